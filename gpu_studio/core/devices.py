@@ -1,0 +1,203 @@
+"""What is in a PC: devices, their sensors and the processes on them.
+
+A card's identity is its UUID; ``cuda_index`` and ``nvml_index`` are only today's numbers for it.
+What a card refuses to tell is None, decided in hardware/nvml.py, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
+    """One reading of a device's sensors; None is "not supported by this device"."""
+
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    temperature_c: float | None = None
+    fan_percent: float | None = None
+    utilization_percent: float | None = None
+    memory_utilization_percent: float | None = None
+    memory_used_bytes: int | None = None
+    memory_free_bytes: int | None = None
+    memory_reserved_bytes: int | None = None
+    pstate: int | None = None
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
+    pcie_rx_bytes_per_s: float | None = None
+    pcie_tx_bytes_per_s: float | None = None
+    clock_event_reasons: int | None = None
+
+
+class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that holds a context on a card; its memory is None where the system hides it."""
+
+    pid: int
+    name: str
+    user: str | None = None
+    kind: str = "compute"
+    memory_bytes: int | None = None
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """The CPU or one card, with the facts that do not change while the program runs."""
+
+    kind: Literal["cpu", "cuda"]
+    name: str
+    uuid: str | None = None
+    memory_total_bytes: int | None = None
+    telemetry: Telemetry = Telemetry()
+    # A card's own.
+    compute_capability: str | None = None
+    architecture: str | None = None
+    cuda_index: int | None = None
+    nvml_index: int | None = None
+    pci_bus_id: str | None = None
+    multiprocessors: int | None = None
+    cuda_cores: int | None = None
+    memory_bus_width_bits: int | None = None
+    sm_clock_max_mhz: float | None = None
+    memory_clock_max_mhz: float | None = None
+    pcie_generation_max: int | None = None
+    pcie_width_max: int | None = None
+    vbios: str | None = None
+    display_active: bool | None = None
+    compute_mode: str | None = None
+    ecc_enabled: bool | None = None
+    mig_enabled: bool | None = None
+    processes: tuple[GpuProcess, ...] = ()
+    unreadable: str | None = None
+    # The CPU's own.
+    cores: int | None = None
+    threads: int | None = None
+    clock_max_mhz: float | None = None
+
+    @property
+    def address(self) -> str | None:
+        """The name PyTorch knows it by: ``cpu`` or ``cuda:0``; None for a card CUDA cannot see."""
+        if self.kind == "cpu":
+            return "cpu"
+        return None if self.cuda_index is None else f"cuda:{self.cuda_index}"
+
+    @property
+    def identity(self) -> str:
+        """What names this device for good: the UUID, or the slot of a card that tells none."""
+        if self.kind == "cpu":
+            return "cpu"
+        return self.uuid or self.pci_bus_id or f"NVML {self.nvml_index}"
+
+    @property
+    def short_name(self) -> str:
+        """The name without what every card of the maker carries."""
+        name = self.name
+        for word in ("NVIDIA ", "GeForce ", "(R)", "(TM)", "AMD ", "Intel "):
+            name = name.replace(word, "")
+        return " ".join(name.split())
+
+
+class Driver(msgspec.Struct, frozen=True, kw_only=True):
+    """The NVIDIA driver as NVML tells it; ``error`` says why there is nothing to tell."""
+
+    version: str | None = None
+    cuda_version: str | None = None
+    nvml_version: str | None = None
+    error: str | None = None
+    error_code: int | None = None
+
+
+class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
+    """Everything found in this PC; the CPU is always the first device."""
+
+    devices: tuple[Device, ...]
+    driver: Driver = Driver()
+    other_gpus: tuple[str, ...] = ()
+
+    @property
+    def cpu(self) -> Device:
+        """The CPU."""
+        return self.devices[0]
+
+    @property
+    def cards(self) -> tuple[Device, ...]:
+        """The NVIDIA cards in NVML's order."""
+        return tuple(device for device in self.devices if device.kind == "cuda")
+
+    def find(self, address: str) -> Device | None:
+        """Return the device PyTorch knows as ``cpu`` or ``cuda:N``, or None."""
+        return next((device for device in self.devices if device.address == address), None)
+
+
+class CardReading(msgspec.Struct, frozen=True, kw_only=True):
+    """One card's sensors and processes at one time.
+
+    ``uuid`` is the `Device.identity`; ``error`` is a sentence that says why there is no reading.
+    """
+
+    uuid: str
+    telemetry: Telemetry
+    processes: tuple[GpuProcess, ...] = ()
+    error: str | None = None
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True, tag="reading"):
+    """One poll of all sensors; ``taken_at_s`` is the reader's monotonic clock."""
+
+    taken_at_s: float
+    cpu: Telemetry
+    cards: tuple[CardReading, ...] = ()
+
+
+SensorEvent = Inventory | Reading
+
+
+_sensor_encoder = msgspec.json.Encoder()
+_sensor_decoder = msgspec.json.Decoder(SensorEvent)
+
+
+def encode_sensor_event(event: SensorEvent) -> bytes:
+    """Return an event of the sensor reader as one line of JSON, newline included."""
+    return _sensor_encoder.encode(event) + b"\n"
+
+
+def decode_sensor_event(line: bytes) -> SensorEvent:
+    """Return the event in a line; raises `msgspec.DecodeError` for anything else."""
+    return _sensor_decoder.decode(line)
+
+
+def number_cards(cards: list[Device], visible_devices: str | None) -> list[Device]:
+    """Return the cards with the ``cuda_index`` that an engine gives them.
+
+    Every engine runs with CUDA_DEVICE_ORDER=PCI_BUS_ID, so CUDA counts the visible cards in the
+    order of their bus addresses, or in the order that ``visible_devices`` (the value of
+    CUDA_VISIBLE_DEVICES; numbers or UUID prefixes, the list ends at the first entry that names no
+    card) gives; see the CUDA C++ Programming Guide, "CUDA Environment Variables".
+    """
+    by_bus = sorted(cards, key=lambda card: card.pci_bus_id or "")
+    order = by_bus if visible_devices is None else _visible(by_bus, visible_devices)
+    index_of = {card.identity: index for index, card in enumerate(order)}
+    return [
+        msgspec.structs.replace(card, cuda_index=index_of.get(card.identity)) for card in cards
+    ]
+
+
+def _visible(by_bus: list[Device], visible_devices: str) -> list[Device]:
+    chosen: list[Device] = []
+    for entry in (part.strip() for part in visible_devices.split(",")):
+        card = _named(by_bus, entry)
+        if card is None or card in chosen:
+            break
+        chosen.append(card)
+    return chosen
+
+
+def _named(by_bus: list[Device], entry: str) -> Device | None:
+    if entry.isdecimal():
+        return by_bus[int(entry)] if int(entry) < len(by_bus) else None
+    if not entry.startswith("GPU-"):
+        return None
+    matches = [card for card in by_bus if (card.uuid or "").startswith(entry)]
+    return matches[0] if len(matches) == 1 else None

@@ -1,0 +1,58 @@
+"""A failure as a value.
+
+An exception object never crosses a thread or a process: its traceback keeps the failed frame's
+tensors alive, which would spoil an out-of-memory experiment.
+"""
+
+from __future__ import annotations
+
+import traceback
+from enum import Enum
+
+import msgspec
+
+
+class FailureKind(str, Enum):
+    """Why something could not be done; each has its own sentence and next step in the window."""
+
+    BAD_REQUEST = "bad_request"
+    NO_CUDA = "no_cuda"
+    NO_SUCH_DEVICE = "no_such_device"
+    TOO_LARGE = "too_large"
+    DTYPE_UNSUPPORTED = "dtype_unsupported"
+    OUT_OF_MEMORY = "out_of_memory"
+    NO_KERNEL = "no_kernel"
+    CUDA_ERROR = "cuda_error"
+    ENGINE_ENDED = "engine_ended"
+    NOT_RECORDED = "not_recorded"
+    INTERNAL = "internal"
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """What went wrong: a sentence for people, and the traceback for the log alone.
+
+    ``fatal`` says that the engine cannot go on (a sticky CUDA error) and must be replaced.
+    """
+
+    kind: FailureKind
+    message: str
+    traceback_text: str = ""
+    fatal: bool = False
+
+
+class StudioError(Exception):
+    """An expected failure with a sentence that can be shown as it is."""
+
+    def __init__(self, kind: FailureKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def failure_from(error: BaseException) -> Failure:
+    """Return an exception as a value; an unexpected one gets a plain sentence."""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    if isinstance(error, StudioError):
+        return Failure(error.kind, str(error), text)
+    first_line = (str(error).strip().splitlines() or [""])[0][:300]
+    message = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
+    return Failure(FailureKind.INTERNAL, message, text)

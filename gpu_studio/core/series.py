@@ -1,0 +1,44 @@
+"""The samples of one run: the only place that holds them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+class Series:
+    """A growing buffer of float64 values; appending is amortized constant time.
+
+    `values` is a view of what is there, shape (n,), not a copy: a plot that keeps it sees n values
+    for ever, and asks again when `len` has grown.
+    """
+
+    def __init__(self, capacity: int = 1024) -> None:
+        self._buffer: NDArray[np.float64] = np.empty(max(capacity, 1), np.float64)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The values so far, read-only, shape (n,)."""
+        view = self._buffer[: self._count]
+        view.flags.writeable = False
+        return view
+
+    def append(self, values: Sequence[float]) -> None:
+        """Add values at the end."""
+        needed = self._count + len(values)
+        if needed > len(self._buffer):
+            grown = np.empty(max(needed, 2 * len(self._buffer)), np.float64)
+            grown[: self._count] = self._buffer[: self._count]
+            self._buffer = grown
+        self._buffer[self._count : needed] = values
+        self._count = needed

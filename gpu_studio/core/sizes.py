@@ -1,0 +1,64 @@
+"""What a person types for sizes and dtypes, read with a sentence for every mistake."""
+
+from __future__ import annotations
+
+from gpu_studio.core.failure import FailureKind, StudioError
+
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
+LARGEST_SIZE = 1 << 20
+MOST_SIZES = 64
+
+
+def parse_sizes(text: str) -> list[int]:
+    """Return the sizes in ``512, 1024 2048`` in the order given, each once.
+
+    Raises:
+        StudioError: with one sentence that names the entry and the range.
+    """
+    sizes: list[int] = []
+    for entry in text.replace(",", " ").replace(";", " ").split():
+        size = _size(entry)
+        if size not in sizes:
+            sizes.append(size)
+    if not sizes:
+        raise StudioError(
+            FailureKind.BAD_REQUEST, "Give at least one size, for example 512 or 512, 1024."
+        )
+    if len(sizes) > MOST_SIZES:
+        raise StudioError(FailureKind.BAD_REQUEST, f"Give at most {MOST_SIZES} sizes at once.")
+    return sizes
+
+
+def _size(entry: str) -> int:
+    shown = entry if len(entry) <= 20 else entry[:17] + "…"
+    if not (entry.isascii() and entry.isdecimal()):
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"“{shown}” is not a size: give whole numbers from 1 to {LARGEST_SIZE}.",
+        )
+    # int() refuses thousands of digits with an error of its own.
+    if len(entry) > 9 or not 1 <= int(entry) <= LARGEST_SIZE:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"The size {shown} is out of range: give whole numbers from 1 to {LARGEST_SIZE}.",
+        )
+    return int(entry)
+
+
+def parse_dtypes(text: str) -> list[str]:
+    """Return the dtypes in ``float32,float16``.
+
+    Raises:
+        StudioError: with one sentence that names those there are.
+    """
+    dtypes = list(dict.fromkeys(text.replace(",", " ").split()))
+    for dtype in dtypes:
+        if dtype not in DTYPES:
+            raise StudioError(
+                FailureKind.BAD_REQUEST,
+                f"“{dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}.",
+            )
+    if not dtypes:
+        raise StudioError(FailureKind.BAD_REQUEST, f"Give a dtype: {', '.join(DTYPES)}.")
+    return dtypes

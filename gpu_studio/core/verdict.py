@@ -1,0 +1,112 @@
+"""The sentence on top of the results, written from the numbers in the table and nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.units import format_duration, format_ratio, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gpu_studio.core.protocol import RunFinished
+
+_SAME_WITHIN = 1.05  # below this ratio two devices are called equally fast
+
+
+def speed_up(result: RunFinished, results: Iterable[RunFinished]) -> float | None:
+    """Return the ratio of medians CPU / device for the same work; None where there is no CPU run.
+
+    For a CPU run it is None as well: it is the reference.
+    """
+    if result.device == "cpu":
+        return None
+    for other in results:
+        if other.device == "cpu" and _work(other) == _work(result):
+            return other.median_s / result.median_s if result.median_s else None
+    return None
+
+
+def verdict(results: Sequence[RunFinished]) -> str:
+    """Return one sentence or two about finished runs; empty without any."""
+    if not results:
+        return ""
+    latest = results[-1]
+    same_kind = [
+        result
+        for result in results
+        if (result.workload, result.dtype) == (latest.workload, latest.dtype)
+    ]
+    devices = list(dict.fromkeys(r.device for r in same_kind if r.device != "cpu"))
+    pairs = {device: _ratios(same_kind, device) for device in devices}
+    pairs = {device: ratios for device, ratios in pairs.items() if ratios}
+    sentences = [_compare(device, ratios, same_kind) for device, ratios in pairs.items()]
+    if sentences:
+        return " ".join(sentences)
+    return _alone(same_kind)
+
+
+def _work(result: RunFinished) -> tuple[str, int, str]:
+    return result.workload, result.size, result.dtype
+
+
+def _ratios(results: Sequence[RunFinished], device: str) -> dict[int, float]:
+    """Return size → how many times faster the device is than the CPU, by ascending size."""
+    medians: dict[int, dict[str, float]] = defaultdict(dict)
+    for result in results:
+        medians[result.size][result.device] = result.median_s
+    return {
+        size: by_device["cpu"] / by_device[device]
+        for size, by_device in sorted(medians.items())
+        if "cpu" in by_device and by_device.get(device)
+    }
+
+
+def _compare(device: str, ratios: dict[int, float], results: Sequence[RunFinished]) -> str:
+    latest = next(result for result in reversed(results) if result.device == device)
+    name = f"the {latest.device_name.removeprefix('NVIDIA ')}"
+    label = f" (recording: {latest.recording})" if latest.recording else ""
+    work = f"{latest.workload}, {latest.dtype}"
+    wins = [size for size, ratio in ratios.items() if ratio >= _SAME_WITHIN]
+    loses = [size for size, ratio in ratios.items() if ratio <= 1 / _SAME_WITHIN]
+    best = max(ratios, key=lambda size: ratios[size])
+    worst = min(ratios, key=lambda size: ratios[size])
+    if wins and not loses:
+        return (
+            f"On this PC {name} wins at every size measured ({work}): up to "
+            f"{format_ratio(ratios[best])} faster, at {format_size(best)}{label}."
+        )
+    if loses and not wins:
+        return (
+            f"On this PC the CPU wins at every size measured ({work}): at {format_size(worst)} "
+            f"it is {format_ratio(1 / ratios[worst])} faster than {name}{label}."
+        )
+    if not wins:
+        return f"On this PC the CPU and {name} are equally fast ({work}){label}."
+    first_win = next((size for size in wins if _never_loses_from(ratios, size)), None)
+    if first_win is None:
+        return (
+            f"On this PC it depends on the size ({work}): {name} is "
+            f"{format_ratio(ratios[best])} faster at {format_size(best)}, the CPU "
+            f"{format_ratio(1 / ratios[worst])} at {format_size(worst)}{label}."
+        )
+    return (
+        f"On this PC {name} wins from {format_size(first_win)} on, of the sizes measured ({work}); "
+        f"at {format_size(worst)} the CPU is {format_ratio(1 / ratios[worst])} faster{label}."
+    )
+
+
+def _never_loses_from(ratios: dict[int, float], size: int) -> bool:
+    return all(ratio >= 1 for other, ratio in ratios.items() if other >= size)
+
+
+def _alone(results: Sequence[RunFinished]) -> str:
+    latest = results[-1]
+    text = (
+        f"{latest.device_name} needs {format_duration(latest.median_s)} for one call of "
+        f"{latest.workload} at {format_size(latest.size)}, {latest.dtype}."
+    )
+    if latest.device == "cpu":
+        return text + " Run it on a GPU as well, and this line compares them."
+    return text + " Run it on the CPU as well, and this line compares them."
