@@ -1,0 +1,45 @@
+"""The engine inside this process, run by the worker thread that iterates it.
+
+Tests use it, and a user may choose it to see what a window does to the numbers: every result says
+that the window's process disturbed it. It cannot be ended in the middle of a call.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.engine.dispatch import Dispatcher
+
+
+class LocalEngine:
+    """The same workloads as the child process runs, without the process."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._dispatcher: Dispatcher | None = None
+
+    def run(self, request: Request) -> Iterator[Event]:
+        """Yield the answer to a request; see `core.engine.Engine.run`."""
+        if self._dispatcher is None:
+            from gpu_studio.engine.dispatch import Dispatcher
+
+            self._dispatcher = Dispatcher(in_window_process=True)
+        self._stop.clear()
+        yield from self._dispatcher.run(request, self._stop)
+
+    def stop(self) -> None:
+        """Ask the running request to end between two calls."""
+        self._stop.set()
+
+    def abandon(self) -> None:
+        """Ask the running request to end; a thread cannot be ended in the middle of a call."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """Ask the running request to end."""
+        self._stop.set()
