@@ -1,0 +1,262 @@
+"""The window's one conversation with an engine: one request at a time, and a fresh engine when
+the old one is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gpu_studio.core.engine import Engine, EngineEnvironment
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    DeviceUsed,
+    EngineDescribed,
+    EngineEnded,
+    Event,
+    Request,
+    RequestFailed,
+    RunFailed,
+)
+from gpu_studio.core.runs import describe_exit
+from gpu_studio.model.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.engine import EngineFactory
+
+_log = logging.getLogger(__name__)
+
+_PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
+_MOST_DEATHS = 3  # in a row, before the window stops trying by itself
+
+
+class EngineState(Enum):
+    """What the engine is doing.
+
+    ::
+
+        ABSENT ─► STARTING ─► READY ◄─► BUSY ─► STOPPING ─► READY
+                     ▲          └─────────┴─────────┴─► (dead) ─► STARTING, or FAILED
+                     └──────────── restart ─────────────────────────────────┘
+    """
+
+    ABSENT = "no engine yet"
+    STARTING = "starting"
+    READY = "ready"
+    BUSY = "working"
+    STOPPING = "stopping"
+    FAILED = "failed"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether a request would start at once."""
+        return self is EngineState.READY
+
+
+class EngineSession(QObject):
+    """Sends requests to one engine after another and tells everyone what it answers.
+
+    Signals:
+        state_changed(EngineState)
+        engine_described(EngineDescribed): a fresh engine is there.
+        event_received(Request, Event): something was answered; the last event included.
+        engine_lost(str): the engine died by itself, with the reason in words.
+    """
+
+    state_changed = Signal(object)
+    engine_described = Signal(object)
+    event_received = Signal(object, object)
+    engine_lost = Signal(str)
+
+    def __init__(self, factory: EngineFactory, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._factory = factory
+        self._environment = EngineEnvironment()
+        self._engine: Engine = factory(self._environment)
+        self._state = EngineState.ABSENT
+        self._description: EngineDescribed | None = None
+        self._current_device: int | None = None
+        self._waiting: deque[Request] = deque()
+        self._request: Request | None = None
+        self._worker: Worker | None = None
+        self._retired: Engine | None = None
+        self._deaths = 0
+        self._lost = False
+        self._closed = False
+        self._patience = QTimer(self)
+        self._patience.setSingleShot(True)
+        self._patience.setInterval(_PATIENCE_MS)
+        self._patience.timeout.connect(self._abandon)
+
+    @property
+    def state(self) -> EngineState:
+        """What the engine is doing."""
+        return self._state
+
+    @property
+    def description(self) -> EngineDescribed | None:
+        """The engine's account of itself; None until it is there."""
+        return self._description
+
+    @property
+    def environment(self) -> EngineEnvironment:
+        """What the present engine was started with."""
+        return self._environment
+
+    @property
+    def current_device(self) -> int | None:
+        """The card that `UseDevice` chose in this engine; None while it is CUDA's default."""
+        return self._current_device
+
+    def start(self) -> None:
+        """Start the engine; does nothing when there is one."""
+        if self._state in (EngineState.ABSENT, EngineState.FAILED):
+            self._deaths = 0
+            self.submit(DescribeEngine())
+
+    def submit(self, request: Request) -> None:
+        """Queue a request. Its answer comes as `event_received` with the same object."""
+        if self._closed:
+            return
+        self._waiting.append(request)
+        self._next()
+
+    def stop(self, request: Request) -> None:
+        """Stop a request: between two calls, or, when that takes long, with its engine.
+
+        A request that still waits is answered at once by an `EngineEnded` with ``stopped``.
+        """
+        if request is self._request:
+            if self._state is EngineState.BUSY:
+                self._enter(EngineState.STOPPING)
+                self._engine.stop()
+                self._patience.start()
+        elif request in self._waiting:
+            self._waiting.remove(request)
+            self.event_received.emit(request, EngineEnded(exit_code=None, stopped=True))
+
+    def restart(self, environment: EngineEnvironment | None = None) -> None:
+        """End this engine and start a fresh one, in another environment if one is given.
+
+        What was on the cards and in the engine is lost; what the window holds is not.
+        """
+        if environment is not None:
+            self._environment = environment
+        if self._retired is None:
+            self._retired = self._engine
+            self._engine = self._factory(self._environment)
+        self._waiting.appendleft(DescribeEngine())
+        self._deaths = 0
+        if self._worker is not None:
+            self._retired.abandon()
+        self._enter(EngineState.STARTING)
+        self._next()
+
+    def close(self) -> None:
+        """End the engine and its worker; nothing is left running."""
+        self._closed = True
+        self._waiting.clear()
+        self._patience.stop()
+        for engine in (self._retired, self._engine):
+            if engine is not None:
+                engine.close()
+        if self._worker is not None:
+            self._worker.value_produced.disconnect(self._receive)
+            self._worker.wait(5000)
+
+    def _next(self) -> None:
+        if self._worker is not None or not self._waiting or self._closed:
+            return
+        self._request = self._waiting.popleft()
+        self._lost = False
+        starting = isinstance(self._request, DescribeEngine)
+        self._enter(EngineState.STARTING if starting else EngineState.BUSY)
+        engine, retired, request = self._engine, self._retired, self._request
+        self._retired = None
+
+        def answer() -> Iterator[Event]:
+            # Ending the old engine may take a while: that belongs to the worker's thread.
+            if retired is not None:
+                retired.close()
+            yield from engine.run(request)
+
+        self._worker = Worker(answer, self)
+        self._worker.value_produced.connect(self._receive)
+        self._worker.failure_raised.connect(self._receive_failure)
+        self._worker.finished.connect(self._finish)
+        self._worker.start()
+
+    def _receive(self, event: Event) -> None:
+        request = self._request
+        if request is None:
+            return
+        match event:
+            case EngineDescribed():
+                self._deaths = 0
+                self._description, self._current_device = event, None
+                self.engine_described.emit(event)
+            case DeviceUsed():
+                self._current_device = event.cuda_index
+            case EngineEnded():
+                self._note_death(describe_exit(event.exit_code), stopped=event.stopped)
+            case RunFailed() | RequestFailed() if event.failure.fatal:
+                self._note_death(event.failure.message, stopped=False)
+            case _:
+                pass
+        if isinstance(event, (RunFailed, RequestFailed)) and event.failure.traceback_text:
+            _log.warning("The engine reported a failure:\n%s", event.failure.traceback_text)
+        self.event_received.emit(request, event)
+
+    def _receive_failure(self, failure: Failure) -> None:
+        self._receive(RequestFailed(failure=failure))
+
+    def _note_death(self, reason: str, *, stopped: bool) -> None:
+        self._lost = True
+        if not stopped:
+            self._deaths += 1
+            _log.error("The engine is gone: %s", reason)
+            self.engine_lost.emit(reason)
+
+    def _finish(self) -> None:
+        """The worker is done: go on, with a fresh engine if this one is gone."""
+        self._patience.stop()
+        worker, request = self._worker, self._request
+        self._worker = self._request = None
+        if worker is not None:
+            worker.deleteLater()
+        if self._closed:
+            return
+        described = self._description is not None and not self._lost
+        failed_start = isinstance(request, DescribeEngine) and not described
+        if self._lost and self._deaths < _MOST_DEATHS and self._retired is None:
+            self._waiting.appendleft(DescribeEngine())
+        elif (self._lost or failed_start) and self._retired is None:
+            self._give_up()
+            return
+        elif self._retired is None:
+            self._enter(EngineState.READY)
+        self._next()
+
+    def _give_up(self) -> None:
+        """Stay without an engine until someone asks for one; answer what was waiting."""
+        self._enter(EngineState.FAILED)
+        message = "There is no engine: it ended several times in a row. Start a fresh one."
+        failure = Failure(FailureKind.ENGINE_ENDED, message)
+        while self._waiting:
+            self.event_received.emit(self._waiting.popleft(), RequestFailed(failure=failure))
+
+    def _abandon(self) -> None:
+        if self._state is EngineState.STOPPING:
+            self._engine.abandon()
+
+    def _enter(self, state: EngineState) -> None:
+        if state is not self._state:
+            self._state = state
+            self.state_changed.emit(state)

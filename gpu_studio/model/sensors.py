@@ -1,0 +1,166 @@
+"""The PC as the window knows it: its devices, their live sensors, and the last minutes of them."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gpu_studio.core.devices import Device, Inventory, Reading, Telemetry, number_cards
+from gpu_studio.model.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.devices import GpuProcess, SensorEvent
+    from gpu_studio.core.failure import Failure
+
+_log = logging.getLogger(__name__)
+
+HISTORY_S = 60.0
+_KEPT_READINGS = 3600
+_SILENT_AFTER_MS = 6000
+
+
+class SensorSource(Protocol):
+    """An iterator of telemetry: the sensor reader's child, or a recording."""
+
+    def readings(self) -> Iterator[SensorEvent]:
+        """Yield the inventory, then a reading a period."""
+
+    def pause(self) -> None:
+        """Poll nothing until `resume`. Thread safe."""
+
+    def resume(self) -> None:
+        """Poll again. Thread safe."""
+
+    def close(self) -> None:
+        """End the stream. Thread safe."""
+
+
+class Sensors(QObject):
+    """Devices, sensors and processes of this PC.
+
+    Signals:
+        inventory_changed(Inventory): devices were found, or are numbered otherwise now.
+        reading_taken(Reading): the sensors were read.
+        silence_changed(bool): the reader has stopped answering (a hung driver), or answers again.
+    """
+
+    inventory_changed = Signal(object)
+    reading_taken = Signal(object)
+    silence_changed = Signal(bool)
+
+    def __init__(self, source: SensorSource, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._source = source
+        self._worker: Worker | None = None
+        self._found: Inventory | None = None
+        self._inventory: Inventory | None = None
+        self._visible_devices: str | None = None
+        self._readings: deque[Reading] = deque(maxlen=_KEPT_READINGS)
+        self._is_silent = False
+        self._silence = QTimer(self)
+        self._silence.setSingleShot(True)
+        self._silence.setInterval(_SILENT_AFTER_MS)
+        self._silence.timeout.connect(self._fall_silent)
+
+    @property
+    def inventory(self) -> Inventory | None:
+        """The devices, with today's numbers; None until the reader has looked."""
+        return self._inventory
+
+    @property
+    def readings(self) -> deque[Reading]:
+        """The last hour of readings, oldest first."""
+        return self._readings
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the reader has stopped answering."""
+        return self._is_silent
+
+    def start(self) -> None:
+        """Begin to read."""
+        if self._worker is None:
+            self._worker = Worker(self._source.readings, self)
+            self._worker.value_produced.connect(self._receive)
+            self._worker.failure_raised.connect(self._receive_failure)
+            self._worker.start()
+            self._silence.start()
+
+    def set_watched(self, watched: bool) -> None:
+        """Poll only while somebody looks."""
+        if watched:
+            self._source.resume()
+            self._silence.start()
+        else:
+            self._source.pause()
+            self._silence.stop()
+
+    def number_for(self, visible_devices: str | None) -> None:
+        """Give the cards the numbers that an engine with these visible devices gives them."""
+        self._visible_devices = visible_devices
+        if self._found is not None:
+            self._renumber()
+
+    def latest(self, device: Device) -> Telemetry | None:
+        """Return the newest telemetry of a device; None before the first reading."""
+        if not self._readings:
+            return None
+        return telemetry_of(self._readings[-1], device)
+
+    def processes(self, device: Device) -> tuple[GpuProcess, ...]:
+        """Return the processes on a card at the newest reading."""
+        if self._readings:
+            for card in self._readings[-1].cards:
+                if card.uuid == device.uuid:
+                    return card.processes
+        return device.processes
+
+    def close(self) -> None:
+        """End the reader and its worker; nothing is left running."""
+        self._silence.stop()
+        self._source.close()
+        if self._worker is not None:
+            self._worker.value_produced.disconnect(self._receive)
+            self._worker.requestInterruption()
+            self._worker.wait(5000)
+
+    def _receive(self, event: SensorEvent) -> None:
+        if isinstance(event, Inventory):
+            self._found = event
+            self._renumber()
+        else:
+            self._readings.append(event)
+            self.reading_taken.emit(event)
+        self._silence.start()
+        self._set_silent(False)
+
+    def _receive_failure(self, failure: Failure) -> None:
+        _log.error("The sensor reader ended: %s\n%s", failure.message, failure.traceback_text)
+        self._fall_silent()
+
+    def _renumber(self) -> None:
+        assert self._found is not None
+        cards = number_cards(list(self._found.cards), self._visible_devices)
+        self._inventory = msgspec.structs.replace(self._found, devices=(self._found.cpu, *cards))
+        self.inventory_changed.emit(self._inventory)
+
+    def _fall_silent(self) -> None:
+        self._set_silent(True)
+
+    def _set_silent(self, silent: bool) -> None:
+        if silent is not self._is_silent:
+            self._is_silent = silent
+            self.silence_changed.emit(silent)
+
+
+def telemetry_of(reading: Reading, device: Device) -> Telemetry | None:
+    """Return what a reading says of a device."""
+    if device.kind == "cpu":
+        return reading.cpu
+    return next((card.telemetry for card in reading.cards if card.uuid == device.uuid), None)

@@ -1,0 +1,68 @@
+"""The application's state: what the tabs share. It owns the models and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.model.engine_session import EngineSession
+from gpu_studio.model.sensors import Sensors
+
+if TYPE_CHECKING:
+    from gpu_studio.core.engine import EngineFactory
+    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.model.sensors import SensorSource
+    from gpu_studio.model.settings import Settings
+
+
+class Studio(QObject):
+    """One engine session, one sensor stream, the settings, and the snippet of the last action.
+
+    Signals:
+        snippet_changed(str): the few lines of PyTorch that do what was just done.
+    """
+
+    snippet_changed = Signal(str)
+
+    def __init__(
+        self,
+        engine_factory: EngineFactory,
+        sensor_source: SensorSource,
+        settings: Settings,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.settings = settings
+        self.session = EngineSession(engine_factory, self)
+        self.sensors = Sensors(sensor_source, self)
+        self._snippet = ""
+        self.session.engine_described.connect(self._engine_described)
+        self.session.event_received.connect(self._event_received)
+
+    @property
+    def snippet(self) -> str:
+        """The few lines of PyTorch that do what was just done."""
+        return self._snippet
+
+    def start(self) -> None:
+        """Start the sensor reader and the engine; called once the window has painted."""
+        self.sensors.start()
+        self.session.start()
+
+    def close(self) -> None:
+        """End everything that runs."""
+        self.session.close()
+        self.sensors.close()
+
+    def show_snippet(self, snippet: str) -> None:
+        """Put lines into the Code pane."""
+        if snippet and snippet != self._snippet:
+            self._snippet = snippet
+            self.snippet_changed.emit(snippet)
+
+    def _engine_described(self, description: EngineDescribed) -> None:
+        self.sensors.number_for(description.visible_devices)
+
+    def _event_received(self, _request: object, event: object) -> None:
+        self.show_snippet(getattr(event, "snippet", ""))

@@ -1,0 +1,53 @@
+"""The one thread class of the program.
+
+A stream of values, an engine's answer, the sensors' readings or a recording, blocks while it
+waits for its next value. A `Worker` waits in the window's place and hands each value over as a
+signal, so that the window's thread only ever receives.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, QThread, Signal
+
+from gpu_studio.core.failure import failure_from
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_log = logging.getLogger(__name__)
+
+
+class Worker(QThread):
+    """Iterates over frozen values in a thread of its own. Never subclassed; nothing moves to it.
+
+    Signals:
+        value_produced(object): the next value; connect it to a method of a QObject of the
+            window's thread.
+        failure_raised(Failure): the iterator raised; it is over.
+        finished(): the stream has ended and the thread is done (QThread's own).
+
+    Args:
+        values: makes the iterable; called in the thread, so that a slow start is slow there.
+        parent: owns the worker.
+    """
+
+    value_produced = Signal(object)
+    failure_raised = Signal(object)
+
+    def __init__(self, values: Callable[[], Iterable[Any]], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._values = values
+
+    def run(self) -> None:
+        """Emit every value until the stream ends or the thread is asked to interrupt."""
+        try:
+            for value in self._values():
+                if self.isInterruptionRequested():
+                    return
+                self.value_produced.emit(value)
+        except Exception as error:
+            _log.exception("A stream of values ended by an error")
+            self.failure_raised.emit(failure_from(error))
