@@ -1,0 +1,260 @@
+"""Which build of PyTorch serves the cards of this PC.
+
+Standard library only: the set-up script asks it before anything is installed, and the window asks
+it when the installed PyTorch has no code for a card. The table is `resources/wheels.json`, which
+names its sources.
+
+A compute capability is a pair of whole numbers, (8, 6), never a float: 8.6 - 8 is not 0.6.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.wheel_table import TorchBuild, WheelTable, load_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+CPU_TAG = "cpu"
+_ARCH = re.compile(r"(sm|compute)_(\d+)(\d)([af]?)")
+# Jetson and Drive chips run only code built for exactly them: DEVICE_REQUIREMENT in
+# torch/cuda/__init__.py, 2.13.0.
+_EMBEDDED = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)})
+_MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+@dataclass(frozen=True, slots=True)
+class CudaCard:
+    """What decides the build for one NVIDIA card.
+
+    Attributes:
+        name: As the driver gives it.
+        compute_capability: (major, minor).
+    """
+
+    name: str
+    compute_capability: tuple[int, int]
+
+    @property
+    def label(self) -> str:
+        """Name and compute capability, for example "GeForce GT 1030 (6.1)"."""
+        major, minor = self.compute_capability
+        return f"{self.name.removeprefix('NVIDIA ')} ({major}.{minor})"
+
+
+@dataclass(frozen=True, slots=True)
+class WheelChoice:
+    """The build to install, and why.
+
+    Attributes:
+        tag: "cu130", "cu126" or "cpu".
+        torch_version: For example "2.13.0".
+        requirement: Exact, so that pip fails instead of taking another build.
+        index_url: Where it is, or None where the usual index has it (macOS).
+        sentence: Why this one, and what to do where a card is left out.
+    """
+
+    tag: str
+    torch_version: str
+    requirement: str
+    index_url: str | None
+    sentence: str
+
+    @property
+    def pip_command(self) -> str:
+        """What to type in the program's environment to get this build."""
+        index = f" --index-url {self.index_url}" if self.index_url else ""
+        return f"python -m pip install {self.requirement}{index}"
+
+
+def serves(arch_list: Iterable[str], compute_capability: tuple[int, int]) -> bool:
+    """Whether code built for these architectures runs on a card.
+
+    The rules of the CUDA C++ programming guide, "Binary Compatibility" and "PTX Compatibility":
+    a cubin (sm_XY) runs on cards of the same major number and the same or a higher minor one, PTX
+    (compute_XY) on every card from X.Y on; code with the suffix a only on exactly that card.
+
+    Args:
+        arch_list: As `torch.cuda.get_arch_list()` gives it. Unknown entries are passed over.
+        compute_capability: (major, minor).
+    """
+    return any(_runs_on(arch, compute_capability) for arch in arch_list)
+
+
+def _runs_on(arch: str, card: tuple[int, int]) -> bool:
+    match = _ARCH.fullmatch(arch)
+    if match is None:
+        return False
+    code = (int(match[2]), int(match[3]))
+    if match[1] == "compute" and not match[4]:
+        return card >= code
+    if match[4] == "a" or code in _EMBEDDED or card in _EMBEDDED:
+        return card == code
+    return card[0] == code[0] and card[1] >= code[1]
+
+
+def version_numbers(text: str | None) -> tuple[int, ...]:
+    """The numbers of a driver version, "580.65.06" → (580, 65, 6); empty where there are none."""
+    match = re.match(r"\s*(\d+(?:\.\d+)*)", text or "")
+    return tuple(int(part) for part in match[1].split(".")) if match else ()
+
+
+def choose_wheel(
+    cards: Sequence[CudaCard],
+    driver_version: str | None,
+    *,
+    system: str | None = None,
+    machine: str | None = None,
+    installed_tag: str | None = None,
+    table: WheelTable | None = None,
+) -> WheelChoice:
+    """Choose the build of PyTorch for a PC.
+
+    The build must have code for the card, and the driver must be new enough for the build. With
+    several cards, the most capable one that can be served decides, then the number of cards that
+    are served; where builds are equal in that, the installed one stays, then the newest is taken.
+
+    Args:
+        cards: The NVIDIA cards; empty where there is none.
+        driver_version: For example "580.65.06"; None where it is not known.
+        system: "Linux", "Windows" or "Darwin"; this PC's when None.
+        machine: "x86_64", "aarch64" or their other names; this PC's when None.
+        installed_tag: The build that is there already, which needs no download.
+        table: The table to choose from; the program's own when None.
+
+    Raises:
+        MissingResourceError: The program's own table is missing or broken.
+    """
+    table = table or load_table()
+    system = (system or platform.system()).lower()
+    machine = (machine or platform.machine()).lower()
+    machine = _MACHINES.get(machine, machine)
+    if system == "darwin":
+        return WheelChoice(
+            CPU_TAG,
+            table.torch_version,
+            f"torch=={table.torch_version}",
+            None,
+            "PyTorch has no CUDA build for macOS, so the plain build is used.",
+        )
+    if not cards:
+        sentence = "No NVIDIA card was found, so PyTorch's CPU build is used."
+        return _choice(table, CPU_TAG, sentence)
+    match = _Match(table, tuple(cards), driver_version, system, f"{system}-{machine}")
+    tag = match.best_tag(installed_tag)
+    if tag == CPU_TAG:
+        return _choice(table, CPU_TAG, match.why_none())
+    return _choice(table, tag, match.why(tag))
+
+
+def choice_of_tag(tag: str, *, system: str | None = None) -> WheelChoice:
+    """The choice of someone who asked for a build by name.
+
+    Raises:
+        KeyError: The table has no such build.
+        MissingResourceError: The program's own table is missing or broken.
+    """
+    table = load_table()
+    if (system or platform.system()).lower() == "darwin":
+        return choose_wheel((), None, system="Darwin", table=table)
+    return _choice(table, table.build(tag).tag, f"The {tag} build is used, as asked for.")
+
+
+def _choice(table: WheelTable, tag: str, sentence: str) -> WheelChoice:
+    return WheelChoice(
+        tag=tag,
+        torch_version=table.torch_version,
+        requirement=f"torch=={table.torch_version}+{tag}",
+        index_url=table.build(tag).index_url,
+        sentence=sentence,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """Cards and driver of one PC held against the table."""
+
+    table: WheelTable
+    cards: tuple[CudaCard, ...]
+    driver_version: str | None
+    system: str
+    platform_key: str
+
+    def served(self, build: TorchBuild) -> list[CudaCard]:
+        arch_list = build.arch_list.get(self.platform_key, ())
+        return [card for card in self.cards if serves(arch_list, card.compute_capability)]
+
+    def driver_runs(self, build: TorchBuild) -> bool:
+        floor = version_numbers(build.driver_floor.get(self.system))
+        return bool(floor) and version_numbers(self.driver_version) >= floor
+
+    def best_tag(self, installed_tag: str | None) -> str:
+        best, best_rank = CPU_TAG, None
+        for build in self.table.builds:
+            served = self.served(build)
+            if not served or not self.driver_runs(build):
+                continue
+            capability = max(card.compute_capability for card in served)
+            rank = (capability, len(served), build.tag == installed_tag)
+            if best_rank is None or rank > best_rank:
+                best, best_rank = build.tag, rank
+        return best
+
+    def why(self, tag: str) -> str:
+        build = self.table.build(tag)
+        served = self.served(build)
+        labels = ", ".join(dict.fromkeys(card.label for card in served))
+        sentence = f"{labels} with driver {self.driver_version}: the {tag} build"
+        left_out = [self._left_out(card, tag) for card in self.cards if card not in served]
+        return "; ".join([sentence, *dict.fromkeys(left_out)]) + "."
+
+    def why_none(self) -> str:
+        best = max(
+            self.cards, key=lambda card: (self._serving(card) != [], card.compute_capability)
+        )
+        if not any(self.platform_key in build.arch_list for build in self.table.builds):
+            return (
+                f"PyTorch {self.table.torch_version} has no CUDA build for this kind of PC "
+                f"({self.platform_key}), so the CPU build is used."
+            )
+        if not self._serving(best):
+            return f"{self._no_code(best)}, so the CPU build is used."
+        if not version_numbers(self.driver_version):
+            return f"The driver of {best.label} does not answer, so the CPU build is used."
+        return (
+            f"{best.label} needs driver {self._floor(best)} or newer and this one is "
+            f"{self.driver_version}, so the CPU build is used until the driver is updated."
+        )
+
+    def _serving(self, card: CudaCard) -> list[TorchBuild]:
+        return [build for build in self.table.builds if card in self.served(build)]
+
+    def _floor(self, card: CudaCard) -> str:
+        floors = [build.driver_floor[self.system] for build in self._serving(card)]
+        return min(floors, key=version_numbers)
+
+    def _left_out(self, card: CudaCard, tag: str) -> str:
+        serving = self._serving(card)
+        if not serving:
+            return self._no_code(card)
+        if not any(self.driver_runs(build) for build in serving):
+            return f"{card.label} has to wait for driver {self._floor(card)} or newer"
+        return f"{card.label} is left out, since only the {serving[0].tag} build has code for it"
+
+    def _no_code(self, card: CudaCard) -> str:
+        codes = [
+            (int(match[2]), int(match[3]))
+            for build in self.table.builds
+            for arch in build.arch_list.get(self.platform_key, ())
+            if (match := _ARCH.fullmatch(arch))
+        ]
+        version = self.table.torch_version
+        if card.compute_capability < min(codes):
+            major, minor = min(codes)
+            oldest = f"{major}.{minor}, the oldest that PyTorch {version} has code for"
+            return f"{card.label} is older than {oldest}"
+        return f"PyTorch {version} has no code for {card.label}"

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core import resources, wheel_table
+from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheels import CudaCard, choice_of_tag, choose_wheel, serves, version_numbers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GT710 = CudaCard("NVIDIA GeForce GT 710", (3, 5))
+GTX750TI = CudaCard("NVIDIA GeForce GTX 750 Ti", (5, 0))
+GT1030 = CudaCard("NVIDIA GeForce GT 1030", (6, 1))
+TITANV = CudaCard("NVIDIA TITAN V", (7, 0))
+GTX1660 = CudaCard("NVIDIA GeForce GTX 1660", (7, 5))
+RTX3060 = CudaCard("NVIDIA GeForce RTX 3060", (8, 6))
+RTX4090 = CudaCard("NVIDIA GeForce RTX 4090", (8, 9))
+H200 = CudaCard("NVIDIA H200", (9, 0))
+RTX5090 = CudaCard("NVIDIA GeForce RTX 5090", (12, 0))
+SPARK = CudaCard("NVIDIA GB10", (12, 1))
+
+
+@pytest.mark.parametrize(
+    ("card", "driver_version", "linux", "windows"),
+    [
+        (GT710, "470.256.02", "cpu", "cpu"),
+        (GT710, "580.65.06", "cpu", "cpu"),
+        (GTX750TI, "470.256.02", "cpu", "cpu"),
+        (GTX750TI, "525.60.11", "cpu", "cpu"),
+        (GTX750TI, "525.60.13", "cu126", "cpu"),
+        (GTX750TI, "528.33", "cu126", "cu126"),
+        (GTX750TI, "580.65.06", "cu126", "cu126"),
+        (GT1030, "470.256.02", "cpu", "cpu"),
+        (GT1030, "528.24", "cu126", "cpu"),
+        (GT1030, "570.86.16", "cu126", "cu126"),
+        (GT1030, "580.95.05", "cu126", "cu126"),
+        (TITANV, "580.95.05", "cu126", "cu126"),
+        (GTX1660, "524.99", "cpu", "cpu"),
+        (GTX1660, "579.99", "cu126", "cu126"),
+        (GTX1660, "580", "cu130", "cu130"),
+        (RTX3060, "535.183.01", "cu126", "cu126"),
+        (RTX3060, "580.65.06", "cu130", "cu130"),
+        (RTX4090, "470.256.02", "cpu", "cpu"),
+        (RTX4090, "570.86.16", "cu126", "cu126"),
+        (RTX4090, "600.10", "cu130", "cu130"),
+        (H200, "550.54.15", "cu126", "cu126"),
+        (H200, "580.65.06", "cu130", "cu130"),
+        (RTX5090, "570.86.16", "cpu", "cpu"),
+        (RTX5090, "580.65.06", "cu130", "cu130"),
+        (RTX5090, "600.10", "cu130", "cu130"),
+    ],
+)
+def test_one_card(card: CudaCard, driver_version: str, linux: str, windows: str) -> None:
+    for system, machine, tag in (("Linux", "x86_64", linux), ("Windows", "AMD64", windows)):
+        choice = choose_wheel([card], driver_version, system=system, machine=machine)
+        assert (system, choice.tag) == (system, tag)
+        assert choice.requirement == f"torch==2.13.0+{tag}"
+        assert choice.index_url == f"https://download.pytorch.org/whl/{tag}"
+        assert choice.sentence.endswith(".")
+
+
+def test_no_card_takes_the_cpu_build() -> None:
+    choice = choose_wheel([], None, system="Linux", machine="x86_64")
+    assert (choice.tag, choice.requirement) == ("cpu", "torch==2.13.0+cpu")
+    assert choice.sentence == "No NVIDIA card was found, so PyTorch's CPU build is used."
+
+
+def test_macos_takes_the_plain_build_from_the_usual_index() -> None:
+    choice = choose_wheel([], None, system="Darwin", machine="arm64")
+    assert (choice.requirement, choice.index_url) == ("torch==2.13.0", None)
+    assert choice.pip_command == "python -m pip install torch==2.13.0"
+
+
+@pytest.mark.parametrize(
+    ("cards", "driver_version", "tag", "words"),
+    [
+        ([GT1030, RTX4090], "580.65.06", "cu126", "GT 1030 (6.1), GeForce RTX 4090 (8.9)"),
+        ([GTX1660, RTX5090], "580.65.06", "cu130", "the cu130 build."),
+        (
+            [GT1030, RTX5090],
+            "580.65.06",
+            "cu130",
+            "GeForce GT 1030 (6.1) is left out, since only the cu126 build has code for it.",
+        ),
+        ([GT1030, GT1030, RTX5090], "580.65.06", "cu130", "GT 1030 (6.1) is left out"),
+        (
+            [RTX4090, RTX5090],
+            "570.86.16",
+            "cu126",
+            "GeForce RTX 5090 (12.0) has to wait for driver 580 or newer.",
+        ),
+        ([GT710, GTX1660], "580.65.06", "cu130", "GeForce GT 710 (3.5) is older than 5.0"),
+        ([GT710, GT1030], "470.256.02", "cpu", "GeForce GT 1030 (6.1) needs driver 525.60.13"),
+    ],
+)
+def test_mixed_cards(cards: list[CudaCard], driver_version: str, tag: str, words: str) -> None:
+    for order in (cards, cards[::-1]):
+        choice = choose_wheel(order, driver_version, system="Linux", machine="x86_64")
+        assert choice.tag == tag
+        if order is cards:
+            assert words in choice.sentence
+
+
+@pytest.mark.parametrize(
+    ("cards", "driver_version", "sentence"),
+    [
+        (
+            [GT710],
+            "470.256.02",
+            "GeForce GT 710 (3.5) is older than 5.0, the oldest that PyTorch 2.13.0 has code for, "
+            "so the CPU build is used.",
+        ),
+        (
+            [RTX5090],
+            "570.86.16",
+            "GeForce RTX 5090 (12.0) needs driver 580 or newer and this one is 570.86.16, "
+            "so the CPU build is used until the driver is updated.",
+        ),
+        (
+            [CudaCard("NVIDIA Next", (13, 0))],
+            "700.1",
+            "PyTorch 2.13.0 has no code for Next (13.0), so the CPU build is used.",
+        ),
+        (
+            [GT1030],
+            None,
+            "The driver of GeForce GT 1030 (6.1) does not answer, so the CPU build is used.",
+        ),
+    ],
+)
+def test_the_cpu_build_is_explained(
+    cards: list[CudaCard], driver_version: str | None, sentence: str
+) -> None:
+    choice = choose_wheel(cards, driver_version, system="Linux", machine="x86_64")
+    assert (choice.tag, choice.sentence) == ("cpu", sentence)
+
+
+def test_arm_has_its_own_architectures() -> None:
+    assert choose_wheel([SPARK], "580.95", system="Linux", machine="aarch64").tag == "cu130"
+    assert choose_wheel([GTX1660], "580.95", system="Linux", machine="aarch64").tag == "cpu"
+    choice = choose_wheel([RTX3060], "580.95", system="Windows", machine="ARM64")
+    assert choice.tag == "cpu"
+    assert "no CUDA build for this kind of PC (windows-aarch64)" in choice.sentence
+
+
+def test_an_installed_build_stays_only_where_it_serves_as_well() -> None:
+    def tag(card: CudaCard, installed_tag: str) -> str:
+        return choose_wheel(
+            [card], "580.65.06", system="Linux", machine="x86_64", installed_tag=installed_tag
+        ).tag
+
+    assert tag(RTX4090, "cu126") == "cu126"
+    assert tag(RTX5090, "cu126") == "cu130"
+    assert tag(GT1030, "cu130") == "cu126"
+    assert tag(RTX4090, "cpu") == "cu130"
+
+
+def test_a_build_asked_for_by_name() -> None:
+    assert choice_of_tag("cu126", system="Windows").requirement == "torch==2.13.0+cu126"
+    assert choice_of_tag("cpu", system="Darwin").requirement == "torch==2.13.0"
+    with pytest.raises(KeyError):
+        choice_of_tag("cu999", system="Linux")
+
+
+@pytest.mark.parametrize(
+    ("arch_list", "capability", "expected"),
+    [
+        (["sm_60"], (6, 1), True),
+        (["sm_60"], (6, 0), True),
+        (["sm_61"], (6, 0), False),
+        (["sm_60"], (7, 0), False),
+        (["sm_86"], (8, 9), True),
+        (["sm_75", "sm_80"], (8, 6), True),
+        (["sm_120"], (12, 1), True),
+        (["sm_120"], (12, 0), True),
+        (["sm_12"], (12, 0), False),
+        (["sm_80"], (8, 7), False),
+        (["sm_87"], (8, 7), True),
+        (["sm_87"], (8, 9), False),
+        (["sm_90a"], (9, 0), True),
+        (["sm_100a"], (10, 3), False),
+        (["sm_100f"], (10, 3), True),
+        (["compute_90"], (12, 0), True),
+        (["compute_90"], (9, 0), True),
+        (["compute_90"], (8, 9), False),
+        (["gfx1030", "", "sm_", "sm_x0"], (6, 1), False),
+        ([], (6, 1), False),
+    ],
+)
+def test_serves(arch_list: list[str], capability: tuple[int, int], expected: bool) -> None:
+    assert serves(arch_list, capability) is expected
+
+
+def test_driver_versions_are_compared_as_numbers() -> None:
+    assert version_numbers("580.65.06") == (580, 65, 6)
+    assert version_numbers("1000.1") > version_numbers("580.65.06")
+    assert version_numbers("[N/A]") == version_numbers(None) == ()
+
+
+def test_the_table_names_the_source_of_each_column() -> None:
+    content = json.loads(resource_path("wheels.json").read_text(encoding="utf-8"))
+    columns = {column for row in content["builds"] for column in row} - {"tag"}
+    assert columns | {"python"} == set(content["sources"])
+
+
+def test_a_missing_or_broken_resource_is_one_kind_of_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(MissingResourceError, match=r"resources/no/such\.json is missing"):
+        resource_path("no/such.json")
+    monkeypatch.setattr(resources, "_PACKAGE_DIR", tmp_path / "gpu_studio")
+    with pytest.raises(MissingResourceError):
+        load_table()
+    (tmp_path / "resources").mkdir()
+    for text in ("{", "[]", '{"torch_version": "2.13.0", "builds": [{"tag": "cpu"}]}'):
+        (tmp_path / "resources" / "wheels.json").write_text(text, encoding="utf-8")
+        with pytest.raises(MissingResourceError, match="cannot be read"):
+            wheel_table.load_table()
+
+
+def test_a_wheel_carries_its_own_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "_PACKAGE_DIR", tmp_path / "gpu_studio")
+    inside = tmp_path / "gpu_studio" / "resources"
+    beside = tmp_path / "resources"
+    for folder in (beside, inside):
+        folder.mkdir(parents=True)
+        (folder / "wheels.json").write_text("{}", encoding="utf-8")
+    assert resource_path("wheels.json") == inside / "wheels.json"
+    (inside / "wheels.json").unlink()
+    assert resource_path("wheels.json") == beside / "wheels.json"
