@@ -1,0 +1,92 @@
+"""Axes that write numbers as people read them: 10 µs, 256 MiB, 512, never "(x0.001)"."""
+
+from __future__ import annotations
+
+import math
+
+import pyqtgraph as pg
+
+from gpu_studio.core.units import format_bytes, format_duration, three_digits
+
+_FEWEST_PIXELS = {"bottom": 60, "left": 28}  # between two labelled ticks
+_DECADES = (1.0, 2.0, 5.0)
+
+
+class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
+    """An axis with a unit: ``""``, ``"s"``, ``"bytes"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``,
+    or ``"size"`` (powers of two where it is logarithmic).
+    """
+
+    def __init__(self, orientation: str, unit: str, *, logarithmic: bool = False) -> None:
+        super().__init__(orientation)
+        self.enableAutoSIPrefix(False)
+        self._unit = unit
+        self._is_logarithmic = logarithmic
+        self.setStyle(tickLength=-4)
+
+    def tickValues(
+        self, minimum: float, maximum: float, size: float
+    ) -> list[tuple[float | None, list[float]]]:
+        """Return the ticks as pyqtgraph wants them, in its own scale (log10 where logarithmic)."""
+        if not (math.isfinite(minimum) and math.isfinite(maximum)) or maximum <= minimum:
+            return []
+        most = max(2, int(size / _FEWEST_PIXELS[self.orientation]))
+        if self._is_logarithmic:
+            if self._unit == "size":
+                return [(None, _powers(minimum, maximum, math.log10(2), most))]
+            return [(None, _decades(minimum, maximum, most))]
+        if self._unit == "bytes":
+            step = _binary_step((maximum - minimum) / most)
+        else:
+            step = _round_step((maximum - minimum) / most)
+        first = math.ceil(minimum / step)
+        return [(step, [i * step for i in range(first, math.floor(maximum / step) + 1)])]
+
+    def tickStrings(self, values: list[float], _scale: float, spacing: float | None) -> list[str]:
+        """Return the ticks' labels."""
+        return [self._label(10**value if self._is_logarithmic else value) for value in values]
+
+    def _label(self, value: float) -> str:
+        if abs(value) < 1e-15:
+            return "0"
+        if self._unit == "s":
+            return _plain(format_duration(value))
+        if self._unit == "bytes":
+            return format_bytes(value)
+        return _plain(three_digits(value))
+
+
+def _plain(text: str) -> str:
+    """Drop the zeros that say nothing on an axis: ``10.0 µs`` is ``10 µs``."""
+    number, gap, unit = text.partition("\u202f")
+    if "." in number:
+        number = number.rstrip("0").rstrip(".")
+    return f"{number}{gap}{unit}"
+
+
+def _round_step(step: float) -> float:
+    decade = 10.0 ** math.floor(math.log10(step))
+    return next((m * decade for m in (*_DECADES, 10.0) if m * decade >= step), 10 * decade)
+
+
+def _binary_step(step: float) -> float:
+    return float(2 ** math.ceil(math.log2(max(step, 1.0))))
+
+
+def _powers(minimum: float, maximum: float, step: float, most: int) -> list[float]:
+    first, last = math.ceil(minimum / step - 1e-9), math.floor(maximum / step + 1e-9)
+    every = max(1, -(-(last - first + 1) // most))
+    return [i * step for i in range(first, last + 1) if i % every == 0]
+
+
+def _decades(minimum: float, maximum: float, most: int) -> list[float]:
+    """Return log10 positions of 1, 2, 5 a decade, or of whole decades where there are many."""
+    ticks = [
+        decade + math.log10(mantissa)
+        for decade in range(math.floor(minimum), math.ceil(maximum) + 1)
+        for mantissa in _DECADES
+    ]
+    ticks = [tick for tick in ticks if minimum <= tick <= maximum]
+    if len(ticks) <= most:
+        return ticks
+    return _powers(minimum, maximum, 1.0, most)

@@ -1,0 +1,76 @@
+"""The one sentence that matters now, over all tabs."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
+
+from gpu_studio.ui.parts import GAP, Card, Text, button
+
+
+class Banner(Card):
+    """A sentence, and where there is one, the command to copy or the button to press.
+
+    Signals:
+        action_requested(): the button was pressed.
+        dismissed(): the sentence was closed.
+    """
+
+    action_requested = Signal()
+    dismissed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, name="banner")
+        self.setAccessibleName("What matters now")
+        self._sentence = Text(role="title", name="banner.sentence", wraps=True)
+        self._detail = Text(role="muted", name="banner.detail", wraps=True)
+        self._command = QLineEdit()
+        self._command.setObjectName("banner.command")
+        self._command.setReadOnly(True)
+        self._command.setAccessibleName("Command to type")
+        self._copy = button("Copy", self._copy_command, name="banner.copy")
+        self._copy.setToolTip("Copy the command")
+        self._action = button("", self.action_requested.emit, name="banner.action", primary=True)
+        self._close = button("Close", self._dismiss, name="banner.close")
+        self.column.addWidget(self._sentence)
+        self.column.addWidget(self._detail)
+        line = QHBoxLayout()
+        line.setSpacing(GAP)
+        line.addWidget(self._command, 1)
+        line.addWidget(self._copy)
+        line.addWidget(self._action)
+        line.addStretch()
+        line.addWidget(self._close)
+        self.column.addLayout(line)
+        self.hide()
+
+    @property
+    def sentence(self) -> str:
+        """What it says; empty while hidden."""
+        return self._sentence.text() if not self.isHidden() else ""
+
+    def say(
+        self, sentence: str, *, detail: str = "", command: str = "", action: str = "",
+        tone: str = "amber",
+    ) -> None:  # fmt: skip
+        """Show a sentence with its detail, a command to copy, and the text of a button."""
+        self._sentence.setText(sentence)
+        self._detail.setText(detail)
+        self._detail.setVisible(bool(detail))
+        self._command.setText(command)
+        self._command.setCursorPosition(0)
+        self._command.setVisible(bool(command))
+        self._copy.setVisible(bool(command))
+        self._action.setText(action)
+        self._action.setVisible(bool(action))
+        self.set_tone("failure" if tone == "failure" else "amber")
+        self.setAccessibleDescription(f"{sentence} {detail}".strip())
+        self.show()
+
+    def _copy_command(self) -> None:
+        QGuiApplication.clipboard().setText(self._command.text())
+
+    def _dismiss(self) -> None:
+        self.hide()
+        self.dismissed.emit()

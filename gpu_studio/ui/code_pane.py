@@ -1,0 +1,57 @@
+"""The Code pane: the few lines of PyTorch that do what was just done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontDatabase, QGuiApplication
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+
+from gpu_studio.ui.parts import GAP, Text, button, section
+
+if TYPE_CHECKING:
+    from gpu_studio.model.studio import Studio
+
+
+class CodePane(QDockWidget):
+    """Runnable lines with a Copy button; they follow the last action."""
+
+    def __init__(self, studio: Studio, parent: QWidget | None = None) -> None:
+        super().__init__("Code", parent)
+        self.setObjectName("code.dock")
+        self.setAllowedAreas(
+            Qt.DockWidgetArea.RightDockWidgetArea | Qt.DockWidgetArea.BottomDockWidgetArea
+        )
+        self._text = QPlainTextEdit()
+        self._text.setObjectName("code")
+        self._text.setReadOnly(True)
+        self._text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self._text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self._text.setAccessibleName("The lines of PyTorch that do what was just done")
+        self._text.setPlaceholderText("Do something, and the lines of PyTorch for it appear here.")
+        self._copy = button("Copy", self._copy_code, name="code.copy", tip="Copy these lines")
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, GAP, GAP, GAP)
+        head = QHBoxLayout()
+        head.addWidget(section("Code"))
+        head.addStretch()
+        head.addWidget(self._copy)
+        column.addLayout(head)
+        column.addWidget(self._text, 1)
+        column.addWidget(
+            Text("Runs as it stands, in any Python with PyTorch.", "muted", wraps=True)
+        )
+        self.setTitleBarWidget(QWidget())
+        self.setWidget(page)
+        self.setMinimumWidth(220)
+        self._show(studio.snippet)
+        studio.snippet_changed.connect(self._show)
+
+    def _show(self, snippet: str) -> None:
+        self._text.setPlainText(snippet)
+        self._copy.setEnabled(bool(snippet))
+
+    def _copy_code(self) -> None:
+        QGuiApplication.clipboard().setText(self._text.toPlainText())

@@ -1,0 +1,254 @@
+"""How everything looks: the palette, the one style sheet, and the plots' options.
+
+Widgets set no colour and no style of their own; they name a role. On white, the two device colours
+are too pale for lines and text (2.2 : 1), so the light theme draws those in a darker ink of the
+same hue (over 4 : 1) and keeps the pure colour for areas.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication
+
+from gpu_studio.core.resources import MissingResourceError, resource_path
+
+if TYPE_CHECKING:
+    from gpu_studio.model.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+# role: (light, dark). Device and memory colours: Okabe and Ito's colour-blind safe set.
+COLOURS = {
+    "window": ("#F3F5F7", "#13171C"),
+    "card": ("#FFFFFF", "#1D2229"),
+    "field": ("#FFFFFF", "#171B21"),
+    "border": ("#D5DBE1", "#313943"),
+    "grid": ("#E7EBEF", "#2A313A"),
+    "hover": ("#EAEFF4", "#28303A"),
+    "text": ("#1A2027", "#E9EDF1"),
+    "muted": ("#56626F", "#9DA9B5"),
+    "disabled": ("#9AA4AE", "#5F6A75"),
+    "accent": ("#0072B2", "#56B4E9"),
+    "on_accent": ("#FFFFFF", "#0B1116"),
+    "accent_hover": ("#005F96", "#7CC5EF"),
+    "selection": ("#D7E9F5", "#22384A"),
+    "amber": ("#9A6200", "#E69F00"),
+    "cpu": ("#E69F00", "#E69F00"),
+    "cpu_ink": ("#A36B00", "#E69F00"),
+    "gpu0": ("#56B4E9", "#56B4E9"),
+    "gpu0_ink": ("#0072B2", "#56B4E9"),
+    "gpu1": ("#CC79A7", "#CC79A7"),
+    "gpu1_ink": ("#A9487F", "#CC79A7"),
+    "gpu2": ("#F0E442", "#F0E442"),
+    "gpu2_ink": ("#7D7400", "#F0E442"),
+    "allocated": ("#009E73", "#009E73"),
+    "allocated_ink": ("#007A59", "#19B98C"),
+    "failure": ("#D55E00", "#D55E00"),
+    "failure_ink": ("#B64F00", "#F0812F"),
+    "good": ("#007A59", "#19B98C"),
+    "other": ("#8C96A3", "#7C8794"),
+    "context": ("#6B7686", "#A3AFBD"),
+}
+
+
+def device_role(address: str | None) -> str:
+    """Return the colour role of a device: ``cpu``, ``gpu0``, ``gpu1``, ``gpu2``."""
+    if address is None or address == "cpu":
+        return "cpu"
+    index = int(address.partition(":")[2] or 0)
+    return f"gpu{min(index, 2)}"
+
+
+class Theme(QObject):
+    """The look that is in force.
+
+    Signals:
+        changed(): light and dark were exchanged; whoever paints by hand paints again.
+    """
+
+    changed = Signal()
+
+    def __init__(self, settings: Settings, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._is_dark = False
+        settings.choices_changed.connect(self._update)
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._update)
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether the dark colours are in force."""
+        return self._is_dark
+
+    def colour(self, role: str) -> str:
+        """Return the ``#RRGGBB`` of a role."""
+        return COLOURS[role][self._is_dark]
+
+    def apply(self) -> None:
+        """Put style, palette and style sheet on the application."""
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.setStyle("Fusion")
+        self._is_dark = self._wants_dark()
+        application.setPalette(self._palette())
+        application.setStyleSheet(self._style_sheet())
+
+    def _update(self) -> None:
+        if self._wants_dark() is not self._is_dark:
+            self.apply()
+            self.changed.emit()
+
+    def _wants_dark(self) -> bool:
+        choice = self._settings.choices.theme
+        if choice != "system":
+            return choice == "dark"
+        return QGuiApplication.styleHints().colorScheme() is Qt.ColorScheme.Dark
+
+    def _palette(self) -> QPalette:
+        palette = QPalette()
+        roles = QPalette.ColorRole
+        for role, name in {
+            roles.Window: "window", roles.WindowText: "text", roles.Base: "field",
+            roles.AlternateBase: "card", roles.Text: "text", roles.Button: "card",
+            roles.ButtonText: "text", roles.BrightText: "failure", roles.ToolTipBase: "card",
+            roles.ToolTipText: "text", roles.Highlight: "accent",
+            roles.HighlightedText: "on_accent", roles.PlaceholderText: "muted",
+            roles.Link: "accent", roles.Mid: "border", roles.Midlight: "hover",
+            roles.Light: "card", roles.Dark: "border", roles.Shadow: "border",
+        }.items():  # fmt: skip
+            palette.setColor(role, QColor(self.colour(name)))
+        for role in (roles.WindowText, roles.Text, roles.ButtonText):
+            palette.setColor(
+                QPalette.ColorGroup.Disabled, role, QColor(self.colour("disabled"))
+            )
+        return palette
+
+    def _style_sheet(self) -> str:
+        sheet = _STYLE_SHEET
+        for role in sorted(COLOURS, key=len, reverse=True):
+            sheet = sheet.replace(f"@{role}@", self.colour(role))
+        shade = "dark" if self._is_dark else "light"
+        for image in ("chevron-down", "check", "dash"):
+            sheet = sheet.replace(f"url(@image:{image}@)", _url(f"icons/{image}-{shade}.svg"))
+        return sheet
+
+
+def _url(resource: str) -> str:
+    """Return a style sheet's reference to an image; without the file the image is left out."""
+    try:
+        return f'url("{resource_path(resource).as_posix()}")'
+    except MissingResourceError:
+        _log.warning("The image %s is missing", resource)
+        return "none"
+
+
+_STYLE_SHEET = """
+QWidget { color: @text@; }
+QMainWindow, QDialog { background: @window@; }
+QToolTip { background: @card@; color: @text@; border: 1px solid @border@; padding: 4px; }
+QFrame[card="true"] { background: @card@; border: 1px solid @border@; border-radius: 8px; }
+QFrame[card="true"][selected="true"] { border: 2px solid @accent@; }
+QFrame[card="true"][tone="failure"] { border: 1px solid @failure@;
+    border-left: 4px solid @failure@; }
+QFrame[card="true"][tone="amber"] { border: 1px solid @amber@; border-left: 4px solid @amber@; }
+QFrame[card="true"][tone="good"] { border: 1px solid @good@; border-left: 4px solid @good@; }
+QLabel { background: transparent; }
+QLabel[role="headline"] { font-size: 17px; font-weight: 600; }
+QLabel[role="title"] { font-size: 15px; font-weight: 600; }
+QLabel[role="value"] { font-size: 14px; font-weight: 600; }
+QLabel[role="section"] { color: @muted@; font-size: 11px; font-weight: 600; }
+QLabel[role="muted"] { color: @muted@; }
+QLabel[role="failure"] { color: @failure_ink@; }
+QLabel[role="amber"] { color: @amber@; }
+QLabel[role="good"] { color: @good@; }
+QPushButton { background: @card@; border: 1px solid @border@; border-radius: 6px;
+    padding: 6px 14px; }
+QPushButton:hover { background: @hover@; }
+QPushButton:pressed { background: @selection@; }
+QPushButton:focus { border: 2px solid @accent@; padding: 5px 13px; }
+QPushButton:checked { background: @accent@; color: @on_accent@; border-color: @accent@; }
+QPushButton:disabled { color: @disabled@; }
+QPushButton[primary="true"] { background: @accent@; color: @on_accent@;
+    border-color: @accent@; font-weight: 600; }
+QPushButton[primary="true"]:hover { background: @accent_hover@; }
+QPushButton[primary="true"]:focus { border: 2px solid @text@; }
+QPushButton[primary="true"]:disabled { background: @border@; color: @disabled@;
+    border-color: @border@; }
+QToolButton { background: transparent; border: 1px solid transparent; border-radius: 6px;
+    padding: 4px 8px; }
+QToolButton:hover, QToolButton:checked { background: @hover@; }
+QToolButton:focus { border-color: @accent@; }
+QToolButton::menu-indicator { image: none; }
+QLineEdit, QComboBox, QSpinBox, QDoubleSpinBox, QPlainTextEdit, QTextEdit { background: @field@;
+    border: 1px solid @border@; border-radius: 6px; padding: 5px 8px;
+    selection-background-color: @accent@; selection-color: @on_accent@; }
+QLineEdit:focus, QComboBox:focus, QSpinBox:focus, QDoubleSpinBox:focus, QPlainTextEdit:focus {
+    border: 2px solid @accent@; padding: 4px 7px; }
+QLineEdit:disabled, QComboBox:disabled { color: @disabled@; }
+QLineEdit[invalid="true"] { border: 2px solid @failure@; padding: 4px 7px; }
+QComboBox::drop-down { border: none; width: 24px; }
+QComboBox::down-arrow { image: url(@image:chevron-down@); width: 12px; height: 12px; }
+QComboBox QAbstractItemView { background: @card@; border: 1px solid @border@;
+    selection-background-color: @selection@; selection-color: @text@; outline: 0; padding: 4px; }
+QCheckBox, QRadioButton { spacing: 8px; background: transparent; }
+QCheckBox:focus, QRadioButton:focus { color: @accent@; }
+QCheckBox::indicator { width: 15px; height: 15px; border: 1px solid @other@;
+    border-radius: 4px; background: @field@; }
+QCheckBox::indicator:checked { background: @accent@; border-color: @accent@;
+    image: url(@image:check@); }
+QCheckBox::indicator:disabled { border-color: @border@; background: @window@; }
+QSlider { background: transparent; }
+QSlider::groove:horizontal { height: 4px; border-radius: 2px; background: @border@; }
+QSlider::sub-page:horizontal { background: @accent@; border-radius: 2px; }
+QSlider::handle:horizontal { background: @card@; border: 2px solid @accent@; width: 12px;
+    margin: -6px 0; border-radius: 8px; }
+QSlider::handle:horizontal:focus { background: @accent@; }
+QSlider::sub-page:horizontal:disabled { background: @disabled@; }
+QSlider::handle:horizontal:disabled { border-color: @disabled@; }
+QProgressBar { background: @border@; border: none; border-radius: 4px; max-height: 8px;
+    min-height: 8px; text-align: center; }
+QProgressBar::chunk { background: @accent@; border-radius: 4px; }
+QTabWidget::pane { border: none; }
+QTabWidget::tab-bar { left: 10px; }
+QTabBar { background: transparent; }
+QTabBar::tab { background: transparent; color: @muted@; padding: 10px 16px 8px 16px;
+    margin: 0 2px; border: none; border-bottom: 2px solid transparent; font-weight: 500; }
+QTabBar::tab:selected { color: @text@; border-bottom: 2px solid @accent@; }
+QTabBar::tab:hover { color: @text@; }
+QTabBar::tab:focus { background: @hover@; }
+QTableView, QTreeView, QListView { background: @card@; border: none; gridline-color: @grid@;
+    alternate-background-color: @card@; selection-background-color: @selection@;
+    selection-color: @text@; outline: 0; }
+QTableView::item, QListView::item { padding: 4px 10px; border-bottom: 1px solid @grid@; }
+QTableView::item:focus { border: 1px solid @accent@; }
+QHeaderView { background: @card@; }
+QHeaderView::section { background: @card@; color: @muted@; border: none;
+    border-bottom: 1px solid @border@; padding: 6px 10px; font-size: 11px; font-weight: 600; }
+QTableCornerButton::section { background: @card@; border: none; }
+QScrollBar:vertical { background: transparent; width: 10px; margin: 0; }
+QScrollBar:horizontal { background: transparent; height: 10px; margin: 0; }
+QScrollBar::handle { background: @border@; border-radius: 4px; min-height: 24px;
+    min-width: 24px; }
+QScrollBar::handle:hover { background: @other@; }
+QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }
+QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
+QScrollArea { background: transparent; border: none; }
+QScrollArea > QWidget > QWidget[page="true"] { background: transparent; }
+QStatusBar { background: @window@; border-top: 1px solid @border@; color: @muted@; }
+QStatusBar::item { border: none; }
+QStatusBar QLabel { color: @muted@; padding: 2px 6px; }
+QDockWidget { titlebar-close-icon: none; }
+QDockWidget > QWidget { background: @window@; }
+QMenuBar { background: @window@; padding: 2px; }
+QMenuBar::item { padding: 4px 10px; border-radius: 4px; background: transparent; }
+QMenuBar::item:selected { background: @hover@; }
+QMenu { background: @card@; border: 1px solid @border@; padding: 4px; }
+QMenu::item { padding: 5px 22px; border-radius: 4px; }
+QMenu::item:selected { background: @selection@; color: @text@; }
+QMenu::separator { height: 1px; background: @border@; margin: 4px 8px; }
+QSplitter::handle { background: transparent; }
+"""
