@@ -10,6 +10,17 @@ from typing import Literal
 
 import msgspec
 
+# Results of float32 a clock and multiprocessor: CUDA C++ Programming Guide, table "Throughput of
+# Native Arithmetic Instructions"; sold as "CUDA cores".
+CORES_PER_MULTIPROCESSOR: dict[tuple[int, int], int] = {
+    (3, 0): 192, (3, 5): 192, (3, 7): 192,
+    (5, 0): 128, (5, 2): 128, (5, 3): 128,
+    (6, 0): 64, (6, 1): 128, (6, 2): 128,
+    (7, 0): 64, (7, 2): 64, (7, 5): 64,
+    (8, 0): 64, (8, 6): 128, (8, 7): 128, (8, 9): 128,
+    (9, 0): 128, (10, 0): 128, (10, 3): 128, (12, 0): 128, (12, 1): 128,
+}  # fmt: skip
+
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
     """One reading of a device's sensors; None is "not supported by this device"."""
@@ -165,7 +176,8 @@ def encode_sensor_event(event: SensorEvent) -> bytes:
 
 def decode_sensor_event(line: bytes) -> SensorEvent:
     """Return the event in a line; raises `msgspec.DecodeError` for anything else."""
-    return _sensor_decoder.decode(line)
+    event: SensorEvent = _sensor_decoder.decode(line)
+    return event
 
 
 def number_cards(cards: list[Device], visible_devices: str | None) -> list[Device]:
@@ -179,16 +191,16 @@ def number_cards(cards: list[Device], visible_devices: str | None) -> list[Devic
     by_bus = sorted(cards, key=lambda card: card.pci_bus_id or "")
     order = by_bus if visible_devices is None else _visible(by_bus, visible_devices)
     index_of = {card.identity: index for index, card in enumerate(order)}
-    return [
-        msgspec.structs.replace(card, cuda_index=index_of.get(card.identity)) for card in cards
-    ]
+    return [msgspec.structs.replace(card, cuda_index=index_of.get(card.identity)) for card in cards]
 
 
 def _visible(by_bus: list[Device], visible_devices: str) -> list[Device]:
     chosen: list[Device] = []
     for entry in (part.strip() for part in visible_devices.split(",")):
         card = _named(by_bus, entry)
-        if card is None or card in chosen:
+        if card in chosen:  # a card named twice hides all: torch.cuda._parse_visible_devices
+            return []
+        if card is None:
             break
         chosen.append(card)
     return chosen

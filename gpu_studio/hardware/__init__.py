@@ -1,0 +1,1 @@
+"""What the PC says of itself."""

@@ -1,0 +1,200 @@
+"""One NVIDIA card as `core.devices` describes it: its facts, its sensors, its processes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gpu_studio.core.devices import (
+    CORES_PER_MULTIPROCESSOR,
+    Device,
+    GpuProcess,
+    Telemetry,
+)
+from gpu_studio.hardware.nvml import (
+    CLOCK_MEMORY,
+    CLOCK_SM,
+    PCIE_RECEIVED,
+    PCIE_SENT,
+    TEMPERATURE_GPU,
+    CardUnreadableError,
+    NvmlCard,
+    number_from,
+    text_from,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    ProcessLookup = Callable[[int], tuple[str, str | None]]
+
+# nvmlDeviceArchitecture_t and nvmlComputeMode_t of nvml.h.
+_ARCHITECTURES = {
+    2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada",
+    9: "Hopper", 10: "Blackwell", 13: "Rubin",
+}  # fmt: skip
+_COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
+_UNKNOWN_PSTATE = 32
+_BUS_ID = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE)
+
+
+def normal_bus_id(text: str | None) -> str | None:
+    """Return a PCI address as nvidia-smi prints it, ``00000000:01:00.0``; None for none."""
+    match = _BUS_ID.fullmatch(text or "")
+    if match is None:
+        return None
+    domain, bus, slot, function = match.groups()
+    return f"{int(domain, 16):08X}:{bus}:{slot}.{function or 0}".upper()
+
+
+def describe_card(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Device:
+    """Return everything a card tells now; what it refuses is None.
+
+    A card that is lost on the way is a device whose ``unreadable`` says so.
+    """
+    try:
+        return _describe(card, index, lookup)
+    except CardUnreadableError as error:
+        return unreadable_card(index, str(error))
+
+
+def unreadable_card(index: int | None, sentence: str) -> Device:
+    """Return a card of which nothing is known but why."""
+    name = "NVIDIA card" if index is None else f"NVIDIA card {index}"
+    return Device(kind="cuda", name=name, nvml_index=index, unreadable=sentence)
+
+
+def read_telemetry(card: NvmlCard) -> Telemetry:
+    """Return the sensors of a card now; raises `CardUnreadableError` for a lost one."""
+    _, used, free, reserved = card.memory()
+    utilization = card.ask("nvmlDeviceGetUtilizationRates")
+    pstate = card.number("nvmlDeviceGetPerformanceState")
+    limit = card.ask_first("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit")
+    return Telemetry(
+        power_w=_scaled(card.number("nvmlDeviceGetPowerUsage"), 1e-3),
+        power_limit_w=_scaled(number_from(limit), 1e-3),
+        temperature_c=_scaled(card.number("nvmlDeviceGetTemperature", TEMPERATURE_GPU)),
+        fan_percent=_scaled(card.number("nvmlDeviceGetFanSpeed")),
+        utilization_percent=_percent(utilization, "gpu"),
+        memory_utilization_percent=_percent(utilization, "memory"),
+        memory_used_bytes=used,
+        memory_free_bytes=free,
+        memory_reserved_bytes=reserved,
+        pstate=None if pstate == _UNKNOWN_PSTATE else pstate,
+        sm_clock_mhz=_scaled(card.number("nvmlDeviceGetClockInfo", CLOCK_SM)),
+        memory_clock_mhz=_scaled(card.number("nvmlDeviceGetClockInfo", CLOCK_MEMORY)),
+        pcie_generation=card.number("nvmlDeviceGetCurrPcieLinkGeneration"),
+        pcie_width=card.number("nvmlDeviceGetCurrPcieLinkWidth"),
+        pcie_rx_bytes_per_s=_pcie_bytes_per_s(card, PCIE_RECEIVED),
+        pcie_tx_bytes_per_s=_pcie_bytes_per_s(card, PCIE_SENT),
+        clock_event_reasons=read_clock_event_reasons(card),
+    )
+
+
+def read_clock_event_reasons(card: NvmlCard) -> int | None:
+    """Return the bits of nvmlClocksEventReasons; drivers before 535 know the old name alone."""
+    return number_from(
+        card.ask_first(
+            "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
+        )
+    )
+
+
+def read_processes(card: NvmlCard, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
+    """Return who holds a context on a card, by process id; raises as `read_telemetry` does.
+
+    Args:
+        card: the card.
+        lookup: gives the name and the user of a process id.
+    """
+    kinds: dict[int, list[str]] = {}
+    memory_bytes: dict[int, int | None] = {}
+    for kind in ("compute", "graphics"):
+        function = f"nvmlDeviceGet{kind.capitalize()}RunningProcesses"
+        for entry in card.ask_first(function, f"{function}_v2") or ():
+            kinds.setdefault(entry.pid, []).append(kind)
+            # Windows hides it (WDDM): all bits set, or None in newer versions of pynvml.
+            used = number_from(entry.usedGpuMemory)
+            memory_bytes[entry.pid] = memory_bytes.get(entry.pid) or used
+    processes = []
+    for pid in sorted(kinds):
+        name, user = lookup(pid)
+        processes.append(
+            GpuProcess(
+                pid=pid,
+                name=name,
+                user=user,
+                kind=" and ".join(dict.fromkeys(kinds[pid])),
+                memory_bytes=memory_bytes[pid],
+            )
+        )
+    return tuple(processes)
+
+
+def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Device:
+    if index is None:
+        index = card.number("nvmlDeviceGetIndex")
+    total_bytes, *_ = card.memory()
+    capability = _pair(card.ask("nvmlDeviceGetCudaComputeCapability"))
+    cores = card.number("nvmlDeviceGetNumGpuCores")
+    per_multiprocessor = CORES_PER_MULTIPROCESSOR.get(capability) if capability else None
+    architecture = _ARCHITECTURES.get(card.number("nvmlDeviceGetArchitecture") or 0)
+    mode = card.number("nvmlDeviceGetComputeMode")
+    return Device(
+        kind="cuda",
+        name=card.text("nvmlDeviceGetName") or "NVIDIA card",
+        uuid=card.text("nvmlDeviceGetUUID"),
+        memory_total_bytes=total_bytes,
+        telemetry=read_telemetry(card),
+        compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
+        architecture=architecture,
+        nvml_index=index,
+        pci_bus_id=_bus_id_of(card),
+        multiprocessors=cores // per_multiprocessor if cores and per_multiprocessor else None,
+        cuda_cores=cores,
+        memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),
+        sm_clock_max_mhz=_scaled(card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM)),
+        memory_clock_max_mhz=_scaled(card.number("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY)),
+        pcie_generation_max=card.number("nvmlDeviceGetMaxPcieLinkGeneration"),
+        pcie_width_max=card.number("nvmlDeviceGetMaxPcieLinkWidth"),
+        vbios=card.text("nvmlDeviceGetVbiosVersion"),
+        display_active=_flag(card.ask("nvmlDeviceGetDisplayActive")),
+        compute_mode=None if mode is None else _COMPUTE_MODES.get(mode),
+        ecc_enabled=_flag(card.ask("nvmlDeviceGetEccMode")),
+        mig_enabled=_flag(card.ask("nvmlDeviceGetMigMode")),
+        processes=read_processes(card, lookup),
+    )
+
+
+def _pcie_bytes_per_s(card: NvmlCard, direction: int) -> float | None:
+    """Return the traffic over the last 20 ms, which the call waits for; NVML counts in KiB."""
+    return _scaled(card.number("nvmlDeviceGetPcieThroughput", direction), 1024)
+
+
+def _bus_id_of(card: NvmlCard) -> str | None:
+    answer = card.ask("nvmlDeviceGetPciInfo")
+    return normal_bus_id(text_from(getattr(answer, "busId", None)))
+
+
+def _pair(answer: Any) -> tuple[int, int] | None:
+    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+        return None
+    major, minor = number_from(answer[0]), number_from(answer[1])
+    return None if major is None or minor is None else (major, minor)
+
+
+def _flag(answer: Any) -> bool | None:
+    """Return an enable state; ECC and MIG answer with the current and the pending one."""
+    if isinstance(answer, (tuple, list)):
+        answer = answer[0] if answer else None
+    number = number_from(answer)
+    return None if number is None else number == 1
+
+
+def _percent(answer: Any, field: str) -> float | None:
+    number = number_from(getattr(answer, field, None))
+    return None if number is None or number > 100 else float(number)
+
+
+def _scaled(number: int | None, factor: float = 1.0) -> float | None:
+    return None if number is None else number * factor

@@ -1,0 +1,140 @@
+"""The window's side of the sensor reader. No NVML here, and nothing that can hang."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.child_process import ChildProcess
+from gpu_studio.core.devices import SensorEvent, decode_sensor_event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_MODULE = "gpu_studio.hardware.reader"
+# Without persistence mode a driver takes seconds to start its cards.
+_PATIENCE_AT_START_S = 15.0
+_SHORTEST_PATIENCE_S = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class SensorReader:
+    """The sensors of this PC, read by a child process that starts when `readings` is iterated.
+
+    Every method may be called by any thread; `readings` is iterated by one at a time.
+
+    Args:
+        period_s: seconds between two readings.
+        log_path: where the child's standard error goes; None is this process's own.
+        environment: variables for the child on top of this process's.
+    """
+
+    def __init__(
+        self,
+        period_s: float = 1.0,
+        log_path: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._period_s = period_s
+        self._log_path = log_path
+        self._environment = environment
+        self._lock = threading.Lock()
+        self._child: ChildProcess | None = None
+        self._is_paused = False
+        self._is_closed = False
+        self._due_at_s = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id; None while there is no child."""
+        child = self._child
+        return child.pid if child else None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a reading is long overdue: the driver does not answer the child."""
+        if self._child is None or self._is_paused:
+            return False
+        return time.monotonic() > self._due_at_s
+
+    def readings(self) -> Iterator[SensorEvent]:
+        """Start the child and yield an `Inventory`, then a `Reading` every period.
+
+        Another `Inventory` comes where a card fell asleep or woke up. It ends with `close`, or
+        when the child died; iterating again starts another child.
+
+        Raises:
+            OSError: the child could not be started.
+        """
+        child = self._start()
+        if child is None:
+            return
+        try:
+            for line in child.lines():
+                try:
+                    event = decode_sensor_event(line)
+                except msgspec.MsgspecError as error:
+                    _log.error("the sensor reader wrote something unreadable: %s", error)
+                    return
+                self._expect_next_within(max(3 * self._period_s, _SHORTEST_PATIENCE_S))
+                yield event
+        finally:
+            self._end(child)
+
+    def pause(self) -> None:
+        """Read nothing for a while, so that a laptop's card may fall asleep."""
+        with self._lock:
+            self._is_paused = True
+            if self._child is not None:
+                self._child.send(b"pause\n")
+
+    def resume(self) -> None:
+        """Go on reading."""
+        with self._lock:
+            if not self._is_paused:
+                return
+            self._is_paused = False
+            self._expect_next_within(_PATIENCE_AT_START_S)
+            if self._child is not None:
+                self._child.send(b"resume\n")
+
+    def close(self) -> None:
+        """End the child and with it `readings`; this reader starts no other."""
+        with self._lock:
+            self._is_closed = True
+            child = self._child
+        if child is not None:
+            self._end(child)
+
+    def _start(self) -> ChildProcess | None:
+        with self._lock:
+            if self._is_closed:
+                return None
+            child = ChildProcess(
+                _MODULE,
+                ["--period-s", str(self._period_s)],
+                environment=self._environment,
+                log_path=self._log_path,
+            )
+            self._child = child
+            self._expect_next_within(_PATIENCE_AT_START_S)
+            if self._is_paused:
+                child.send(b"pause\n")
+            return child
+
+    def _end(self, child: ChildProcess) -> None:
+        exit_code = child.end()
+        with self._lock:
+            if self._child is child:
+                self._child = None
+                if exit_code:
+                    _log.warning("the sensor reader ended with exit code %s", exit_code)
+
+    def _expect_next_within(self, seconds: float) -> None:
+        self._due_at_s = time.monotonic() + seconds

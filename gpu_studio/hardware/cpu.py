@@ -1,0 +1,144 @@
+"""The CPU and the PC's memory."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from gpu_studio.core.devices import Device, Telemetry
+
+_REGISTRY_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
+# Drivers that measure the CPU, and the reading that stands for the whole of it.
+_TEMPERATURE_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal")
+_WHOLE_CPU = ("Package id 0", "Tctl", "Tdie")
+# What some virtual machines put where the name should be.
+_PLACEHOLDERS = ("unknown", "not specified", "to be filled by o.e.m.")
+_MACHINES = {"amd64": "x86-64", "x86_64": "x86-64", "aarch64": "ARM64", "arm64": "ARM64"}
+
+
+def describe_cpu(telemetry: Telemetry) -> Device:
+    """Return the CPU with its cores, its highest clock and the PC's memory."""
+    return Device(
+        kind="cpu",
+        name=cpu_name(),
+        memory_total_bytes=psutil.virtual_memory().total,
+        telemetry=telemetry,
+        cores=psutil.cpu_count(logical=False),
+        threads=psutil.cpu_count(logical=True),
+        clock_max_mhz=_clock_max_mhz(),
+    )
+
+
+class CpuSensor:
+    """The CPU's sensors; utilization is the mean since the reading before."""
+
+    def __init__(self) -> None:
+        self._has_begun = False
+
+    def read(self) -> Telemetry:
+        """Return one reading. "Used" memory leaves out caches that the system gives up at once."""
+        memory = psutil.virtual_memory()
+        percent = psutil.cpu_percent(interval=None)
+        # psutil's first answer is 0.0, since it has nothing to compare with.
+        utilization_percent = float(percent) if self._has_begun else None
+        self._has_begun = True
+        return Telemetry(
+            temperature_c=_temperature_c(),
+            utilization_percent=utilization_percent,
+            memory_used_bytes=memory.total - memory.available,
+            memory_free_bytes=memory.available,
+        )
+
+
+def cpu_name() -> str:
+    """Return what the CPU is called; a description where nobody named it."""
+    if sys.platform == "win32":
+        import winreg
+
+        name = name_in_registry(winreg)
+    elif sys.platform == "darwin":
+        name = _name_from_sysctl()
+    else:
+        name = name_in_cpuinfo(_read(Path("/proc/cpuinfo")))
+        name = name or _read(Path("/proc/device-tree/model"))
+    return _tidy(name) or _description(_read(Path("/proc/cpuinfo")))
+
+
+def name_in_cpuinfo(text: str) -> str:
+    """Return the name in the text of /proc/cpuinfo; empty where there is none.
+
+    x86 has "model name"; a few others have "cpu model", "Model" or "Hardware".
+    """
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip().lower(), value.strip())
+    names = (fields.get(key, "") for key in ("model name", "cpu model", "model", "hardware"))
+    # On x86 the field "model" is a bare number.
+    return next((name for name in names if name and not name.isdecimal()), "")
+
+
+def name_in_registry(winreg: Any) -> str:
+    """Return the name that Windows keeps; ``winreg`` is that module."""
+    try:
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _REGISTRY_KEY) as key:
+            return str(winreg.QueryValueEx(key, "ProcessorNameString")[0])
+    except OSError:
+        return ""
+
+
+def _name_from_sysctl() -> str:
+    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return result.stdout
+
+
+def _tidy(name: str) -> str:
+    name = " ".join(name.replace("\0", " ").split())
+    return "" if name.lower() in _PLACEHOLDERS else name
+
+
+def _description(cpuinfo: str) -> str:
+    machine = platform.machine()
+    kind = _MACHINES.get(machine.lower(), machine) or "unknown kind"
+    flags = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
+    return f"Virtual CPU ({kind})" if "hypervisor" in flags.split() else f"CPU ({kind})"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _clock_max_mhz() -> float | None:
+    try:
+        frequency = psutil.cpu_freq()
+    except (OSError, NotImplementedError, RuntimeError, AttributeError):
+        return None  # virtual machines and ARM boards raise all of these
+    return float(frequency.max) if frequency and frequency.max else None
+
+
+def _temperature_c() -> float | None:
+    sensors = getattr(psutil, "sensors_temperatures", None)  # Linux and FreeBSD alone
+    if sensors is None:
+        return None
+    try:
+        by_driver = sensors()
+    except (OSError, RuntimeError):
+        return None
+    for driver in _TEMPERATURE_SENSORS:
+        entries = by_driver.get(driver, [])
+        whole = [entry for entry in entries if entry.label in _WHOLE_CPU] or entries
+        if whole:
+            return float(max(entry.current for entry in whole))
+    return None

@@ -1,0 +1,245 @@
+"""NVIDIA's management library, wrapped once: here "not supported" becomes None, and only here.
+
+The module pynvml comes from the package nvidia-ml-py. Old cards and odd drivers answer with far
+more than its documented errors: functions that are missing, names that are not UTF-8, all bits set
+for "no value", and libraries whose kernel module has another version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from gpu_studio.core.devices import Driver
+
+# Enumerators of nvml.h.
+CLOCK_SM, CLOCK_MEMORY = 1, 2
+TEMPERATURE_GPU = 0
+PCIE_SENT, PCIE_RECEIVED = 0, 1
+
+_NOT_SUPPORTED, _NO_PERMISSION, _DRIVER_NOT_LOADED = 3, 4, 9
+_LIBRARY_NOT_FOUND, _FUNCTION_NOT_FOUND, _GPU_IS_LOST = 12, 13, 15
+_RESET_REQUIRED, _VERSION_MISMATCH, _UNKNOWN = 16, 18, 999
+_ARGUMENT_VERSION_MISMATCH, _DEPRECATED = 25, 26
+# An answer that stays the same for as long as the program runs.
+_REFUSALS = frozenset(
+    {_NOT_SUPPORTED, _NO_PERMISSION, _FUNCTION_NOT_FOUND, _ARGUMENT_VERSION_MISMATCH, _DEPRECATED}
+)
+_SENTINELS = frozenset({2**32 - 1, 2**64 - 1})
+
+_DRIVER_SENTENCES = {
+    _DRIVER_NOT_LOADED: "The NVIDIA driver is installed, but it is not running.",
+    _LIBRARY_NOT_FOUND: "No NVIDIA driver is installed.",
+    _VERSION_MISMATCH: (
+        "The NVIDIA driver was updated while the PC was running, and its two halves no longer fit "
+        "together. Restart the PC."
+    ),
+    _NO_PERMISSION: "This user may not talk to the NVIDIA driver.",
+    _UNKNOWN: "The NVIDIA driver gave an unknown error.",
+}
+_CARD_SENTENCES = {
+    _NO_PERMISSION: "This user may not read the card.",
+    _GPU_IS_LOST: "The card no longer answers: it was lost from the bus. Restart the PC.",
+    _RESET_REQUIRED: "The card stopped after an error and has to be reset. Restart the PC.",
+    _UNKNOWN: "The driver gave an unknown error for this card.",
+}
+
+
+class NvmlUnavailableError(Exception):
+    """There is no NVML to ask; ``driver`` says why."""
+
+    def __init__(self, driver: Driver) -> None:
+        super().__init__(driver.error)
+        self.driver = driver
+
+
+class CardUnreadableError(Exception):
+    """A card that cannot be read at all, with the sentence why."""
+
+
+class Nvml:
+    """An open session with the driver; it keeps a laptop's card awake, so `close` it when idle.
+
+    Args:
+        library: a module like pynvml; None imports it.
+
+    Raises:
+        NvmlUnavailableError: there is no driver, or it does not answer.
+    """
+
+    def __init__(self, library: Any = None) -> None:
+        if library is None:
+            import pynvml
+
+            library = pynvml
+        self._library = library
+        self._cards: dict[str | int, NvmlCard] = {}
+        try:
+            library.nvmlInit()
+        except Exception as error:  # whatever a broken driver raises
+            raise NvmlUnavailableError(_failed_driver(error)) from error
+
+    def driver(self) -> Driver:
+        """Return what the driver says of itself; an unanswered question is None."""
+        cuda = self._ask("nvmlSystemGetCudaDriverVersion_v2")
+        if cuda is None:
+            cuda = self._ask("nvmlSystemGetCudaDriverVersion")
+        return Driver(
+            version=text_from(self._ask("nvmlSystemGetDriverVersion")),
+            cuda_version=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
+            nvml_version=text_from(self._ask("nvmlSystemGetNVMLVersion")),
+        )
+
+    def count(self) -> int:
+        """Return the number of cards, 0 where the driver does not say."""
+        return int(self._ask("nvmlDeviceGetCount") or 0)
+
+    def card(self, index: int) -> NvmlCard:
+        """Return the card with a number of today.
+
+        Raises:
+            CardUnreadableError: the driver gives no handle to it.
+        """
+        return self._open(index, "nvmlDeviceGetHandleByIndex", index)
+
+    def card_at(self, pci_bus_id: str) -> NvmlCard:
+        """Return the card in a slot, without touching any other; raises as `card` does."""
+        return self._open(pci_bus_id, "nvmlDeviceGetHandleByPciBusId", pci_bus_id)
+
+    def card_with(self, uuid: str) -> NvmlCard:
+        """Return the card with a UUID; raises as `card` does."""
+        return self._open(uuid, "nvmlDeviceGetHandleByUUID", uuid)
+
+    def process_name(self, pid: int) -> str | None:
+        """Return what the driver calls a process, for those the system hides from this one."""
+        return text_from(self._ask("nvmlSystemGetProcessName", pid))
+
+    def close(self) -> None:
+        """End the session."""
+        self._cards.clear()
+        with contextlib.suppress(Exception):
+            self._library.nvmlShutdown()
+
+    def _open(self, key: str | int, function: str, argument: str | int) -> NvmlCard:
+        card = self._cards.get(key)
+        if card is None:
+            try:
+                handle = getattr(self._library, function)(argument)
+            except Exception as error:
+                raise CardUnreadableError(_card_sentence(error)) from error
+            card = self._cards[key] = NvmlCard(self._library, handle)
+        return card
+
+    def _ask(self, function: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._library, function)(*arguments)
+        except Exception:  # unanswered is None, whatever the reason
+            return None
+
+
+class NvmlCard:
+    """One card. What it has refused once is not asked again."""
+
+    def __init__(self, library: Any, handle: Any) -> None:
+        self._library = library
+        self._handle = handle
+        self._refused: set[tuple[Any, ...]] = set()
+        self._lost: str | None = None
+
+    def ask(self, function: str, *arguments: Any) -> Any:
+        """Return the answer of a pynvml function to this card; None where there is none.
+
+        Raises:
+            CardUnreadableError: the card is lost; it is never asked anything again.
+        """
+        if self._lost:
+            raise CardUnreadableError(self._lost)
+        question = (function, *arguments)
+        if question in self._refused:
+            return None
+        try:
+            return getattr(self._library, function)(self._handle, *arguments)
+        except Exception as error:  # the library has more errors than NVMLError
+            code = _code_of(error)
+            if code in (_GPU_IS_LOST, _RESET_REQUIRED):
+                self._lost = _card_sentence(error)
+                raise CardUnreadableError(self._lost) from error
+            if code in _REFUSALS:
+                self._refused.add(question)
+            return None
+
+    def ask_first(self, *functions: str) -> Any:
+        """Return the first answer of functions that are each other's old and new names."""
+        for function in functions:
+            answer = self.ask(function)
+            if answer is not None:
+                return answer
+        return None
+
+    def number(self, function: str, *arguments: Any) -> int | None:
+        """Return a count that the card tells, None for "no value"."""
+        return number_from(self.ask(function, *arguments))
+
+    def text(self, function: str) -> str | None:
+        """Return a text that the card tells, None for an empty or unreadable one."""
+        return text_from(self.ask(function))
+
+    def memory(self) -> tuple[int | None, int | None, int | None, int | None]:
+        """Return the card's memory in bytes: total, used, free, reserved by the driver.
+
+        The first version of the call counts what the driver reserves as used, and does not say how
+        much that is.
+        """
+        version = getattr(self._library, "nvmlMemory_v2", None)
+        answer = None if version is None else self.ask("nvmlDeviceGetMemoryInfo", version)
+        reserved = number_from(getattr(answer, "reserved", None))
+        if answer is None:
+            answer = self.ask("nvmlDeviceGetMemoryInfo")
+        total, used, free = (
+            number_from(getattr(answer, field, None)) for field in ("total", "used", "free")
+        )
+        return total, used, free, reserved
+
+
+def number_from(answer: Any) -> int | None:
+    """Return a whole number, None for anything else and for "all bits set": no value."""
+    if not isinstance(answer, int) or answer < 0 or answer in _SENTINELS:
+        return None
+    return int(answer)
+
+
+def text_from(answer: Any) -> str | None:
+    """Return a text that can be shown, None for garbage.
+
+    Driver 555.85 under WSL 2 fills names with bytes that are no UTF-8; pynvml decodes some answers
+    and leaves others as bytes, by its version.
+    """
+    if isinstance(answer, bytes):
+        try:
+            answer = answer.decode()
+        except UnicodeDecodeError:
+            return None
+    if not isinstance(answer, str):
+        return None
+    text = answer.split("\0", 1)[0].strip()
+    return text if text and text.isprintable() else None
+
+
+def _code_of(error: Exception) -> int:
+    """Return the NVML code of an error; what is no NVMLError counts as a refusal."""
+    code = getattr(error, "value", None)
+    # A missing function is an AttributeError in an old pynvml and NVMLLibraryMismatchError in a
+    # new one with an old driver; a garbage text stays garbage.
+    return code if isinstance(code, int) else _FUNCTION_NOT_FOUND
+
+
+def _failed_driver(error: Exception) -> Driver:
+    code = getattr(error, "value", None)
+    code = code if isinstance(code, int) else _UNKNOWN
+    sentence = f"The NVIDIA driver does not answer (NVML error {code})."
+    return Driver(error=_DRIVER_SENTENCES.get(code, sentence), error_code=code)
+
+
+def _card_sentence(error: Exception) -> str:
+    code = getattr(error, "value", None)
+    return _CARD_SENTENCES.get(code or 0, f"The driver does not let this card be read ({error}).")

@@ -1,0 +1,166 @@
+"""The graphics cards that the system itself sees, whatever their maker and without any driver."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpu_studio.hardware.cards import normal_bus_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NVIDIA = 0x10DE
+_VENDORS = {
+    NVIDIA: "NVIDIA",
+    0x1002: "AMD",
+    0x8086: "Intel",
+    0x1A03: "ASPEED",
+    0x102B: "Matrox",
+    0x15AD: "VMware",
+    0x1234: "QEMU",
+    0x1AF4: "Virtio",
+    0x1B36: "Red Hat",
+    0x1414: "Microsoft",
+}
+_SYSFS = Path("/sys/bus/pci/devices")
+_DISPLAY_CLASS = 0x03  # PCI Code and ID Assignment Specification: display controller
+_NAME_LISTS = ("/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids", "/var/lib/pciutils/pci.ids")
+_ADAPTERS_KEY = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
+
+
+class DisplayAdapter(msgspec.Struct, frozen=True, kw_only=True):
+    """One graphics card on the bus; ``is_asleep`` where the system has switched it off."""
+
+    vendor_id: int
+    device_id: int
+    name: str
+    pci_bus_id: str | None = None
+    is_asleep: bool = False
+
+    @property
+    def is_nvidia(self) -> bool:
+        """Whether NVIDIA made it."""
+        return self.vendor_id == NVIDIA
+
+
+def display_adapters() -> list[DisplayAdapter]:
+    """Return the graphics cards of this PC; empty where the system does not tell."""
+    if sys.platform == "win32":
+        import winreg
+
+        return adapters_in_registry(winreg)
+    return adapters_in_sysfs()
+
+
+def adapters_in_sysfs(
+    root: Path = _SYSFS, name_lists: Iterable[str] = _NAME_LISTS
+) -> list[DisplayAdapter]:
+    """Return the graphics cards that Linux lists. Reading this wakes none of them."""
+    adapters = []
+    try:
+        folders = sorted(root.iterdir())
+    except OSError:
+        return []
+    for folder in folders:
+        device_class = _hexadecimal(folder / "class")
+        vendor, device = _hexadecimal(folder / "vendor"), _hexadecimal(folder / "device")
+        if device_class is None or vendor is None or device is None:
+            continue
+        if device_class >> 16 != _DISPLAY_CLASS:
+            continue
+        adapters.append(
+            DisplayAdapter(
+                vendor_id=vendor,
+                device_id=device,
+                name=adapter_name(vendor, device, _listed_name(vendor, device, name_lists)),
+                pci_bus_id=normal_bus_id(folder.name),
+                is_asleep=_is_suspended(folder),
+            )
+        )
+    return adapters
+
+
+def is_asleep(pci_bus_id: str, root: Path = _SYSFS) -> bool:
+    """Return whether Linux has switched a card off to save power; asking does not wake it."""
+    domain, _, rest = pci_bus_id.lower().partition(":")
+    return _is_suspended(root / f"{int(domain, 16):04x}:{rest}")
+
+
+def adapters_in_registry(winreg: Any) -> list[DisplayAdapter]:
+    """Return the graphics cards that Windows has a driver entry for; ``winreg`` is that module."""
+    adapters: dict[str, DisplayAdapter] = {}
+    for number in range(64):
+        try:
+            path = f"{_ADAPTERS_KEY}\\{number:04d}"
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, path) as key:
+                description = str(winreg.QueryValueEx(key, "DriverDesc")[0])
+                hardware_id = str(winreg.QueryValueEx(key, "MatchingDeviceId")[0]).upper()
+        except OSError:
+            continue
+        vendor, device = _id_after(hardware_id, "VEN_"), _id_after(hardware_id, "DEV_")
+        if vendor is None or device is None:  # a remote desktop's adapter is on no bus
+            continue
+        # A driver that was installed twice leaves two entries of one card.
+        adapters[hardware_id] = DisplayAdapter(
+            vendor_id=vendor, device_id=device, name=adapter_name(vendor, device, description)
+        )
+    return list(adapters.values())
+
+
+def adapter_name(vendor_id: int, device_id: int, listed: str | None) -> str:
+    """Return a name that starts with the maker: ``AMD Radeon RX 6600``, ``Intel graphics``."""
+    vendor = _VENDORS.get(vendor_id, f"PCI {vendor_id:04x}")
+    if not listed:
+        return f"{vendor} graphics ({vendor_id:04x}:{device_id:04x})"
+    # "GP108 [GeForce GT 1030]": the chip, and in brackets what it is sold as.
+    if listed.endswith("]") and "[" in listed:
+        listed = listed[listed.rindex("[") + 1 : -1]
+    return listed if listed.upper().startswith(vendor.upper()) else f"{vendor} {listed}"
+
+
+def _listed_name(vendor_id: int, device_id: int, name_lists: Iterable[str]) -> str | None:
+    """Look a card up in the list of pciutils that most distributions carry."""
+    vendor_line, device_line = f"{vendor_id:04x}  ", f"\t{device_id:04x}  "
+    for path in name_lists:
+        try:
+            lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            continue
+        in_vendor = False
+        for line in lines:
+            if line.startswith(vendor_line):
+                in_vendor = True
+            elif in_vendor and line.startswith(device_line):
+                return line[len(device_line) :].strip()
+            elif in_vendor and line and line[0] not in "\t#":
+                break
+    return None
+
+
+def _is_suspended(folder: Path) -> bool:
+    return _text(folder / "power" / "runtime_status") in ("suspended", "suspending")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _hexadecimal(path: Path) -> int | None:
+    try:
+        return int(_text(path), 16)
+    except ValueError:
+        return None
+
+
+def _id_after(hardware_id: str, marker: str) -> int | None:
+    try:
+        return int(hardware_id.split(marker, 1)[1][:4], 16)
+    except (IndexError, ValueError):
+        return None

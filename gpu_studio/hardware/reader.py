@@ -1,0 +1,140 @@
+"""The sensor reader, a child process: ``python -m gpu_studio.hardware.reader``.
+
+A call into the driver may never return, and a thread in it cannot be ended; a process can be left
+behind. It writes an `Inventory`, then a `Reading` every period, as lines of JSON, and another
+`Inventory` where a card fell asleep or woke up. Commands are the lines ``pause``, ``resume`` and
+``quit`` on its standard input; the end of that input ends it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.devices import Inventory, Telemetry, encode_sensor_event
+from gpu_studio.hardware.inventory import Sensors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpu_studio.core.devices import SensorEvent
+
+# A mean over less than this says little of the CPU, and nobody wants to wait longer for it.
+_FIRST_READING_AFTER_S = 0.3
+_GRACE_S = 1.0
+_STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
+
+
+class Commands:
+    """What the window asks for; `listen` runs on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._is_paused = False
+        self._has_ended = False
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is to be read now."""
+        return self._is_paused
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the reader is to end."""
+        return self._has_ended
+
+    def listen(self, lines: IO[bytes]) -> None:
+        """Take commands until the window closes the pipe."""
+        for line in iter(lines.readline, b""):
+            word = line.strip()
+            if word == b"quit":
+                break
+            if word in (b"pause", b"resume"):
+                with self._changed:
+                    self._is_paused = word == b"pause"
+                    self._changed.notify_all()
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for a while, shorter when a command comes."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_paused or self._has_ended, timeout_s)
+
+    def wait_for_resume(self) -> None:
+        """Wait until there is something to do again."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_paused or self._has_ended)
+
+
+def events(sensors: Sensors, commands: Commands, period_s: float) -> Iterator[SensorEvent]:
+    """Yield the inventory, then readings until the end is asked for."""
+    inventory = sensors.inventory()
+    yield inventory
+    next_at_s = time.monotonic() + min(period_s, _FIRST_READING_AFTER_S)
+    while True:
+        commands.wait(max(0.0, next_at_s - time.monotonic()))
+        has_rested = commands.is_paused
+        if has_rested:
+            sensors.rest()
+            commands.wait_for_resume()
+        if commands.has_ended:
+            return
+        if has_rested or sensors.is_outdated:
+            before, inventory = inventory, sensors.inventory()
+            if _facts(inventory) != _facts(before):
+                yield inventory
+        yield sensors.reading()
+        # After a slow driver, or a sleeping PC, what was missed is not made up for.
+        next_at_s = max(next_at_s + period_s, time.monotonic())
+
+
+def _facts(inventory: Inventory) -> Inventory:
+    """Return an inventory without what every reading tells anew."""
+    devices = tuple(
+        msgspec.structs.replace(device, telemetry=Telemetry(), processes=())
+        for device in inventory.devices
+    )
+    return msgspec.structs.replace(inventory, devices=devices)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the reader; return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m gpu_studio.hardware.reader")
+    parser.add_argument("--period-s", type=float, default=1.0)
+    period_s = parser.parse_args(arguments).period_s
+    # Ctrl-C in a terminal reaches the whole group; this child ends with its window's pipe.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe = os.fdopen(os.dup(_STANDARD_OUTPUT), "wb", buffering=0)
+    os.dup2(_STANDARD_ERROR, _STANDARD_OUTPUT)
+    commands = Commands()
+    threading.Thread(target=_obey, args=(commands,), daemon=True).start()
+    sensors = Sensors()
+    try:
+        for event in events(sensors, commands, period_s):
+            pipe.write(encode_sensor_event(event))
+    except BrokenPipeError:  # the window is gone
+        pass
+    finally:
+        sensors.rest()
+    return 0
+
+
+def _obey(commands: Commands) -> None:
+    # Unbuffered: a buffered reader's lock, held by this thread, would abort the interpreter's end.
+    with open(_STANDARD_INPUT, "rb", buffering=0, closefd=False) as lines:
+        commands.listen(lines)
+    time.sleep(_GRACE_S)
+    os._exit(0)  # the other thread is inside a driver call that does not return
+
+
+if __name__ == "__main__":
+    sys.exit(main())
