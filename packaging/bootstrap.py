@@ -1,0 +1,63 @@
+"""GPU Studio's set-up: makes .venv, installs the right PyTorch, and starts the program.
+
+    python3 packaging/bootstrap.py run [ARGS...]
+    python3 packaging/bootstrap.py test [PYTEST ARGS...]
+    python3 packaging/bootstrap.py shortcut
+
+Standard library only. The work is in the folder studio_setup; this file alone has to be readable
+by any Python, however old, so that a wrong one gets a sentence and no syntax error.
+"""
+
+import json
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def unfit_python(root):
+    """Say why this Python cannot be used, or None where it can."""
+    with open(os.path.join(root, "resources", "wheels.json")) as file:
+        allowed = json.load(file)["python"]
+    oldest, newest = tuple(allowed["oldest"]), tuple(allowed["newest"])
+    reason = None
+    if not oldest <= sys.version_info[:2] <= newest:
+        reason = "{}.{}.{}".format(*sys.version_info[:3])
+    elif sys.implementation.name != "cpython":
+        reason = sys.implementation.name
+    elif sys.maxsize < 2**32:
+        reason = "a 32-bit one"
+    elif hasattr(sys, "_is_gil_enabled") and _is_free_threaded():
+        reason = "a free-threaded one"
+    if reason is None:
+        return None
+    wanted = "GPU Studio needs a 64-bit CPython from {}.{} to {}.{}".format(*(oldest + newest))
+    return f"{wanted}; this is {reason} ({sys.executable})."
+
+
+def _is_free_threaded():
+    import sysconfig
+
+    return bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
+def main():
+    """Check the interpreter, then hand over."""
+    try:
+        sentence = unfit_python(ROOT)
+    except (OSError, KeyError, ValueError):
+        sentence = "The file resources/wheels.json is missing or broken: download GPU Studio again."
+    if sentence is not None:
+        sys.stderr.write(sentence + "\n")
+        return 1
+    # The folder of this file comes first on the path, the program's own folder next.
+    sys.path.insert(1, ROOT)
+    import pathlib
+
+    from studio_setup.commands import run_command
+
+    return run_command(pathlib.Path(ROOT), sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The steps of packaging/bootstrap.py: standard library only, before anything is installed."""

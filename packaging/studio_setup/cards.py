@@ -1,0 +1,103 @@
+"""Which NVIDIA cards and which driver this PC has, found without anything installed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpu_studio.core.wheels import CudaCard
+from studio_setup.fingerprint import nvidia_pci_devices
+
+_QUERY = ["--query-gpu=compute_cap,driver_version,name", "--format=csv,noheader"]
+_LINE = re.compile(r"(\d{1,3})\.(\d{1,2}),\s*(\d+(?:\.\d+)*),\s*(\S.*)")
+_TIMEOUT_S = 15.0
+_WSL_TOOL = "/usr/lib/wsl/lib/nvidia-smi"
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What the driver said.
+
+    Attributes:
+        cards: The cards it named; empty where there is no card or no answer.
+        driver_version: For example "580.65.06", or None.
+        trouble: Why a card that is in the PC may be missing from `cards`, or None.
+        timed_out: Whether the driver gave no answer in time.
+    """
+
+    cards: tuple[CudaCard, ...]
+    driver_version: str | None
+    trouble: str | None
+    timed_out: bool = False
+
+
+def cards_in(report: str) -> tuple[tuple[CudaCard, ...], str | None]:
+    """Read `compute_cap, driver_version, name` lines; anything else in the text is passed over.
+
+    After a driver update without a restart, nvidia-smi prints its error message on stdout.
+    """
+    matches = [match for line in report.splitlines() if (match := _LINE.fullmatch(line.strip()))]
+    cards = tuple(CudaCard(match[4], (int(match[1]), int(match[2]))) for match in matches)
+    return cards, matches[0][3] if matches else None
+
+
+def find_cards() -> Sighting:
+    """Ask nvidia-smi, and where that gives no card, the driver's library."""
+    tool = shutil.which("nvidia-smi") or (_WSL_TOOL if os.path.exists(_WSL_TOOL) else None)
+    commands = [[sys.executable, "-I", str(Path(__file__).with_name("nvml_lines.py"))]]
+    if tool:
+        commands.insert(0, [tool, *_QUERY])
+    texts = []
+    for command in commands:
+        text = answer_of(command, _TIMEOUT_S)
+        if text is None:
+            sentence = "The NVIDIA driver does not answer: restart the PC."
+            return Sighting((), None, sentence, timed_out=True)
+        cards, driver_version = cards_in(text)
+        if cards:
+            return Sighting(cards, driver_version, None)
+        texts.append(text)
+    return Sighting((), None, _trouble("\n".join(texts)))
+
+
+def answer_of(command: list[str], timeout_s: float) -> str | None:
+    """What a command prints, stdout and stderr; "" where it cannot be started, None on a time-out.
+
+    A child that hangs in the driver may not die of a kill, so it is left behind, never waited for.
+    """
+    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            creationflags=flags,
+        )
+    except OSError:
+        return ""
+    try:
+        output, _ = child.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.communicate(timeout=1.0)
+        return None
+    return output.decode("utf-8", errors="replace")
+
+
+def _trouble(report: str) -> str | None:
+    if "mismatch" in report:
+        return "The NVIDIA driver was updated: restart the PC, then start this again."
+    if sys.platform == "linux" and nvidia_pci_devices("/"):
+        return (
+            "There is an NVIDIA card in this PC, but no NVIDIA driver answers: install the driver, "
+            "restart, then start this again."
+        )
+    return None

@@ -1,0 +1,181 @@
+"""The commands of bootstrap.py. Read at every start: it imports little before it is sure to."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from studio_setup.launch import become, clean_environ, start_detached
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from studio_setup.need import Need
+
+_CALL = (
+    r"py packaging\bootstrap.py" if sys.platform == "win32" else "python3 packaging/bootstrap.py"
+)
+USAGE = f"""usage: {_CALL} [--torch TAG] [--progress window] COMMAND
+
+  run [ARGS...]              set up if needed, then open the window, or pass ARGS to the program
+  test [PYTEST ARGS...]      the same with the test dependencies, then run the whole test suite
+  test --soft-cards [ARGS]   run the tests that need CUDA's PyTorch on stand-ins for a card
+  shortcut                   put GPU Studio in the applications menu and on the desktop
+
+  --torch TAG                use that build of PyTorch from now on: cpu, cu126, cu130, or auto
+  --progress window          show the set-up's progress in a small window
+"""
+_COMMANDS = ("run", "test", "shortcut")
+_SOFT_CARDS = "--soft-cards"
+
+
+class WrongUseError(Exception):
+    """The command line cannot be understood; the text is one line."""
+
+
+class Request(NamedTuple):
+    """A command line.
+
+    Attributes:
+        command: "run", "test", "shortcut" or "help".
+        arguments: What comes after it.
+        torch_tag: The build asked for by name, or None.
+        in_window: Whether progress is to be shown in a window.
+    """
+
+    command: str
+    arguments: list[str]
+    torch_tag: str | None = None
+    in_window: bool = False
+
+
+def parse(arguments: list[str]) -> Request:
+    """Read the command line; what follows the command belongs to the program.
+
+    Raises:
+        WrongUseError: There is no such command or option.
+    """
+    torch_tag, in_window = None, False
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in ("-h", "--help"):
+            return Request("help", [])
+        if option not in ("--torch", "--progress") or not rest:
+            raise WrongUseError(f"{option} is no option here, or lacks its value.")
+        value = rest.pop(0)
+        if option == "--torch":
+            torch_tag = value
+        elif value in ("window", "terminal"):
+            in_window = value == "window"
+        else:
+            raise WrongUseError(f"--progress takes window or terminal, not {value}.")
+    if not rest:
+        return Request("help", [])
+    command = rest.pop(0)
+    if command not in _COMMANDS:
+        raise WrongUseError(f"There is no command {command}: use {', '.join(_COMMANDS)}.")
+    return Request(command, rest, torch_tag, in_window)
+
+
+def run_command(root: Path, arguments: list[str]) -> int:
+    """Do what the command line says.
+
+    Args:
+        root: The checkout.
+        arguments: The command line without the script's name.
+
+    Returns:
+        The exit status: the program's own, or 1 where the set-up failed, 2 for wrong use.
+    """
+    try:
+        request = parse(arguments)
+    except WrongUseError as error:
+        print(f"{error} {_CALL} --help says more.", file=sys.stderr)
+        return 2
+    if request.command == "help":
+        print(USAGE, end="")
+        return 0 if arguments else 2
+    from studio_setup.console import SetupError
+
+    try:
+        return _start(root, request)
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. The next start goes on from here.", file=sys.stderr)
+        return 130
+
+
+def _start(root: Path, request: Request) -> int:
+    if request.command == "test" and _SOFT_CARDS in request.arguments:
+        from studio_setup.soft_cards import test_with_soft_cards
+
+        rest = [argument for argument in request.arguments if argument != _SOFT_CARDS]
+        return test_with_soft_cards(root, rest)
+    need = need_of(root, request)
+    if not need.is_met() and not _set_up(need, request.in_window):
+        return 1
+    if request.command == "test":
+        environ = clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}
+        os.chdir(root)
+        return become([need.python, "-m", "pytest", *request.arguments], environ)
+    if request.command == "shortcut":
+        return _make_shortcut(root)
+    if need.opens_window and sys.stdin is not None and sys.stdin.isatty() and need.offer_is_due():
+        _offer_shortcut(root)
+    command = [need.python, "-m", "gpu_studio", *request.arguments]
+    if request.in_window and sys.platform == "win32":
+        return start_detached(
+            [need.python.replace("python.exe", "pythonw.exe"), *command[1:]], clean_environ()
+        )
+    return become(command, clean_environ())
+
+
+def need_of(root: Path, request: Request) -> Need:
+    """What a command needs of the environment."""
+    from studio_setup.need import Need
+    from studio_setup.system_libraries import has_display
+
+    is_test = request.command == "test"
+    has_screen = not is_test and has_display(os.environ)
+    shows_window = request.command == "run" and not request.arguments and has_screen
+    extras = ("lint", "test") if is_test else ()
+    return Need(root, extras, is_test or shows_window, has_screen, request.torch_tag)
+
+
+def _set_up(need: Need, in_window: bool) -> bool:
+    from studio_setup.console import TerminalConsole
+    from studio_setup.setting_up import SetUp
+
+    if in_window:
+        from studio_setup.progress_window import show_progress
+
+        shown = show_progress(lambda console: SetUp(need, console).run())
+        if shown is not None:
+            return shown
+    SetUp(need, TerminalConsole()).run()
+    return True
+
+
+def _make_shortcut(root: Path) -> int:
+    from studio_setup.shortcut import make_shortcut
+
+    for path in make_shortcut(root):
+        print(f"Made {path}")
+    return 0
+
+
+def _offer_shortcut(root: Path) -> None:
+    print(
+        "Put GPU Studio in the applications menu and on the desktop? [y/N] ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        _make_shortcut(root)
+    else:
+        print(f"You can do it at any time: {_CALL} shortcut", file=sys.stderr)

@@ -1,0 +1,137 @@
+"""Build a virtual environment with PyTorch, the program's dependencies and the program."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from studio_setup import stamp as stamps
+from studio_setup.console import SetupError
+from studio_setup.launch import clean_environ
+from studio_setup.project_wheel import build_pointer_wheel, read_project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from studio_setup.console import Console, Log
+    from studio_setup.pip_runner import Pip
+
+
+def make_environment(environment: Path, console: Console, log: Log) -> None:
+    """Make an empty virtual environment; one that was not finished is deleted first.
+
+    Raises:
+        SetupError: It cannot be made.
+    """
+    _clear(environment, console)
+    stamps.mark_ours(str(environment))
+    # From inside another environment, the interpreter below it.
+    python = getattr(sys, "_base_executable", None) or sys.executable
+    command = [python, "-I", "-m", "venv", str(environment)]
+    log.write(f"$ {' '.join(command)}")
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
+    log.write(done.stdout + done.stderr)
+    if done.returncode != 0:
+        raise SetupError(
+            f"Making the environment {environment} did not work: "
+            f"{(log.last_lines(1) or ['no reason given'])[-1]}\nThe whole log: {log.path}"
+        )
+
+
+def _clear(environment: Path, console: Console) -> None:
+    if not environment.exists() or not any(environment.iterdir()):
+        return
+    try:
+        if stamps.is_ours(str(environment)):
+            shutil.rmtree(environment)
+            return
+        aside = environment.with_name(f"{environment.name}.other-{time.time_ns() // 10**9}")
+        environment.rename(aside)
+    except OSError as error:
+        raise SetupError(
+            f"{environment} cannot be replaced ({error.strerror}): close GPU Studio and whatever "
+            "else runs from it, then start this again."
+        ) from error
+    console.note(f"    There was a {environment.name} that is not GPU Studio's: now {aside.name}.")
+
+
+def require_space(folder: Path, needed_bytes: int) -> None:
+    """Refuse before a download that cannot fit.
+
+    Raises:
+        SetupError: Less is free on that disk.
+    """
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < needed_bytes:
+        raise SetupError(
+            f"The installation needs {needed_bytes / 1e9:.1f} GB and {free_bytes / 1e9:.1f} GB are "
+            f"free at {folder}: free some space, then start this again."
+        )
+
+
+def install_project(pip: Pip, root: Path, pinned_torch: str, extras: Iterable[str]) -> None:
+    """Install what the program needs, and the program as a pointer to the checkout.
+
+    Args:
+        pip: pip of the environment, which has PyTorch already.
+        root: The checkout.
+        pinned_torch: The requirement that keeps PyTorch as it is.
+        extras: The optional dependencies to install too.
+
+    Raises:
+        SetupError: pip failed.
+    """
+    environment = pip.environment
+    python = stamps.python_in(str(environment))
+    project = read_project(python, root / "pyproject.toml")
+    requirements = [pinned_torch, *project["dependencies"]]
+    for extra in extras:
+        requirements += project["optional-dependencies"][extra]
+    if not pip.install(*requirements):
+        raise pip.failure("Installing what the program needs")
+    wheel = build_pointer_wheel(project, root, environment / "tmp")
+    if not pip.install("--no-index", "--no-deps", "--force-reinstall", str(wheel)):
+        raise pip.failure("Installing the program")
+    shutil.rmtree(environment / "tmp", ignore_errors=True)
+
+
+def try_imports(environment: Path, modules: Iterable[str], log: Log) -> None:
+    """Import once what was installed, so that a broken installation is found here.
+
+    Raises:
+        SetupError: An import failed.
+    """
+    python = stamps.python_in(str(environment))
+    code = "; ".join(f"import {module}" for module in modules)
+    done = subprocess.run(
+        [python, "-I", "-c", code],
+        env=clean_environ(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    log.write(f"$ {code}\n{done.stdout}{done.stderr}")
+    if done.returncode == 0:
+        return
+    last_line = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
+    raise SetupError(f"{import_hint(last_line)}\n    {last_line}\nThe whole log: {log.path}")
+
+
+def import_hint(last_line: str) -> str:
+    """What to do about an import that fails right after the installation."""
+    if "DLL load failed" in last_line or "WinError 126" in last_line or "c10.dll" in last_line:
+        return (
+            "A Windows library is missing: install the Microsoft Visual C++ Redistributable "
+            "(https://aka.ms/vs/17/release/vc_redist.x64.exe), then start this again."
+        )
+    if "cannot open shared object file" in last_line:
+        return "A system library is missing: install the one named here, then start this again."
+    return "What was installed cannot be imported: start this again."

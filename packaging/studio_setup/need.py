@@ -1,0 +1,81 @@
+"""What has to be there for what the user asked for. Read at every start: it imports little."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from studio_setup import stamp as stamps
+from studio_setup.fingerprint import hardware_fingerprint
+from studio_setup.stamp import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Need:
+    """A command's need of the environment.
+
+    Args:
+        root: The checkout.
+        extras: The optional dependencies that the command uses.
+        opens_window: Whether it uses Qt.
+        has_screen: Whether that would be on a real screen.
+        wanted_tag: The build of PyTorch asked for by name, "auto", or None for no wish.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        extras: tuple[str, ...],
+        opens_window: bool,
+        has_screen: bool,
+        wanted_tag: str | None,
+    ) -> None:
+        self.root = root
+        self.environment = root / ".venv"
+        self.extras = extras
+        self.opens_window = opens_window
+        self.has_screen = has_screen
+        self.wanted_tag = wanted_tag
+        self.present = stamps.present_facts(
+            str(root), str(self.environment), hardware_fingerprint()
+        )
+
+    @property
+    def python(self) -> str:
+        """The environment's interpreter."""
+        return stamps.python_in(str(self.environment))
+
+    def judged(self) -> tuple[dict[str, Any] | None, Verdict]:
+        """The stamp, and what has to be done."""
+        from studio_setup.launch import python_version_of
+
+        stamp = stamps.read_stamp(str(self.environment))
+        verdict = stamps.judge(
+            stamp,
+            self.present,
+            self.extras,
+            self.wanted_tag,
+            lambda: python_version_of(self.python),
+        )
+        return stamp, verdict
+
+    def lacks_libraries(self, stamp: dict[str, Any]) -> bool:
+        """Whether a window is wanted whose system libraries were not all seen yet.
+
+        The stamp's level is 1 with those for drawing off the screen, 2 with a real screen's too.
+        """
+        return self.opens_window and stamp.get("libraries", 0) < 1 + self.has_screen
+
+    def is_met(self) -> bool:
+        """Whether the program can start at once."""
+        stamp, verdict = self.judged()
+        return stamp is not None and verdict is Verdict.FRESH and not self.lacks_libraries(stamp)
+
+    def offer_is_due(self) -> bool:
+        """Whether the shortcut was never offered; from now on it was."""
+        stamp = stamps.read_stamp(str(self.environment)) or {}
+        if stamp.get("shortcut_offered"):
+            return False
+        stamps.write_stamp(str(self.environment), stamp | {"shortcut_offered": True})
+        return True

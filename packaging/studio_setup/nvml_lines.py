@@ -1,0 +1,51 @@
+"""Ask the NVIDIA driver for its cards, through ctypes, in a process of its own.
+
+Run as a script, because a driver call that never returns cannot be ended in any other way. Prints a
+line a card in the form of `nvidia-smi --query-gpu=compute_cap,driver_version,name
+--format=csv,noheader`, for drivers whose nvidia-smi does not know compute_cap, and for PCs where
+nvidia-smi is not on the path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+
+def _library() -> ctypes.CDLL:
+    if sys.platform != "win32":
+        return ctypes.CDLL("libnvidia-ml.so.1")
+    system = os.environ.get("SYSTEMROOT", r"C:\Windows")
+    return ctypes.CDLL(os.path.join(system, "System32", "nvml.dll"))
+
+
+def card_lines(nvml: ctypes.CDLL) -> list[str]:
+    """One line a card; empty where the driver refuses."""
+    if nvml.nvmlInit_v2() != 0:
+        return []
+    driver = ctypes.create_string_buffer(96)
+    count = ctypes.c_uint()
+    nvml.nvmlSystemGetDriverVersion(driver, 96)
+    nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
+    lines = []
+    for index in range(count.value):
+        handle, major, minor = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
+        name = ctypes.create_string_buffer(96)
+        if nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) != 0:
+            continue
+        capability = (ctypes.byref(major), ctypes.byref(minor))
+        if nvml.nvmlDeviceGetCudaComputeCapability(handle, *capability) != 0:
+            continue
+        nvml.nvmlDeviceGetName(handle, name, 96)
+        texts = [driver.value.decode(errors="replace"), name.value.decode(errors="replace")]
+        lines.append(", ".join([f"{major.value}.{minor.value}", *texts]))
+    return lines
+
+
+if __name__ == "__main__":
+    try:
+        library = _library()
+    except OSError:
+        sys.exit(0)
+    print("\n".join(card_lines(library)))

@@ -1,0 +1,137 @@
+"""pip in an environment: its words go to the log, its progress to the console."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from studio_setup.console import SetupError
+from studio_setup.launch import clean_environ
+from studio_setup.stamp import python_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from studio_setup.console import Console, Log
+
+_ACTIVITY = re.compile(r"\s*(Downloading|Installing collected packages|Collecting)\b:?\s*(.*)")
+_RAW_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
+_RAW_PROGRESS_SINCE = (24, 1)
+_LOG_LINES_SHOWN = 4
+_HINTS = (
+    (
+        r"No space left|not enough space",
+        "The disk is full: free some space, then start this again.",
+    ),
+    (
+        r"CERTIFICATE_VERIFY_FAILED|SSLError",
+        "The connection's certificate is not trusted here: name the right one in PIP_CERT.",
+    ),
+    (
+        r"getaddrinfo|Name or service|Temporary failure|Max retries|timed out|NewConnectionError",
+        "The package index cannot be reached: check the internet connection, then start this "
+        "again.",
+    ),
+    (
+        r"Access is denied|WinError (5|32)|Permission denied",
+        "A file is in use or protected: close GPU Studio, then start this again.",
+    ),
+    (
+        r"No matching distribution|Could not find a version",
+        "The package index has no fitting file for this Python and system: try another Python "
+        "version, or check where pip is configured to look.",
+    ),
+)
+
+
+def what_to_do(log_text: str) -> str:
+    """One sentence that fits the error in pip's words."""
+    for pattern, sentence in _HINTS:
+        if re.search(pattern, log_text):
+            return sentence
+    return "Start this again; if it stays so, the log says more."
+
+
+class Pip:
+    """pip of one environment."""
+
+    def __init__(
+        self, environment: Path, console: Console, log: Log, lock_descriptor: int | None = None
+    ) -> None:
+        self.environment = environment
+        self.console = console
+        self._log = log
+        # A child that holds the lock too keeps the folder locked when this process is killed.
+        inherited = lock_descriptor is not None and sys.platform != "win32"
+        self._pass_fds = (lock_descriptor,) if inherited else ()
+        self._has_raw_progress: bool | None = None
+
+    def install(self, *arguments: str) -> bool:
+        """Run `pip install`; whether it succeeded."""
+        if self._has_raw_progress is None:
+            self._has_raw_progress = self._version() >= _RAW_PROGRESS_SINCE
+        progress = "raw" if self._has_raw_progress else "off"
+        return self._run("install", "--progress-bar", progress, *arguments)
+
+    def uninstall(self, name: str) -> bool:
+        """Run `pip uninstall`; whether it succeeded."""
+        return self._run("uninstall", "--yes", name)
+
+    def failure(self, what: str) -> SetupError:
+        """The error to raise after an installation that failed."""
+        lines = self._log.last_lines(_LOG_LINES_SHOWN)
+        shown = "\n".join(f"    {line[:160]}" for line in lines)
+        hint = what_to_do("\n".join(self._log.last_lines(40)))
+        return SetupError(f"{what} did not work. {hint}\n{shown}\nThe whole log: {self._log.path}")
+
+    def _version(self) -> tuple[int, ...]:
+        code = "import pip; print(pip.__version__)"
+        done = subprocess.run(
+            [python_in(str(self.environment)), "-I", "-c", code],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return tuple(int(part) for part in re.findall(r"\d+", done.stdout)[:2])
+
+    def _run(self, *arguments: str) -> bool:
+        python = python_in(str(self.environment))
+        pip = ["-m", "pip", "--disable-pip-version-check", "--no-input"]
+        command = [python, "-I", "-X", "utf8", *pip, *arguments]
+        self._log.write(f"$ {' '.join(command)}")
+        # Not the system's folder: /tmp is often a RAM disk, too small for a CUDA build.
+        temporary = self.environment / "tmp"
+        temporary.mkdir(exist_ok=True)
+        environ = clean_environ() | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
+        child = subprocess.Popen(
+            command,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            pass_fds=self._pass_fds,
+        )
+        with child:
+            try:
+                self._follow(child)
+            except BaseException:
+                child.kill()
+                raise
+        return child.returncode == 0
+
+    def _follow(self, child: subprocess.Popen[str]) -> None:
+        activity = ""
+        for line in child.stdout or ():
+            if match := _RAW_PROGRESS.match(line):
+                done, total = int(match[1]), int(match[2])
+                self.console.detail(activity, done / total if total else None)
+                continue
+            self._log.write(line)
+            if match := _ACTIVITY.match(line):
+                activity = f"{match[1].lower().removesuffix(' collected packages')} {match[2]}"
+                self.console.detail(activity.rstrip(), None)

@@ -1,0 +1,121 @@
+"""The set-up's progress in a small window, for a start by double-click without a terminal."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import TYPE_CHECKING
+
+from studio_setup.console import SetupError
+
+if TYPE_CHECKING:
+    import tkinter
+    from collections.abc import Callable
+
+    from studio_setup.console import Console
+
+_POLL_MS = 50
+
+
+class WindowConsole:
+    """Progress as messages to the window's thread. Ends the work when the window was closed."""
+
+    def __init__(self) -> None:
+        self.messages: queue.SimpleQueue[tuple[str, str, float | None]] = queue.SimpleQueue()
+        self.closed = threading.Event()
+
+    def step(self, number: int, count: int, text: str) -> None:
+        """Begin one of the set-up's few steps."""
+        self._send("step", f"{number}/{count} {text}", (number - 1) / count)
+
+    def note(self, text: str) -> None:
+        """Say one sentence."""
+        self._send("note", text.strip(), None)
+
+    def detail(self, text: str, fraction: float | None) -> None:
+        """Show what is being done just now."""
+        share = "" if fraction is None else f" {100 * fraction:.0f} %"
+        self._send("detail", f"{text[:70]}{share}", None)
+
+    def _send(self, kind: str, text: str, fraction: float | None) -> None:
+        if self.closed.is_set():
+            raise SetupError("Stopped. The next start goes on from here.")
+        self.messages.put((kind, text, fraction))
+
+
+class _ProgressWindow:
+    """Title, bar, the detail of the moment, and the sentences so far."""
+
+    def __init__(self, root: tkinter.Tk, console: WindowConsole) -> None:
+        from tkinter import ttk
+
+        self._root, self._console = root, console
+        root.title("GPU Studio")
+        root.minsize(520, 220)
+        self._step = ttk.Label(root, text="Setting up GPU Studio…", font=("", 12, "bold"))
+        self._bar = ttk.Progressbar(root, maximum=1.0)
+        self._detail = ttk.Label(root, text="")
+        self._notes = ttk.Label(root, text="", wraplength=480, justify="left")
+        self._close = ttk.Button(root, text="Stop", command=root.destroy)
+        for widget in (self._step, self._bar, self._detail, self._notes):
+            widget.pack(fill="x", padx=16, pady=6)
+        self._close.pack(anchor="e", padx=16, pady=12)
+        root.after(_POLL_MS, self._poll)
+
+    def _poll(self) -> None:
+        while not self._console.messages.empty():
+            kind, text, fraction = self._console.messages.get()
+            if kind == "done":
+                self._root.destroy()
+                return
+            self._show(kind, text, fraction)
+        self._root.after(_POLL_MS, self._poll)
+
+    def _show(self, kind: str, text: str, fraction: float | None) -> None:
+        if kind == "step":
+            self._step.configure(text=text)
+        elif kind == "failed":
+            self._step.configure(text="The set-up stopped")
+            self._close.configure(text="Close")
+        if fraction is not None:
+            self._bar.configure(value=fraction)
+        if kind == "detail":
+            self._detail.configure(text=text)
+        elif kind in ("note", "failed"):
+            self._notes.configure(text=text)
+
+
+def show_progress(work: Callable[[Console], None]) -> bool | None:
+    """Do the work on a thread while a window shows its progress.
+
+    Returns:
+        Whether the work succeeded, or None where no such window can be opened (no tkinter or no
+        display); then nothing was begun.
+    """
+    try:
+        import tkinter
+
+        root = tkinter.Tk()
+    except (ImportError, RuntimeError):
+        return None
+    except tkinter.TclError:
+        return None
+    console = WindowConsole()
+    outcome: list[bool] = []
+
+    def do_work() -> None:
+        try:
+            work(console)
+        except SetupError as error:
+            console.messages.put(("failed", str(error), None))
+        else:
+            outcome.append(True)
+            console.messages.put(("done", "", None))
+
+    _ProgressWindow(root, console)
+    thread = threading.Thread(target=do_work, name="set-up")
+    thread.start()
+    root.mainloop()
+    console.closed.set()
+    thread.join()
+    return bool(outcome)

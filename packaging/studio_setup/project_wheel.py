@@ -1,0 +1,98 @@
+"""The program itself in its environment: a wheel that only points at the checkout.
+
+Made here with the standard library, so that nothing has to be fetched to build it, and installed by
+pip, which makes the `gpu-studio` commands of each system.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import subprocess
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+from studio_setup.console import SetupError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Python 3.10 has no tomllib, but its pip carries one.
+_READ_PROJECT = """
+import json, sys
+try:
+    import tomllib
+except ImportError:
+    from pip._vendor import tomli as tomllib
+with open(sys.argv[1], "rb") as file:
+    print(json.dumps(tomllib.load(file)["project"]))
+"""
+
+
+def read_project(python: Path, pyproject: Path) -> dict[str, Any]:
+    """The table [project] of pyproject.toml, read by the environment's interpreter.
+
+    Raises:
+        SetupError: The file cannot be read.
+    """
+    command = [str(python), "-I", "-X", "utf8", "-c", _READ_PROJECT, str(pyproject)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    if done.returncode != 0:
+        raise SetupError(f"{pyproject} cannot be read: download GPU Studio again.")
+    project: dict[str, Any] = json.loads(done.stdout)
+    return project
+
+
+def build_pointer_wheel(project: dict[str, Any], root: Path, folder: Path) -> Path:
+    """Write the wheel into a folder.
+
+    Args:
+        project: The table [project] of pyproject.toml.
+        root: The checkout that the wheel points at.
+        folder: Where to write it.
+
+    Returns:
+        The wheel's path.
+    """
+    name = project["name"].replace("-", "_")
+    stem = f"{name}-{project['version']}"
+    meta = f"{stem}.dist-info"
+    files = {
+        # A line of ASCII code: older Pythons read paths here in the locale's encoding.
+        f"{name}.pth": f"import sys; sys.path.append({str(root)!a})\n",
+        f"{meta}/METADATA": _metadata(project),
+        f"{meta}/WHEEL": "Wheel-Version: 1.0\nGenerator: gpu-studio-setup\n"
+        "Root-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{meta}/entry_points.txt": _entry_points(project),
+    }
+    record = "".join(_record_line(path, text) for path, text in files.items())
+    files[f"{meta}/RECORD"] = f"{record}{meta}/RECORD,,\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    wheel = folder / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text.encode("utf-8"))
+    return wheel
+
+
+def _metadata(project: dict[str, Any]) -> str:
+    lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {project['version']}"]
+    lines += [f"Summary: {project['description']}"]
+    lines += [f"Requires-Python: {project['requires-python']}"]
+    lines += [f"Requires-Dist: {requirement}" for requirement in project["dependencies"]]
+    return "\n".join(lines) + "\n"
+
+
+def _entry_points(project: dict[str, Any]) -> str:
+    lines = []
+    for section, key in (("console_scripts", "scripts"), ("gui_scripts", "gui-scripts")):
+        lines.append(f"[{section}]")
+        lines += [f"{name} = {target}" for name, target in project.get(key, {}).items()]
+    return "\n".join(lines) + "\n"
+
+
+def _record_line(path: str, text: str) -> str:
+    content = text.encode("utf-8")
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return f"{path},sha256={digest},{len(content)}\n"

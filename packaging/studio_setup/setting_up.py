@@ -1,0 +1,199 @@
+"""The set-up itself: which steps a verdict asks for, in which order, and what is remembered."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.wheels import CPU_TAG, WheelChoice, choice_of_tag, choose_wheel, load_table
+from studio_setup import stamp as stamps
+from studio_setup import system_libraries as libraries
+from studio_setup.cards import Sighting, find_cards
+from studio_setup.console import Log, SetupError
+from studio_setup.environment import install_project, make_environment, require_space, try_imports
+from studio_setup.fingerprint import driver_module_version
+from studio_setup.lock import one_at_a_time
+from studio_setup.pip_runner import Pip
+from studio_setup.stamp import Verdict
+from studio_setup.torch_build import install_torch, installed_torch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from studio_setup.console import Console
+    from studio_setup.need import Need
+
+_STEPS = 4
+
+
+class SetUp:
+    """Brings the environment of a checkout to what is needed.
+
+    Args:
+        need: What is to be run afterwards, and where.
+        console: Where to say what is being done.
+    """
+
+    def __init__(self, need: Need, console: Console) -> None:
+        self.need = need
+        self.root: Path = need.root
+        self.environment: Path = need.environment
+        self.console = console
+        self.log = Log(need.root / ".setup" / "log.txt")
+
+    def run(self) -> None:
+        """Do what is needed.
+
+        Raises:
+            SetupError: It did not work; the text says what to do.
+        """
+        with one_at_a_time(self.root / ".setup" / "lock", self.console) as lock_descriptor:
+            # Another set-up may have done it while this one waited.
+            stamp, verdict = self.need.judged()
+            pip = Pip(self.environment, self.console, self.log, lock_descriptor)
+            try:
+                if verdict in (Verdict.BUILD, Verdict.UPDATE):
+                    self._install(pip, stamp, verdict)
+                elif verdict is Verdict.HARDWARE and stamp is not None:
+                    self._choose_again(pip, stamp)
+                else:
+                    self._require_libraries()
+            except MissingResourceError as error:
+                raise SetupError(f"{error} Download GPU Studio again.") from error
+
+    def _install(self, pip: Pip, old: dict[str, Any] | None, verdict: Verdict) -> None:
+        began = time.monotonic()
+        self.console.note(f"Setting up GPU Studio in {self.environment} (once).")
+        self._step(1, "Looking at this PC")
+        wanted = self.need.wanted_tag or (old or {}).get("wanted", "auto")
+        sighting = find_cards()
+        kept_tag = old["tag"] if old and verdict is Verdict.UPDATE else None
+        choice = _choice(sighting, wanted, kept_tag)
+        self._say(sighting, choice)
+        level = self._install_libraries(with_venv=verdict is Verdict.BUILD)
+        if verdict is Verdict.BUILD:
+            require_space(self.root, load_table().build(choice.tag).disk_bytes)
+            self._step(2, "Making the environment")
+            make_environment(self.environment, self.console, self.log)
+        extras = sorted({*self.need.extras, *(old or {}).get("extras", ())})
+        facts = {"wanted": wanted, "extras": extras, "libraries": level}
+        self._build(pip, old, choice, facts | _what_was_seen(sighting))
+        self.console.note(f"Ready after {time.monotonic() - began:.0f} s.")
+        self._require_libraries()
+
+    def _build(
+        self, pip: Pip, old: dict[str, Any] | None, choice: WheelChoice, facts: dict[str, Any]
+    ) -> None:
+        stamps.remove_stamp(str(self.environment))
+        try:
+            self._step(3, f"Installing PyTorch {choice.torch_version} ({choice.tag})")
+            pinned = install_torch(pip, choice)
+            self._step(4, "Installing the window and what it needs")
+            install_project(pip, self.root, pinned, facts["extras"])
+            modules = ["torch", "PySide6.QtWidgets"] if facts["libraries"] else ["torch"]
+            try_imports(self.environment, modules, self.log)
+        except SetupError:
+            # What was there before, where it still works, needs no new download next time.
+            if old is not None and self._still_works():
+                stamps.write_stamp(str(self.environment), old)
+            raise
+        stamp = self.need.present | facts | {"tag": choice.tag, "torch": pinned}
+        if old is not None and old.get("shortcut_offered"):
+            stamp["shortcut_offered"] = True
+        stamps.write_stamp(str(self.environment), stamp)
+
+    def _choose_again(self, pip: Pip, old: dict[str, Any]) -> None:
+        sighting = find_cards()
+        choice = _choice(sighting, old["wanted"], old["tag"])
+        stays = choice.tag in (old["tag"], CPU_TAG)
+        if stays:
+            # A CUDA build serves a PC whose card is gone: no download for that.
+            stamp = old | _what_was_seen(sighting) | {"hardware": self.need.present["hardware"]}
+            stamps.write_stamp(str(self.environment), stamp)
+            return
+        self.console.note("The cards of this PC or their driver changed.")
+        self._say(sighting, choice)
+        facts = {key: old[key] for key in ("wanted", "extras", "libraries")}
+        try:
+            require_space(self.root, load_table().build(choice.tag).disk_bytes)
+            self._build(pip, old, choice, facts | _what_was_seen(sighting))
+        except SetupError as error:
+            if stamps.read_stamp(str(self.environment)) is None:
+                raise
+            self.console.note(f"{error}\nGoing on with the PyTorch that is there.")
+
+    def _still_works(self) -> bool:
+        try:
+            try_imports(self.environment, ["torch"], self.log)
+        except SetupError:
+            return False
+        return installed_torch(self.environment) is not None
+
+    def _install_libraries(self, with_venv: bool) -> int:
+        """Install what Qt and venv miss, or say what to type; the level that is there then."""
+        level = 2 if self.need.has_screen else 1
+        packages = list(libraries.missing_libraries(self.need.has_screen).values())
+        venv = libraries.missing_venv_package() if with_venv else None
+        wanted = [*packages, venv] if venv else packages
+        if wanted and libraries.has_apt():
+            if os.geteuid() == 0:
+                self.console.note(f"    Installing with apt: {' '.join(wanted)}")
+                if not libraries.apt_install(wanted, self.log):
+                    self.console.note(f"    apt failed; its words are in {self.log.path}")
+            elif not venv:
+                self.console.note(
+                    "    The window needs system libraries that are missing here. Type:\n"
+                    f"    {libraries.apt_command(libraries.apt_names(wanted))}"
+                )
+        if with_venv and (venv := libraries.missing_venv_package()):
+            raise SetupError(
+                "This Python cannot make environments yet. Type the following, then start this "
+                f"again:\n    {libraries.apt_command(libraries.apt_names([venv, *packages]))}"
+            )
+        return level if not libraries.missing_libraries(self.need.has_screen) else 0
+
+    def _require_libraries(self) -> None:
+        """Refuse to open a window that cannot open; remember it when nothing is missing."""
+        stamp = stamps.read_stamp(str(self.environment))
+        if stamp is None or not self.need.lacks_libraries(stamp):
+            return
+        level = self._install_libraries(with_venv=False)
+        if level:
+            stamps.write_stamp(str(self.environment), stamp | {"libraries": level})
+            return
+        missing = libraries.missing_libraries(self.need.has_screen)
+        hint = "with your distribution's package manager"
+        if libraries.has_apt():
+            hint = (
+                f"by typing\n    {libraries.apt_command(libraries.apt_names([*missing.values()]))}"
+            )
+        raise SetupError(
+            f"The window cannot open without {', '.join(missing)}. Install them {hint}\n"
+            "and start this again. The terminal's commands work without."
+        )
+
+    def _step(self, number: int, text: str) -> None:
+        self.console.step(number, _STEPS, f"{text}…")
+
+    def _say(self, sighting: Sighting, choice: WheelChoice) -> None:
+        for sentence in (sighting.trouble, choice.sentence):
+            if sentence:
+                self.console.note(f"    {sentence}")
+
+
+def _choice(sighting: Sighting, wanted: str, installed_tag: str | None) -> WheelChoice:
+    if wanted == "auto":
+        return choose_wheel(sighting.cards, sighting.driver_version, installed_tag=installed_tag)
+    try:
+        return choice_of_tag(wanted)
+    except KeyError:
+        known = ", ".join(build.tag for build in load_table().builds)
+        raise SetupError(f"There is no build {wanted}: choose auto, {known}.") from None
+
+
+def _what_was_seen(sighting: Sighting) -> dict[str, Any]:
+    # A loaded driver that named no card may have been asked at a bad moment.
+    unanswered = not sighting.cards and (sighting.timed_out or bool(driver_module_version()))
+    return {"look_again": unanswered}

@@ -1,0 +1,97 @@
+"""Run the tests that need CUDA's PyTorch on a PC without a card, on stand-ins for its libraries.
+
+Two environments of their own, since they hold other builds of PyTorch than the PC needs: the newest
+CUDA of the pinned version, and the newest PyPI build that has code for Maxwell, Pascal and Volta.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from studio_setup import stamp as stamps
+from studio_setup.console import Log, TerminalConsole
+from studio_setup.environment import install_project, make_environment, require_space
+from studio_setup.launch import clean_environ, python_version_of, run
+from studio_setup.lock import one_at_a_time
+from studio_setup.pip_runner import Pip
+from studio_setup.stamp import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from studio_setup.console import Console
+
+_SUITE = "tests/soft"
+# Three equals signs: PyPI's CUDA build, never a local +cpu one. The newest Python of each.
+_BUILDS = (("cu130", "torch===2.13.0", (3, 14)), ("cu126", "torch===2.7.1", (3, 13)))
+_DISK_BYTES = 6_000_000_000
+
+
+def why_skipped(root: Path) -> str | None:
+    """Why these tests cannot run here, or None."""
+    if not (root / _SUITE).is_dir():
+        return f"there is no folder {_SUITE}."
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return "the stand-ins for a card are for Linux on x86-64."
+    if shutil.which("gcc") is None:
+        return "the stand-ins for a card are compiled with gcc, which is not installed."
+    return None
+
+
+def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
+    """Make the environments and run the suite in each.
+
+    Args:
+        root: The checkout.
+        arguments: For pytest.
+
+    Returns:
+        0 where every suite passed or was skipped, else the first other exit status.
+
+    Raises:
+        SetupError: An environment could not be made.
+    """
+    console = TerminalConsole()
+    if reason := why_skipped(root):
+        console.note(f"Soft cards: skipped, {reason}")
+        return 0
+    statuses = []
+    for tag, requirement, newest_python in _BUILDS:
+        if sys.version_info[:2] > newest_python:
+            console.note(f"Soft cards {tag}: skipped, {requirement} has no file for this Python.")
+            continue
+        environment = root / f".venv-soft-{tag}"
+        _set_up(root, environment, requirement, console)
+        console.note(f"Soft cards {tag}: {requirement}")
+        python = stamps.python_in(str(environment))
+        suite = ["-c", str(root / _SUITE / "pytest.ini"), "--rootdir", str(root)]
+        command = [python, "-m", "pytest", *suite, str(root / _SUITE), *arguments]
+        statuses.append(run(command, clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}))
+    return next((status for status in statuses if status), 0)
+
+
+def _set_up(root: Path, environment: Path, requirement: str, console: Console) -> None:
+    present = stamps.present_facts(str(root), str(environment), hardware="")
+    present["torch"] = requirement
+    with one_at_a_time(root / ".setup" / "lock", console) as lock_descriptor:
+        stamp = stamps.read_stamp(str(environment))
+        python = stamps.python_in(str(environment))
+        verdict = stamps.judge(stamp, present, (), None, lambda: python_version_of(python))
+        if stamp is None or stamp.get("torch") != requirement:
+            verdict = Verdict.BUILD
+        if verdict is Verdict.FRESH:
+            return
+        log = Log(root / ".setup" / f"log-{environment.name}.txt")
+        console.note(f"Setting up {environment} with {requirement} (once, about 4 GB).")
+        if verdict is Verdict.BUILD:
+            require_space(root, _DISK_BYTES)
+            make_environment(environment, console, log)
+        stamps.remove_stamp(str(environment))
+        pip = Pip(environment, console, log, lock_descriptor)
+        if not pip.install(requirement):
+            raise pip.failure(f"Installing {requirement}")
+        install_project(pip, root, requirement, ("test",))
+        stamps.write_stamp(str(environment), present)
