@@ -53,6 +53,8 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
             return _plain(format_duration(value))
         if self._unit == "bytes":
             return format_bytes(value)
+        if self._unit == "size" or abs(value) >= 1000:
+            return f"{value:.0f}"
         return _plain(three_digits(value))
 
 

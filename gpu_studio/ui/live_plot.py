@@ -193,14 +193,16 @@ class LivePlot(QFrame):
         plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         plot.hideButtons()
         plot.setMenuEnabled(False)
-        plot.showGrid(x=True, y=True, alpha=0.15)
+        plot.showGrid(x=True, y=True, alpha=0.25)
         plot.setLogMode(x=self._logarithmic, y=self._logarithmic)
         if x_label:
             plot.setLabel("bottom", x_label)
         if y_label:
             plot.setLabel("left", y_label)
         if self._legend_wanted:
-            plot.addLegend(offset=(-10, 10), labelTextSize="9pt")
+            # Time grows with size, so a log-log plot is empty at its upper left.
+            corner = (10, 10) if self._logarithmic else (-10, 10)
+            plot.addLegend(offset=corner, labelTextSize="9pt")
         self.plot = plot
         layout = self.layout()
         assert layout is not None

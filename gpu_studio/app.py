@@ -1,0 +1,158 @@
+"""The composition root of the window: the one module that names the real engine and sensors."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import signal
+import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+from PySide6.QtCore import QTimer, QtMsgType, qInstallMessageHandler
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QApplication, QMainWindow
+
+from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.engine.local import LocalEngine
+from gpu_studio.hardware.client import SensorReader
+from gpu_studio.model.settings import Settings
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.main_window import MainWindow, show_unexpected
+from gpu_studio.ui.theme import Theme
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from PySide6.QtCore import QMessageLogContext
+
+    from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
+    from gpu_studio.model.sensors import SensorSource
+
+APP_ID = "org.gpustudio.GPUStudio"
+
+_log = logging.getLogger("gpu_studio")
+_QT_LEVELS = {
+    QtMsgType.QtDebugMsg: logging.DEBUG,
+    QtMsgType.QtInfoMsg: logging.INFO,
+    QtMsgType.QtWarningMsg: logging.WARNING,
+    QtMsgType.QtCriticalMsg: logging.ERROR,
+    QtMsgType.QtFatalMsg: logging.CRITICAL,
+}
+
+
+def build_window(
+    *,
+    engine_factory: EngineFactory | None = None,
+    sensor_source: SensorSource | None = None,
+    settings: Settings | None = None,
+    log_path: Path | None = None,
+) -> QMainWindow:
+    """Return the whole window, not yet shown. Nothing is started before its first paint.
+
+    Args:
+        engine_factory: makes an engine for an environment; the child process by default.
+        sensor_source: the stream of telemetry; the sensor reader's child by default.
+        settings: the user's choices; those in the user's configuration folder by default.
+        log_path: where children and the Help menu look for the log.
+    """
+    kept = settings or Settings(_settings_path())
+
+    def real_engine(environment: EngineEnvironment) -> Engine:
+        if kept.choices.engine == "window":
+            return LocalEngine()
+        return ProcessEngine(environment, log_path=log_path)
+
+    studio = Studio(
+        engine_factory or real_engine, sensor_source or SensorReader(log_path=log_path), kept
+    )
+    theme = Theme(kept)
+    theme.apply()
+    window = MainWindow(studio, theme, log_path)
+    kept.setParent(window)
+    window.setWindowIcon(_icon())
+    return window
+
+
+def main() -> int:
+    """Open the window and return the program's exit status."""
+    log_path = _start_log()
+    _name_for_taskbar()
+    application = QApplication(sys.argv)
+    application.setApplicationName("GPU Studio")
+    application.setDesktopFileName(APP_ID)
+    window = build_window(log_path=log_path)
+    sys.excepthook = _report_unexpected
+    # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals
+    # only between its own instructions, so it gets a turn now and then.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: window.close())
+    turn = QTimer(window)
+    turn.timeout.connect(_take_turn)
+    turn.start(500)
+    window.show()
+    status = application.exec()
+    _log.info("The window was closed")
+    return status
+
+
+def _take_turn() -> None:
+    """Do nothing, in Python."""
+
+
+def _settings_path() -> Path | None:
+    try:
+        folder = platformdirs.user_config_path("gpu-studio", appauthor=False, ensure_exists=True)
+    except OSError as error:
+        _log.warning("Settings cannot be kept: %s", error)
+        return None
+    return folder / "settings.json"
+
+
+def _start_log() -> Path | None:
+    """Send the log, Qt's messages and crash traces to a file; return its path."""
+    try:
+        folder = platformdirs.user_log_path("gpu-studio", appauthor=False, ensure_exists=True)
+        path = folder / "gpu-studio.log"
+        handler = RotatingFileHandler(path, maxBytes=1 << 20, backupCount=2, encoding="utf-8")
+        crash = open(folder / "crash.log", "a", encoding="utf-8")  # noqa: SIM115
+    except OSError:
+        # Without a place for a log the program still works; there is nobody to tell yet.
+        return None
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().addHandler(handler)
+    logging.getLogger().setLevel(logging.INFO)
+    logging.captureWarnings(True)
+    faulthandler.enable(file=crash)
+    qInstallMessageHandler(_log_qt)
+    return path
+
+
+def _log_qt(kind: QtMsgType, _context: QMessageLogContext, message: str) -> None:
+    logging.getLogger("qt").log(_QT_LEVELS.get(kind, logging.WARNING), message)
+
+
+def _report_unexpected(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    _log.critical("Unexpected", exc_info=(kind, error, trace))
+    show_unexpected("Something unexpected happened inside the program; it goes on.")
+
+
+def _icon() -> QIcon:
+    try:
+        return QIcon(str(resource_path("app/gpu-studio-256.png")))
+    except MissingResourceError as error:
+        _log.warning("%s", error)
+        return QIcon()
+
+
+def _name_for_taskbar() -> None:
+    """Give the Windows taskbar this program's identity instead of Python's."""
+    if sys.platform == "win32":
+        import ctypes
+
+        ctypes.windll.shell32.SetCurrentProcessExplicitAppUserModelID(APP_ID)

@@ -1,0 +1,196 @@
+"""The window: four tabs, a banner over them, the Code pane beside them, a status bar below."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer, QUrl
+from PySide6.QtGui import QAction, QActionGroup, QDesktopServices, QKeySequence
+from PySide6.QtWidgets import (
+    QApplication,
+    QMainWindow,
+    QMessageBox,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gpu_studio.model.settings import THEMES
+from gpu_studio.ui.banner import Banner
+from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.code_pane import CodePane
+from gpu_studio.ui.devices_tab import DevicesTab
+from gpu_studio.ui.memory_tab import MemoryTab
+from gpu_studio.ui.parts import GAP, MARGIN, Text
+from gpu_studio.ui.status import StatusLine
+from gpu_studio.ui.switcher_tab import SwitcherTab
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from PySide6.QtGui import QCloseEvent, QHideEvent, QPaintEvent, QShowEvent
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_SMALLEST = (1024, 640)
+_FIRST_SIZE = (1280, 800)
+
+
+class MainWindow(QMainWindow):
+    """Shows the studio, starts it once the window is painted, and ends it with the window."""
+
+    def __init__(self, studio: Studio, theme: Theme, log_path: Path | None = None) -> None:
+        super().__init__()
+        self._studio, self._theme, self._log_path = studio, theme, log_path
+        self._has_started = False
+        studio.setParent(self)
+        theme.setParent(self)
+        self.setObjectName("window")
+        self.setWindowTitle("GPU Studio")
+        self.banner = Banner()
+        self.tabs = QTabWidget()
+        self.tabs.setObjectName("tabs")
+        self.tabs.setDocumentMode(True)
+        self.tabs.setAccessibleName("Tabs")
+        for title, tab in (
+            ("Devices", DevicesTab(studio, theme)),
+            ("Switcher", SwitcherTab(studio, theme)),
+            ("Benchmark", BenchmarkTab(studio, theme)),
+            ("Memory", MemoryTab(studio, theme)),
+        ):
+            self.tabs.addTab(tab, title)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        banner_place = QWidget()
+        banner_column = QVBoxLayout(banner_place)
+        banner_column.setContentsMargins(MARGIN, GAP, MARGIN, 0)
+        banner_column.addWidget(self.banner)
+        column.addWidget(banner_place)
+        column.addWidget(self.tabs, 1)
+        self.setCentralWidget(page)
+        self._code = CodePane(studio, self)
+        self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self._code)
+        self._code.setVisible(studio.settings.choices.code_pane)
+        self._code.visibilityChanged.connect(self._keep_code_pane)
+        self.statusBar().addPermanentWidget(StatusLine(studio), 1)
+        self.statusBar().setSizeGripEnabled(False)
+        self._make_menus()
+        self.setMinimumSize(*_SMALLEST)
+        self._restore()
+
+    def tell(self, sentence: str) -> None:
+        """Put a sentence about the program itself into the banner."""
+        self.banner.say(sentence, detail="The details are in the log (Help, Open the log folder).")
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Start the engine and the sensors when the window has been painted once."""
+        super().paintEvent(event)
+        if not self._has_started:
+            self._has_started = True
+            QTimer.singleShot(0, self, self._start)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Poll the sensors while the window can be seen."""
+        super().showEvent(event)
+        if self._has_started:
+            self._studio.sensors.set_watched(True)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Poll nothing for nobody."""
+        super().hideEvent(event)
+        self._studio.sensors.set_watched(False)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Poll nothing while minimized."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.WindowStateChange and self._has_started:
+            self._studio.sensors.set_watched(not self.isMinimized())
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """End everything that runs; nothing of this program outlives its window."""
+        geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
+        self._studio.settings.change(
+            window_geometry=geometry, first_tab=self.tabs.currentIndex()
+        )
+        self._studio.close()
+        super().closeEvent(event)
+
+    def _start(self) -> None:
+        # The visible plots were asked for by the same first paint and are built before this:
+        # importing pyqtgraph holds the event loop, and the engine should not start under it.
+        QTimer.singleShot(0, self, self._studio.start)
+
+    def _restore(self) -> None:
+        self.resize(*_FIRST_SIZE)
+        choices = self._studio.settings.choices
+        self.tabs.setCurrentIndex(choices.first_tab)
+        try:
+            geometry = base64.b64decode(choices.window_geometry, validate=True)
+        except (binascii.Error, ValueError):
+            return
+        if geometry:
+            self.restoreGeometry(QByteArray(geometry))
+
+    def _keep_code_pane(self) -> None:
+        if self.isVisible() and not self.isMinimized():
+            self._studio.settings.change(code_pane=not self._code.isHidden())
+
+    def _make_menus(self) -> None:
+        file_menu = self.menuBar().addMenu("&File")
+        file_menu.addAction("&Quit", QKeySequence.StandardKey.Quit, self.close)
+        view_menu = self.menuBar().addMenu("&View")
+        code = self._code.toggleViewAction()
+        code.setText("&Code pane")
+        code.setShortcut(QKeySequence("F9"))
+        view_menu.addAction(code)
+        view_menu.addSeparator()
+        themes = QActionGroup(self)
+        for choice in THEMES:
+            action = QAction(f"{choice.capitalize()} colours", self, checkable=True)
+            action.setData(choice)
+            action.setChecked(choice == self._studio.settings.choices.theme)
+            themes.addAction(action)
+            view_menu.addAction(action)
+        themes.triggered.connect(self._choose_theme)
+        engine_menu = self.menuBar().addMenu("&Engine")
+        engine_menu.addAction("Start a &fresh engine", self._studio.session.restart)
+        local = QAction("Run workloads inside this &window's process", self, checkable=True)
+        local.setToolTip("Every result then says that the window disturbs it.")
+        local.setChecked(self._studio.settings.choices.engine == "window")
+        local.toggled.connect(self._choose_engine)
+        engine_menu.addAction(local)
+        help_menu = self.menuBar().addMenu("&Help")
+        help_menu.addAction("Open the &log folder", self._open_log_folder)
+        help_menu.addAction("&About GPU Studio", self._about)
+
+    def _choose_theme(self, action: QAction) -> None:
+        self._studio.settings.change(theme=action.data())
+
+    def _choose_engine(self, in_window: bool) -> None:
+        self._studio.settings.change(engine="window" if in_window else "process")
+        self._studio.session.restart()
+
+    def _open_log_folder(self) -> None:
+        if self._log_path is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._log_path.parent)))
+
+    def _about(self) -> None:
+        QMessageBox.about(
+            self,
+            "About GPU Studio",
+            "GPU Studio shows what your graphics card is, whether PyTorch can use it, how fast "
+            "it is beside your CPU, and where its memory goes.\n\n"
+            f"Log: {self._log_path or 'none'}",
+        )
+
+
+def show_unexpected(sentence: str) -> None:
+    """Say in the banner of the open window that something unexpected happened."""
+    for widget in QApplication.topLevelWidgets():
+        if isinstance(widget, MainWindow):
+            widget.tell(sentence)

@@ -1,0 +1,57 @@
+"""The status bar's one line: engine, active device, versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.ui.parts import Text
+
+if TYPE_CHECKING:
+    from gpu_studio.model.studio import Studio
+
+
+class StatusLine(Text):
+    """Says what the engine does, which device is current, and the versions of torch and driver."""
+
+    def __init__(self, studio: Studio) -> None:
+        super().__init__("", "muted", name="status")
+        self._studio = studio
+        self.setAccessibleName("Status")
+        studio.session.state_changed.connect(self._update)
+        studio.session.engine_described.connect(self._update)
+        studio.session.event_received.connect(self._update_device)
+        studio.sensors.inventory_changed.connect(self._update)
+        self._update()
+
+    def _update_device(self) -> None:
+        if self._studio.session.current_device is not None:
+            self._update()
+
+    def _update(self) -> None:
+        parts = [f"Engine {self._studio.session.state.value}", self._device(), *self._versions()]
+        self.setText("  ·  ".join(part for part in parts if part))
+
+    def _device(self) -> str:
+        description = self._studio.session.description
+        inventory = self._studio.sensors.inventory
+        if description is None or inventory is None:
+            return ""
+        if not description.cuda_available:
+            return f"cpu {inventory.cpu.short_name}"
+        address = f"cuda:{self._studio.session.current_device or 0}"
+        card = inventory.find(address)
+        return f"{address} {card.short_name}" if card else address
+
+    def _versions(self) -> list[str]:
+        description = self._studio.session.description
+        inventory = self._studio.sensors.inventory
+        if self._studio.session.state is EngineState.ABSENT or description is None:
+            return []
+        versions = [f"PyTorch {description.torch_version}"]
+        if description.recording:
+            versions.append(f"recording: {description.recording}")
+        if inventory is not None:
+            driver = inventory.driver.version
+            versions.append(f"driver {driver}" if driver else "no NVIDIA driver")
+        return versions

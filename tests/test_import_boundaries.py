@@ -1,0 +1,151 @@
+"""The folder is the permission: every import inside the program runs along one of these arrows."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "gpu_studio"
+
+# folder → the folders of the program that it may import. app and cli are the composition roots.
+ARROWS = {
+    "core": set(),
+    "child_process": set(),
+    "hardware": {"core", "child_process"},
+    "engine": {"core", "child_process"},
+    "model": {"core"},
+    "ui": {"core", "model"},
+    "app": {"core", "engine", "hardware", "model", "ui"},
+    "cli": {"core", "engine", "hardware"},
+    "__main__": {"app", "cli"},
+}
+# The child's composition root hands the sensor to the timing.
+EXCEPTIONS = {("engine/serve.py", "hardware")}
+# third party package → who may name it.
+THIRD_PARTY = {
+    "torch": {"engine"},
+    "pynvml": {"hardware"},
+    "psutil": {"hardware", "engine"},
+    "PySide6": {"model", "ui", "app"},
+    "pyqtgraph": {"ui"},
+    "numpy": {"core", "engine", "ui"},
+    "msgspec": {"core", "engine", "hardware", "model", "cli"},
+    "platformdirs": {"app", "cli"},
+}
+QT_OF_THE_MODEL = {"PySide6.QtCore"}
+WITHOUT_TORCH = {"client.py", "recorded.py", "local.py"}
+
+
+def imports(path: Path) -> list[tuple[str, int]]:
+    """Return (dotted name, line) of every import in a file, wherever it stands."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import hides its arrow"
+            found.append((node.module or "", node.lineno))
+    return found
+
+
+def folder_of(dotted: str) -> str:
+    parts = dotted.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+def test_the_folders_are_those_of_the_design():
+    folders = {p.stem if p.is_file() else p.name for p in PACKAGE.iterdir()}
+    assert folders - {"__init__", "__pycache__"} == set(ARROWS)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_imports_follow_the_arrows(path):
+    relative = path.relative_to(PACKAGE).as_posix()
+    home = relative.split("/")[0].removesuffix(".py")
+    if home == "__init__":
+        return
+    for name, line in imports(path):
+        top = name.split(".")[0]
+        where = f"{relative}:{line} imports {name}"
+        if top == "gpu_studio":
+            target = folder_of(name)
+            allowed = target == home or target in ARROWS[home]
+            assert allowed or (relative, target) in EXCEPTIONS, where
+        elif top in THIRD_PARTY:
+            assert home in THIRD_PARTY[top], where
+            if top == "PySide6" and home == "model":
+                assert name in QT_OF_THE_MODEL, where
+            if top == "torch":
+                assert path.name not in WITHOUT_TORCH, where
+
+
+def test_packages_are_empty():
+    for path in PACKAGE.rglob("__init__.py"):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        assert all(isinstance(node, ast.Expr) for node in body), path
+
+
+def test_only_app_names_the_real_engine_and_the_sensor_reader_for_the_window():
+    for path in (*PACKAGE.glob("model/*.py"), *PACKAGE.glob("ui/*.py")):
+        text = path.read_text(encoding="utf-8")
+        assert "ProcessEngine" not in text, path
+        assert "SensorReader" not in text, path
+
+
+def test_there_is_one_thread_class():
+    threads = [
+        (path.name, node.name)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and any("Thread" in ast.unparse(base) or base == "Worker" for base in node.bases)
+    ]
+    assert threads == [("worker.py", "Worker")]
+
+
+_WINDOW = """
+import sys
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+from gpu_studio.app import build_window
+from gpu_studio.model.settings import Settings
+application = QApplication([])
+window = build_window(settings=Settings(None))
+{moment}
+heavy = [name for name in {forbidden} if name in sys.modules]
+window.close()
+sys.exit(f"imported: {{heavy}}" if heavy else 0)
+"""
+_LIVE = """
+window.show()
+QTimer.singleShot(20000, application.quit)
+studio = window.findChild(Studio)
+studio.session.engine_described.connect(application.quit)
+application.exec()
+assert studio.session.description is not None, "the engine never came"
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "forbidden"),
+    [
+        pytest.param("", ["torch", "pynvml", "numpy", "pyqtgraph"], id="built"),
+        pytest.param(
+            "from gpu_studio.model.studio import Studio\n" + _LIVE, ["torch", "pynvml"], id="live"
+        ),
+    ],
+)
+def test_the_window_does_not_import(moment, forbidden):
+    script = _WINDOW.format(moment=moment, forbidden=forbidden)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
