@@ -1,0 +1,113 @@
+"""What every test gets, and what none may leave behind."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import weakref
+from typing import TYPE_CHECKING
+
+import pytest
+from shiboken6 import isValid
+
+from gpu_studio.model.settings import Settings
+from gpu_studio.model.studio import Studio
+from gpu_studio.model.worker import Worker
+from gpu_studio.ui.theme import Theme
+from tests.fakes import Engines, SteadySensors, cpu_only
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from PySide6.QtWidgets import QApplication
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.core.devices import Inventory
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Fail a test that leaves a window open or a worker running."""
+    if not {"qtbot", "qapp", "studio"} & set(request.fixturenames):
+        yield
+        return
+    request.getfixturevalue("qapp")
+    from PySide6.QtCore import QCoreApplication, QEvent
+    from PySide6.QtWidgets import QApplication
+
+    workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+    start = Worker.start
+
+    def noted_start(worker: Worker) -> None:
+        workers.add(worker)
+        start(worker)
+
+    monkeypatch.setattr(Worker, "start", noted_start)
+    before = {id(widget) for widget in QApplication.topLevelWidgets()}
+    yield
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    widgets = [
+        widget
+        for widget in QApplication.topLevelWidgets()
+        if id(widget) not in before and not widget.isHidden()
+    ]
+    running = [worker for worker in workers if isValid(worker) and worker.isRunning()]
+    for worker in running:  # so that the next test starts clean
+        worker.requestInterruption()
+        worker.wait(2000)
+    assert not widgets, f"windows left open: {widgets}"
+    assert not running, "a worker was left running"
+
+
+@pytest.fixture
+def inventory() -> Inventory:
+    """The devices of `studio`; a test overrides it with ``parametrize("inventory", …)``."""
+    return cpu_only()
+
+
+@pytest.fixture
+def engines() -> Engines:
+    """The scripted engines of `studio`: change ``engines.scripts`` before it starts."""
+    return Engines()
+
+
+@pytest.fixture
+def sensor_source(inventory: Inventory) -> SteadySensors:
+    """The sensor reader of `studio`."""
+    return SteadySensors(inventory)
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """Settings that are kept nowhere."""
+    return Settings(None)
+
+
+@pytest.fixture
+def studio(
+    qapp: QApplication, engines: Engines, sensor_source: SteadySensors, settings: Settings
+) -> Iterator[Studio]:
+    """The application's state with a scripted engine; nothing has started yet."""
+    studio = Studio(engines, sensor_source, settings)
+    yield studio
+    studio.close()
+
+
+@pytest.fixture
+def ready_studio(qtbot: QtBot, studio: Studio) -> Studio:
+    """The same with its engine described and its devices found."""
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
+    return studio
+
+
+@pytest.fixture
+def theme(qapp: QApplication, settings: Settings) -> Theme:
+    """The theme in force."""
+    theme = Theme(settings)
+    theme.apply()
+    return theme
