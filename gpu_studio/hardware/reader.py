@@ -56,12 +56,24 @@ class Commands:
             word = line.strip()
             if word == b"quit":
                 break
-            if word in (b"pause", b"resume"):
-                with self._changed:
-                    self._is_paused = word == b"pause"
-                    self._changed.notify_all()
+            if word == b"pause":
+                self.pause()
+            elif word == b"resume":
+                self.resume()
         with self._changed:
             self._has_ended = True
+            self._changed.notify_all()
+
+    def pause(self) -> None:
+        """Read nothing until the resume."""
+        with self._changed:
+            self._is_paused = True
+            self._changed.notify_all()
+
+    def resume(self) -> None:
+        """Go on reading."""
+        with self._changed:
+            self._is_paused = False
             self._changed.notify_all()
 
     def wait(self, timeout_s: float) -> None:

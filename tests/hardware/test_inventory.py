@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from gpu_studio.hardware.inventory import ASLEEP, Sensors
+from gpu_studio.hardware.nvml import Nvml
+from gpu_studio.hardware.pci import DisplayAdapter
+from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError, garbage_name
+
+GT_1030_SLOT = DisplayAdapter(
+    vendor_id=0x10DE, device_id=0x1D01, name="NVIDIA GeForce GT 1030", pci_bus_id="00000000:01:00.0"
+)
+RADEON = DisplayAdapter(vendor_id=0x1002, device_id=0x73FF, name="AMD Radeon RX 6600")
+RTX_3060 = GT_1030 | {
+    "Name": "NVIDIA GeForce RTX 3060",
+    "UUID": "GPU-33333333-0000-0000-0000-000000000000",
+    "PciInfo": SimpleNamespace(busId=b"00000000:00:10.0"),
+    "CudaComputeCapability": (8, 6),
+}
+
+
+def asleep(adapter: DisplayAdapter) -> DisplayAdapter:
+    return DisplayAdapter(**{f: getattr(adapter, f) for f in adapter.__struct_fields__}
+                          | {"is_asleep": True})  # fmt: skip
+
+
+def sensors(library, *adapters, sleeping=lambda _bus_id: False, visible_devices=None):
+    return Sensors(
+        open_nvml=lambda: Nvml(library),
+        find_adapters=lambda: list(adapters),
+        is_card_asleep=sleeping,
+        visible_devices=visible_devices,
+    )
+
+
+def test_the_cpu_comes_first_and_a_card_follows():
+    inventory = sensors(FakeNvml(GT_1030), GT_1030_SLOT).inventory()
+    assert inventory.cpu.kind == "cpu"
+    assert inventory.cpu.threads >= 1
+    (card,) = inventory.cards
+    assert card.uuid == GT_1030_UUID
+    assert card.address == "cuda:0"
+    assert inventory.driver.version == "570.86.15"
+
+
+def test_cuda_counts_by_slot_and_nvml_by_its_own_order():
+    inventory = sensors(FakeNvml(GT_1030, RTX_3060)).inventory()
+    assert [(c.short_name, c.nvml_index, c.cuda_index) for c in inventory.cards] == [
+        ("GT 1030", 0, 1),
+        ("RTX 3060", 1, 0),
+    ]
+
+
+def test_a_hidden_card_has_no_address():
+    inventory = sensors(FakeNvml(GT_1030, RTX_3060), visible_devices="1").inventory()
+    assert [card.address for card in inventory.cards] == ["cuda:0", None]
+
+
+def test_without_a_driver_the_card_on_the_bus_is_there_with_the_reason():
+    inventory = sensors(FakeNvml(init=NVMLError(12)), GT_1030_SLOT, RADEON).inventory()
+    (card,) = inventory.cards
+    assert card.name == "NVIDIA GeForce GT 1030"
+    assert card.unreadable == "No NVIDIA driver is installed."
+    assert card.address is None
+    assert inventory.driver.error_code == 12
+    assert inventory.other_gpus == ("AMD Radeon RX 6600",)
+
+
+def test_a_pc_without_any_card_has_the_cpu_alone():
+    inventory = sensors(FakeNvml(init=NVMLError(12))).inventory()
+    assert len(inventory.devices) == 1
+    assert inventory.other_gpus == ()
+
+
+def test_a_sleeping_card_is_not_woken_and_the_driver_not_opened():
+    library = FakeNvml(GT_1030)
+    source = sensors(library, asleep(GT_1030_SLOT), sleeping=lambda _bus_id: True)
+    (card,) = source.inventory().cards
+    (reading,) = source.reading().cards
+    assert card.unreadable == ASLEEP
+    assert card.address == "cuda:0"
+    assert reading.uuid == card.identity == "00000000:01:00.0"
+    assert reading.error == ASLEEP
+    assert library.open_sessions == 0
+    assert library.asked == []
+    assert not source.is_outdated
+
+
+def test_beside_a_sleeping_card_only_the_awake_one_is_opened():
+    library = FakeNvml(GT_1030, RTX_3060)
+    other = DisplayAdapter(
+        vendor_id=0x10DE, device_id=0x2504, name="NVIDIA RTX 3060", pci_bus_id="00000000:00:10.0"
+    )
+    inventory = sensors(library, asleep(GT_1030_SLOT), other).inventory()
+    assert [(c.name, c.unreadable) for c in inventory.cards] == [
+        ("NVIDIA GeForce RTX 3060", None),
+        ("NVIDIA GeForce GT 1030", ASLEEP),
+    ]
+    assert [card.cuda_index for card in inventory.cards] == [0, 1]
+
+
+def test_a_card_that_wakes_outdates_the_inventory():
+    source = sensors(FakeNvml(GT_1030), asleep(GT_1030_SLOT), sleeping=lambda _bus_id: False)
+    source.inventory()
+    assert source.is_outdated
+
+
+def test_rest_closes_the_driver_and_the_next_inventory_opens_it():
+    library = FakeNvml(GT_1030)
+    source = sensors(library)
+    source.inventory()
+    assert library.open_sessions == 1
+    source.rest()
+    assert library.open_sessions == 0
+    source.inventory()
+    assert len(source.reading().cards) == 1
+
+
+def test_a_reading_has_the_sensors_of_every_card():
+    source = sensors(FakeNvml(GT_1030, RTX_3060))
+    source.inventory()
+    reading = source.reading()
+    assert [card.uuid for card in reading.cards] == [GT_1030_UUID, RTX_3060["UUID"]]
+    assert reading.cards[0].telemetry.temperature_c == 26
+    assert reading.cpu.memory_used_bytes > 0
+
+
+def test_a_card_lost_between_two_readings_is_an_error_and_the_other_goes_on():
+    library = FakeNvml(GT_1030, RTX_3060)
+    source = sensors(library)
+    source.inventory()
+    library.cards[0] = dict.fromkeys([*GT_1030], NVMLError(15))
+    lost, other = source.reading().cards
+    assert "lost" in lost.error
+    assert other.error is None
+    assert other.telemetry.temperature_c == 26
+
+
+def test_a_card_without_a_handle_does_not_hide_the_others():
+    inventory = sensors(FakeNvml(GT_1030 | {"Handle": NVMLError(15)}, RTX_3060)).inventory()
+    broken, other = inventory.cards
+    assert "lost" in broken.unreadable
+    assert broken.address is None
+    assert other.address == "cuda:0"
+
+
+def test_a_card_with_a_garbage_uuid_is_known_by_its_slot():
+    source = sensors(FakeNvml(GT_1030 | {"UUID": garbage_name()}))
+    (card,) = source.inventory().cards
+    (reading,) = source.reading().cards
+    assert card.uuid is None
+    assert card.identity == reading.uuid == "00000000:01:00.0"
+
+
+def test_a_card_that_the_driver_leaves_out_is_listed_with_the_reason():
+    inventory = sensors(FakeNvml(), GT_1030_SLOT).inventory()
+    (card,) = inventory.cards
+    assert "does not serve this card" in card.unreadable
+    assert card.address is None
+
+
+@pytest.mark.parametrize("answer", [0, 5])
+def test_the_first_utilization_of_the_cpu_is_not_told(answer, monkeypatch):
+    monkeypatch.setattr("psutil.cpu_percent", lambda interval: float(answer))
+    source = sensors(FakeNvml())
+    assert source.inventory().cpu.telemetry.utilization_percent is None
+    assert source.reading().cpu.utilization_percent == answer

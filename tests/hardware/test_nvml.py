@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from gpu_studio.hardware.cards import describe_card, normal_bus_id, read_processes, read_telemetry
+from gpu_studio.hardware.nvml import CardUnreadableError, Nvml, NvmlUnavailableError, text_from
+from tests.hardware.fake_nvml import (
+    GT_1030,
+    GT_1030_UUID,
+    FakeNvml,
+    NVMLError,
+    garbage_name,
+    process,
+)
+
+
+def lookup(pid: int) -> tuple[str, str | None]:
+    return f"program-{pid}", "someone"
+
+
+def device_of(**answers):
+    return describe_card(Nvml(FakeNvml(GT_1030 | answers)).card(0), 0, lookup)
+
+
+def telemetry_of(changes=(), **answers):
+    return read_telemetry(Nvml(FakeNvml(GT_1030 | dict(changes) | answers)).card(0))
+
+
+def processes_of(**answers):
+    return read_processes(Nvml(FakeNvml(GT_1030 | answers)).card(0), lookup)
+
+
+def test_every_fact_of_a_card_is_read():
+    card = device_of()
+    assert card.name == "NVIDIA GeForce GT 1030"
+    assert card.uuid == GT_1030_UUID
+    assert card.memory_total_bytes == 2048 << 20
+    assert (card.compute_capability, card.architecture) == ("6.1", "Pascal")
+    assert (card.cuda_cores, card.multiprocessors) == (384, 3)
+    assert card.pci_bus_id == "00000000:01:00.0"
+    assert (card.sm_clock_max_mhz, card.memory_clock_max_mhz) == (1911, 3004)
+    assert (card.pcie_generation_max, card.pcie_width_max) == (3, 4)
+    assert (card.memory_bus_width_bits, card.vbios) == (64, "86.08.0C.00.1A")
+    assert (card.display_active, card.compute_mode) == (True, "default")
+    assert (card.ecc_enabled, card.mig_enabled) == (None, None)
+    assert card.unreadable is None
+
+
+def test_every_sensor_of_a_card_is_read_in_its_unit():
+    telemetry = telemetry_of(PowerUsage=12_500)
+    assert telemetry.power_w == 12.5
+    assert telemetry.power_limit_w == 19.0
+    assert (telemetry.temperature_c, telemetry.fan_percent) == (26, 35)
+    assert (telemetry.utilization_percent, telemetry.memory_utilization_percent) == (7, 2)
+    assert (telemetry.memory_used_bytes, telemetry.memory_reserved_bytes) == (4 << 20, 44 << 20)
+    assert (telemetry.pstate, telemetry.clock_event_reasons) == (8, 1)
+    assert (telemetry.sm_clock_mhz, telemetry.memory_clock_mhz) == (139, 405)
+    assert (telemetry.pcie_generation, telemetry.pcie_width) == (1, 4)
+    assert (telemetry.pcie_rx_bytes_per_s, telemetry.pcie_tx_bytes_per_s) == (5 * 1024, 3 * 1024)
+
+
+@pytest.mark.parametrize("answer", [NVMLError(3), NVMLError(999), 2**32 - 1, 2**64 - 1, None, "?"])
+def test_what_a_card_refuses_or_fills_with_ones_is_none(answer):
+    assert telemetry_of(PowerUsage=answer).power_w is None
+
+
+def test_an_unknown_performance_state_is_none():
+    assert telemetry_of(PerformanceState=32).pstate is None
+
+
+def test_a_field_that_was_refused_is_not_asked_again_but_a_late_one_is():
+    library = FakeNvml(GT_1030 | {"FanSpeed": NVMLError(3), "PerformanceState": NVMLError(10)})
+    card = Nvml(library).card(0)
+    read_telemetry(card)
+    library.asked.clear()
+    read_telemetry(card)
+    asked = [name for name, _ in library.asked]
+    assert "FanSpeed" not in asked
+    assert "PowerUsage" not in asked
+    assert "PerformanceState" in asked
+
+
+def test_a_refusal_for_one_clock_does_not_hide_the_other():
+    telemetry = telemetry_of({("ClockInfo", 1): NVMLError(3)})
+    assert (telemetry.sm_clock_mhz, telemetry.memory_clock_mhz) == (None, 405)
+
+
+def test_memory_of_an_old_driver_comes_from_the_first_version():
+    telemetry = telemetry_of({("MemoryInfo", 0x02000028): NVMLError(13)})
+    assert telemetry.memory_used_bytes == 4 << 20
+    assert telemetry.memory_reserved_bytes is None
+
+
+def test_throttle_reasons_fall_back_to_their_old_name():
+    telemetry = telemetry_of(
+        CurrentClocksEventReasons=NVMLError(13), CurrentClocksThrottleReasons=0x40
+    )
+    assert telemetry.clock_event_reasons == 0x40
+
+
+@pytest.mark.parametrize("name", [garbage_name(), b"\xf8\x01", "\x07\x03", "", b"\0\0"])
+def test_a_garbage_name_gets_a_plain_one(name):
+    assert device_of(Name=name).name == "NVIDIA card"
+
+
+def test_a_name_in_bytes_is_read_up_to_its_end():
+    assert text_from(b"NVIDIA GeForce GT 1030\0rest") == "NVIDIA GeForce GT 1030"
+
+
+def test_a_lost_card_says_so_and_is_never_asked_again():
+    library = FakeNvml(GT_1030)
+    card = Nvml(library).card(0)
+    read_telemetry(card)
+    library.cards[0] = dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(15))
+    with pytest.raises(CardUnreadableError, match="lost"):
+        read_telemetry(card)
+    library.asked.clear()
+    with pytest.raises(CardUnreadableError, match="lost"):
+        read_telemetry(card)
+    assert library.asked == []
+
+
+def test_a_card_that_is_lost_from_the_start_is_a_device_with_a_reason():
+    card = device_of(UUID=NVMLError(15))
+    assert card.kind == "cuda"
+    assert "lost" in card.unreadable
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(9, "not running"), (12, "No NVIDIA driver"), (18, "Restart the PC"), (999, "unknown error"),
+     (4, "may not"), (17, "17")],
+)  # fmt: skip
+def test_a_driver_that_cannot_be_opened_has_a_code_and_a_sentence(code, words):
+    with pytest.raises(NvmlUnavailableError) as caught:
+        Nvml(FakeNvml(init=NVMLError(code)))
+    assert caught.value.driver.error_code == code
+    assert words in caught.value.driver.error
+
+
+def test_the_driver_tells_its_versions():
+    driver = Nvml(FakeNvml()).driver()
+    assert (driver.version, driver.cuda_version) == ("570.86.15", "12.8")
+    assert driver.nvml_version == "12.570.86.15"
+    assert driver.error is None
+
+
+def test_a_driver_with_garbage_versions_is_still_a_driver():
+    driver = Nvml(
+        FakeNvml(DriverVersion=garbage_name(), CudaDriverVersion_v2=NVMLError(13))
+    ).driver()
+    assert (driver.version, driver.cuda_version) == (None, None)
+
+
+def test_compute_and_graphics_processes_are_merged():
+    found = processes_of(
+        ComputeRunningProcesses=[process(30, 336 << 20), process(20, None)],
+        GraphicsRunningProcesses=[process(20, 2 << 20), process(10, 2**64 - 1)],
+    )
+    assert [(p.pid, p.kind, p.memory_bytes) for p in found] == [
+        (10, "graphics", None),
+        (20, "compute and graphics", 2 << 20),
+        (30, "compute", 336 << 20),
+    ]
+    assert found[0].name == "program-10"
+
+
+def test_processes_of_an_old_driver_come_from_the_second_version():
+    library = FakeNvml(
+        GT_1030
+        | {
+            # What pynvml raises where the newest version of the call is missing: no NVMLError.
+            "ComputeRunningProcesses": RuntimeError("versions do not match"),
+            "ComputeRunningProcesses_v2": [process(5, 1)],
+        }
+    )
+    assert [p.pid for p in read_processes(Nvml(library).card(0), lookup)] == [5]
+
+
+def test_no_processes_is_an_empty_tuple():
+    assert processes_of() == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("0000:01:00.0", "00000000:01:00.0"),
+        ("00000000:0A:00.0", "00000000:0A:00.0"),
+        ("10000:e1:00.1", "00010000:E1:00.1"),
+        ("0000:01:00", "00000000:01:00.0"),
+        ("nonsense", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_bus_ids_have_one_form(text, normal):
+    assert normal_bus_id(text) == normal
+
+
+def test_ecc_and_mig_tell_their_current_state():
+    card = device_of(EccMode=[1, 0], MigMode=[0, 1])
+    assert (card.ecc_enabled, card.mig_enabled) == (True, False)
+
+
+def test_cores_of_an_unknown_generation_give_no_multiprocessors():
+    card = device_of(CudaComputeCapability=(99, 0))
+    assert (card.cuda_cores, card.multiprocessors) == (384, None)
+
+
+def test_a_utilization_above_a_hundred_is_no_utilization():
+    assert (
+        telemetry_of(UtilizationRates=SimpleNamespace(gpu=4711, memory=3)).utilization_percent
+        is None
+    )

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+from gpu_studio.hardware.pci import (
+    adapter_name,
+    adapters_in_registry,
+    adapters_in_sysfs,
+    is_asleep,
+)
+
+PCI_IDS = """\
+# a comment
+1002  Advanced Micro Devices, Inc. [AMD/ATI]
+\t73ff  Navi 23 [Radeon RX 6600/6600 XT/6600M]
+10de  NVIDIA Corporation
+\t1d01  GP108 [GeForce GT 1030]
+\t\t1043 8682  a subsystem
+8086  Intel Corporation
+\t9bc5  CometLake-S GT2 [UHD Graphics 630]
+"""
+
+
+def add_card(root, slot, device_class, vendor, device, status=None):
+    folder = root / slot
+    folder.mkdir()
+    for name, value in (("class", device_class), ("vendor", vendor), ("device", device)):
+        (folder / name).write_text(f"{value}\n")
+    if status:
+        (folder / "power").mkdir()
+        (folder / "power" / "runtime_status").write_text(f"{status}\n")
+
+
+@pytest.fixture
+def names(tmp_path):
+    path = tmp_path / "pci.ids"
+    path.write_text(PCI_IDS)
+    return [str(path)]
+
+
+@pytest.fixture
+def bus(tmp_path):
+    folder = tmp_path / "devices"
+    folder.mkdir()
+    return folder
+
+
+def test_display_controllers_are_found_and_named(bus, names):
+    add_card(bus, "0000:00:02.0", "0x030000", "0x8086", "0x9bc5")
+    add_card(bus, "0000:01:00.0", "0x030000", "0x10de", "0x1d01")
+    add_card(bus, "0000:01:00.1", "0x040300", "0x10de", "0x0fb8")  # its sound chip
+    add_card(bus, "0000:03:00.0", "0x038000", "0x1002", "0x73ff")
+    adapters = adapters_in_sysfs(bus, names)
+    assert [(a.name, a.is_nvidia, a.pci_bus_id) for a in adapters] == [
+        ("Intel UHD Graphics 630", False, "00000000:00:02.0"),
+        ("NVIDIA GeForce GT 1030", True, "00000000:01:00.0"),
+        ("AMD Radeon RX 6600/6600 XT/6600M", False, "00000000:03:00.0"),
+    ]
+
+
+def test_a_suspended_card_is_asleep(bus, names):
+    add_card(bus, "0000:01:00.0", "0x030200", "0x10de", "0x1d01", "suspended")
+    add_card(bus, "0000:02:00.0", "0x030200", "0x10de", "0x1d01", "active")
+    assert [a.is_asleep for a in adapters_in_sysfs(bus, names)] == [True, False]
+    assert is_asleep("00000000:01:00.0", bus)
+    assert not is_asleep("00000000:02:00.0", bus)
+    assert not is_asleep("00000000:09:00.0", bus)
+
+
+def test_without_a_list_of_names_the_maker_and_numbers_remain(bus):
+    add_card(bus, "0000:01:00.0", "0x030000", "0x1002", "0x73ff")
+    (adapter,) = adapters_in_sysfs(bus, ["/nowhere/pci.ids"])
+    assert adapter.name == "AMD graphics (1002:73ff)"
+
+
+def test_unreadable_entries_are_passed_over(bus, names):
+    (bus / "0000:05:00.0").mkdir()
+    add_card(bus, "0000:06:00.0", "junk", "0x10de", "0x1d01")
+    assert adapters_in_sysfs(bus, names) == []
+    assert adapters_in_sysfs(bus / "missing", names) == []
+
+
+@pytest.mark.parametrize(
+    ("vendor", "listed", "name"),
+    [
+        (0x10DE, "NVIDIA GeForce RTX 3060", "NVIDIA GeForce RTX 3060"),
+        (0x1002, "Radeon RX 580", "AMD Radeon RX 580"),
+        (0x9999, None, "PCI 9999 graphics (9999:0001)"),
+    ],
+)
+def test_names_begin_with_the_maker(vendor, listed, name):
+    assert adapter_name(vendor, 1, listed) == name
+
+
+class FakeRegistry:
+    HKEY_LOCAL_MACHINE = "HKLM"
+
+    def __init__(self, keys):
+        self.keys = keys
+
+    @contextmanager
+    def OpenKey(self, root, path):
+        entry = self.keys.get(path.rsplit("\\", 1)[-1])
+        if entry is None:
+            raise FileNotFoundError(path)
+        yield entry
+
+    def QueryValueEx(self, key, name):
+        if name not in key:
+            raise FileNotFoundError(name)
+        return key[name], 1
+
+
+def test_windows_tells_its_adapters_in_the_registry():
+    card = {"DriverDesc": "NVIDIA GeForce GT 1030", "MatchingDeviceId": "pci\\ven_10de&dev_1d01"}
+    registry = FakeRegistry(
+        {
+            "0000": card,
+            "0001": {"DriverDesc": "Remote Display", "MatchingDeviceId": "RdpIdd_Indirect"},
+            "0003": {"DriverDesc": "Radeon RX 580", "MatchingDeviceId": "PCI\\VEN_1002&DEV_67DF"},
+            "0004": card,
+            "0005": {"DriverDesc": "half an entry"},
+        }
+    )
+    adapters = adapters_in_registry(registry)
+    assert [(a.name, a.is_nvidia) for a in adapters] == [
+        ("NVIDIA GeForce GT 1030", True),
+        ("AMD Radeon RX 580", False),
+    ]

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import getpass
+import os
+import subprocess
+import sys
+
+import psutil
+
+from gpu_studio.hardware.processes import ProcessNames
+
+
+def test_this_process_has_a_name_and_a_user():
+    name, user = ProcessNames()(os.getpid())
+    assert name == psutil.Process().name()
+    assert user == getpass.getuser()
+
+
+def test_a_process_that_ended_is_not_remembered():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    names = ProcessNames()
+    before = names(child.pid)
+    child.communicate(b"\n")
+    assert before[0] != "unknown"
+    assert names(child.pid) == ("unknown", None)
+
+
+def test_the_driver_names_what_the_system_hides(monkeypatch):
+    def hide(pid):
+        raise psutil.AccessDenied(pid)
+
+    monkeypatch.setattr("psutil.Process", hide)
+    names = ProcessNames(lambda pid: "C:\\Games\\game.exe" if pid == 4 else None)
+    assert names(4) == ("game.exe", None)
+    assert names(5) == ("unknown", None)

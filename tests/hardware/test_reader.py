@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from gpu_studio.core.devices import (
+    Device,
+    Inventory,
+    Reading,
+    Telemetry,
+    decode_sensor_event,
+)
+from gpu_studio.hardware import reader
+from gpu_studio.hardware.client import SensorReader
+from gpu_studio.hardware.reader import Commands, events
+
+
+@pytest.fixture
+def child():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpu_studio.hardware.reader", "--period-s", "0.05"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_the_child_writes_an_inventory_then_readings_and_ends_with_its_input(child):
+    first, second, third = (decode_sensor_event(child.stdout.readline()) for _ in range(3))
+    assert isinstance(first, Inventory)
+    assert isinstance(second, Reading)
+    assert third.taken_at_s > second.taken_at_s
+    _, errors = child.communicate(timeout=10)
+    assert child.returncode == 0
+    assert errors == b""
+
+
+@pytest.mark.parametrize("word", [b"quit\n", b"nonsense\nquit\n"])
+def test_the_child_ends_when_told_to(child, word):
+    child.stdout.readline()
+    child.stdin.write(word)
+    child.stdin.flush()
+    assert child.wait(10) == 0
+
+
+def test_the_child_ends_when_nobody_reads_it(child):
+    child.stdout.readline()
+    child.stdout.close()
+    assert child.wait(10) == 0
+    assert child.stderr.read() == b""
+
+
+class ScriptedSensors:
+    """Sensors that count: every reading's time is its number."""
+
+    def __init__(self, outdated=()):
+        self.readings = 0
+        self.rests = 0
+        self.cards = 1
+        self.outdated = list(outdated)
+
+    @property
+    def is_outdated(self):
+        return bool(self.outdated) and self.outdated.pop(0)
+
+    def inventory(self):
+        cards = [Device(kind="cuda", name=f"card {n}") for n in range(self.cards)]
+        telemetry = Telemetry(memory_used_bytes=self.readings)
+        return Inventory(devices=(Device(kind="cpu", name="CPU", telemetry=telemetry), *cards))
+
+    def reading(self):
+        self.readings += 1
+        return Reading(taken_at_s=float(self.readings), cpu=Telemetry())
+
+    def rest(self):
+        self.rests += 1
+
+
+def listen(commands, *lines):
+    class Lines:
+        def __init__(self):
+            self.left = [*lines]
+
+        def readline(self):
+            return self.left.pop(0) if self.left else b""
+
+    thread = threading.Thread(target=commands.listen, args=(Lines(),))
+    thread.start()
+    return thread
+
+
+def test_a_pause_rests_the_sensors_until_the_resume():
+    commands, sensors = Commands(), ScriptedSensors()
+    stream = events(sensors, commands, 0.001)
+    assert isinstance(next(stream), Inventory)
+    assert next(stream).taken_at_s == 1
+    commands.pause()
+    waiting = threading.Thread(target=next, args=(stream,))
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    assert (sensors.readings, sensors.rests) == (1, 1)
+    commands.resume()
+    waiting.join(10)
+    assert sensors.readings == 2
+
+
+def test_the_end_comes_also_while_paused():
+    commands = Commands()
+    stream = events(ScriptedSensors(), commands, 0.001)
+    next(stream)
+    listen(commands, b"pause\n").join(10)
+    assert list(stream) == []
+
+
+def test_a_new_inventory_comes_only_with_new_facts():
+    commands, sensors = Commands(), ScriptedSensors(outdated=[False, True, True])
+    stream = events(sensors, commands, 0.001)
+    first = [type(next(stream)) for _ in range(3)]
+    sensors.cards = 2
+    second = [type(next(stream)) for _ in range(2)]
+    assert first == [Inventory, Reading, Reading]
+    assert second == [Inventory, Reading]
+
+
+def test_a_child_inside_a_call_that_never_returns_ends_with_its_input(monkeypatch):
+    script = (
+        "import threading\n"
+        "from gpu_studio.hardware import reader\n"
+        "reader.Sensors.inventory = lambda self: threading.Event().wait()\n"
+        "reader._GRACE_S = 0.05\n"
+        "print('ready', flush=True)\n"
+        "reader.main([])\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"ready\n"
+    process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert reader._GRACE_S < 2  # shorter than the window waits before it kills
+
+
+class TestSensorReader:
+    @pytest.fixture
+    def sensors(self):
+        sensors = SensorReader(period_s=0.05)
+        yield sensors
+        sensors.close()
+
+    def test_it_starts_no_child_before_it_is_iterated(self, sensors):
+        stream = sensors.readings()
+        assert sensors.pid is None
+        assert isinstance(next(stream), Inventory)
+        assert sensors.pid is not None
+
+    def test_it_yields_an_inventory_and_readings_until_closed(self, sensors):
+        kinds = []
+        for event in sensors.readings():
+            kinds.append(type(event))
+            if len(kinds) == 3:
+                sensors.close()
+        assert kinds[:3] == [Inventory, Reading, Reading]
+        assert sensors.pid is None
+        assert list(sensors.readings()) == []
+
+    def test_close_from_another_thread_ends_a_waiting_iteration(self):
+        sensors = SensorReader(period_s=600)
+        stream = sensors.readings()
+        next(stream)
+        next(stream)
+        closing = threading.Timer(0.1, sensors.close)
+        closing.start()
+        assert list(stream) == []
+        closing.join()
+
+    def test_a_child_that_died_ends_the_stream_and_can_be_replaced(self, sensors):
+        import psutil
+
+        stream = sensors.readings()
+        next(stream)
+        psutil.Process(sensors.pid).kill()
+        list(stream)
+        assert isinstance(next(sensors.readings()), Inventory)
+
+    def test_nothing_is_read_while_paused(self, sensors):
+        stream = sensors.readings()
+        next(stream)
+        sensors.pause()
+        later = []
+        reading = threading.Thread(target=lambda: later.extend(stream))
+        reading.start()
+        settled = -1
+        while settled != len(later):  # readings that were under way when the pause began
+            settled = len(later)
+            reading.join(0.3)
+        assert reading.is_alive()
+        assert not sensors.is_silent
+        sensors.resume()
+        while len(later) < settled + 3:
+            reading.join(0.01)
+        sensors.close()
+        reading.join(10)
+        assert not reading.is_alive()
+
+    def test_paused_before_it_began_it_waits_after_the_inventory(self, sensors):
+        sensors.pause()
+        stream = sensors.readings()
+        assert isinstance(next(stream), Inventory)
+        sensors.resume()
+        assert isinstance(next(stream), Reading)
+
+    def test_a_child_that_does_not_answer_in_time_is_silent(self, sensors, monkeypatch):
+        now = [100.0]
+        monkeypatch.setattr("gpu_studio.hardware.client.time.monotonic", lambda: now[0])
+        assert not sensors.is_silent
+        next(sensors.readings())
+        stream = sensors.readings()
+        next(stream)
+        now[0] += 4
+        assert not sensors.is_silent
+        now[0] += 2
+        assert sensors.is_silent
+        next(stream)
+        assert not sensors.is_silent
+
+    def test_an_answer_that_is_not_understood_ends_the_stream(self, sensors, monkeypatch, caplog):
+        monkeypatch.setattr(
+            "gpu_studio.hardware.client.ChildProcess.lines", lambda self: iter([b"{}\n"])
+        )
+        assert list(sensors.readings()) == []
+        assert "unreadable" in caplog.text
