@@ -7,7 +7,6 @@ import logging
 import signal
 import sys
 from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import platformdirs
@@ -25,6 +24,7 @@ from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.theme import Theme
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from PySide6.QtCore import QMessageLogContext

@@ -54,6 +54,7 @@ class ChildProcess:
             if log is not None:
                 log.close()
         self._sending = threading.Lock()
+        self._reading = threading.Lock()
 
     @property
     def pid(self) -> int:
@@ -83,8 +84,9 @@ class ChildProcess:
         assert stdout is not None
         while True:
             try:
-                line = stdout.readline(_LONGEST_LINE)
-            except (OSError, ValueError):  # closed by `end`
+                with self._reading:
+                    line = stdout.readline(_LONGEST_LINE)
+            except ValueError:  # closed by `end`
                 return
             if not line:
                 return
@@ -112,4 +114,9 @@ class ChildProcess:
         if exit_code is None:
             self.kill()
             exit_code = self.wait(timeout_s)
+        # A reader in another thread sees the end first; only one inside a hung child never does.
+        if self._reading.acquire(timeout=timeout_s):
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+            self._reading.release()
         return exit_code

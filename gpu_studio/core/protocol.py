@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.failure import Failure
+from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -394,8 +394,8 @@ class RecordingHeader(Message, frozen=True, kw_only=True):
 
 
 _encoder = msgspec.json.Encoder()
-_request_decoder = msgspec.json.Decoder(Request)
-_event_decoder = msgspec.json.Decoder(Event)
+_request_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+_event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 def encode(message: Message) -> bytes:

@@ -1,5 +1,6 @@
-"""The window's one conversation with an engine: one request at a time, and a fresh engine when
-the old one is gone.
+"""The window's one conversation with an engine.
+
+One request at a time, and a fresh engine when the old one is gone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gpu_studio.core.protocol import (
     Request,
     RequestFailed,
     RunFailed,
+    is_last,
 )
 from gpu_studio.core.runs import describe_exit
 from gpu_studio.model.worker import Worker
@@ -67,7 +69,7 @@ class EngineSession(QObject):
         state_changed(EngineState)
         engine_described(EngineDescribed): a fresh engine is there.
         event_received(Request, Event): something was answered; the last event included.
-        engine_lost(str): the engine died by itself, with the reason in words.
+        engine_lost(str): the engine died by itself or did not start, with the reason in words.
     """
 
     state_changed = Signal(object)
@@ -89,6 +91,7 @@ class EngineSession(QObject):
         self._retired: Engine | None = None
         self._deaths = 0
         self._lost = False
+        self._reason = ""
         self._closed = False
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
@@ -117,16 +120,24 @@ class EngineSession(QObject):
 
     def start(self) -> None:
         """Start the engine; does nothing when there is one."""
-        if self._state in (EngineState.ABSENT, EngineState.FAILED):
+        if self._state in (EngineState.ABSENT, EngineState.FAILED) and not self._closed:
             self._deaths = 0
-            self.submit(DescribeEngine())
+            self._describe_next()
+            self._next()
 
     def submit(self, request: Request) -> None:
-        """Queue a request. Its answer comes as `event_received` with the same object."""
+        """Queue a request. Its answer comes as `event_received` with the same object.
+
+        Before `start` it waits; where no engine could be started it is refused, once the caller
+        has returned.
+        """
         if self._closed:
             return
         self._waiting.append(request)
-        self._next()
+        if self._state is EngineState.FAILED:
+            QTimer.singleShot(0, self, self._refuse_waiting)
+        elif self._state is not EngineState.ABSENT:
+            self._next()
 
     def stop(self, request: Request) -> None:
         """Stop a request: between two calls, or, when that takes long, with its engine.
@@ -138,8 +149,8 @@ class EngineSession(QObject):
                 self._enter(EngineState.STOPPING)
                 self._engine.stop()
                 self._patience.start()
-        elif request in self._waiting:
-            self._waiting.remove(request)
+        elif any(waiting is request for waiting in self._waiting):  # equal is not the same
+            self._waiting = deque(waiting for waiting in self._waiting if waiting is not request)
             self.event_received.emit(request, EngineEnded(exit_code=None, stopped=True))
 
     def restart(self, environment: EngineEnvironment | None = None) -> None:
@@ -147,12 +158,14 @@ class EngineSession(QObject):
 
         What was on the cards and in the engine is lost; what the window holds is not.
         """
+        if self._closed:
+            return
         if environment is not None:
             self._environment = environment
-        if self._retired is None:
-            self._retired = self._engine
-            self._engine = self._factory(self._environment)
-        self._waiting.appendleft(DescribeEngine())
+        # Asked twice before the old engine is gone: the one in between has never run.
+        self._retired = self._retired or self._engine
+        self._engine = self._factory(self._environment)
+        self._describe_next()
         self._deaths = 0
         if self._worker is not None:
             self._retired.abandon()
@@ -161,6 +174,8 @@ class EngineSession(QObject):
 
     def close(self) -> None:
         """End the engine and its worker; nothing is left running."""
+        if self._closed:
+            return
         self._closed = True
         self._waiting.clear()
         self._patience.stop()
@@ -168,8 +183,13 @@ class EngineSession(QObject):
             if engine is not None:
                 engine.close()
         if self._worker is not None:
-            self._worker.value_produced.disconnect(self._receive)
             self._worker.wait(5000)
+
+    def _describe_next(self) -> None:
+        """Put the first question to a fresh engine in front of everything that waits."""
+        self._description = self._current_device = None
+        others = (request for request in self._waiting if not isinstance(request, DescribeEngine))
+        self._waiting = deque((DescribeEngine(), *others))
 
     def _next(self) -> None:
         if self._worker is not None or not self._waiting or self._closed:
@@ -195,8 +215,18 @@ class EngineSession(QObject):
 
     def _receive(self, event: Event) -> None:
         request = self._request
-        if request is None:
+        if request is None or self._closed:
             return
+        if isinstance(event, (RunFailed, RequestFailed)) and event.failure.traceback_text:
+            _log.warning("The engine reported a failure:\n%s", event.failure.traceback_text)
+        if self._retired is not None:
+            event = self._receive_from_retired(event, request)
+        else:
+            self._take_over(event)
+        self.event_received.emit(request, event)
+
+    def _take_over(self, event: Event) -> None:
+        """Learn from an event what it says of the engine itself."""
         match event:
             case EngineDescribed():
                 self._deaths = 0
@@ -208,11 +238,19 @@ class EngineSession(QObject):
                 self._note_death(describe_exit(event.exit_code), stopped=event.stopped)
             case RunFailed() | RequestFailed() if event.failure.fatal:
                 self._note_death(event.failure.message, stopped=False)
+            case RequestFailed() if isinstance(self._request, DescribeEngine):
+                self._reason = event.failure.message
             case _:
                 pass
-        if isinstance(event, (RunFailed, RequestFailed)) and event.failure.traceback_text:
-            _log.warning("The engine reported a failure:\n%s", event.failure.traceback_text)
-        self.event_received.emit(request, event)
+
+    def _receive_from_retired(self, event: Event, request: Request) -> Event:
+        """Return an event of an engine that was sent away: its end was wanted, however it came."""
+        assert self._retired is not None
+        if isinstance(event, EngineEnded):
+            return EngineEnded(exit_code=event.exit_code, stopped=True)
+        if not is_last(event, request):  # it began just after it had been told to end
+            self._retired.abandon()
+        return event
 
     def _receive_failure(self, failure: Failure) -> None:
         self._receive(RequestFailed(failure=failure))
@@ -221,6 +259,7 @@ class EngineSession(QObject):
         self._lost = True
         if not stopped:
             self._deaths += 1
+            self._reason = reason
             _log.error("The engine is gone: %s", reason)
             self.engine_lost.emit(reason)
 
@@ -233,24 +272,33 @@ class EngineSession(QObject):
             worker.deleteLater()
         if self._closed:
             return
-        described = self._description is not None and not self._lost
-        failed_start = isinstance(request, DescribeEngine) and not described
-        if self._lost and self._deaths < _MOST_DEATHS and self._retired is None:
-            self._waiting.appendleft(DescribeEngine())
-        elif (self._lost or failed_start) and self._retired is None:
-            self._give_up()
-            return
-        elif self._retired is None:
-            self._enter(EngineState.READY)
+        failed_start = isinstance(request, DescribeEngine) and self._description is None
+        if self._retired is None:
+            if self._lost and self._deaths < _MOST_DEATHS:
+                self._describe_next()
+            elif self._lost or failed_start:
+                self._give_up()
+                return
+            else:
+                self._enter(EngineState.READY)
         self._next()
 
     def _give_up(self) -> None:
         """Stay without an engine until someone asks for one; answer what was waiting."""
+        self._description = self._current_device = None
+        if not self._lost:  # it lives, and cannot say what it is
+            self.engine_lost.emit(self._reason)
         self._enter(EngineState.FAILED)
-        message = "There is no engine: it ended several times in a row. Start a fresh one."
+        self._refuse_waiting()
+
+    def _refuse_waiting(self) -> None:
+        if self._state is not EngineState.FAILED:
+            return
+        message = f"There is no engine: start a fresh one. The last one: {self._reason}"
         failure = Failure(FailureKind.ENGINE_ENDED, message)
-        while self._waiting:
-            self.event_received.emit(self._waiting.popleft(), RequestFailed(failure=failure))
+        refused, self._waiting = self._waiting, deque()
+        for request in refused:
+            self.event_received.emit(request, RequestFailed(failure=failure))
 
     def _abandon(self) -> None:
         if self._state is EngineState.STOPPING:

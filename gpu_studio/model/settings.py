@@ -1,4 +1,7 @@
-"""What the user chose, kept between starts. A bad value is the default; it never stops the start."""
+"""What the user chose, kept between starts.
+
+A bad value is the default; it never stops the start.
+"""
 
 from __future__ import annotations
 

@@ -13,8 +13,10 @@ _DECADES = (1.0, 2.0, 5.0)
 
 
 class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
-    """An axis with a unit: ``""``, ``"s"``, ``"bytes"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``,
-    or ``"size"`` (powers of two where it is logarithmic).
+    """An axis whose ticks carry its unit.
+
+    Units: ``""``, ``"s"``, ``"bytes"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, or ``"size"``
+    (powers of two where it is logarithmic).
     """
 
     def __init__(self, orientation: str, unit: str, *, logarithmic: bool = False) -> None:

@@ -85,6 +85,7 @@ class LivePlot(QFrame):
     ) -> None:
         super().__init__(parent)
         self.setObjectName(name)
+        self.setMinimumSize(80, 60)
         self._theme = theme
         self._axes = (x_label, y_label, x_unit, y_unit)
         self._logarithmic, self._legend_wanted = logarithmic, legend

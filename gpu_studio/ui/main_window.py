@@ -23,7 +23,7 @@ from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.code_pane import CodePane
 from gpu_studio.ui.devices_tab import DevicesTab
 from gpu_studio.ui.memory_tab import MemoryTab
-from gpu_studio.ui.parts import GAP, MARGIN, Text
+from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.status import StatusLine
 from gpu_studio.ui.switcher_tab import SwitcherTab
 

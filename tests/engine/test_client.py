@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import threading
+
+import psutil
+import pytest
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineDescribed,
+    EngineEnded,
+    RequestFailed,
+    RunPhaseChanged,
+    RunStopped,
+    RunWorkload,
+)
+from gpu_studio.engine import client
+from gpu_studio.engine.client import ProcessEngine
+
+RUN = RunWorkload(run_id="1", workload="w", device="cpu", size=8, dtype="float32")
+
+
+@pytest.fixture
+def make_engine(monkeypatch):
+    monkeypatch.setattr(client, "_MODULE", "tests.engine.scripted_child")
+    engines = []
+
+    def make(plan="answer", environment=None):
+        monkeypatch.setenv("CHILD_PLAN", plan)
+        engines.append(ProcessEngine(environment))
+        return engines[-1]
+
+    yield make
+    for engine in engines:
+        engine.close()
+
+
+def test_nothing_starts_before_the_first_request(make_engine):
+    assert make_engine().pid is None
+
+
+def test_an_answer_ends_with_its_last_event_and_the_child_stays(make_engine):
+    engine = make_engine()
+    (first,) = engine.run(DescribeEngine())
+    (second,) = engine.run(DescribeEngine())
+    assert isinstance(first, EngineDescribed)
+    assert first.pid == second.pid == engine.pid
+
+
+def test_the_environment_reaches_the_child(make_engine):
+    engine = make_engine(environment=EngineEnvironment(visible_devices="GPU-1234"))
+    (described,) = engine.run(DescribeEngine())
+    assert described.visible_devices == "GPU-1234"
+
+
+@pytest.mark.parametrize(("plan", "exit_code"), [("die", 3), ("abort", -6)])
+def test_a_death_is_an_event_and_the_next_request_gets_a_fresh_child(
+    make_engine, monkeypatch, plan, exit_code
+):
+    engine = make_engine(plan)
+    assert list(engine.run(RUN)) == [EngineEnded(exit_code=exit_code)]
+    monkeypatch.setenv("CHILD_PLAN", "answer")
+    (described,) = engine.run(DescribeEngine())
+    assert psutil.pid_exists(described.pid)
+
+
+def test_stop_reaches_the_child_between_two_calls(make_engine):
+    engine = make_engine()
+    events = engine.run(RUN)
+    assert isinstance(next(events), RunPhaseChanged)
+    engine.stop()
+    assert list(events) == [RunStopped(run_id="1", samples=7)]
+
+
+def test_abandon_ends_a_child_that_does_not_listen(make_engine):
+    engine = make_engine("hang")
+    events = engine.run(RUN)
+    next(events)
+    pid = engine.pid
+    engine.stop()
+    engine.abandon()
+    (ended,) = events
+    assert ended.stopped
+    assert not psutil.pid_exists(pid)
+
+
+def test_an_unreadable_answer_ends_the_child_with_a_sentence(make_engine):
+    engine = make_engine("garble")
+    (failed,) = engine.run(DescribeEngine())
+    assert failed.failure.kind is FailureKind.ENGINE_ENDED
+    assert failed.failure.fatal
+
+
+def test_after_a_fatal_failure_the_child_is_gone(make_engine, monkeypatch):
+    engine = make_engine("fatal")
+    (failed,) = engine.run(RUN)
+    assert isinstance(failed, RequestFailed)
+    assert engine.pid is None
+    monkeypatch.setenv("CHILD_PLAN", "answer")
+    assert isinstance(next(engine.run(DescribeEngine())), EngineDescribed)
+
+
+def test_close_from_another_thread_ends_a_running_answer(make_engine):
+    engine = make_engine("hang")
+    events = engine.run(RUN)
+    next(events)
+    pid = engine.pid
+    closer = threading.Thread(target=engine.close)
+    closer.start()
+    (ended,) = events
+    closer.join()
+    assert ended.stopped
+    assert not psutil.pid_exists(pid)
+    assert list(engine.run(RUN)) == [EngineEnded(exit_code=None, stopped=True)]
+
+
+def test_a_child_that_cannot_be_started_is_a_sentence(make_engine, monkeypatch):
+    engine = make_engine()
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    (failed,) = engine.run(DescribeEngine())
+    assert "could not be started" in failed.failure.message

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EmptyCache,
+    EngineDescribed,
+    RecordingHeader,
+    RunFinished,
+    RunStarted,
+    RunStopped,
+    RunWorkload,
+    SamplesMeasured,
+    encode,
+    encode_all,
+)
+from gpu_studio.engine.recorded import RecordedEngine, RecordingError, read_recording
+
+HEADER = RecordingHeader(
+    title="test card",
+    device_name="Test",
+    driver_version="580.95",
+    torch_version="2.13.0",
+    recorded_at="2026-11-20",
+    source="this test",
+)
+
+
+def recorded_run(size):
+    common = {"workload": "matmul", "device": "cuda:0", "size": size, "dtype": "float32"}
+    run_id = f"original-{size}"
+    return [
+        RunStarted(run_id=run_id, budget_s=2.0, **common),
+        SamplesMeasured(run_id=run_id, samples_s=(1.0, 2.0), calls_per_sample=1, spent_s=3.0),
+        SamplesMeasured(run_id=run_id, samples_s=(3.0,), calls_per_sample=1, spent_s=6.0),
+        RunFinished(
+            run_id=run_id, device_name="Test", median_s=2.0, iqr_s=1.0, ci95_s=(1.0, 3.0),
+            p99_s=3.0, samples=3, calls_per_sample=1, throughput=1.0, throughput_unit="FLOP/s",
+            operations_per_call=2.0, bytes_per_call=3.0, first_call_s=1.0, warm_up_s=0.3,
+            elapsed_s=6.0, **common,
+        ),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def recording(tmp_path):
+    path = tmp_path / "card.jsonl"
+    described = EngineDescribed(pid=1, torch_version="2.13.0", cuda_available=True)
+    path.write_bytes(encode_all([HEADER, described, *recorded_run(512), *recorded_run(1024)]))
+    return path
+
+
+def request(size, dtype="float32"):
+    return RunWorkload(
+        run_id="mine", workload="matmul", device="cuda:0", size=size, dtype=dtype, budget_s=2.0
+    )
+
+
+def test_a_replay_is_the_same_run_marked_as_recorded(recording):
+    events = list(RecordedEngine(recording, speed=math.inf).run(request(1024)))
+    assert {event.run_id for event in events} == {"mine"}
+    assert [event.size for event in events if isinstance(event, RunStarted)] == [1024]
+    assert isinstance(events[-1], RunFinished)
+    assert events[0].recording == events[-1].recording == "test card"
+
+
+def test_the_description_says_that_it_is_a_recording(recording):
+    (described,) = RecordedEngine(recording).run(DescribeEngine())
+    assert described.recording == "test card"
+
+
+def test_what_was_not_recorded_is_named(recording):
+    engine = RecordedEngine(recording)
+    (failed,) = engine.run(request(512, dtype="float16"))
+    assert failed.failure.kind is FailureKind.NOT_RECORDED
+    assert "matmul 512 float32 on cuda:0" in failed.failure.message
+    (failed,) = engine.run(EmptyCache(device="cuda:0"))
+    assert failed.failure.kind is FailureKind.NOT_RECORDED
+
+
+def test_a_stop_ends_the_replay_with_the_samples_so_far(recording):
+    engine = RecordedEngine(recording, speed=3.0 / 1e-6)
+    events = engine.run(request(512))
+    assert isinstance(next(events), RunStarted)
+    assert isinstance(next(events), SamplesMeasured)
+    engine.stop()
+    assert list(events) == [RunStopped(run_id="mine", samples=2)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not json\n", b'{"type":"run_started"}\n', encode(HEADER) + b"{}\n", b"[" * 100000],
+)
+def test_a_file_that_is_no_recording_is_refused_with_a_sentence(tmp_path, content):
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match="is not a recording"):
+        read_recording(path)
+
+
+def test_a_missing_file_is_refused_with_a_sentence(tmp_path):
+    with pytest.raises(RecordingError, match="cannot be read"):
+        read_recording(tmp_path / "absent.jsonl")
