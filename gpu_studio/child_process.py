@@ -105,7 +105,11 @@ class ChildProcess:
             self._process.kill()
 
     def end(self, timeout_s: float = 2.0) -> int | None:
-        """Close the child's input, wait, kill if need be; return its exit code."""
+        """Close the child's input, wait, kill if need be.
+
+        Returns:
+            Its exit code, negative for a signal; None where it had to be killed here.
+        """
         stdin = self._process.stdin
         assert stdin is not None
         with contextlib.suppress(OSError, ValueError):
@@ -113,7 +117,7 @@ class ChildProcess:
         exit_code = self.wait(timeout_s)
         if exit_code is None:
             self.kill()
-            exit_code = self.wait(timeout_s)
+            self.wait(timeout_s)
         # A reader in another thread sees the end first; only one inside a hung child never does.
         if self._reading.acquire(timeout=timeout_s):
             assert self._process.stdout is not None

@@ -1,0 +1,129 @@
+"""Take the README's pictures: ``python -m tests.screenshots DIR [--size 1280x800] [--theme dark]``.
+
+The real window with the real engine and sensors of this PC, offscreen unless a platform is given;
+every number in a picture was measured while it was taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtCore import QElapsedTimer, QEventLoop, QTimer
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QLineEdit,
+    QMainWindow,
+    QPushButton,
+    QTabWidget,
+    QWidget,
+)
+
+from gpu_studio.app import build_window
+from gpu_studio.model.settings import Settings
+from gpu_studio.model.studio import Studio
+
+LONGEST_WAIT_MS = 120_000
+
+
+class Photographer:
+    """Drives one window as a person would and keeps pictures of it."""
+
+    def __init__(self, window: QMainWindow, folder: Path, suffix: str) -> None:
+        self._window, self._folder, self._suffix = window, folder, suffix
+        self._studio = self._find(Studio, "")
+
+    def take_all(self) -> None:
+        self.wait(lambda: self._studio.session.state.is_idle)
+        self.wait(lambda: len(self._studio.sensors.readings) >= 2)
+        self.benchmark()
+        self.show("Switcher")
+        self.press("switcher.move")
+        self.wait(lambda: self._studio.session.state.is_idle)
+        self.take("switcher")
+        self.show("Memory")
+        self.rest(6000)
+        self.take("memory")
+        self.show("Devices")
+        self.rest(3000)
+        self.take("devices")
+
+    def benchmark(self) -> None:
+        self.show("Benchmark")
+        self._find(QLineEdit, "benchmark.sizes").setText("64, 128, 256, 512, 1024, 2048")
+        for box in self._find(QWidget, "benchmark.devices").findChildren(QCheckBox):
+            box.setChecked(box.isEnabled())
+        self.press("benchmark.run")
+        run = self._find(QPushButton, "benchmark.run")
+        self.rest(1500)
+        self.take("benchmark-live")
+        self.wait(lambda: run.isEnabled() and self._studio.session.state.is_idle)
+        self.press("benchmark.over_size")
+        self.take("benchmark")
+
+    def show(self, title: str) -> None:
+        tabs = self._find(QTabWidget, "tabs")
+        titles = [tabs.tabText(i).replace("&", "") for i in range(tabs.count())]
+        tabs.setCurrentIndex(titles.index(title))
+        self.rest(600)
+
+    def press(self, name: str) -> None:
+        self._find(QPushButton, name).click()
+        self.rest(400)
+
+    def take(self, name: str) -> None:
+        path = self._folder / f"{name}{self._suffix}.png"
+        self._window.grab().save(str(path))
+        sys.stderr.write(f"{path}\n")
+
+    def wait(self, is_done: Callable[[], bool]) -> None:
+        clock = QElapsedTimer()
+        clock.start()
+        while not is_done():
+            self.rest(50)
+            if clock.hasExpired(LONGEST_WAIT_MS):
+                raise TimeoutError("the window did not get there")
+
+    def rest(self, milliseconds: int) -> None:
+        """Let the window live for a while, so that there is something to see."""
+        loop = QEventLoop()
+        QTimer.singleShot(milliseconds, loop.quit)
+        loop.exec()
+
+    def _find(self, kind: type, name: str):
+        found = self._window.findChild(kind, name) if name else self._window.findChild(kind)
+        if found is None:
+            raise LookupError(f"{kind.__name__} {name}")
+        return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--size", default="1280x800")
+    parser.add_argument("--theme", choices=("light", "dark"), default="light")
+    parser.add_argument("--suffix", default="")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    width, height = (int(part) for part in options.size.split("x"))
+    application = QApplication([])
+    settings = Settings(None)
+    settings.change(theme=options.theme, budget_s=0.5)
+    window = build_window(settings=settings)
+    window.resize(width, height)
+    window.show()
+    try:
+        Photographer(window, options.folder, options.suffix).take_all()
+    finally:
+        window.close()
+        application.processEvents()
+
+
+if __name__ == "__main__":
+    main()
