@@ -1,0 +1,47 @@
+"""What this engine is: PyTorch's version, what it was built for and what it can use."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+import torch
+
+from gpu_studio.core.protocol import EngineDescribed
+from gpu_studio.engine.device import cuda_state
+from gpu_studio.engine.models import MODELS
+from gpu_studio.engine.workloads.registry import WORKLOADS
+
+_SNIPPET = """\
+import torch
+
+print("PyTorch", torch.__version__)
+print("built for CUDA", torch.version.cuda)
+print("CUDA is available:", torch.cuda.is_available())
+for index in range(torch.cuda.device_count()):
+    print(f"cuda:{index} is a {torch.cuda.get_device_name(index)}")
+print("CPU instructions:", torch.backends.cpu.get_cpu_capability())
+print("CPU threads:", torch.get_num_threads())
+"""
+
+
+def describe_engine() -> EngineDescribed:
+    """Return an account of this process; makes no CUDA context."""
+    available, reason = cuda_state()
+    return EngineDescribed(
+        pid=os.getpid(),
+        torch_version=str(torch.__version__),
+        cuda_build=torch.version.cuda,
+        cuda_available=available,
+        cuda_reason=reason,
+        device_count=torch.cuda.device_count() if available else 0,
+        arch_list=tuple(torch.cuda.get_arch_list()),
+        cpu_capability=torch.backends.cpu.get_cpu_capability(),
+        cpu_threads=torch.get_num_threads(),
+        visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        allocator_configuration=os.environ.get("PYTORCH_CUDA_ALLOC_CONF"),
+        python_version=platform.python_version(),
+        workloads=tuple(workload.description for workload in WORKLOADS),
+        models=tuple(model.description for model in MODELS),
+        snippet=_SNIPPET,
+    )

@@ -1,0 +1,146 @@
+"""Addresses, devices and what CUDA says of itself: the one place that asks PyTorch for them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import warnings
+from functools import lru_cache
+
+import psutil
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+
+_log = logging.getLogger(__name__)
+_CARD_ADDRESS = re.compile(r"cuda:(\d{1,4})")
+
+
+def addresses() -> list[str]:
+    """Return the devices there are: ``cpu``, then ``cuda:0`` and so on. Makes no context."""
+    available, _ = cuda_state()
+    return ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count() * available))]
+
+
+def resolve(address: str) -> torch.device:
+    """Return the device of an address; a card's driver is started, its context is not made.
+
+    Raises:
+        StudioError: no such device; the sentence names those there are.
+    """
+    if address == "cpu":
+        return torch.device("cpu")
+    match = _CARD_ADDRESS.fullmatch(address)
+    available, reason = cuda_state()
+    if match and not available:
+        raise StudioError(
+            FailureKind.NO_CUDA, f"There is no {address} here; there is cpu. {reason}"
+        )
+    if not match or int(match[1]) >= torch.cuda.device_count():
+        there_are = ", ".join(addresses())
+        verb = "are" if "," in there_are else "is"
+        shown = address if len(address) <= 20 else address[:17] + "…"
+        raise StudioError(
+            FailureKind.NO_SUCH_DEVICE, f"There is no {shown} here; there {verb} {there_are}."
+        )
+    start_cuda()
+    return torch.device("cuda", int(match[1]))
+
+
+def start_cuda() -> None:
+    """Start PyTorch's CUDA once; what it warns about (an unsupported card) goes to the log."""
+    if torch.cuda.is_initialized():
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.init()
+    for warning in caught:
+        _log.warning("CUDA: %s", warning.message)
+
+
+@lru_cache(maxsize=1)
+def cuda_state() -> tuple[bool, str | None]:
+    """Return whether CUDA can be used, and if not a plain sentence why. Makes no context.
+
+    It does not change while a process lives: CUDA reads its environment once.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        available = torch.cuda.is_available()
+    for warning in caught:
+        _log.warning("CUDA: %s", warning.message)
+    if available:
+        return True, None
+    try:
+        # It cannot succeed now, and its error says more than is_available does.
+        torch.cuda.init()
+    except Exception as error:  # AssertionError, RuntimeError: it depends on the build
+        text = str(error)
+    else:
+        text = ""
+    return False, explain_unavailable(text, os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def explain_unavailable(text: str, visible_devices: str | None) -> str:
+    """Return why CUDA cannot be used, from the text of the error that its start raised.
+
+    Args:
+        text: what ``torch.cuda.init()`` said.
+        visible_devices: the value of CUDA_VISIBLE_DEVICES.
+    """
+    version, cuda = torch.__version__, torch.version.cuda
+    if "not compiled with CUDA" in text or cuda is None:
+        return f"This PyTorch ({version}) is built without CUDA: it can use the CPU alone."
+    if "Found no NVIDIA driver" in text:
+        return "PyTorch finds no NVIDIA driver on this PC."
+    if "too old" in text:
+        return (
+            f"The NVIDIA driver is too old for this PyTorch, which is built for CUDA {cuda}: "
+            "install a newer driver."
+        )
+    if "No CUDA GPUs are available" in text:
+        if visible_devices is not None:
+            return f"CUDA_VISIBLE_DEVICES is “{visible_devices}”, which hides every card."
+        return "The NVIDIA driver runs, but it sees no card."
+    if "driver combination" in text:
+        return "The NVIDIA driver was updated while the PC was running: restart the PC."
+    if "unknown error" in text:
+        return (
+            "CUDA could not start (the driver gave an unknown error). After the PC has slept this "
+            "is common: restart it."
+        )
+    first_line = (text.strip().splitlines() or ["no reason given"])[0][:200]
+    return f"CUDA could not start: {first_line}"
+
+
+def has_context(device: torch.device) -> bool:
+    """Return whether this process already uses a card, without making it so."""
+    if device.type == "cpu" or not torch.cuda.is_initialized():
+        return False
+    return bool(torch._C._cuda_hasPrimaryContext(device.index))  # type: ignore[attr-defined]
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a device has done all it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def uuid_of(device: torch.device) -> str | None:
+    """Return a card's UUID as NVML writes it; None for the CPU."""
+    if device.type == "cpu":
+        return None
+    return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+
+
+def free_bytes(device: torch.device) -> int:
+    """Return what an allocation may take now; on a card with what PyTorch holds and does not use.
+
+    It makes a context on a card.
+    """
+    if device.type == "cpu":
+        return int(psutil.virtual_memory().available)
+    free, _total = torch.cuda.mem_get_info(device)
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return free + unused

@@ -1,0 +1,136 @@
+"""Which request is answered by which part of the engine. PyTorch is imported with the first one.
+
+One object for both engines: the child process and the one inside the window's process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    BreakMemory,
+    DescribeEngine,
+    EmptyCache,
+    Event,
+    PlaceModel,
+    ReadMemory,
+    Request,
+    RequestFailed,
+    RunFailed,
+    RunWorkload,
+    UseDevice,
+)
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+
+    from gpu_studio.engine.placement import Placement
+    from gpu_studio.engine.timing import Sensor
+
+
+class Dispatcher:
+    """Answers requests one after the other, in the thread that iterates.
+
+    Args:
+        sensor: tells of the cards between timed regions; None where nobody can.
+        in_window_process: whether the window shares this process; results then say so.
+        cpu_name: what this PC's CPU is called.
+    """
+
+    def __init__(
+        self,
+        sensor: Sensor | None = None,
+        in_window_process: bool = False,
+        cpu_name: str = "CPU",
+    ) -> None:
+        self._sensor = sensor
+        self._in_window_process = in_window_process
+        self._cpu_name = cpu_name
+        self._placement: Placement | None = None
+
+    def load(self) -> None:
+        """Import PyTorch now. Where that fails, every request says so."""
+        with contextlib.suppress(Exception):
+            import torch  # noqa: F401
+
+    def run(self, request: Request, stop: threading.Event) -> Iterator[Event]:
+        """Yield the answer to a request; a failure is its last event, never an exception.
+
+        Args:
+            request: what to do.
+            stop: set by any thread to end it between two calls.
+        """
+        try:
+            yield from self._answer(request, stop)
+            return
+        except Exception as error:
+            failure = _failure_of(error)
+        # Outside of the except block: here the error and the tensors in its frames are gone.
+        if isinstance(request, RunWorkload):
+            yield RunFailed(run_id=request.run_id, failure=failure)
+        else:
+            yield RequestFailed(failure=failure)
+
+    def _answer(self, request: Request, stop: threading.Event) -> Iterator[Event]:
+        match request:
+            case DescribeEngine():
+                from gpu_studio.engine.description import describe_engine
+
+                yield describe_engine()
+            case RunWorkload():
+                from gpu_studio.engine.run import WorkloadRun
+
+                yield from WorkloadRun(
+                    request,
+                    stop,
+                    sensor=self._sensor,
+                    in_window_process=self._in_window_process,
+                    cpu_name=self._cpu_name,
+                ).events()
+            case UseDevice():
+                from gpu_studio.engine.placement import use_device
+
+                yield use_device(request.cuda_index)
+            case PlaceModel():
+                yield from self._place(request)
+            case ReadMemory() | EmptyCache() | BreakMemory():
+                yield from _answer_memory(request, stop)
+            case _:
+                message = "Stop has no answer of its own."
+                yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
+
+    def _place(self, request: PlaceModel) -> Iterator[Event]:
+        from gpu_studio.engine.placement import Placement
+
+        if self._placement is None:
+            self._placement = Placement()
+        yield from self._placement.place(request)
+
+
+def _answer_memory(
+    request: ReadMemory | EmptyCache | BreakMemory, stop: threading.Event
+) -> Iterator[Event]:
+    from gpu_studio.engine.device import resolve
+    from gpu_studio.engine.memory import empty_cache, read_memory
+
+    match request:
+        case ReadMemory():
+            yield read_memory(resolve(request.device))
+        case EmptyCache():
+            yield empty_cache(request.device)
+        case BreakMemory():
+            from gpu_studio.engine.oom import break_memory
+
+            yield from break_memory(request, stop)
+
+
+def _failure_of(error: Exception) -> Failure:
+    try:
+        from gpu_studio.engine.faults import failure_of
+    except ImportError:  # it is PyTorch itself that cannot be imported
+        message = f"PyTorch cannot be loaded: {error}"
+        return Failure(FailureKind.INTERNAL, message, fatal=True)
+    return failure_of(error)

@@ -1,0 +1,79 @@
+"""What PyTorch raises, read as the failures of the protocol.
+
+PyTorch tells its errors apart by their text far more than by their class: an out-of-memory error
+may be a RuntimeError about NVML, a missing CUDA an AssertionError.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import torch
+
+from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
+from gpu_studio.core.oom_text import is_out_of_memory, read_oom_text
+from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.device import explain_unavailable
+
+_NO_CUDA = (
+    "not compiled with CUDA",
+    "Found no NVIDIA driver",
+    "NVIDIA driver on your system is too old",
+    "No CUDA GPUs are available",
+    "driver combination",
+    "requires CUDA support",
+)
+_DTYPE = ("not implemented for", "CUBLAS_STATUS_ARCH_MISMATCH", "CUBLAS_STATUS_NOT_SUPPORTED")
+_CUDA = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS_", "CUDNN_STATUS_", "cuDNN error")
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Return an exception as a failure with a sentence; nothing of the exception is kept."""
+    failure = failure_from(error)
+    if isinstance(error, StudioError):
+        return failure
+    kind, message = _read(error, str(error))
+    if kind is FailureKind.INTERNAL:
+        return failure
+    # After any other error the driver refuses everything until the process ends.
+    fatal = kind is FailureKind.CUDA_ERROR
+    return msgspec.structs.replace(failure, kind=kind, message=message, fatal=fatal)
+
+
+def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or is_out_of_memory(text):
+        return FailureKind.OUT_OF_MEMORY, describe_out_of_memory(text)
+    if "no kernel image is available" in text:
+        return FailureKind.NO_KERNEL, (
+            f"This PyTorch ({torch.__version__}) has no code for this card: another build of "
+            "PyTorch is needed."
+        )
+    if any(sign in text for sign in _NO_CUDA):
+        return FailureKind.NO_CUDA, explain_unavailable(text, None)
+    if any(sign in text for sign in _DTYPE):
+        return FailureKind.DTYPE_UNSUPPORTED, (
+            f"This device cannot do that with this dtype: {_first_line(text)}"
+        )
+    if any(sign in text for sign in _CUDA):
+        return FailureKind.CUDA_ERROR, (
+            f"The card stopped with an error: {_first_line(text)}. The engine has to start afresh."
+        )
+    return FailureKind.INTERNAL, ""
+
+
+def describe_out_of_memory(text: str) -> str:
+    """Return the text of an out-of-memory error as one sentence with its own numbers."""
+    numbers = read_oom_text(text)
+    if numbers.tried_bytes is None:
+        return "There was not enough memory."
+    sentence = f"There was not enough memory: {format_bytes(numbers.tried_bytes)} more were needed"
+    if numbers.free_bytes is None:
+        return f"{sentence}."
+    sentence += f", {format_bytes(numbers.free_bytes)} were free"
+    if numbers.total_bytes is not None:
+        sentence += f" of {format_bytes(numbers.total_bytes)}"
+    return f"{sentence}."
+
+
+def _first_line(text: str) -> str:
+    line = (text.strip().splitlines() or [""])[0][:200]
+    return line.removeprefix("CUDA error: ").rstrip(".")

@@ -1,0 +1,194 @@
+"""The engine's process: ``python -m gpu_studio.engine.serve``.
+
+Requests come in on standard input, events go out on what was standard output, one JSON object a
+line. It ends when its input closes, so it never outlives the window. This is the engine's
+composition root: it alone here knows the hardware package.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import faulthandler
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    Event,
+    Message,
+    Request,
+    RequestFailed,
+    RunFailed,
+    Stop,
+    decode_request,
+    encode,
+    is_last,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpu_studio.engine.dispatch import Dispatcher
+
+EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a fresh engine
+_GRACE_S = 0.3
+_LONGEST_LINE = 1 << 20
+
+_log = logging.getLogger(__name__)
+
+
+class Inbox:
+    """What is asked and not yet answered, filled by the thread that reads standard input.
+
+    Every request has a stop flag of its own, so that a late `Stop` ends nothing but the request
+    it was meant for.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: collections.deque[tuple[Request | Failure, threading.Event]] = (
+            collections.deque()
+        )
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def add_line(self, line: bytes) -> None:
+        """Take over one line; an unreadable one is answered in its turn."""
+        job: Request | Failure
+        try:
+            job = decode_request(line)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            job = Failure(FailureKind.BAD_REQUEST, f"The engine cannot read this request: {error}")
+        with self._changed:
+            if isinstance(job, Stop):
+                if self._jobs:
+                    self._jobs[0][1].set()
+                return
+            self._jobs.append((job, threading.Event()))
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Say that no more will come, and stop everything."""
+        with self._changed:
+            self._closed = True
+            for _, stop in self._jobs:
+                stop.set()
+            self._changed.notify()
+
+    def jobs(self) -> Iterator[tuple[Request | Failure, threading.Event]]:
+        """Yield what to answer, oldest first, until the input has closed.
+
+        Each stays the one that a `Stop` means until `finish`.
+        """
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._jobs or self._closed)
+                if self._closed:
+                    return
+                job = self._jobs[0]
+            yield job
+
+    def finish(self) -> None:
+        """Forget the oldest; before its answer's end is sent, since the next may come at once."""
+        with self._changed:
+            self._jobs.popleft()
+
+
+def serve(
+    lines: BinaryIO, out: BinaryIO, dispatcher: Dispatcher, leave: Callable[[int], None]
+) -> int:
+    """Answer requests until the input closes or an error cannot be survived; return an exit code.
+
+    Args:
+        lines: where requests come from.
+        out: where events go.
+        dispatcher: does the work.
+        leave: ends the process when a call outlasts the end of the input.
+    """
+    inbox = Inbox()
+    finished = threading.Event()
+
+    def read() -> None:
+        while line := lines.readline(_LONGEST_LINE):
+            if line.strip():
+                inbox.add_line(line)
+        inbox.close()
+        if not finished.wait(_GRACE_S):
+            leave(0)
+
+    threading.Thread(target=read, name="requests", daemon=True).start()
+    try:
+        return _answer_all(inbox, out, dispatcher)
+    except BrokenPipeError:
+        return 0  # nobody listens any more
+    finally:
+        finished.set()
+
+
+def _answer_all(inbox: Inbox, out: BinaryIO, dispatcher: Dispatcher) -> int:
+    # PyTorch takes a second to import: it begins before anything is asked.
+    dispatcher.load()
+    for job, stop in inbox.jobs():
+        if isinstance(job, Failure):
+            inbox.finish()
+            _send(out, RequestFailed(failure=job))
+            continue
+        for event in dispatcher.run(job, stop):
+            if is_last(event, job):
+                inbox.finish()
+            _send(out, event)
+            if _is_fatal(event):
+                return EXIT_FATAL
+    return 0
+
+
+def _send(out: BinaryIO, message: Message) -> None:
+    if isinstance(message, (RunFailed, RequestFailed)):
+        _log.error("%s\n%s", message.failure.message, message.failure.traceback_text)
+    out.write(encode(message))
+    out.flush()
+
+
+def _is_fatal(event: Event) -> bool:
+    return isinstance(event, (RunFailed, RequestFailed)) and event.failure.fatal
+
+
+def take_over_stdout() -> BinaryIO:
+    """Return a pipe of our own that was standard output, and send the latter to standard error.
+
+    Native libraries print to file descriptor 1 and would break the protocol.
+    """
+    private = os.dup(1)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # started without a standard error
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
+    sys.stdout = sys.stderr
+    return os.fdopen(private, "wb")
+
+
+def main() -> int:
+    """Run the engine's process; return its exit code."""
+    out = take_over_stdout()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal: the parent decides
+    with contextlib.suppress(RuntimeError, ValueError, OSError):  # no standard error to write to
+        faulthandler.enable()
+    logging.basicConfig(format="%(asctime)s engine %(levelname)s %(message)s")
+    from gpu_studio.engine.dispatch import Dispatcher
+
+    return serve(sys.stdin.buffer, out, Dispatcher(), os._exit)
+
+
+if __name__ == "__main__":
+    code = main()
+    logging.shutdown()
+    # Tearing down CUDA can hang; the driver frees what a process had.
+    os._exit(code)

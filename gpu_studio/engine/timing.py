@@ -1,0 +1,209 @@
+"""How long a call takes: clocks, batches and warm-up. Nothing here sends or draws.
+
+The clock runs around a batch of calls that lasts at least 2 ms: `perf_counter_ns` on the CPU,
+CUDA events on the stream of a card, which count the card's own time and are exact to about half a
+microsecond (CUDA Runtime API, cudaEventElapsedTime).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import time
+from itertools import repeat
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+import torch
+
+from gpu_studio.core.statistics import median_interval, quantile
+from gpu_studio.engine.device import synchronize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+BATCH_S = 2e-3
+WARM_UP_S = 0.3
+# A card's clock is given this long to settle.
+_LONGEST_WARM_UP_S = 3.0
+_CLOCK_PERIOD_S = 0.1
+_STEADY_WITHIN = 0.02
+# A call this long on the CPU has warmed up whatever there is to warm up.
+_LONG_CALL_S = 2.0
+_EVENT_RESOLUTION_S = 0.5e-6
+_GROUP_S = 0.02
+_FEWEST_GROUPS = 10
+
+
+class CardState(msgspec.Struct, frozen=True, kw_only=True):
+    """What the driver says of a card while it works; None is "not told"."""
+
+    clock_event_reasons: int | None = None
+    sm_clock_mhz: float | None = None
+    sm_clock_max_mhz: float | None = None
+    other_processes: bool | None = None
+
+
+class Sensor(Protocol):
+    """Reads a card between batches, never in one."""
+
+    def read(self, uuid: str) -> CardState | None:
+        """Return a card's state now, or None where nobody can tell. Never raises."""
+
+
+class Stopwatch(Protocol):
+    """Times a batch of calls on one device."""
+
+    def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+        """Return the seconds of a batch: by the device's clock, and by the clock on the wall."""
+
+
+class CpuStopwatch:
+    """The clock of the process; both times are the same."""
+
+    def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+        """Return the seconds of a batch, twice."""
+        with _without_collector():
+            start_ns = time.perf_counter_ns()
+            for _ in repeat(None, calls):
+                call()
+            elapsed_s = (time.perf_counter_ns() - start_ns) * 1e-9
+        return elapsed_s, elapsed_s
+
+
+class CudaStopwatch:
+    """Two events on a card's stream; ends with the card idle."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.current_stream(device)
+        self._start = torch.cuda.Event(enable_timing=True)
+        self._end = torch.cuda.Event(enable_timing=True)
+
+    def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+        """Return the seconds of a batch between the events, and on the wall."""
+        with _without_collector():
+            start_ns = time.perf_counter_ns()
+            self._start.record(self._stream)
+            for _ in repeat(None, calls):
+                call()
+            self._end.record(self._stream)
+            self._end.synchronize()
+            wall_s = (time.perf_counter_ns() - start_ns) * 1e-9
+        card_s = self._start.elapsed_time(self._end) * 1e-3
+        # What is below the resolution is reported as the resolution: never as nothing.
+        return max(card_s, _EVENT_RESOLUTION_S), wall_s
+
+
+def stopwatch_for(device: torch.device) -> Stopwatch:
+    """Return the stopwatch of a device."""
+    return CpuStopwatch() if device.type == "cpu" else CudaStopwatch(device)
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep Python's garbage collector out of a batch."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def time_once(call: Callable[[], object], device: torch.device) -> float:
+    """Return the seconds of one call until the device is idle, by the clock on the wall."""
+    start_s = time.perf_counter()
+    call()
+    synchronize(device)
+    return time.perf_counter() - start_s
+
+
+def warm_up(
+    call: Callable[[], object],
+    device: torch.device,
+    first_call_s: float,
+    clock_mhz: Callable[[], float | None],
+    stopped: Callable[[], bool],
+) -> float:
+    """Call until the device has reached its pace; return the seconds of the last call.
+
+    Args:
+        call: what to call.
+        device: where it works.
+        first_call_s: how long the first call took.
+        clock_mhz: reads the card's SM clock; None where it is not told.
+        stopped: looked at between calls.
+    """
+    if device.type == "cpu" and first_call_s >= _LONG_CALL_S:
+        return first_call_s
+    start_s = time.perf_counter()
+    clocks_mhz: list[float] = []
+    while True:
+        last_s = time_once(call, device)
+        spent_s = time.perf_counter() - start_s
+        if stopped() or spent_s >= _LONGEST_WARM_UP_S:
+            return last_s
+        if spent_s < WARM_UP_S + len(clocks_mhz) * _CLOCK_PERIOD_S:
+            continue
+        mhz = clock_mhz()
+        if mhz is None:
+            return last_s
+        clocks_mhz.append(mhz)
+        if _is_steady(clocks_mhz):
+            return last_s
+
+
+def _is_steady(clocks_mhz: Sequence[float]) -> bool:
+    """Return whether the last three readings agree."""
+    latest = clocks_mhz[-3:]
+    return len(latest) == 3 and max(latest) - min(latest) <= _STEADY_WITHIN * max(latest)
+
+
+def choose_calls(
+    stopwatch: Stopwatch, call: Callable[[], object], call_s: float, stopped: Callable[[], bool]
+) -> int:
+    """Return how many calls make a batch of at least 2 ms."""
+    calls = 1
+    if call_s >= BATCH_S:
+        return calls
+    while not stopped():
+        batch_s, wall_s = stopwatch.time(call, calls)
+        # A card that takes no time at all would never be done by its own clock.
+        if batch_s >= BATCH_S or wall_s >= 50 * BATCH_S:
+            break
+        calls *= min(10, max(2, math.ceil(1.1 * BATCH_S / batch_s)))
+    return calls
+
+
+class IntervalRule:
+    """Says when a median is known well enough to stop early.
+
+    Consecutive samples are not independent (clocks and other programs drift), so the interval is
+    the one of medians over some 20 ms each; taking samples one by one stops far too early.
+    """
+
+    def __init__(self, relative_interval: float | None) -> None:
+        self._wanted = relative_interval
+        self._group: list[float] = []
+        self._group_s = 0.0
+        self._medians: list[float] = []
+
+    def add(self, sample_s: float, wall_s: float) -> None:
+        """Take over one sample and the time its batch took."""
+        if self._wanted is None:
+            return
+        self._group.append(sample_s)
+        self._group_s += wall_s
+        if self._group_s >= _GROUP_S:
+            self._medians.append(quantile(sorted(self._group), 0.5))
+            self._group, self._group_s = [], 0.0
+
+    def is_met(self) -> bool:
+        """Return whether half the 95 % interval is within the wanted share of the median."""
+        if self._wanted is None or len(self._medians) < _FEWEST_GROUPS:
+            return False
+        ordered = sorted(self._medians)
+        low, high = median_interval(ordered)
+        return (high - low) / 2 <= self._wanted * quantile(ordered, 0.5)

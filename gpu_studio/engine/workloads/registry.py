@@ -1,0 +1,25 @@
+"""The workloads there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.engine.workloads.elementwise import Elementwise
+from gpu_studio.engine.workloads.matmul import Matmul
+
+if TYPE_CHECKING:
+    from gpu_studio.engine.workloads.workload import Workload
+
+WORKLOADS: tuple[Workload, ...] = (Elementwise(), Matmul())
+
+
+def find_workload(name: str) -> Workload:
+    """Return a workload; raises `StudioError` with the names there are."""
+    for workload in WORKLOADS:
+        if workload.description.name == name:
+            return workload
+    names = ", ".join(workload.description.name for workload in WORKLOADS)
+    raise StudioError(
+        FailureKind.BAD_REQUEST, f"“{name[:20]}” is not a workload: there are {names}."
+    )
