@@ -15,7 +15,7 @@ from gpu_studio.model.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.devices import GpuProcess, SensorEvent
+    from gpu_studio.core.devices import CardReading, GpuProcess, SensorEvent
     from gpu_studio.core.failure import Failure
 
 _log = logging.getLogger(__name__)
@@ -23,13 +23,16 @@ _log = logging.getLogger(__name__)
 HISTORY_S = 60.0
 _KEPT_READINGS = 3600
 _SILENT_AFTER_MS = 6000
+_SILENT_AT_START_MS = 16000  # without persistence mode a driver takes seconds to start its cards
+_RESTART_AFTER_MS = 2000
+_MOST_DEATHS = 3  # in a row, before the window stops starting a reader
 
 
 class SensorSource(Protocol):
     """An iterator of telemetry: the sensor reader's child, or a recording."""
 
     def readings(self) -> Iterator[SensorEvent]:
-        """Yield the inventory, then a reading a period."""
+        """Yield the inventory, then a reading a period; called again after an unforeseen end."""
 
     def pause(self) -> None:
         """Poll nothing until `resume`. Thread safe."""
@@ -48,6 +51,8 @@ class Sensors(QObject):
         inventory_changed(Inventory): devices were found, or are numbered otherwise now.
         reading_taken(Reading): the sensors were read.
         silence_changed(bool): the reader has stopped answering (a hung driver), or answers again.
+
+    A reader that dies is started again, a few times.
     """
 
     inventory_changed = Signal(object)
@@ -62,11 +67,15 @@ class Sensors(QObject):
         self._inventory: Inventory | None = None
         self._visible_devices: str | None = None
         self._readings: deque[Reading] = deque(maxlen=_KEPT_READINGS)
-        self._is_silent = False
+        self._is_silent = self._is_closed = False
+        self._is_watched = True
+        self._deaths = 0
         self._silence = QTimer(self)
         self._silence.setSingleShot(True)
-        self._silence.setInterval(_SILENT_AFTER_MS)
         self._silence.timeout.connect(self._fall_silent)
+        self._restart = QTimer(self)
+        self._restart.setSingleShot(True)
+        self._restart.timeout.connect(self.start)
 
     @property
     def inventory(self) -> Inventory | None:
@@ -84,19 +93,21 @@ class Sensors(QObject):
         return self._is_silent
 
     def start(self) -> None:
-        """Begin to read."""
-        if self._worker is None:
+        """Begin to read; does nothing while it reads."""
+        if self._worker is None and not self._is_closed:
             self._worker = Worker(self._source.readings, self)
             self._worker.value_produced.connect(self._receive)
             self._worker.failure_raised.connect(self._receive_failure)
+            self._worker.finished.connect(self._finish)
             self._worker.start()
-            self._silence.start()
+            self._expect_within(_SILENT_AT_START_MS)
 
     def set_watched(self, watched: bool) -> None:
         """Poll only while somebody looks."""
+        self._is_watched = watched
         if watched:
             self._source.resume()
-            self._silence.start()
+            self._expect_within(_SILENT_AT_START_MS)
         else:
             self._source.pause()
             self._silence.stop()
@@ -117,16 +128,19 @@ class Sensors(QObject):
         """Return the processes on a card at the newest reading."""
         if self._readings:
             for card in self._readings[-1].cards:
-                if card.uuid == device.uuid:
+                if card.uuid == device.identity:
                     return card.processes
         return device.processes
 
     def close(self) -> None:
         """End the reader and its worker; nothing is left running."""
+        self._is_closed = True
         self._silence.stop()
+        self._restart.stop()
         self._source.close()
         if self._worker is not None:
             self._worker.value_produced.disconnect(self._receive)
+            self._worker.finished.disconnect(self._finish)
             self._worker.requestInterruption()
             self._worker.wait(5000)
 
@@ -135,19 +149,39 @@ class Sensors(QObject):
             self._found = event
             self._renumber()
         else:
+            self._deaths = 0
             self._readings.append(event)
             self.reading_taken.emit(event)
-        self._silence.start()
+        self._expect_within(_SILENT_AFTER_MS)
         self._set_silent(False)
 
     def _receive_failure(self, failure: Failure) -> None:
-        _log.error("The sensor reader ended: %s\n%s", failure.message, failure.traceback_text)
-        self._fall_silent()
+        _log.error("The sensor reader failed: %s\n%s", failure.message, failure.traceback_text)
+
+    def _finish(self) -> None:
+        """The reader has ended without being asked to: start another."""
+        if self._worker is not None:
+            self._worker.deleteLater()
+            self._worker = None
+        self._deaths += 1
+        self._silence.stop()
+        if self._deaths < _MOST_DEATHS:
+            self._restart.start(_RESTART_AFTER_MS)
+        else:
+            _log.error("The sensor reader ended %d times in a row", self._deaths)
+            self._fall_silent()
+
+    def _expect_within(self, milliseconds: int) -> None:
+        if self._worker is not None and self._is_watched:
+            self._silence.start(milliseconds)
 
     def _renumber(self) -> None:
         assert self._found is not None
-        cards = number_cards(list(self._found.cards), self._visible_devices)
-        self._inventory = msgspec.structs.replace(self._found, devices=(self._found.cpu, *cards))
+        # A card that the reader cannot open and gives no number is none of CUDA's either.
+        usable = [c for c in self._found.cards if c.unreadable is None or c.cuda_index is not None]
+        numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
+        devices = (numbered.get(device.identity, device) for device in self._found.devices)
+        self._inventory = msgspec.structs.replace(self._found, devices=tuple(devices))
         self.inventory_changed.emit(self._inventory)
 
     def _fall_silent(self) -> None:
@@ -163,4 +197,10 @@ def telemetry_of(reading: Reading, device: Device) -> Telemetry | None:
     """Return what a reading says of a device."""
     if device.kind == "cpu":
         return reading.cpu
-    return next((card.telemetry for card in reading.cards if card.uuid == device.uuid), None)
+    card = card_reading_of(reading, device)
+    return None if card is None else card.telemetry
+
+
+def card_reading_of(reading: Reading, device: Device) -> CardReading | None:
+    """Return what a reading says of a card; None where it has nothing."""
+    return next((card for card in reading.cards if card.uuid == device.identity), None)

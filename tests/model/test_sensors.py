@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices import CardReading, Reading, Telemetry
+from gpu_studio.model import sensors as module
+from gpu_studio.model.sensors import Sensors, telemetry_of
+from tests.fakes import SteadySensors, cpu_only, gt_1030, reading, rtx_3060_card, two_cards
+
+
+@pytest.fixture
+def make(qtbot):
+    made = []
+
+    def make(source):
+        sensors = Sensors(source)
+        made.append(sensors)
+        return sensors
+
+    yield make
+    for sensors in made:
+        sensors.close()
+
+
+class DyingSource(SteadySensors):
+    """Ends, or raises, after each of its lists of events."""
+
+    def __init__(self, *lives):
+        super().__init__(cpu_only())
+        self.lives = list(lives)
+        self.begun = 0
+
+    def readings(self):
+        life = self.lives[min(self.begun, len(self.lives) - 1)]
+        self.begun += 1
+        for event in life:
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+
+def test_devices_and_readings_arrive_and_are_kept(qtbot, make):
+    source = SteadySensors(two_cards(), [reading(two_cards(), 1.0)])
+    sensors = make(source)
+    with qtbot.waitSignal(sensors.reading_taken) as taken:
+        sensors.start()
+    assert [device.address for device in sensors.inventory.devices] == ["cpu", "cuda:0", "cuda:1"]
+    assert list(sensors.readings) == taken.args
+    card = sensors.inventory.cards[1]
+    assert sensors.latest(card).temperature_c == 41.0
+    assert sensors.latest(sensors.inventory.cpu).utilization_percent == 12.0
+    assert [process.pid for process in sensors.processes(card)] == [1234]
+
+
+def test_before_the_first_reading_nothing_is_known(qtbot, make):
+    sensors = make(SteadySensors(gt_1030()))
+    with qtbot.waitSignal(sensors.inventory_changed):
+        sensors.start()
+    card = sensors.inventory.cards[0]
+    assert sensors.latest(card) is None
+    assert sensors.processes(card) == ()
+
+
+def test_a_card_without_a_uuid_is_found_by_its_slot():
+    card = rtx_3060_card(uuid=None)
+    telemetry = Telemetry(temperature_c=50.0)
+    taken = Reading(
+        taken_at_s=0.0,
+        cpu=Telemetry(),
+        cards=(CardReading(uuid="00000000:06:00.0", telemetry=telemetry),),
+    )
+    assert telemetry_of(taken, card) is telemetry
+    assert telemetry_of(taken, rtx_3060_card(uuid="GPU-other")) is None
+
+
+def test_cards_are_numbered_as_the_engine_counts_them(qtbot, make):
+    sensors = make(SteadySensors(two_cards()))
+    with qtbot.waitSignal(sensors.inventory_changed):
+        sensors.start()
+    second = sensors.inventory.cards[1]
+    with qtbot.waitSignal(sensors.inventory_changed):
+        sensors.number_for(second.uuid)
+    assert [card.address for card in sensors.inventory.cards] == [None, "cuda:0"]
+
+
+def test_a_card_that_the_driver_does_not_serve_takes_no_number(qtbot, make):
+    found = two_cards()
+    lost = msgspec.structs.replace(found.cards[0], uuid=None, unreadable="It is not served.")
+    inventory = msgspec.structs.replace(found, devices=(found.cpu, lost, found.cards[1]))
+    sensors = make(SteadySensors(inventory))
+    with qtbot.waitSignal(sensors.inventory_changed):
+        sensors.start()
+    assert [card.address for card in sensors.inventory.cards] == [None, "cuda:0"]
+
+
+def test_a_sleeping_card_keeps_the_number_that_cuda_will_give_it(qtbot, make):
+    found = two_cards()
+    asleep = msgspec.structs.replace(found.cards[0], unreadable="It sleeps.", cuda_index=0)
+    inventory = msgspec.structs.replace(found, devices=(found.cpu, asleep, found.cards[1]))
+    sensors = make(SteadySensors(inventory))
+    with qtbot.waitSignal(sensors.inventory_changed):
+        sensors.start()
+    assert [card.address for card in sensors.inventory.cards] == ["cuda:0", "cuda:1"]
+
+
+def test_a_reader_that_stops_answering_is_noticed_and_its_return_too(qtbot, make, monkeypatch):
+    monkeypatch.setattr(module, "_SILENT_AFTER_MS", 20)
+    source = SteadySensors(cpu_only())
+    sensors = make(source)
+    with qtbot.waitSignal(sensors.silence_changed, check_params_cb=bool):
+        sensors.start()
+    assert sensors.is_silent
+    with qtbot.waitSignal(sensors.silence_changed, check_params_cb=lambda silent: not silent):
+        source.send(reading(cpu_only()))
+
+
+def test_a_reader_that_never_begins_is_noticed(qtbot, make, monkeypatch):
+    monkeypatch.setattr(module, "_SILENT_AT_START_MS", 20)
+    source = SteadySensors(cpu_only())
+    source._events.clear()
+    sensors = make(source)
+    with qtbot.waitSignal(sensors.silence_changed, check_params_cb=bool):
+        sensors.start()
+
+
+def test_nobody_looking_is_no_silence(qtbot, make, monkeypatch):
+    monkeypatch.setattr(module, "_SILENT_AFTER_MS", 20)
+    source = SteadySensors(cpu_only())
+    sensors = make(source)
+    with qtbot.waitSignal(sensors.inventory_changed):
+        sensors.start()
+        sensors.set_watched(False)
+    with qtbot.assertNotEmitted(sensors.silence_changed, wait=80):
+        source.send(reading(cpu_only()))
+    sensors.set_watched(True)
+    assert source.calls == ["pause", "resume"]
+    with qtbot.waitSignal(sensors.silence_changed):
+        source.send(reading(cpu_only()))
+
+
+def test_watching_before_the_start_is_no_silence(qtbot, make, monkeypatch):
+    monkeypatch.setattr(module, "_SILENT_AT_START_MS", 20)
+    sensors = make(SteadySensors(cpu_only()))
+    with qtbot.assertNotEmitted(sensors.silence_changed, wait=80):
+        sensors.set_watched(True)
+
+
+def test_a_reader_that_dies_is_started_again(qtbot, make, monkeypatch):
+    monkeypatch.setattr(module, "_RESTART_AFTER_MS", 1)
+    source = DyingSource([cpu_only(), reading(cpu_only(), 1.0)], [OSError("gone")], [gt_1030()])
+    sensors = make(source)
+    sensors.start()
+    qtbot.waitUntil(lambda: sensors.inventory is not None and len(sensors.inventory.cards) == 1)
+    assert source.begun >= 3
+
+
+def test_a_reader_that_dies_again_and_again_is_left_alone(qtbot, make, monkeypatch):
+    monkeypatch.setattr(module, "_RESTART_AFTER_MS", 1)
+    source = DyingSource([cpu_only()])
+    sensors = make(source)
+    with qtbot.waitSignal(sensors.silence_changed, check_params_cb=bool):
+        sensors.start()
+    with qtbot.assertNotEmitted(sensors.inventory_changed, wait=60):
+        pass
+    assert source.begun == 3
+
+
+def test_closing_starts_no_other_reader(qtbot, make, monkeypatch):
+    monkeypatch.setattr(module, "_RESTART_AFTER_MS", 20)
+    source = DyingSource([cpu_only(), reading(cpu_only())])
+    sensors = make(source)
+    with qtbot.waitSignal(sensors.reading_taken):
+        sensors.start()
+    sensors.close()
+    with qtbot.assertNotEmitted(sensors.inventory_changed, wait=80):
+        sensors.start()
+    assert source.begun == 1
