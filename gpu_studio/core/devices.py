@@ -10,6 +10,11 @@ from typing import Literal
 
 import msgspec
 
+# What `Device.unreadable` says of a card that Linux has switched off.
+ASLEEP = (
+    "The card is asleep to save power, and reading it would wake it. It wakes when a program uses "
+    "it."
+)
 # Results of float32 a clock and multiprocessor: CUDA C++ Programming Guide, table "Throughput of
 # Native Arithmetic Instructions"; sold as "CUDA cores".
 CORES_PER_MULTIPROCESSOR: dict[tuple[int, int], int] = {

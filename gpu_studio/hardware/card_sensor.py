@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import psutil
+
 from gpu_studio.hardware.cards import read_clock_event_reasons
 from gpu_studio.hardware.nvml import (
     CLOCK_SM,
@@ -45,18 +47,23 @@ class CardSensor:
         return self._number("nvmlDeviceGetMaxClockInfo", CLOCK_SM)
 
     def has_other_processes(self, own_pid: int) -> bool | None:
-        """Return whether another process computes on the card.
+        """Return whether another process computes on the card; None where it cannot be told.
 
-        Programs that only draw on it, as a desktop does, are not counted.
+        Programs that draw on it do not count: Windows lists its whole desktop as both.
         """
         if self._card is None:
             return None
-        function = "nvmlDeviceGetComputeRunningProcesses"
         try:
-            entries = self._card.ask_first(function, f"{function}_v2")
+            computing, drawing = (_process_ids(self._card, k) for k in ("Compute", "Graphics"))
         except CardUnreadableError:
             return None
-        return None if entries is None else any(entry.pid != own_pid for entry in entries)
+        if computing is None:
+            return None
+        others = computing - (drawing or set()) - {own_pid}
+        # In a container the driver counts by the host's numbers, under which nobody is known here.
+        if own_pid not in computing and not all(psutil.pid_exists(pid) for pid in others):
+            return None
+        return bool(others)
 
     def close(self) -> None:
         """End the session with the driver."""
@@ -68,3 +75,9 @@ class CardSensor:
         with contextlib.suppress(CardUnreadableError):
             return self._card.number(function, *arguments) if self._card else None
         return None
+
+
+def _process_ids(card: NvmlCard, kind: str) -> set[int] | None:
+    function = f"nvmlDeviceGet{kind}RunningProcesses"
+    entries = card.ask_first(function, f"{function}_v2")
+    return None if entries is None else {entry.pid for entry in entries}

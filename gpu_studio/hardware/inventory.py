@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.devices import (
+    ASLEEP,
     CardReading,
     Device,
     Driver,
@@ -34,10 +35,6 @@ from gpu_studio.hardware.processes import ProcessNames
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-ASLEEP = (
-    "The card is asleep to save power, and reading it would wake it. It wakes when a program uses "
-    "it."
-)
 _NOT_SERVED = (
     "The NVIDIA driver does not serve this card: it no longer supports it, or the card is lent to "
     "a virtual machine."

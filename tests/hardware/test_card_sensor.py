@@ -20,11 +20,25 @@ def test_a_card_is_found_by_its_uuid(uuid):
     assert answers(CardSensor(uuid, FakeNvml(GT_1030))) == (1, 139, 1911, False)
 
 
-def test_other_processes_are_those_with_another_id():
-    card = GT_1030 | {"ComputeRunningProcesses": [process(77, 1)]}
-    sensor = CardSensor(GT_1030_UUID, FakeNvml(card))
-    assert sensor.has_other_processes(77) is False
-    assert sensor.has_other_processes(78) is True
+@pytest.mark.parametrize(
+    ("compute", "graphics", "own_pid", "others"),
+    [
+        ([1], [], 1, False),
+        ([1, 2], [], 1, True),
+        ([1], [2], 1, False),
+        ([1, 2], [2], 1, False),  # Windows lists what draws as computing too
+        ([2], [], 1, True),  # this process has no context yet
+        ([9], [], 1, None),  # a number of the host's, this process's own perhaps
+        ([1, 9], [], 1, True),
+    ],
+)
+def test_other_processes_are_those_that_compute(compute, graphics, own_pid, others, monkeypatch):
+    monkeypatch.setattr("psutil.pid_exists", lambda pid: pid != 9)
+    card = GT_1030 | {
+        "ComputeRunningProcesses": [process(pid, 1) for pid in compute],
+        "GraphicsRunningProcesses": [process(pid, 1) for pid in graphics],
+    }
+    assert CardSensor(GT_1030_UUID, FakeNvml(card)).has_other_processes(own_pid) is others
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu_studio.hardware.inventory import ASLEEP, Sensors
+from gpu_studio.core.devices import ASLEEP
+from gpu_studio.hardware.inventory import Sensors
 from gpu_studio.hardware.nvml import Nvml
 from gpu_studio.hardware.pci import DisplayAdapter
 from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError, garbage_name
