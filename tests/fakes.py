@@ -67,12 +67,12 @@ class ScriptedEngine:
         self.requests: list[Request] = []
         self.calls: list[str] = []
         self.paused = threading.Event()
-        self._wake = threading.Condition()
+        self.wake = threading.Condition()
         self._gone = self._stopped = self._abandoned = self._closed = False
 
     def run(self, request: Request) -> Iterator[Event]:
         self.requests.append(request)
-        with self._wake:
+        with self.wake:
             self._gone = self._stopped = self._abandoned = False
         script = self.scripts.get(type(request))
         if script is None:
@@ -91,45 +91,42 @@ class ScriptedEngine:
 
     def go(self) -> None:
         """Let the pause that holds the engine end."""
-        with self._wake:
+        with self.wake:
             self._gone = True
-            self._wake.notify_all()
+            self.wake.notify_all()
 
     def stop(self) -> None:
-        self._note("stop")
-        with self._wake:
+        with self.wake:
+            self.calls.append("stop")
             self._stopped = True
-            self._wake.notify_all()
+            self.wake.notify_all()
 
     def abandon(self) -> None:
-        self._note("abandon")
-        with self._wake:
+        with self.wake:
+            self.calls.append("abandon")
             self._abandoned = True
-            self._wake.notify_all()
+            self.wake.notify_all()
 
     def close(self) -> None:
-        self._note("close")
-        with self._wake:
+        with self.wake:
+            self.calls.append("close")
             self._closed = True
-            self._wake.notify_all()
-
-    def _note(self, call: str) -> None:
-        self.calls.append(call)
+            self.wake.notify_all()
 
     def _pause(self, pause: Pause) -> None:
         def is_over() -> bool:
             stopped = self._stopped and not pause.deaf
             return self._gone or stopped or self._abandoned or self._closed
 
-        with self._wake:
+        with self.wake:
             self.paused.set()
-            assert self._wake.wait_for(is_over, LONGEST_PAUSE_S), "nobody ended this pause"
+            assert self.wake.wait_for(is_over, LONGEST_PAUSE_S), "nobody ended this pause"
             self.paused.clear()
             self._gone = False
 
     def _ending(self, request: Request, item: Any) -> Event | None:
         """Return the early end of an answer: abandoned, or stopped between two calls."""
-        with self._wake:
+        with self.wake:
             if self._abandoned or self._closed:
                 return EngineEnded(exit_code=None, stopped=True)
             hears = not isinstance(item, Pause) or not item.deaf
@@ -141,7 +138,12 @@ class ScriptedEngine:
 
 
 class Engines:
-    """A factory of scripted engines; ``scripts`` are shared by all it makes, ``made`` are those."""
+    """A factory of scripted engines; ``scripts`` are shared by all it makes, ``made`` are those.
+
+    ``kind`` is the class of the next one, for a test that needs an engine with a fault of its own.
+    """
+
+    kind: type[ScriptedEngine] = ScriptedEngine
 
     def __init__(self, scripts: dict[type, Script] | None = None) -> None:
         self.scripts: dict[type, Script] = {
@@ -152,7 +154,7 @@ class Engines:
         self.made: list[ScriptedEngine] = []
 
     def __call__(self, environment: EngineEnvironment) -> ScriptedEngine:
-        engine = ScriptedEngine(self.scripts, environment)
+        engine = self.kind(self.scripts, environment)
         self.made.append(engine)
         return engine
 
