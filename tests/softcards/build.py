@@ -40,7 +40,7 @@ RUNTIME = (
     "runtime_memory.c",
     "runtime_streams.c",
 )
-DRIVER = ("driver.c", "driver_launch.c", "driver_memory.c")
+DRIVER = ("driver.c", "driver_launch.c", "driver_memory.c", "driver_refused.c")
 NVML = ("nvml.c", "nvml_memory.c", "nvml_sensors.c")
 BLAS = ("blas.c", "cudnn.c")
 

@@ -1,8 +1,8 @@
 """Describes the cards of a soft PC, and keeps the files by which a test steers them.
 
-A :class:`SoftPc` is a folder with two files: ``pc.conf``, which the stand-ins read again whenever it
-changes, and ``usage``, a table that every process with a CUDA context writes. A child process sees
-the cards when it is started with :attr:`SoftPc.env`.
+A :class:`SoftPc` is a folder with two files: ``pc.conf``, which the stand-ins read again whenever
+it changes, and ``usage``, a table that every process with a CUDA context writes. A child process
+sees the cards when it is started with :attr:`SoftPc.env`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import subprocess
 import sys
 import tempfile
 import uuid as uuids
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.softcards.build import CannotBuildError, build, torch_cuda
 from tests.softcards.capability import ARCHITECTURES, limits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
 
 MIB = 1 << 20
 NOT_AVAILABLE = 2**64 - 1
@@ -100,7 +102,7 @@ class CardUse:
     busy_until_ns: int
     copied_in_bytes: int
     copied_out_bytes: int
-    has_context: bool
+    contexts: int
 
 
 @dataclass(frozen=True)
@@ -343,8 +345,7 @@ class SoftPc:
                     _SHARE.unpack_from(raw, start + _PID.size + card * _SHARE.size)
                     for card in range(len(self.cards))
                 )
-                uses = tuple(CardUse(*share[:7], has_context=bool(share[7])) for share in shares)
-                found.append(ProcessUse(pid, uses))
+                found.append(ProcessUse(pid, tuple(CardUse(*share) for share in shares)))
         return found
 
     def use_of(self, pid: int) -> ProcessUse:

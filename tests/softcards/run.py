@@ -50,10 +50,11 @@ def main(argv: list[str] | None = None) -> int:
             cuda_driver=int(cuda_driver) if cuda_driver else None,
         )
     except CannotBuildError as error:
-        print(error, file=sys.stderr)
+        sys.stderr.write(f"{error}\n")
         return 2
     with pc:
-        print(f"soft PC in {pc.folder}", file=sys.stderr)
+        sys.stderr.write(f"soft PC in {pc.folder}\n")
+        sys.stderr.flush()
         return subprocess.run(command or [sys.executable], env=pc.env, check=False).returncode
 
 

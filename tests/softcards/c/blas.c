@@ -31,6 +31,7 @@ static int launch_on(const void *handle) {
     Stream *stream = soft_stream(handle);
     int code = soft_context(card);
     code = code != 0 ? code : soft_sticky(card);
+    code = code != 0 ? code : soft_library_status(card);
     code = code == 0 && stream == NULL ? SOFT_INVALID_HANDLE : code;
     return status(code != 0 ? code : soft_launch(stream, NULL, 1, 1));
 }

@@ -15,11 +15,6 @@ int driver_context(void) {
     return code != 0 ? code : soft_sticky(soft_current_card());
 }
 
-/* What cudaGetDriverEntryPoint hands out for a name that is not here. */
-CUresult soft_unsupported(void) {
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
 CUresult cuInit(unsigned int flags) {
     ENTER();
     return CUDA_SUCCESS;

@@ -84,34 +84,3 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
     *blocks = threads > 0 ? per_sm / threads : 0;
     return CUDA_SUCCESS;
 }
-
-/* Names that must exist for PyTorch's stub to load; the linker of PTX and tensor maps are refused. */
-#undef cuLinkCreate
-#undef cuLinkAddData
-
-CUresult cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values,
-                         CUlinkState *state) {
-    ENTER();
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *bytes, size_t size,
-                          const char *name, unsigned int count, CUjit_option *options,
-                          void **values) {
-    ENTER();
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuLinkComplete(CUlinkState state, void **image, size_t *size) {
-    ENTER();
-    return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
-                                void *address, const cuuint64_t *size, const cuuint64_t *strides,
-                                const cuuint32_t *box, const cuuint32_t *element_strides,
-                                CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-    ENTER();
-    return CUDA_ERROR_NOT_SUPPORTED;
-}

@@ -56,6 +56,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Kernel *kernel; /* open addressing; room is a power of two */
 static size_t kernels;
 static size_t room;
+static Code every; /* all architectures that any registered code is for */
+
+static void note(uint16_t *list, int *count, uint16_t arch) {
+    for (int i = 0; i < *count; i++) {
+        if (list[i] == arch) {
+            return;
+        }
+    }
+    if (*count < ARCHS) {
+        list[(*count)++] = arch;
+    }
+}
 
 static void read_entries(Code *code, const uint8_t *container) {
     const ContainerHeader *header = (const ContainerHeader *)container;
@@ -66,10 +78,12 @@ static void read_entries(Code *code, const uint8_t *container) {
     const uint8_t *end = at + header->size;
     while (at + sizeof(EntryHeader) <= end) {
         const EntryHeader *entry = (const EntryHeader *)at;
-        if (entry->kind == KIND_MACHINE && code->machines < ARCHS) {
-            code->machine[code->machines++] = (uint16_t)entry->arch;
-        } else if (entry->kind == KIND_PTX && code->ptxs < ARCHS) {
-            code->ptx[code->ptxs++] = (uint16_t)entry->arch;
+        if (entry->kind == KIND_MACHINE) {
+            note(code->machine, &code->machines, (uint16_t)entry->arch);
+            note(every.machine, &every.machines, (uint16_t)entry->arch);
+        } else if (entry->kind == KIND_PTX) {
+            note(code->ptx, &code->ptxs, (uint16_t)entry->arch);
+            note(every.ptx, &every.ptxs, (uint16_t)entry->arch);
         }
         at += entry->header_size + entry->size;
     }
@@ -147,6 +161,11 @@ int soft_kernel_status(int card, const void *host_function) {
     pthread_mutex_unlock(&lock);
     int capability = (int)soft_number(&soft_config()->card[card], "capability", 0);
     return code == NULL || runs_on(code, capability) ? 0 : SOFT_NO_KERNEL_IMAGE;
+}
+
+int soft_library_status(int card) {
+    int capability = (int)soft_number(&soft_config()->card[card], "capability", 0);
+    return runs_on(&every, capability) ? 0 : SOFT_NO_KERNEL_IMAGE;
 }
 
 int soft_launch(Stream *stream, const void *host_function, uint64_t blocks, uint64_t threads) {

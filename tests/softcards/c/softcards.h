@@ -215,6 +215,7 @@ Code *soft_register_code(const void *fat_binary);
 void soft_register_kernel(Code *code, const void *host_function, const char *name);
 const void *soft_kernel(const void *host_function);
 int soft_kernel_status(int card, const void *host_function);
+int soft_library_status(int card); /* of a library built for the same cards as the registered code */
 int soft_launch(Stream *stream, const void *host_function, uint64_t blocks, uint64_t threads);
 
 /* graphs.c */
