@@ -103,6 +103,12 @@ def version_numbers(text: str | None) -> tuple[int, ...]:
     return tuple(int(part) for part in match[1].split(".")) if match else ()
 
 
+def platform_key(system: str, machine: str) -> str:
+    """The table's name for a kind of PC: ("Windows", "AMD64") → "windows-x86_64"."""
+    machine = machine.lower()
+    return f"{system.lower()}-{_MACHINES.get(machine, machine)}"
+
+
 def choose_wheel(
     cards: Sequence[CudaCard],
     driver_version: str | None,
@@ -131,8 +137,7 @@ def choose_wheel(
     """
     table = table or load_table()
     system = (system or platform.system()).lower()
-    machine = (machine or platform.machine()).lower()
-    machine = _MACHINES.get(machine, machine)
+    key = platform_key(system, machine or platform.machine())
     if system == "darwin":
         return WheelChoice(
             CPU_TAG,
@@ -144,7 +149,7 @@ def choose_wheel(
     if not cards:
         sentence = "No NVIDIA card was found, so PyTorch's CPU build is used."
         return _choice(table, CPU_TAG, sentence)
-    match = _Match(table, tuple(cards), driver_version, system, f"{system}-{machine}")
+    match = _Match(table, tuple(cards), driver_version, system, key)
     tag = match.best_tag(installed_tag)
     if tag == CPU_TAG:
         return _choice(table, CPU_TAG, match.why_none())
