@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpu_studio.engine.placement import Placement
-    from gpu_studio.engine.timing import Sensor
+    from gpu_studio.engine.sensor import Sensor
 
 
 class Dispatcher:

@@ -15,7 +15,8 @@ import torch
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.oom_text import is_out_of_memory, read_oom_text
 from gpu_studio.core.protocol import BreakMemory, Event, MemoryRead, OomFinished
-from gpu_studio.core.sizes import DTYPES, ITEM_BYTES, LARGEST_SIZE
+from gpu_studio.core.sizes import ITEM_BYTES, LARGEST_SIZE
+from gpu_studio.engine.admission import check_dtype
 from gpu_studio.engine.device import resolve
 from gpu_studio.engine.memory import read_memory
 
@@ -76,9 +77,7 @@ def break_memory(request: BreakMemory, stop: threading.Event) -> Iterator[Event]
 
 
 def _check_numbers(request: BreakMemory) -> None:
-    if request.dtype not in DTYPES:
-        message = f"“{request.dtype[:20]}” is not a dtype of this program: choose "
-        raise StudioError(FailureKind.BAD_REQUEST, f"{message}{', '.join(DTYPES)}.")
+    check_dtype(request.dtype)
     for name, value, largest in (
         ("size", request.size, LARGEST_SIZE),
         ("count", request.count, _MOST_TENSORS),

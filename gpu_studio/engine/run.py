@@ -1,7 +1,7 @@
 """One run of a workload: set-up, verification, warm-up, timing, result.
 
-The method is that of DESIGN.md: everything that is not the work is outside the timed region, each
-batch is one sample, the whole budget is spent, and events are handed out between batches only.
+Everything that is not the work stays outside the timed region, each batch is one sample, the whole
+budget is spent on samples, and events are handed out between batches only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import (
     Event,
     RunFinished,
@@ -21,11 +20,12 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.sizes import DTYPES, ITEM_BYTES, LARGEST_SIZE
+from gpu_studio.core.sizes import ITEM_BYTES
 from gpu_studio.core.statistics import summarize
-from gpu_studio.core.units import format_bytes
-from gpu_studio.engine.device import free_bytes, resolve, uuid_of
+from gpu_studio.engine.admission import check_numbers, refuse_too_large
+from gpu_studio.engine.device import resolve, uuid_of
 from gpu_studio.engine.memory import read_memory
+from gpu_studio.engine.sensor import CardWatch
 from gpu_studio.engine.timing import (
     IntervalRule,
     choose_calls,
@@ -34,54 +34,20 @@ from gpu_studio.engine.timing import (
     warm_up,
 )
 from gpu_studio.engine.workloads.registry import find_workload
-from gpu_studio.engine.workloads.workload import WHOLE_UP_TO, Verification, bytes_needed
+from gpu_studio.engine.workloads.workload import WHOLE_UP_TO, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from threading import Event as Flag
 
-    from gpu_studio.engine.timing import Sensor, Stopwatch
+    from gpu_studio.engine.sensor import Sensor
+    from gpu_studio.engine.timing import Stopwatch
     from gpu_studio.engine.workloads.workload import Workload
 
 _LINE_PERIOD_S = 1 / 60
 _POLL_PERIOD_S = 0.1
-_LONGEST_BUDGET_S = 86400.0
 # A large result is only checked where that takes about as long as the rest of the set-up.
 _LONGEST_CHECK_S = 1.0
-# nvmlClocksEventReasons: hardware slowdown, software and hardware thermal, power brake.
-_BRAKES = 0x8 | 0x20 | 0x40 | 0x80
-_LOWEST_CLOCK_SHARE = 0.75
-
-
-class CardWatch:
-    """What the sensor said during the timed part, in the words of the result."""
-
-    def __init__(self, sensor: Sensor | None, device: torch.device) -> None:
-        self._sensor = sensor
-        self._uuid = uuid_of(device)
-        self.throttled: bool | None = None
-        self.other_processes: bool | None = None
-
-    def clock_mhz(self) -> float | None:
-        """Return the SM clock now, None where it is not told."""
-        state = self._sensor.read(self._uuid) if self._sensor and self._uuid else None
-        return state.sm_clock_mhz if state else None
-
-    def poll(self) -> None:
-        """Read the card once; what was seen once stays."""
-        state = self._sensor.read(self._uuid) if self._sensor and self._uuid else None
-        if state is None:
-            return
-        if state.clock_event_reasons is not None:
-            self._saw_brake(bool(state.clock_event_reasons & _BRAKES))
-        if state.sm_clock_mhz is not None and state.sm_clock_max_mhz:
-            share = state.sm_clock_mhz / state.sm_clock_max_mhz
-            self._saw_brake(share < _LOWEST_CLOCK_SHARE)
-        if state.other_processes is not None:
-            self.other_processes = bool(self.other_processes) or state.other_processes
-
-    def _saw_brake(self, braked: bool) -> None:
-        self.throttled = bool(self.throttled) or braked
 
 
 class WorkloadRun:
@@ -128,18 +94,18 @@ class WorkloadRun:
         started_s = time.perf_counter()
         request = self._request
         workload = find_workload(request.workload)
-        _check_numbers(request, workload)
+        check_numbers(request, workload)
         device = resolve(request.device)
         yield self._started(workload)
         yield self._phase("set-up")
-        _refuse_too_large(workload, request, device)
+        refuse_too_large(workload, request, device)
         self._check_stop()
         yield self._phase("verification")
         verification, expected_call_s = self._verify(workload, device)
         self._check_stop()
 
         yield self._phase("warm-up", expected_call_s)
-        watch = CardWatch(self._sensor, device)
+        watch = CardWatch(self._sensor, uuid_of(device))
         call = workload.prepare(device, request.size, self._dtype)
         self._check_stop()
         warming_s = time.perf_counter()
@@ -307,45 +273,6 @@ class WorkloadRun:
 
 class _StoppedError(Exception):
     """The user wants the run to end."""
-
-
-def _check_numbers(request: RunWorkload, workload: Workload) -> None:
-    if request.dtype not in DTYPES:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"“{request.dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}.",
-        )
-    if request.dtype not in workload.description.dtypes:
-        raise StudioError(
-            FailureKind.DTYPE_UNSUPPORTED,
-            f"{request.workload} does not run in {request.dtype}: choose "
-            f"{', '.join(workload.description.dtypes)}.",
-        )
-    if not 1 <= request.size <= LARGEST_SIZE:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"The size {request.size} is out of range: give 1 to {LARGEST_SIZE}.",
-        )
-    if not 0 < request.budget_s <= _LONGEST_BUDGET_S:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"The time budget {request.budget_s:g} s is out of range: give more than 0 s and at "
-            f"most {_LONGEST_BUDGET_S:.0f} s.",
-        )
-
-
-def _refuse_too_large(workload: Workload, request: RunWorkload, device: torch.device) -> None:
-    """Refuse what cannot fit before anything is allocated: Linux would end the process later."""
-    needed_bytes = bytes_needed(workload, request.size, request.dtype)
-    available_bytes = free_bytes(device)
-    if needed_bytes <= available_bytes:
-        return
-    raise StudioError(
-        FailureKind.TOO_LARGE,
-        f"{request.workload} at {request.size} × {request.size} in {request.dtype} needs "
-        f"{format_bytes(needed_bytes)}, {format_bytes(available_bytes)} are free on "
-        f"{request.device}.",
-    )
 
 
 def _tf32_allowed(device: torch.device) -> bool | None:

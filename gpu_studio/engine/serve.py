@@ -31,11 +31,14 @@ from gpu_studio.core.protocol import (
     encode,
     is_last,
 )
+from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.sensor import CardState
+from gpu_studio.hardware.cpu import cpu_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpu_studio.engine.dispatch import Dispatcher
+    from gpu_studio.hardware.nvml import Nvml, NvmlCard
 
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a fresh engine
 _GRACE_S = 0.3
@@ -159,6 +162,56 @@ def _is_fatal(event: Event) -> bool:
     return isinstance(event, (RunFailed, RequestFailed)) and event.failure.fatal
 
 
+class NvmlSensor:
+    """Reads cards through NVML for the result's stamp; silent where there is no NVML.
+
+    The driver is asked at the first reading, when the engine uses the card anyway.
+    """
+
+    def __init__(self) -> None:
+        self._nvml: Nvml | None = None
+        self._gone = False
+
+    def read(self, uuid: str) -> CardState | None:
+        """Return a card's state now, or None where nobody can tell."""
+        from gpu_studio.hardware.cards import read_clock_event_reasons
+        from gpu_studio.hardware.nvml import (
+            CLOCK_SM,
+            CardUnreadableError,
+            Nvml,
+            NvmlUnavailableError,
+        )
+
+        if self._gone:
+            return None
+        try:
+            self._nvml = self._nvml or Nvml()
+            card = self._nvml.card_with(uuid)
+            return CardState(
+                clock_event_reasons=read_clock_event_reasons(card),
+                sm_clock_mhz=card.number("nvmlDeviceGetClockInfo", CLOCK_SM),
+                sm_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM),
+                other_processes=_others_work_on(card),
+            )
+        except NvmlUnavailableError as error:
+            _log.warning("No NVML: %s", error)
+            self._gone = True
+        except CardUnreadableError as error:
+            _log.warning("%s: %s", uuid, error)
+        return None
+
+
+def _others_work_on(card: NvmlCard) -> bool | None:
+    """Return whether another process computes on a card that this one uses.
+
+    In a container this process has another number there, but it is one of those listed.
+    """
+    processes = card.ask_first(
+        "nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetComputeRunningProcesses_v2"
+    )
+    return len(processes) > 1 if processes else None
+
+
 def take_over_stdout() -> BinaryIO:
     """Return a pipe of our own that was standard output, and send the latter to standard error.
 
@@ -182,9 +235,8 @@ def main() -> int:
     with contextlib.suppress(RuntimeError, ValueError, OSError):  # no standard error to write to
         faulthandler.enable()
     logging.basicConfig(format="%(asctime)s engine %(levelname)s %(message)s")
-    from gpu_studio.engine.dispatch import Dispatcher
-
-    return serve(sys.stdin.buffer, out, Dispatcher(), os._exit)
+    dispatcher = Dispatcher(NvmlSensor(), cpu_name=cpu_name())
+    return serve(sys.stdin.buffer, out, dispatcher, os._exit)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import time
 from itertools import repeat
 from typing import TYPE_CHECKING, Protocol
 
-import msgspec
 import torch
 
 from gpu_studio.core.statistics import median_interval, quantile
@@ -34,22 +33,6 @@ _LONG_CALL_S = 2.0
 _EVENT_RESOLUTION_S = 0.5e-6
 _GROUP_S = 0.02
 _FEWEST_GROUPS = 10
-
-
-class CardState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver says of a card while it works; None is "not told"."""
-
-    clock_event_reasons: int | None = None
-    sm_clock_mhz: float | None = None
-    sm_clock_max_mhz: float | None = None
-    other_processes: bool | None = None
-
-
-class Sensor(Protocol):
-    """Reads a card between batches, never in one."""
-
-    def read(self, uuid: str) -> CardState | None:
-        """Return a card's state now, or None where nobody can tell. Never raises."""
 
 
 class Stopwatch(Protocol):
