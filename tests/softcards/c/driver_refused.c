@@ -1,4 +1,4 @@
-/* Names of the driver that PyTorch looks up all together, before it needs any; soft cards refuse
+/* Names of the driver that PyTorch and NVRTC look up and call without asking; soft cards refuse
  * them. Without the header, so that one definition serves every list of arguments. */
 enum { NOT_SUPPORTED = 801 };
 
@@ -8,6 +8,9 @@ enum { NOT_SUPPORTED = 801 };
     }
 
 REFUSED(soft_unsupported)
+REFUSED(cuGetExportTable)
+REFUSED(cuGetProcAddress)
+REFUSED(cuGetProcAddress_v2)
 REFUSED(cuLinkComplete)
 REFUSED(cuLinkCreate_v2)
 REFUSED(cuLinkAddData_v2)
