@@ -1,0 +1,32 @@
+"""Asking an engine's dispatcher in tests."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from gpu_studio.core.protocol import Event, Request, RunWorkload
+from gpu_studio.engine.dispatch import Dispatcher
+
+
+def ask(request: Request, dispatcher: Dispatcher | None = None) -> list[Event]:
+    """Return all events of an answer."""
+    return list((dispatcher or Dispatcher()).run(request, threading.Event()))
+
+
+def run_request(**changes: Any) -> RunWorkload:
+    """Return a run that takes about half a second."""
+    parameters: dict[str, Any] = {
+        "run_id": "r1",
+        "workload": "elementwise",
+        "device": "cpu",
+        "size": 32,
+        "dtype": "float32",
+        "budget_s": 0.05,
+    }
+    return RunWorkload(**{**parameters, **changes})
+
+
+def only(kind: type, events: list[Event]) -> list[Any]:
+    """Return the events of one kind."""
+    return [event for event in events if isinstance(event, kind)]

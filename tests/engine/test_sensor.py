@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.engine.sensor import CardState, CardWatch
+
+
+class Told:
+    """A sensor that tells one state after the other."""
+
+    def __init__(self, *states: CardState | None) -> None:
+        self._states = list(states)
+        self.asked: list[str] = []
+
+    def read(self, uuid: str) -> CardState | None:
+        self.asked.append(uuid)
+        return self._states.pop(0)
+
+
+def watched(*states: CardState | None) -> CardWatch:
+    watch = CardWatch(Told(*states), "GPU-1")
+    for _ in states:
+        watch.poll()
+    return watch
+
+
+def test_what_nobody_tells_is_not_known():
+    blind = CardWatch(None, "GPU-1")
+    blind.poll()
+    for watch in (watched(None), watched(CardState()), blind):
+        assert watch.throttled is None
+        assert watch.other_processes is None
+
+
+def test_the_cpu_is_not_asked_of_a_card():
+    sensor = Told()
+    watch = CardWatch(sensor, None)
+    watch.poll()
+    assert watch.clock_mhz() is None
+    assert sensor.asked == []
+
+
+@pytest.mark.parametrize(
+    ("reasons", "throttled"),
+    [
+        (0x0, False),
+        (0x1, False),  # idle
+        (0x4, False),  # the software power cap is every card's normal limit under load
+        (0x8, True),  # hardware slowdown
+        (0x20, True),  # software thermal
+        (0x40, True),  # hardware thermal
+        (0x80, True),  # power brake
+        (0x41, True),
+    ],
+)
+def test_thermal_and_power_brakes_throttle(reasons: int, throttled: bool):
+    assert watched(CardState(clock_event_reasons=reasons)).throttled is throttled
+
+
+def test_a_clock_under_three_quarters_of_its_maximum_throttles():
+    slow = CardState(sm_clock_mhz=1124, sm_clock_max_mhz=1500)
+    fine = CardState(sm_clock_mhz=1126, sm_clock_max_mhz=1500)
+    assert watched(slow).throttled is True
+    assert watched(fine).throttled is False
+    assert watched(CardState(sm_clock_mhz=300)).throttled is None
+
+
+def test_what_was_seen_once_stays():
+    hot = CardState(clock_event_reasons=0x40, other_processes=True)
+    cool = CardState(clock_event_reasons=0, other_processes=False)
+    for states in ((hot, cool), (cool, hot), (hot, None)):
+        watch = watched(*states)
+        assert watch.throttled is True
+        assert watch.other_processes is True
+    assert watched(cool, cool).other_processes is False
+
+
+def test_the_clock_is_the_cards():
+    sensor = Told(CardState(sm_clock_mhz=1468.0))
+    assert CardWatch(sensor, "GPU-7").clock_mhz() == 1468.0
+    assert sensor.asked == ["GPU-7"]
