@@ -23,7 +23,9 @@ def snapshot():
     taken = reading(inventory)
     processes = (
         GpuProcess(pid=4711, name="/home/bob/my venv/bin/python", user="bob", memory_bytes=1 << 20),
-        GpuProcess(pid=12, name="C:\\Program Files\\Game|1\\game.exe", user="mallory", kind="graphics"),
+        GpuProcess(
+            pid=12, name="C:\\Program Files\\Game|1\\game.exe", user="mallory", kind="graphics"
+        ),
     )
     cards = (
         CardReading(
