@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """GPU Studio's set-up: makes .venv, installs the right PyTorch, and starts the program.
 
     python3 packaging/bootstrap.py run [ARGS...]
@@ -7,6 +8,8 @@
 Standard library only. The work is in the folder studio_setup; this file alone has to be readable
 by any Python, however old, so that a wrong one gets a sentence and no syntax error.
 """
+
+# ruff: noqa: UP032
 
 import json
 import os
@@ -32,7 +35,7 @@ def unfit_python(root):
     if reason is None:
         return None
     wanted = "GPU Studio needs a 64-bit CPython from {}.{} to {}.{}".format(*(oldest + newest))
-    return f"{wanted}; this is {reason} ({sys.executable})."
+    return "{}; this is {} ({}).".format(wanted, reason, sys.executable)
 
 
 def _is_free_threaded():

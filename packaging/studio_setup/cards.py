@@ -17,6 +17,7 @@ from studio_setup.fingerprint import nvidia_pci_devices
 _QUERY = ["--query-gpu=compute_cap,driver_version,name", "--format=csv,noheader"]
 _LINE = re.compile(r"(\d{1,3})\.(\d{1,2}),\s*(\d+(?:\.\d+)*),\s*(\S.*)")
 _TIMEOUT_S = 15.0
+_NVML = "nvml_lines.py"
 _WSL_TOOL = "/usr/lib/wsl/lib/nvidia-smi"
 
 
@@ -50,7 +51,7 @@ def cards_in(report: str) -> tuple[tuple[CudaCard, ...], str | None]:
 def find_cards() -> Sighting:
     """Ask nvidia-smi, and where that gives no card, the driver's library."""
     tool = shutil.which("nvidia-smi") or (_WSL_TOOL if os.path.exists(_WSL_TOOL) else None)
-    commands = [[sys.executable, "-I", str(Path(__file__).with_name("nvml_lines.py"))]]
+    commands = [[sys.executable, "-I", str(Path(__file__).with_name(_NVML))]]
     if tool:
         commands.insert(0, [tool, *_QUERY])
     texts = []

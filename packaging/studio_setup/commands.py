@@ -104,6 +104,9 @@ def run_command(root: Path, arguments: list[str]) -> int:
     except SetupError as error:
         print(error, file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"The set-up stopped: {error}.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\nStopped. The next start goes on from here.", file=sys.stderr)
         return 130
@@ -136,8 +139,7 @@ def _start(root: Path, request: Request) -> int:
 
 def need_of(root: Path, request: Request) -> Need:
     """What a command needs of the environment."""
-    from studio_setup.need import Need
-    from studio_setup.system_libraries import has_display
+    from studio_setup.need import Need, has_display
 
     is_test = request.command == "test"
     has_screen = not is_test and has_display(os.environ)

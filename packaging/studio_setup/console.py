@@ -33,8 +33,9 @@ class TerminalConsole:
     """Progress as lines; on a terminal, the detail of the moment on a line that is rewritten."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
+        # Without a console (pythonw) there is no stderr, and print writes nothing.
         self._stream = stream or sys.stderr
-        self._is_terminal = self._stream.isatty()
+        self._is_terminal = self._stream is not None and self._stream.isatty()
         self._shown = 0
 
     def step(self, number: int, count: int, text: str) -> None:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from studio_setup import stamp as stamps
@@ -15,13 +16,14 @@ from studio_setup.project_wheel import build_pointer_wheel, read_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from studio_setup.console import Console, Log
     from studio_setup.pip_runner import Pip
 
 
-def make_environment(environment: Path, console: Console, log: Log) -> None:
+def make_environment(
+    environment: Path, console: Console, log: Log, pass_fds: tuple[int, ...] = ()
+) -> None:
     """Make an empty virtual environment; one that was not finished is deleted first.
 
     Raises:
@@ -34,7 +36,13 @@ def make_environment(environment: Path, console: Console, log: Log) -> None:
     command = [python, "-I", "-m", "venv", str(environment)]
     log.write(f"$ {' '.join(command)}")
     done = subprocess.run(
-        command, capture_output=True, encoding="utf-8", errors="replace", check=False
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+        pass_fds=pass_fds,
     )
     log.write(done.stdout + done.stderr)
     if done.returncode != 0:
@@ -49,7 +57,7 @@ def _clear(environment: Path, console: Console) -> None:
         return
     try:
         if stamps.is_ours(str(environment)):
-            shutil.rmtree(environment)
+            _empty(environment)
             return
         aside = environment.with_name(f"{environment.name}.other-{time.time_ns() // 10**9}")
         environment.rename(aside)
@@ -59,6 +67,15 @@ def _clear(environment: Path, console: Console) -> None:
             "else runs from it, then start this again."
         ) from error
     console.note(f"    There was a {environment.name} that is not GPU Studio's: now {aside.name}.")
+
+
+def _empty(environment: Path) -> None:
+    # The mark stays: a kill in the middle must leave a folder that is known as ours.
+    for path in environment.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif not stamps.is_mark(path.name):
+            path.unlink()
 
 
 def require_space(folder: Path, needed_bytes: int) -> None:
@@ -89,7 +106,7 @@ def install_project(pip: Pip, root: Path, pinned_torch: str, extras: Iterable[st
     """
     environment = pip.environment
     python = stamps.python_in(str(environment))
-    project = read_project(python, root / "pyproject.toml")
+    project = read_project(Path(python), root / "pyproject.toml")
     requirements = [pinned_torch, *project["dependencies"]]
     for extra in extras:
         requirements += project["optional-dependencies"][extra]

@@ -17,9 +17,9 @@ def clean_environ() -> dict[str, str]:
 
 def become(command: list[str], environ: dict[str, str]) -> int:
     """Become the command; on Windows, run it and give its exit status."""
-    sys.stdout.flush()
-    sys.stderr.flush()
     if sys.platform != "win32":
+        sys.stdout.flush()
+        sys.stderr.flush()
         os.execve(command[0], command, environ)
     return run(command, environ)
 

@@ -20,12 +20,14 @@ _POLL_S = 0.5
 
 
 @contextlib.contextmanager
-def one_at_a_time(path: Path, console: Console) -> Iterator[int]:
+def one_at_a_time(path: Path, console: Console) -> Iterator[tuple[int, ...]]:
     """Hold the lock, waiting while another set-up has it.
 
-    The system releases the lock when its holder ends, however it ends. On Linux and macOS the
-    descriptor that is yielded can be handed to children: then the lock outlives a killed set-up for
-    as long as its pip still writes into the environment.
+    The system releases the lock when its holder ends, however it ends.
+
+    Yields:
+        The `pass_fds` for children that write into the environment (empty on Windows): they hold
+        the lock too, so that it outlives a killed set-up for as long as its pip is at work.
 
     Raises:
         SetupError: The folder cannot be written to.
@@ -46,7 +48,7 @@ def one_at_a_time(path: Path, console: Console) -> Iterator[int]:
             )
             while not _try_lock(descriptor):
                 time.sleep(_POLL_S)
-        yield descriptor
+        yield () if sys.platform == "win32" else (descriptor,)
     finally:
         os.close(descriptor)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from studio_setup import stamp as stamps
@@ -9,7 +10,15 @@ from studio_setup.fingerprint import hardware_fingerprint
 from studio_setup.stamp import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+
+def has_display(environ: Mapping[str, str], system: str = sys.platform) -> bool:
+    """Whether there is a screen to open a window on: on Linux, an X or a Wayland display."""
+    if system != "linux":
+        return True
+    return bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
 
 
 class Need:

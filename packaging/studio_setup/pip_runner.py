@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 from studio_setup.console import SetupError
@@ -58,14 +57,12 @@ class Pip:
     """pip of one environment."""
 
     def __init__(
-        self, environment: Path, console: Console, log: Log, lock_descriptor: int | None = None
+        self, environment: Path, console: Console, log: Log, pass_fds: tuple[int, ...] = ()
     ) -> None:
         self.environment = environment
         self.console = console
         self._log = log
-        # A child that holds the lock too keeps the folder locked when this process is killed.
-        inherited = lock_descriptor is not None and sys.platform != "win32"
-        self._pass_fds = (lock_descriptor,) if inherited else ()
+        self.pass_fds = pass_fds
         self._has_raw_progress: bool | None = None
 
     def install(self, *arguments: str) -> bool:
@@ -74,6 +71,11 @@ class Pip:
             self._has_raw_progress = self._version() >= _RAW_PROGRESS_SINCE
         progress = "raw" if self._has_raw_progress else "off"
         return self._run("install", "--progress-bar", progress, *arguments)
+
+    @property
+    def log_path(self) -> Path:
+        """Where pip's words go."""
+        return self._log.path
 
     def uninstall(self, name: str) -> bool:
         """Run `pip uninstall`; whether it succeeded."""
@@ -114,7 +116,7 @@ class Pip:
             encoding="utf-8",
             errors="replace",
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-            pass_fds=self._pass_fds,
+            pass_fds=self.pass_fds,
         )
         with child:
             try:

@@ -96,7 +96,7 @@ def show_progress(work: Callable[[Console], None]) -> bool | None:
         import tkinter
 
         root = tkinter.Tk()
-    except (ImportError, RuntimeError):
+    except ImportError:
         return None
     except tkinter.TclError:
         return None
@@ -106,8 +106,12 @@ def show_progress(work: Callable[[Console], None]) -> bool | None:
     def do_work() -> None:
         try:
             work(console)
-        except SetupError as error:
+        except (SetupError, OSError) as error:
             console.messages.put(("failed", str(error), None))
+        except BaseException:
+            # Else the window would wait for ever; the traceback goes to stderr.
+            console.messages.put(("failed", "The set-up broke off: start it in a terminal.", None))
+            raise
         else:
             outcome.append(True)
             console.messages.put(("done", "", None))

@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.resources import MissingResourceError
-from gpu_studio.core.wheels import CPU_TAG, WheelChoice, choice_of_tag, choose_wheel, load_table
+from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheels import CPU_TAG, WheelChoice, choice_of_tag, choose_wheel
 from studio_setup import stamp as stamps
 from studio_setup import system_libraries as libraries
 from studio_setup.cards import Sighting, find_cards
@@ -41,7 +42,8 @@ class SetUp:
         self.root: Path = need.root
         self.environment: Path = need.environment
         self.console = console
-        self.log = Log(need.root / ".setup" / "log.txt")
+        self.log: Log
+        self.pip: Pip
 
     def run(self) -> None:
         """Do what is needed.
@@ -49,21 +51,22 @@ class SetUp:
         Raises:
             SetupError: It did not work; the text says what to do.
         """
-        with one_at_a_time(self.root / ".setup" / "lock", self.console) as lock_descriptor:
+        with one_at_a_time(self.root / ".setup" / "lock", self.console) as pass_fds:
             # Another set-up may have done it while this one waited.
             stamp, verdict = self.need.judged()
-            pip = Pip(self.environment, self.console, self.log, lock_descriptor)
+            self.log = Log(self.root / ".setup" / "log.txt")
+            self.pip = Pip(self.environment, self.console, self.log, pass_fds)
             try:
                 if verdict in (Verdict.BUILD, Verdict.UPDATE):
-                    self._install(pip, stamp, verdict)
+                    self._install(stamp, verdict)
                 elif verdict is Verdict.HARDWARE and stamp is not None:
-                    self._choose_again(pip, stamp)
+                    self._choose_again(stamp)
                 else:
                     self._require_libraries()
             except MissingResourceError as error:
                 raise SetupError(f"{error} Download GPU Studio again.") from error
 
-    def _install(self, pip: Pip, old: dict[str, Any] | None, verdict: Verdict) -> None:
+    def _install(self, old: dict[str, Any] | None, verdict: Verdict) -> None:
         began = time.monotonic()
         self.console.note(f"Setting up GPU Studio in {self.environment} (once).")
         self._step(1, "Looking at this PC")
@@ -76,22 +79,22 @@ class SetUp:
         if verdict is Verdict.BUILD:
             require_space(self.root, load_table().build(choice.tag).disk_bytes)
             self._step(2, "Making the environment")
-            make_environment(self.environment, self.console, self.log)
+            make_environment(self.environment, self.console, self.log, self.pip.pass_fds)
         extras = sorted({*self.need.extras, *(old or {}).get("extras", ())})
         facts = {"wanted": wanted, "extras": extras, "libraries": level}
-        self._build(pip, old, choice, facts | _what_was_seen(sighting))
+        self._build(old, choice, facts | _what_was_seen(sighting))
         self.console.note(f"Ready after {time.monotonic() - began:.0f} s.")
         self._require_libraries()
 
     def _build(
-        self, pip: Pip, old: dict[str, Any] | None, choice: WheelChoice, facts: dict[str, Any]
+        self, old: dict[str, Any] | None, choice: WheelChoice, facts: dict[str, Any]
     ) -> None:
         stamps.remove_stamp(str(self.environment))
         try:
             self._step(3, f"Installing PyTorch {choice.torch_version} ({choice.tag})")
-            pinned = install_torch(pip, choice)
+            pinned = install_torch(self.pip, choice)
             self._step(4, "Installing the window and what it needs")
-            install_project(pip, self.root, pinned, facts["extras"])
+            install_project(self.pip, self.root, pinned, facts["extras"])
             modules = ["torch", "PySide6.QtWidgets"] if facts["libraries"] else ["torch"]
             try_imports(self.environment, modules, self.log)
         except SetupError:
@@ -104,7 +107,7 @@ class SetUp:
             stamp["shortcut_offered"] = True
         stamps.write_stamp(str(self.environment), stamp)
 
-    def _choose_again(self, pip: Pip, old: dict[str, Any]) -> None:
+    def _choose_again(self, old: dict[str, Any]) -> None:
         sighting = find_cards()
         choice = _choice(sighting, old["wanted"], old["tag"])
         stays = choice.tag in (old["tag"], CPU_TAG)
@@ -118,7 +121,7 @@ class SetUp:
         facts = {key: old[key] for key in ("wanted", "extras", "libraries")}
         try:
             require_space(self.root, load_table().build(choice.tag).disk_bytes)
-            self._build(pip, old, choice, facts | _what_was_seen(sighting))
+            self._build(old, choice, facts | _what_was_seen(sighting))
         except SetupError as error:
             if stamps.read_stamp(str(self.environment)) is None:
                 raise
@@ -148,10 +151,11 @@ class SetUp:
                     f"    {libraries.apt_command(libraries.apt_names(wanted))}"
                 )
         if with_venv and (venv := libraries.missing_venv_package()):
-            raise SetupError(
-                "This Python cannot make environments yet. Type the following, then start this "
-                f"again:\n    {libraries.apt_command(libraries.apt_names([venv, *packages]))}"
-            )
+            hint = "Install the full Python from python.org, then start this again."
+            if libraries.has_apt():
+                line = libraries.apt_command(libraries.apt_names([venv, *packages]))
+                hint = f"Type the following, then start this again:\n    {line}"
+            raise SetupError(f"This Python cannot make environments. {hint}")
         return level if not libraries.missing_libraries(self.need.has_screen) else 0
 
     def _require_libraries(self) -> None:

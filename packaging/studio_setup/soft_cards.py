@@ -76,7 +76,7 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
 def _set_up(root: Path, environment: Path, requirement: str, console: Console) -> None:
     present = stamps.present_facts(str(root), str(environment), hardware="")
     present["torch"] = requirement
-    with one_at_a_time(root / ".setup" / "lock", console) as lock_descriptor:
+    with one_at_a_time(root / ".setup" / "lock", console) as pass_fds:
         stamp = stamps.read_stamp(str(environment))
         python = stamps.python_in(str(environment))
         verdict = stamps.judge(stamp, present, (), None, lambda: python_version_of(python))
@@ -88,9 +88,9 @@ def _set_up(root: Path, environment: Path, requirement: str, console: Console) -
         console.note(f"Setting up {environment} with {requirement} (once, about 4 GB).")
         if verdict is Verdict.BUILD:
             require_space(root, _DISK_BYTES)
-            make_environment(environment, console, log)
+            make_environment(environment, console, log, pass_fds)
         stamps.remove_stamp(str(environment))
-        pip = Pip(environment, console, log, lock_descriptor)
+        pip = Pip(environment, console, log, pass_fds)
         if not pip.install(requirement):
             raise pip.failure(f"Installing {requirement}")
         install_project(pip, root, requirement, ("test",))

@@ -69,6 +69,11 @@ def mark_ours(environment: str) -> None:
         file.write("packaging/bootstrap.py builds this folder and may delete it.\n")
 
 
+def is_mark(name: str) -> bool:
+    """Whether that is the name of the file that `mark_ours` writes."""
+    return name == _MARK
+
+
 def is_ours(environment: str) -> bool:
     """Whether the folder was made by `mark_ours`."""
     return os.path.exists(os.path.join(environment, _MARK))

@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from studio_setup.console import Log
 
@@ -36,13 +36,6 @@ SCREEN = {
 }
 # Debian 13 and Ubuntu 24.04 renamed it when they moved to 64-bit times.
 _GLIB_NEW = "libglib2.0-0t64"
-
-
-def has_display(environ: Mapping[str, str], system: str = sys.platform) -> bool:
-    """Whether there is a screen to open a window on: on Linux, an X or a Wayland display."""
-    if system != "linux":
-        return True
-    return bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
 
 
 def loads(soname: str) -> bool:

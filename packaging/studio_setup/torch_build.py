@@ -48,8 +48,8 @@ def install_torch(pip: Pip, choice: WheelChoice) -> str:
     Raises:
         SetupError: No place has that build.
     """
-    if not _install_local(pip, choice) and not _install_from_index(pip, choice):
-        raise pip.failure(f"Installing {choice.requirement}")
+    if not _install_local(pip, choice):
+        _install_from_index(pip, choice)
     found = installed_torch(pip.environment)
     if found is None:
         raise SetupError("PyTorch was installed, but its files are not there: start this again.")
@@ -69,14 +69,19 @@ def _install_local(pip: Pip, choice: WheelChoice) -> bool:
     return True
 
 
-def _install_from_index(pip: Pip, choice: WheelChoice) -> bool:
-    if choice.index_url is None:
-        return pip.install(choice.requirement)
-    if is_reachable(choice.index_url):
-        return pip.install("--extra-index-url", choice.index_url, choice.requirement)
-    host = choice.index_url.split("/")[2]
-    pip.console.note(f"    {host} cannot be reached; looking where pip is configured to look.")
-    return pip.install(choice.requirement)
+def _install_from_index(pip: Pip, choice: WheelChoice) -> None:
+    if choice.index_url is None or is_reachable(choice.index_url):
+        index = ("--extra-index-url", choice.index_url) if choice.index_url else ()
+        if not pip.install(*index, choice.requirement):
+            raise pip.failure(f"Installing {choice.requirement}")
+    elif not pip.install(choice.requirement):
+        # pip's own words would speak of the other places only.
+        host = choice.index_url.split("/")[2]
+        raise SetupError(
+            f"{host} cannot be reached, and no place that pip is configured with has "
+            f"{choice.requirement}: check the internet connection, then start this again.\n"
+            f"The whole log: {pip.log_path}"
+        )
 
 
 def is_reachable(url: str) -> bool:

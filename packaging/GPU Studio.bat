@@ -1,0 +1,23 @@
+@echo off
+rem Double-click this in a fresh download: it sets GPU Studio up and opens it.
+setlocal
+title GPU Studio
+set "SCRIPT=%~dp0bootstrap.py"
+
+set "FITS=import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))"
+
+where py >nul 2>nul
+if not errorlevel 1 for %%V in (3 3.14 3.13 3.12 3.11 3.10) do (
+    py -%%V -c "%FITS%" >nul 2>nul && set "PYTHON=py -%%V" && goto start
+)
+rem The Microsoft Store puts a python.exe on the path that only opens the Store: it fails here.
+python -c "%FITS%" >nul 2>nul && set "PYTHON=python" && goto start
+echo GPU Studio needs Python 3.10 to 3.14. Install it by typing
+echo     winget install Python.Python.3.13
+echo or from https://www.python.org/downloads/ and double-click this again.
+pause
+exit /b 1
+
+:start
+%PYTHON% "%SCRIPT%" --progress window run %*
+if errorlevel 1 pause

@@ -1,0 +1,141 @@
+"""A launcher with an icon, where a person double-clicks it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from studio_setup.console import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+APP_ID = "org.gpustudio.GPUStudio"
+_POWERSHELL = """
+$shell = New-Object -ComObject WScript.Shell
+foreach ($place in 'Desktop', 'Programs') {
+  $path = Join-Path ([Environment]::GetFolderPath($place)) 'GPU Studio.lnk'
+  $link = $shell.CreateShortcut($path)
+  $link.TargetPath = $env:GPU_STUDIO_TARGET
+  $link.Arguments = $env:GPU_STUDIO_ARGUMENTS
+  $link.WorkingDirectory = $env:GPU_STUDIO_FOLDER
+  $link.IconLocation = $env:GPU_STUDIO_ICON
+  $link.Description = 'GPU Studio'
+  $link.Save()
+  Write-Output $path
+}
+"""
+
+
+def make_shortcut(root: Path) -> list[Path]:
+    """Make the launcher for this system; it goes through bootstrap.py, which notices a new card.
+
+    Args:
+        root: The checkout.
+
+    Returns:
+        The files that were made.
+
+    Raises:
+        SetupError: It cannot be made here.
+    """
+    python = getattr(sys, "_base_executable", None) or sys.executable
+    try:
+        if sys.platform == "win32":
+            return _make_links(root, Path(python))
+        if sys.platform == "linux":
+            return _make_entries(root, Path(python), os.environ, Path.home())
+    except OSError as error:
+        raise SetupError(
+            f"The shortcut cannot be made: {error.filename}: {error.strerror}."
+        ) from error
+    raise SetupError("A shortcut can be made on Linux and Windows.")
+
+
+def quoted(argument: str) -> str:
+    """An argument for the key Exec, by the rules of the Desktop Entry Specification 1.5.
+
+    Inside double quotes, four characters need a backslash; every backslash is doubled once more,
+    since the value is a string with escapes of its own; and a percent sign is doubled.
+    """
+    inner = re.sub(r'(["`$\\])', r"\\\1", argument).replace("\\", "\\\\").replace("%", "%%")
+    return f'"{inner}"'
+
+
+def desktop_entry(template: str, python: Path, root: Path) -> str:
+    """The launcher's text: the template with the command of this checkout."""
+    script = root / "packaging" / "bootstrap.py"
+    command = " ".join(
+        [quoted(str(python)), quoted(str(script)), "--progress", "window", "run"],
+    )
+    return re.sub(r"^Exec=.*$", lambda _: f"Exec={command}", template, flags=re.MULTILINE)
+
+
+def desktop_folder(environ: Mapping[str, str], home: Path) -> Path | None:
+    """The folder whose files show on the desktop, or None where there is none.
+
+    user-dirs.dirs names it, in the language of the user; a folder equal to home means none.
+    """
+    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "user-dirs.dirs"
+    folder = home / "Desktop"
+    try:
+        text = config.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    if match := re.search(r'^XDG_DESKTOP_DIR="(.*)"', text, re.MULTILINE):
+        folder = Path(match[1].replace("$HOME", str(home)))
+    return folder if folder.is_dir() and folder != home else None
+
+
+def _make_entries(root: Path, python: Path, environ: Mapping[str, str], home: Path) -> list[Path]:
+    share = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    icons = share / "icons" / "hicolor"
+    template = root / "packaging" / f"{APP_ID}.desktop"
+    entry = desktop_entry(template.read_text(encoding="utf-8"), python, root)
+    for name, folder in (("svg", "scalable"), ("png", "256x256")):
+        icon = icons / folder / "apps" / f"{APP_ID}.{name}"
+        icon.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(root / "resources" / "app" / f"gpu-studio.{name}", icon)
+    made = []
+    desktop = desktop_folder(environ, home)
+    for place in [share / "applications", *([desktop] if desktop else [])]:
+        place.mkdir(parents=True, exist_ok=True)
+        path = place / f"{APP_ID}.desktop"
+        path.write_text(entry, encoding="utf-8")
+        path.chmod(0o755)
+        made.append(path)
+    _tell_the_desktop(share, made)
+    return made
+
+
+def _tell_the_desktop(share: Path, made: list[Path]) -> None:
+    commands = [["update-desktop-database", "-q", str(share / "applications")]]
+    # GNOME starts an entry on the desktop only when it is marked as trusted.
+    commands += [["gio", "set", str(path), "metadata::trusted", "true"] for path in made[1:]]
+    for command in commands:
+        if shutil.which(command[0]):
+            subprocess.run(command, capture_output=True, check=False, timeout=10)
+
+
+def _make_links(root: Path, python: Path) -> list[Path]:
+    windowed = python.with_name("pythonw.exe")
+    script = root / "packaging" / "bootstrap.py"
+    environ = os.environ | {
+        "GPU_STUDIO_TARGET": str(windowed if windowed.exists() else python),
+        "GPU_STUDIO_ARGUMENTS": f'"{script}" --progress window run',
+        "GPU_STUDIO_FOLDER": str(root),
+        "GPU_STUDIO_ICON": str(root / "resources" / "app" / "gpu-studio.ico"),
+    }
+    command = ["powershell", "-NoProfile", "-NonInteractive", "-Command", _POWERSHELL]
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, errors="replace", check=False
+    )
+    made = [Path(line.strip()) for line in done.stdout.splitlines() if line.strip()]
+    if done.returncode != 0 or not made:
+        raise SetupError(f"Windows did not make the shortcut: {done.stderr.strip()[:200]}")
+    return made

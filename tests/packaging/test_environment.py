@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from studio_setup import environment as environments
+from studio_setup import lock
+from studio_setup import stamp as stamps
+from studio_setup.console import Log, SetupError
+from studio_setup.environment import import_hint, make_environment, require_space, try_imports
+from studio_setup.lock import one_at_a_time
+from studio_setup.pip_runner import Pip, what_to_do
+from studio_setup.project_wheel import build_pointer_wheel, read_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return Log(tmp_path / ".setup" / "log.txt")
+
+
+@pytest.fixture
+def venv_call(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Takes the place of `python -m venv`."""
+    calls: list[list[str]] = []
+
+    def run(command: list[str], **options: object) -> Any:
+        calls.append(command)
+        return SimpleNamespace(returncode=0, stdout="", stderr="")
+
+    monkeypatch.setattr(environments.subprocess, "run", run)
+    return calls
+
+
+def test_a_half_built_environment_is_emptied_first(
+    tmp_path: Path, console: Any, log: Log, venv_call: list[list[str]]
+) -> None:
+    environment = tmp_path / ".venv"
+    stamps.mark_ours(str(environment))
+    (environment / "lib" / "torch").mkdir(parents=True)
+    (environment / "pyvenv.cfg").write_text("", encoding="utf-8")
+    make_environment(environment, console, log)
+    assert [path.name for path in environment.iterdir()] == ["made-by-gpu-studio"]
+    assert venv_call[0][-3:] == ["-m", "venv", str(environment)]
+    assert console.lines == []
+
+
+def test_a_kill_while_emptying_leaves_the_folder_ours(
+    tmp_path: Path,
+    console: Any,
+    log: Log,
+    venv_call: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    environment = tmp_path / ".venv"
+    stamps.mark_ours(str(environment))
+    (environment / "lib").mkdir()
+
+    def killed(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(environments.shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        make_environment(environment, console, log)
+    assert stamps.is_ours(str(environment))
+
+
+def test_someone_elses_environment_is_kept_aside(
+    tmp_path: Path, console: Any, log: Log, venv_call: list[list[str]]
+) -> None:
+    environment = tmp_path / ".venv"
+    environment.mkdir()
+    (environment / "theirs").write_text("precious", encoding="utf-8")
+    make_environment(environment, console, log)
+    [aside] = tmp_path.glob(".venv.other-*")
+    assert (aside / "theirs").read_text(encoding="utf-8") == "precious"
+    assert aside.name in console.lines[0]
+    assert stamps.is_ours(str(environment))
+
+
+def test_a_venv_that_fails_says_why(
+    tmp_path: Path, console: Any, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = SimpleNamespace(returncode=1, stdout="", stderr="Error: no room\n")
+    monkeypatch.setattr(environments.subprocess, "run", lambda *_, **__: answer)
+    with pytest.raises(SetupError, match="no room"):
+        make_environment(tmp_path / ".venv", console, log)
+
+
+def test_a_full_disk_is_noticed_before_the_download(tmp_path: Path) -> None:
+    require_space(tmp_path, 1)
+    with pytest.raises(SetupError, match=r"needs 1000000\.0 GB"):
+        require_space(tmp_path, 10**15)
+
+
+def _with_this_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stamps, "python_in", lambda environment: sys.executable)
+
+
+def test_a_broken_installation_is_found(
+    tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with_this_python(monkeypatch)
+    try_imports(tmp_path, ["json"], log)
+    with pytest.raises(SetupError, match="No module named 'no_such_module'"):
+        try_imports(tmp_path, ["json", "no_such_module"], log)
+    assert "Traceback" in log.path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ImportError: libEGL.so.1: cannot open shared object file", "system library"),
+        ("OSError: [WinError 126] The specified module could not be found", "Visual C++"),
+        ("ImportError: DLL load failed while importing QtWidgets", "Visual C++"),
+        ("SyntaxError: null bytes", "start this again"),
+    ],
+)
+def test_what_to_do_about_a_failed_import(line: str, words: str) -> None:
+    assert words in import_hint(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ERROR: [Errno 28] No space left on device", "disk is full"),
+        ("SSLError(SSLCertVerificationError: CERTIFICATE_VERIFY_FAILED", "PIP_CERT"),
+        ("NewConnectionError: Temporary failure in name resolution", "internet connection"),
+        ("ERROR: [WinError 32] The process cannot access the file", "close GPU Studio"),
+        ("ERROR: No matching distribution found for torch", "no fitting file"),
+        ("something new", "the log says more"),
+    ],
+)
+def test_what_to_do_about_pip(text: str, words: str) -> None:
+    assert words in what_to_do(text)
+
+
+def test_pip_words_go_to_the_log_and_its_progress_to_the_console(
+    tmp_path: Path, console: Any, log: Log
+) -> None:
+    lines = [
+        "Collecting torch==2.13.0+cu126\n",
+        "  Downloading https://x/torch-2.13.0.whl (800.1 MB)\n",
+        "Progress 0 of 0\n",
+        "Progress 200 of 800\n",
+        "Installing collected packages: torch\n",
+    ]
+    Pip(tmp_path, console, log)._follow(SimpleNamespace(stdout=lines))
+    downloading = "downloading https://x/torch-2.13.0.whl (800.1 MB)"
+    assert console.details == [
+        ("collecting torch==2.13.0+cu126", None),
+        (downloading, None),
+        (downloading, None),
+        (downloading, 0.25),
+        ("installing torch", None),
+    ]
+    assert "Progress" not in log.path.read_text(encoding="utf-8")
+
+
+def test_a_failure_shows_the_last_lines_and_where_the_rest_is(
+    tmp_path: Path, console: Any, log: Log
+) -> None:
+    for number in range(10):
+        log.write(f"line {number}\n\n")
+    log.write("ERROR: No matching distribution found for numpy")
+    text = str(Pip(tmp_path, console, log).failure("Installing numpy"))
+    assert text.startswith("Installing numpy did not work. The package index has no fitting file")
+    assert "line 8" in text
+    assert "line 5" not in text
+    assert str(log.path) in text
+
+
+def test_a_folder_that_cannot_be_written_to_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / ".setup").write_text("a file in the way", encoding="utf-8")
+    with pytest.raises(SetupError, match="cannot be written to"):
+        Log(tmp_path / ".setup" / "log.txt")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file locks of other kinds")
+def test_the_second_set_up_waits_and_says_so(
+    tmp_path: Path, console: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / ".setup" / "lock"
+    first = one_at_a_time(path, console)
+    first.__enter__()
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        first.__exit__(None, None, None)
+
+    monkeypatch.setattr(lock.time, "sleep", sleep)
+    with one_at_a_time(path, console) as pass_fds:
+        assert len(pass_fds) == 1
+    assert len(waits) == 1
+    assert len(console.lines) == 1
+    assert "Another set-up of GPU Studio is at work" in console.lines[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors are not handed on there")
+def test_the_lock_outlives_a_killed_set_up_while_its_child_works(
+    tmp_path: Path, console: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / ".setup" / "lock"
+    with one_at_a_time(path, console) as pass_fds:
+        child = subprocess.Popen(
+            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=pass_fds
+        )
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        child.communicate(b"\n")
+
+    monkeypatch.setattr(lock.time, "sleep", sleep)
+    with one_at_a_time(path, console):
+        assert child.returncode == 0
+    assert len(waits) == 1
+
+
+def test_the_program_is_installed_as_a_pointer(root: Path, tmp_path: Path) -> None:
+    from pathlib import Path
+
+    project = read_project(Path(sys.executable), root / "pyproject.toml")
+    checkout = tmp_path / "Grüße und Leerzeichen"
+    (checkout / "pointed_at").mkdir(parents=True)
+    (checkout / "pointed_at" / "__init__.py").write_text("NAME = 'found'\n", encoding="utf-8")
+    wheel = build_pointer_wheel(project, checkout, tmp_path / "wheels")
+    target = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+        record = archive.read("gpu_studio-0.1.0.dist-info/RECORD").decode()
+        assert sorted(line.split(",")[0] for line in record.splitlines()) == sorted(
+            archive.namelist()
+        )
+    code = (
+        "import json, site, sys; site.addsitedir(sys.argv[1]); import pointed_at\n"
+        "from importlib.metadata import distribution\n"
+        "found = distribution('gpu-studio')\n"
+        "points = [[point.group, point.name, point.value] for point in found.entry_points]\n"
+        "print(json.dumps([pointed_at.NAME, found.version, sorted(points)]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-I", "-c", code, str(target)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == [
+        "found",
+        project["version"],
+        [
+            ["console_scripts", "gpu-studio", "gpu_studio.__main__:main"],
+            ["gui_scripts", "gpu-studio-window", "gpu_studio.__main__:main"],
+        ],
+    ]
+
+
+def test_a_broken_pyproject_is_a_sentence(tmp_path: Path) -> None:
+    from pathlib import Path
+
+    (tmp_path / "pyproject.toml").write_text("[project", encoding="utf-8")
+    with pytest.raises(SetupError, match="cannot be read"):
+        read_project(Path(sys.executable), tmp_path / "pyproject.toml")

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from studio_setup import stamp as stamps
+from studio_setup.need import Need, has_display
+from studio_setup.stamp import Verdict, judge
+
+PRESENT: dict[str, Any] = {
+    "format": 1,
+    "place": "/home/me/gpu-studio/.venv",
+    "python": "3.11",
+    "requirements": "abc",
+    "hardware": "10de:1d01;driver 580.65.06",
+}
+STAMP: dict[str, Any] = PRESENT | {
+    "extras": ["test"],
+    "wanted": "auto",
+    "tag": "cu126",
+    "look_again": False,
+}
+
+
+def _judge(stamp: dict[str, Any] | None, *extras: str, wanted: str | None = None) -> Verdict:
+    return judge(stamp, PRESENT, extras, wanted, lambda: "3.12")
+
+
+def test_a_stamp_that_fits_needs_nothing() -> None:
+    assert _judge(STAMP) is Verdict.FRESH
+    assert _judge(STAMP, "test") is Verdict.FRESH
+    assert _judge(STAMP, wanted="auto") is Verdict.FRESH
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"format": 0}, Verdict.BUILD),
+        ({"place": "/elsewhere/.venv"}, Verdict.BUILD),
+        ({"python": "3.10"}, Verdict.BUILD),
+        ({"python": "3.12"}, Verdict.FRESH),
+        ({"requirements": "old"}, Verdict.UPDATE),
+        ({"hardware": "10de:1d01"}, Verdict.HARDWARE),
+        ({"hardware": "10de:1d01;driver 570.86.16"}, Verdict.HARDWARE),
+        ({"look_again": True}, Verdict.HARDWARE),
+        ({"hardware": "", "requirements": "old"}, Verdict.UPDATE),
+    ],
+)
+def test_what_changed_decides(change: dict[str, Any], verdict: Verdict) -> None:
+    assert _judge(STAMP | change) is verdict
+
+
+def test_no_stamp_builds_and_new_wishes_install() -> None:
+    assert _judge(None) is Verdict.BUILD
+    assert _judge({}) is Verdict.BUILD
+    assert _judge(STAMP, "lint", "test") is Verdict.UPDATE
+    assert _judge(STAMP, wanted="cpu") is Verdict.UPDATE
+
+
+def _interpreter(environment: Path) -> Path:
+    python = Path(stamps.python_in(str(environment)))
+    python.parent.mkdir(parents=True)
+    python.write_bytes(b"")
+    return python
+
+
+def test_a_stamp_is_read_as_it_was_written(tmp_path: Path) -> None:
+    python = _interpreter(tmp_path)
+    assert stamps.read_stamp(str(tmp_path)) is None
+    stamps.write_stamp(str(tmp_path), STAMP)
+    assert stamps.read_stamp(str(tmp_path)) == STAMP
+    python.unlink()
+    assert stamps.read_stamp(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "\x00"])
+def test_a_broken_stamp_is_none(tmp_path: Path, text: str) -> None:
+    _interpreter(tmp_path)
+    stamps.write_stamp(str(tmp_path), STAMP)
+    (tmp_path / "gpu-studio-stamp.json").write_text(text, encoding="utf-8")
+    assert stamps.read_stamp(str(tmp_path)) is None
+    stamps.remove_stamp(str(tmp_path))
+    stamps.remove_stamp(str(tmp_path))
+    assert not (tmp_path / "gpu-studio-stamp.json").exists()
+
+
+def test_the_hash_follows_both_files(tmp_path: Path) -> None:
+    (tmp_path / "resources").mkdir()
+    files = (tmp_path / "pyproject.toml", tmp_path / "resources" / "wheels.json")
+    for path in files:
+        path.write_text("a", encoding="utf-8")
+    seen = {stamps.requirements_hash(str(tmp_path))}
+    for path in files:
+        path.write_text("b", encoding="utf-8")
+        seen.add(stamps.requirements_hash(str(tmp_path)))
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("system", "environ", "expected"),
+    [
+        ("linux", {}, False),
+        ("linux", {"DISPLAY": ""}, False),
+        ("linux", {"DISPLAY": ":0"}, True),
+        ("linux", {"WAYLAND_DISPLAY": "wayland-0"}, True),
+        ("win32", {}, True),
+        ("darwin", {}, True),
+    ],
+)
+def test_where_there_is_a_screen(system: str, environ: dict[str, str], expected: bool) -> None:
+    assert has_display(environ, system) is expected
+
+
+def _fresh_need(
+    root: Path, environment: Path, *, opens_window: bool, has_screen: bool, level: int
+) -> Need:
+    need = Need(root, (), opens_window, has_screen, None)
+    need.environment = environment
+    need.present["place"] = str(environment)
+    stamp = need.present | {"extras": [], "wanted": "auto", "libraries": level}
+    stamps.write_stamp(str(environment), stamp)
+    return need
+
+
+@pytest.mark.parametrize(
+    ("opens_window", "has_screen", "level", "met"),
+    [
+        (False, False, 0, True),
+        (False, True, 0, True),
+        (True, False, 0, False),
+        (True, False, 1, True),
+        (True, True, 1, False),
+        (True, True, 2, True),
+    ],
+)
+def test_libraries_count_only_for_a_window(
+    root: Path, tmp_path: Path, opens_window: bool, has_screen: bool, level: int, met: bool
+) -> None:
+    _interpreter(tmp_path)
+    need = _fresh_need(
+        root, tmp_path, opens_window=opens_window, has_screen=has_screen, level=level
+    )
+    assert need.is_met() is met
+
+
+def test_the_shortcut_is_offered_once(root: Path, tmp_path: Path) -> None:
+    _interpreter(tmp_path)
+    need = _fresh_need(root, tmp_path, opens_window=True, has_screen=False, level=1)
+    assert need.offer_is_due()
+    assert not need.offer_is_due()
+    assert need.is_met()
+
+
+def test_a_start_imports_little(root: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from studio_setup.commands import need_of, Request\n"
+        f"need_of(Path({str(root)!r}), Request('run', ['devices'])).is_met()\n"
+        "print(' '.join(sorted(set(sys.modules) & {'subprocess', 'ctypes', 'dataclasses', "
+        "'urllib.request', 'gpu_studio.core.wheels', 'tkinter', 'shutil'})))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        cwd=root / "packaging",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == []

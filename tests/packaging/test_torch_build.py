@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from email.message import Message
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from studio_setup import torch_build
+from studio_setup.console import SetupError
+from studio_setup.torch_build import install_torch, installed_torch, is_reachable
+
+from gpu_studio.core.wheels import choice_of_tag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+CPU = choice_of_tag("cpu", system="Linux")
+CU126 = choice_of_tag("cu126", system="Linux")
+
+
+def put_torch(environment: Path, version: str, cuda: str | None) -> None:
+    folder = environment / "lib" / "python3.11" / "site-packages" / "torch"
+    folder.mkdir(parents=True, exist_ok=True)
+    shown = "None" if cuda is None else f"'{cuda}'"
+    (folder / "version.py").write_text(
+        f"from typing import Optional\n__version__ = '{version}'\ndebug = False\n"
+        f"cuda: Optional[str] = {shown}\nhip: Optional[str] = None\n",
+        encoding="utf-8",
+    )
+
+
+class FakePip:
+    """Notes what it is asked to install, and lets a rule decide what happens."""
+
+    def __init__(self, environment: Path, console: Any, rule: Callable[[tuple[str, ...]], bool]):
+        self.environment = environment
+        self.console = console
+        self.log_path = environment / "log.txt"
+        self._rule = rule
+        self.installed: list[tuple[str, ...]] = []
+        self.uninstalled: list[str] = []
+
+    def install(self, *arguments: str) -> bool:
+        self.installed.append(arguments)
+        return self._rule(arguments)
+
+    def uninstall(self, name: str) -> bool:
+        self.uninstalled.append(name)
+        return True
+
+    def failure(self, what: str) -> SetupError:
+        return SetupError(f"{what} did not work.")
+
+
+@pytest.fixture
+def reachable(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    def set_reachable(value: bool) -> None:
+        monkeypatch.setattr(torch_build, "is_reachable", lambda url: value)
+
+    return set_reachable
+
+
+def test_a_local_wheel_is_taken_before_any_index_is_asked(
+    tmp_path: Path, console: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(url: str) -> bool:
+        raise AssertionError(url)
+
+    monkeypatch.setattr(torch_build, "is_reachable", fail)
+
+    def rule(arguments: tuple[str, ...]) -> bool:
+        put_torch(tmp_path, "2.13.0+cpu", None)
+        return True
+
+    pip = FakePip(tmp_path, console, rule)
+    assert install_torch(pip, CPU) == "torch==2.13.0+cpu"
+    assert pip.installed == [("--no-index", "--no-deps", "torch==2.13.0")]
+
+
+def test_without_a_local_wheel_the_exact_build_comes_from_its_index(
+    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+) -> None:
+    reachable(True)
+
+    def rule(arguments: tuple[str, ...]) -> bool:
+        put_torch(tmp_path, "2.13.0+cu126", "12.6")
+        return "--no-index" not in arguments
+
+    pip = FakePip(tmp_path, console, rule)
+    assert install_torch(pip, CU126) == "torch==2.13.0+cu126"
+    assert pip.installed == [
+        ("--no-index", "--no-deps", "torch==2.13.0+cu126"),
+        (
+            "--extra-index-url",
+            "https://download.pytorch.org/whl/cu126",
+            "torch==2.13.0+cu126",
+        ),
+    ]
+
+
+def test_a_local_cuda_wheel_does_not_stay_on_a_pc_without_a_card(
+    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+) -> None:
+    reachable(True)
+
+    def rule(arguments: tuple[str, ...]) -> bool:
+        is_local = "--no-index" in arguments
+        put_torch(tmp_path, *(("2.13.0", "13.0") if is_local else ("2.13.0+cpu", None)))
+        return True
+
+    pip = FakePip(tmp_path, console, rule)
+    assert install_torch(pip, CPU) == "torch==2.13.0+cpu"
+    assert pip.uninstalled == ["torch"]
+    assert pip.installed[-1][-1] == "torch==2.13.0+cpu"
+
+
+def test_an_unreachable_index_is_named_and_never_waited_for(
+    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+) -> None:
+    reachable(False)
+    pip = FakePip(tmp_path, console, lambda arguments: False)
+    with pytest.raises(SetupError, match=r"download\.pytorch\.org cannot be reached"):
+        install_torch(pip, CPU)
+    assert pip.installed[1:] == [("torch==2.13.0+cpu",)]
+
+
+def test_an_index_without_the_build_is_a_failure(
+    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+) -> None:
+    reachable(True)
+    pip = FakePip(tmp_path, console, lambda arguments: False)
+    with pytest.raises(SetupError, match=r"Installing torch==2\.13\.0\+cu126 did not work"):
+        install_torch(pip, CU126)
+
+
+def test_the_installed_build_is_read_without_importing_it(tmp_path: Path) -> None:
+    assert installed_torch(tmp_path) is None
+    put_torch(tmp_path, "2.13.0+cpu", None)
+    assert installed_torch(tmp_path) == ("2.13.0+cpu", None)
+    put_torch(tmp_path, "2.13.0", "13.0")
+    assert installed_torch(tmp_path) == ("2.13.0", "13.0")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (urllib.error.HTTPError("u", 403, "no", Message(), None), True),
+        (urllib.error.URLError("[SSL: CERTIFICATE_VERIFY_FAILED] unknown issuer"), True),
+        (urllib.error.URLError("[Errno -2] Name or service not known"), False),
+        (TimeoutError("timed out"), False),
+    ],
+)
+def test_what_counts_as_reachable(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, expected: bool
+) -> None:
+    def urlopen(url: str, timeout: float) -> None:
+        assert url == "https://index.example/whl/cpu/torch/"
+        raise error
+
+    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
+    assert is_reachable("https://index.example/whl/cpu") is expected
