@@ -1,0 +1,174 @@
+"""``gpu-studio devices``: what is in this PC, and can PyTorch use it?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpu_studio.cli.answers import Interrupt, describe, take_inventory
+from gpu_studio.cli.screen import Progress, say, say_bytes
+from gpu_studio.cli.status import DONE, FAILED
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.findings import find
+from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.client import ProcessEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpu_studio.core.devices import Device, GpuProcess, Inventory
+    from gpu_studio.core.protocol import EngineDescribed
+
+_TORCH_FIELDS = (
+    "cuda_build", "cuda_available", "cuda_reason", "device_count", "arch_list", "cpu_capability",
+    "cpu_threads", "visible_devices", "allocator_configuration", "python_version",
+)  # fmt: skip
+
+
+def show_devices(log_path: Path, *, as_json: bool) -> int:
+    """Print the devices, PyTorch and the driver; return the exit status."""
+    progress = Progress()
+    progress.show("Looking at this PC …")
+    inventory = take_inventory(log_path)
+    progress.show("Asking PyTorch …")
+    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
+    description: EngineDescribed | None = None
+    error = ""
+    try:
+        with Interrupt().heard() as interrupt:
+            description = describe(engine, interrupt)
+    except StudioError as failure:
+        error = str(failure)
+    finally:
+        engine.close()
+        progress.clear()
+    if as_json:
+        say_bytes(msgspec.json.encode(as_object(inventory, description, error)) + b"\n")
+        return DONE
+    for line in device_lines(inventory, description):
+        say(line)
+    say()
+    if description is None:
+        say(f"PyTorch does not start: {error}")
+        return FAILED
+    for line in finding_lines(inventory, description):
+        say(line)
+    return DONE
+
+
+def as_object(
+    inventory: Inventory, description: EngineDescribed | None, error: str = ""
+) -> dict[str, Any]:
+    """Return what ``--json`` prints; what a card refuses is null."""
+    torch: dict[str, Any] = {"version": description.torch_version if description else None}
+    torch |= {field: getattr(description, field, None) for field in _TORCH_FIELDS}
+    if error:
+        torch["error"] = error
+    return {
+        "devices": inventory.devices,
+        "torch": torch,
+        "driver": inventory.driver,
+        "other_gpus": inventory.other_gpus,
+    }
+
+
+def device_lines(inventory: Inventory, description: EngineDescribed | None) -> Iterator[str]:
+    """Yield the devices, one paragraph each, then PyTorch and the driver."""
+    for device in inventory.devices:
+        address = device.address or "(hidden)"
+        yield f"{address:<10}{device.name}"
+        if device.kind == "cpu":
+            capability = description.cpu_capability if description else None
+            facts = _cpu_facts(device, capability)
+        else:
+            facts = _card_facts(device)
+        for line in facts:
+            yield f"{'':<10}{line}"
+    for name in inventory.other_gpus:
+        yield f"{'(no CUDA)':<10}{name}"
+    if description is not None:
+        build = description.cuda_build
+        built_for = f"CUDA {build}" if build else "the CPU alone"
+        yield f"{'PyTorch':<10}{description.torch_version}, built for {built_for}"
+    driver = inventory.driver
+    cuda = f", for CUDA up to {driver.cuda_version}" if driver.cuda_version else ""
+    yield f"{'Driver':<10}{driver.error or driver.version or 'unknown'}{cuda}"
+
+
+def finding_lines(inventory: Inventory, description: EngineDescribed) -> Iterator[str]:
+    """Yield what is found, worst first, each with its next step."""
+    for finding in find(inventory, description):
+        yield finding.sentence
+        if finding.action:
+            yield f"    {finding.action}"
+
+
+def _cpu_facts(cpu: Device, capability: str | None) -> Iterator[str]:
+    facts = [
+        _counted(cpu.cores, "core"),
+        _counted(cpu.threads, "thread"),
+        f"{cpu.clock_max_mhz:.0f} MHz" if cpu.clock_max_mhz else "",
+        f"{format_bytes(cpu.memory_total_bytes)} of memory" if cpu.memory_total_bytes else "",
+        capability or "",
+    ]
+    yield ", ".join(fact for fact in facts if fact)
+    now = cpu.telemetry
+    sensors = [
+        _with_unit(now.utilization_percent, "% busy"),
+        f"{format_bytes(now.memory_used_bytes)} in use" if now.memory_used_bytes else "",
+        _with_unit(now.temperature_c, "°C"),
+    ]
+    yield "now: " + ", ".join(sensor for sensor in sensors if sensor)
+
+
+def _card_facts(card: Device) -> Iterator[str]:
+    if card.unreadable:
+        yield card.unreadable
+        return
+    capability = f"compute capability {card.compute_capability}" if card.compute_capability else ""
+    facts = [
+        format_bytes(card.memory_total_bytes) if card.memory_total_bytes else "",
+        capability + (f" ({card.architecture})" if capability and card.architecture else ""),
+        _counted(card.multiprocessors, "multiprocessor"),
+        _counted(card.cuda_cores, "core"),
+        f"PCIe {card.pcie_generation_max}.0 × {card.pcie_width_max}"
+        if card.pcie_generation_max and card.pcie_width_max
+        else "",
+        "drives a monitor" if card.display_active else "",
+    ]
+    yield ", ".join(fact for fact in facts if fact)
+    yield f"{card.uuid or 'no UUID'}, slot {card.pci_bus_id}, nvidia-smi {card.nvml_index}"
+    now = card.telemetry
+    used = now.memory_used_bytes
+    sensors = [
+        _with_unit(now.utilization_percent, "% busy") or "utilization n/a",
+        "memory n/a" if used is None else f"{format_bytes(used)} in use",
+        _with_unit(now.temperature_c, "°C") or "temperature n/a",
+        _with_unit(now.power_w, "W") or "power n/a",
+        _with_unit(now.fan_percent, "% fan"),
+        "" if now.pstate is None else f"P{now.pstate}",
+        _with_unit(now.sm_clock_mhz, "MHz"),
+    ]
+    yield "now: " + ", ".join(sensor for sensor in sensors if sensor)
+    for process in card.processes:
+        yield f"used by {_process(process)}"
+
+
+def _process(process: GpuProcess) -> str:
+    size_bytes = process.memory_bytes
+    memory = "memory not told" if size_bytes is None else format_bytes(size_bytes)
+    user = f", {process.user}" if process.user else ""
+    return f"{process.name} ({process.pid}{user}): {process.kind}, {memory}"
+
+
+def _counted(count: int | None, thing: str) -> str:
+    if count is None:
+        return ""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{value:.0f} {unit}"

@@ -1,0 +1,78 @@
+"""The program's main job where no window can be shown: devices, the finding, a comparison."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.cli.answers import Interrupt, describe, take_inventory
+from gpu_studio.cli.bench import addresses, perform_in_table, verdicts
+from gpu_studio.cli.devices import device_lines, finding_lines
+from gpu_studio.cli.screen import Progress, say
+from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.runs import Run, RunState
+from gpu_studio.engine.client import ProcessEngine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_WORKLOADS = ("elementwise", "matmul")
+_SIZES = (128, 512, 2048)
+_BUDGET_S = 0.5
+_HOW_TO_GET_THE_WINDOW = (
+    "For the window, with live curves and the memory of your card, start gpu-studio on a desktop; "
+    "over SSH, connect with “ssh -X”. “gpu-studio --help” lists what the terminal can do."
+)
+
+
+def take_first_look(log_path: Path) -> int:
+    """Print what this PC is and how its CPU and cards compare; return the exit status.
+
+    Raises:
+        StudioError: the engine does not start, or the driver does not answer.
+    """
+    progress = Progress()
+    progress.show("Looking at this PC …")
+    inventory = take_inventory(log_path)
+    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
+    try:
+        with Interrupt().heard() as interrupt:
+            progress.show("Starting PyTorch …")
+            description = describe(engine, interrupt)
+            progress.clear()
+            for line in device_lines(inventory, description):
+                say(line)
+            say()
+            for line in finding_lines(inventory, description):
+                say(line)
+            say()
+            runs = [
+                Run(_request(workload, size, device))
+                for workload in _WORKLOADS
+                for size in _SIZES
+                for device in addresses(description)
+            ]
+            perform_in_table(engine, runs, interrupt, progress)
+    finally:
+        progress.clear()
+        engine.close()
+    say()
+    for sentence in verdicts(runs):
+        say(sentence)
+    say()
+    say(_HOW_TO_GET_THE_WINDOW)
+    if interrupt.is_asked:
+        return INTERRUPTED
+    return FAILED if any(run.state is RunState.FAILED for run in runs) else DONE
+
+
+def _request(workload: str, size: int, device: str) -> RunWorkload:
+    return RunWorkload(
+        run_id=f"{workload}-{size}-{device}",
+        workload=workload,
+        device=device,
+        size=size,
+        dtype="float32",
+        budget_s=_BUDGET_S,
+    )

@@ -1,0 +1,84 @@
+"""Lines on a terminal: a table that grows, and a progress line beside it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WIDEST_PROGRESS = 78
+
+
+class Progress:
+    """One line that is written over, on a terminal alone: a file gets none of it.
+
+    Args:
+        stream: where to write; standard error by default, so that results can be redirected.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._is_live = self._stream.isatty()
+        self._width = 0
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if not self._is_live:
+            return
+        text = plain(text)[:_WIDEST_PROGRESS]
+        self._stream.write("\r" + text.ljust(self._width))
+        self._stream.flush()
+        self._width = len(text)
+
+    def clear(self) -> None:
+        """Take the line away, before something is written in its place."""
+        if self._is_live and self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._stream.flush()
+            self._width = 0
+
+
+class Table:
+    """A table of text whose rows are shown as they come.
+
+    Args:
+        columns: headings and their widths; a negative width aligns to the right.
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, int]]) -> None:
+        self._widths = [width for _, width in columns]
+        self.heading = self.row([heading for heading, _ in columns])
+
+    def row(self, cells: Sequence[str]) -> str:
+        """Return one line."""
+        aligned = (
+            cell.rjust(-width) if width < 0 else cell.ljust(width)
+            for cell, width in zip(map(plain, cells), self._widths, strict=True)
+        )
+        return "  ".join(aligned).rstrip()
+
+
+def plain(text: str) -> str:
+    """Return a text in one line, in characters that every terminal is likely to have."""
+    text = text.replace("\u202f", " ")
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def say(text: str = "") -> None:
+    """Write a line of the result."""
+    sys.stdout.write(plain(text) + "\n")
+    sys.stdout.flush()
+
+
+def say_bytes(line: bytes) -> None:
+    """Write a line of JSON, which is UTF-8 whatever the terminal is."""
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+def note(text: str) -> None:
+    """Write a line beside the result."""
+    sys.stderr.write(plain(text) + "\n")
+    sys.stderr.flush()
