@@ -114,6 +114,29 @@ def explain_unavailable(text: str, visible_devices: str | None) -> str:
     return f"CUDA could not start: {first_line}"
 
 
+def prove_kernels(device: torch.device) -> None:
+    """Run one small kernel: the only proof that PyTorch has code for a card.
+
+    Everything else works without (the card is listed, memory is allocated, copies run).
+
+    Raises:
+        StudioError: this build has no code for the card, with both named.
+    """
+    try:
+        torch.zeros(1, device=device).add_(1)
+        synchronize(device)
+    except RuntimeError as error:
+        if "no kernel image is available" not in str(error):
+            raise
+        major, minor = torch.cuda.get_device_capability(device)
+        message = (
+            f"This PyTorch ({torch.__version__}) has no code for the "
+            f"{torch.cuda.get_device_name(device)} (compute capability {major}.{minor}), only for "
+            f"{', '.join(torch.cuda.get_arch_list())}: another build of PyTorch is needed."
+        )
+        raise StudioError(FailureKind.NO_KERNEL, message) from error
+
+
 def has_context(device: torch.device) -> bool:
     """Return whether this process already uses a card, without making it so."""
     if device.type == "cpu" or not torch.cuda.is_initialized():

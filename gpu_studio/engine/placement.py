@@ -9,7 +9,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import DeviceUsed, Event, PlaceFinished, PlaceModel, PlaceRow
-from gpu_studio.engine.device import cuda_state, start_cuda, synchronize, uuid_of
+from gpu_studio.engine.device import cuda_state, prove_kernels, start_cuda, synchronize, uuid_of
 from gpu_studio.engine.device import resolve as resolve_device
 from gpu_studio.engine.models import BuiltInModel, find_model
 
@@ -63,10 +63,10 @@ class Placement:
         built_in = find_model(request.model)
         device = resolve_device(request.device)
         model, example = self._take(built_in)
-        # A card's context takes long to make and is no part of the move.
-        torch.empty(1, device=device)
+        # This also makes a card's context, which takes long and is no part of the move.
+        prove_kernels(device)
         before = _places(model)
-        output_before = _output(model, example)
+        output_before = _output(model, example).cpu()
         allocated_before = _allocated_bytes(device)
         elapsed_s = _move(model, device)
         allocated_after = _allocated_bytes(device)

@@ -23,7 +23,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.core.sizes import ITEM_BYTES
 from gpu_studio.core.statistics import summarize
 from gpu_studio.engine.admission import check_numbers, refuse_too_large
-from gpu_studio.engine.device import resolve, uuid_of
+from gpu_studio.engine.device import prove_kernels, resolve, uuid_of
 from gpu_studio.engine.memory import read_memory
 from gpu_studio.engine.sensor import CardWatch
 from gpu_studio.engine.timing import (
@@ -98,6 +98,7 @@ class WorkloadRun:
         device = resolve(request.device)
         yield self._started(workload)
         yield self._phase("set-up")
+        prove_kernels(device)
         refuse_too_large(workload, request, device)
         self._check_stop()
         yield self._phase("verification")

@@ -38,7 +38,7 @@ from gpu_studio.hardware.cpu import cpu_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpu_studio.hardware.nvml import Nvml, NvmlCard
+    from gpu_studio.hardware.nvml import Nvml
 
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a fresh engine
 _GRACE_S = 0.3
@@ -174,7 +174,7 @@ class NvmlSensor:
 
     def read(self, uuid: str) -> CardState | None:
         """Return a card's state now, or None where nobody can tell."""
-        from gpu_studio.hardware.cards import read_clock_event_reasons
+        from gpu_studio.hardware.cards import has_other_processes, read_clock_event_reasons
         from gpu_studio.hardware.nvml import (
             CLOCK_SM,
             CardUnreadableError,
@@ -191,7 +191,7 @@ class NvmlSensor:
                 clock_event_reasons=read_clock_event_reasons(card),
                 sm_clock_mhz=card.number("nvmlDeviceGetClockInfo", CLOCK_SM),
                 sm_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM),
-                other_processes=_others_work_on(card),
+                other_processes=has_other_processes(card, os.getpid()),
             )
         except NvmlUnavailableError as error:
             _log.warning("No NVML: %s", error)
@@ -199,17 +199,6 @@ class NvmlSensor:
         except CardUnreadableError as error:
             _log.warning("%s: %s", uuid, error)
         return None
-
-
-def _others_work_on(card: NvmlCard) -> bool | None:
-    """Return whether another process computes on a card that this one uses.
-
-    In a container this process has another number there, but it is one of those listed.
-    """
-    processes = card.ask_first(
-        "nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetComputeRunningProcesses_v2"
-    )
-    return len(processes) > 1 if processes else None
 
 
 def take_over_stdout() -> BinaryIO:

@@ -55,5 +55,5 @@ def test_snippets_for_a_card_are_complete(snippet: str, capsys: pytest.CaptureFi
         assert run_snippet(snippet, capsys)
     else:
         # It gets as far as to the first line that needs a card.
-        with pytest.raises((AssertionError, AttributeError), match="CUDA|cuda"):
+        with pytest.raises((AssertionError, AttributeError), match=r"CUDA|cuda"):
             run_snippet(snippet, capsys)

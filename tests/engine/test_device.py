@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.protocol import DescribeEngine, UseDevice
+from gpu_studio.engine import device as devices
+from gpu_studio.engine.device import explain_unavailable, resolve
+from tests.engine.answers import ask
+
+
+@pytest.fixture
+def two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    devices.cuda_state.cache_clear()
+    yield
+    devices.cuda_state.cache_clear()
+
+
+@pytest.fixture
+def no_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init() -> None:
+        raise RuntimeError("Found no NVIDIA driver on your system. Please check that you have")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "init", init)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    devices.cuda_state.cache_clear()
+    yield
+    devices.cuda_state.cache_clear()
+
+
+def test_addresses_are_devices(two_cards: None):
+    assert devices.addresses() == ["cpu", "cuda:0", "cuda:1"]
+    assert resolve("cpu") == torch.device("cpu")
+    assert resolve("cuda:1") == torch.device("cuda", 1)
+
+
+@pytest.mark.parametrize("address", ["cuda:2", "cuda", "cuda:-1", "cuda:1 ", "mps", "", "cuda:99"])
+def test_what_is_not_there_is_named_with_what_is(two_cards: None, address: str):
+    with pytest.raises(StudioError) as caught:
+        resolve(address)
+    assert caught.value.kind is FailureKind.NO_SUCH_DEVICE
+    assert str(caught.value) == f"There is no {address} here; there are cpu, cuda:0, cuda:1."
+
+
+def test_a_card_without_cuda_is_refused_with_the_reason(no_cards: None):
+    assert devices.addresses() == ["cpu"]
+    with pytest.raises(StudioError) as caught:
+        resolve("cuda:0")
+    assert caught.value.kind is FailureKind.NO_CUDA
+    assert str(caught.value) == (
+        "There is no cuda:0 here; there is cpu. PyTorch finds no NVIDIA driver on this PC."
+    )
+
+
+def test_using_a_card_that_is_not_there_names_the_valid_range(two_cards: None):
+    (failed,) = ask(UseDevice(cuda_index=5))
+    assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
+    assert failed.failure.message == "cuda:5 is not there: this PC has cuda:0 to cuda:1."
+    (failed,) = ask(UseDevice(cuda_index=-1))
+    assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
+
+
+def test_using_a_card_without_cuda_says_why(no_cards: None):
+    (failed,) = ask(UseDevice(cuda_index=0))
+    assert failed.failure.kind is FailureKind.NO_CUDA
+    assert failed.failure.message == (
+        "CUDA is not available: PyTorch finds no NVIDIA driver on this PC."
+    )
+
+
+def test_what_torch_warns_of_goes_to_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def is_available() -> bool:
+        warnings.warn("CUDA initialization: CUDA unknown error - this may be", stacklevel=1)
+        return False
+
+    monkeypatch.setattr(torch.cuda, "is_available", is_available)
+    devices.cuda_state.cache_clear()
+    try:
+        assert devices.cuda_state()[0] is False
+    finally:
+        devices.cuda_state.cache_clear()
+    assert "CUDA unknown error" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "visible_devices", "words"),
+    [
+        ("Torch not compiled with CUDA enabled", None, "built without CUDA"),
+        ("Found no NVIDIA driver on your system. Please check", None, "finds no NVIDIA driver"),
+        (
+            "The NVIDIA driver on your system is too old (found version 11040). Please update",
+            None,
+            "too old for this PyTorch, which is built for CUDA 13.0",
+        ),
+        ("No CUDA GPUs are available", "", "CUDA_VISIBLE_DEVICES is “”, which hides every card"),
+        ("No CUDA GPUs are available", "7", "“7”"),
+        ("No CUDA GPUs are available", None, "sees no card"),
+        (
+            "Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported "
+            "display driver / cuda driver combination",
+            None,
+            "restart the PC",
+        ),
+        ("CUDA unknown error - this may be due to an incorrectly set up", None, "slept"),
+        ("Error 46: whatever\nmore", None, "CUDA could not start: Error 46: whatever"),
+        ("", None, "no reason given"),
+    ],
+)
+def test_why_cuda_is_not_available(
+    monkeypatch: pytest.MonkeyPatch, text: str, visible_devices: str | None, words: str
+):
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    sentence = explain_unavailable(text, visible_devices)
+    assert words in sentence
+    assert sentence.count("\n") == 0
+
+
+def test_a_cpu_build_says_so_whatever_its_error_is(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert "built without CUDA" in explain_unavailable("anything", None)
+
+
+def test_the_engine_describes_itself():
+    (described,) = ask(DescribeEngine())
+    assert described.torch_version == torch.__version__
+    assert described.cpu_threads == torch.get_num_threads()
+    assert described.cpu_capability == torch.backends.cpu.get_cpu_capability()
+    assert [workload.name for workload in described.workloads] == ["elementwise", "matmul"]
+    assert [m.name for m in described.models] == ["linear_10", "linear_1000", "convnet", "mlp"]
+    if not torch.cuda.is_available():
+        assert not described.cuda_available
+        assert described.cuda_reason
+        assert described.device_count == 0
+
+
+def test_describing_starts_no_cuda():
+    if torch.cuda.is_initialized():
+        pytest.skip("another test has started CUDA in this process")
+    ask(DescribeEngine())
+    assert not torch.cuda.is_initialized()

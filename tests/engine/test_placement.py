@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.protocol import PlaceFinished, PlaceModel, PlaceRow, RequestFailed
+from gpu_studio.engine import placement
+from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.models import MODELS, find_model
+from tests.engine.answers import ask, only
+
+NAMES = [model.description.name for model in MODELS]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_for_every_parameter_and_buffer(name: str):
+    model, _ = find_model(name).build()
+    events = ask(PlaceModel(model=name, device="cpu"))
+    rows = only(PlaceRow, events)
+    expected = {f"parameter {n}": p for n, p in model.named_parameters()}
+    expected |= {f"buffer {n}": b for n, b in model.named_buffers()}
+    assert {f"{row.kind} {row.name}" for row in rows} == set(expected)
+    for row in rows:
+        tensor = expected[f"{row.kind} {row.name}"]
+        assert row.shape == tuple(tensor.shape)
+        assert row.bytes == tensor.nbytes
+        assert f"torch.{row.dtype}" == str(tensor.dtype)
+        assert (row.device_before, row.device_after) == ("cpu", "cpu")
+    finished = events[-1]
+    assert isinstance(finished, PlaceFinished)
+    assert finished.tensors == len(rows)
+    assert finished.moved_bytes == 0  # it was there already
+    assert finished.elapsed_s >= 0
+    assert finished.same_output is True
+    assert finished.largest_difference == 0.0
+    assert finished.output_device == "cpu"
+    assert finished.allocated_delta_bytes is None
+
+
+def test_the_conv_net_has_buffers_that_must_move_too():
+    rows = only(PlaceRow, ask(PlaceModel(model="convnet", device="cpu")))
+    assert [row.name for row in rows if row.kind == "buffer"] == [
+        "1.running_mean", "1.running_var", "1.num_batches_tracked",
+        "5.running_mean", "5.running_var", "5.num_batches_tracked",
+    ]  # fmt: skip
+
+
+def test_the_models_are_those_that_are_described():
+    model, example = find_model("linear_1000").build()
+    assert tuple(model.weight.shape) == (500, 1000)
+    assert tuple(example.shape) == (1000, 1000)
+    model, _ = find_model("linear_10").build()
+    assert sum(parameter.numel() for parameter in model.parameters()) == 110
+
+
+def test_a_model_is_the_same_every_time_and_leaves_the_random_numbers_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    first, second = find_model("mlp").build(), find_model("mlp").build()
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(first[0](first[1]), second[0](second[1]))
+
+
+def test_a_model_stays_where_it_was_placed(monkeypatch: pytest.MonkeyPatch):
+    """The CPU is the only device here, so the model itself is followed."""
+    models = []
+    move = placement._move
+
+    def noting(model: torch.nn.Module, device: torch.device) -> float:
+        models.append(model)
+        return move(model, device)
+
+    monkeypatch.setattr(placement, "_move", noting)
+    dispatcher = Dispatcher()
+    for name in ("mlp", "mlp", "linear_10", "mlp"):
+        ask(PlaceModel(model=name, device="cpu"), dispatcher)
+    assert models[0] is models[1]
+    assert models[3] is not models[0]  # placing another one has released it
+
+
+def test_the_table_shows_the_devices_before_and_after(monkeypatch: pytest.MonkeyPatch):
+    """Moved to the meta device, which holds no values, the output cannot be compared."""
+    monkeypatch.setattr(placement, "resolve_device", lambda address: torch.device(address))
+    monkeypatch.setattr(placement, "prove_kernels", lambda device: None)
+    monkeypatch.setattr(
+        placement, "_output", lambda model, example: torch.ones(2, device="cpu")
+    )
+    dispatcher = Dispatcher()
+    events = ask(PlaceModel(model="linear_10", device="meta"), dispatcher)
+    rows = only(PlaceRow, events)
+    assert {(row.device_before, row.device_after) for row in rows} == {("cpu", "meta")}
+    assert events[-1].moved_bytes == 440
+    rows = only(PlaceRow, ask(PlaceModel(model="linear_10", device="meta"), dispatcher))
+    assert {(row.device_before, row.device_after) for row in rows} == {("meta", "meta")}
+
+
+@pytest.mark.parametrize("by", [1e-3, math.nan])
+def test_a_changed_output_is_seen(monkeypatch: pytest.MonkeyPatch, by: float):
+    def spoiling(model: torch.nn.Module, device: torch.device) -> float:
+        with torch.no_grad():
+            next(model.parameters()).view(-1)[0] += by
+        return 0.0
+
+    monkeypatch.setattr(placement, "_move", spoiling)
+    finished = ask(PlaceModel(model="linear_10", device="cpu"))[-1]
+    assert isinstance(finished, PlaceFinished)
+    assert finished.same_output is False
+    if math.isnan(by):
+        assert finished.largest_difference is None
+    else:
+        assert finished.largest_difference > finished.tolerance
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_tolerance_covers_float32_and_little_more(name: str):
+    """Against the same model in float64, whose own error is nothing beside it."""
+    built_in = find_model(name)
+    model, example = built_in.build()
+    with torch.no_grad():
+        single = model(example)
+        exact = model.double()(example.double())
+    difference = float((single.double() - exact).abs().max())
+    tolerance = built_in.tolerance(single)
+    assert difference < tolerance < 1e-4 * float(exact.abs().max())
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind", "words"),
+    [
+        (PlaceModel(model="gpt", device="cpu"), FailureKind.BAD_REQUEST, "linear_10, linear_1000"),
+        (PlaceModel(model="mlp", device="tpu"), FailureKind.NO_SUCH_DEVICE, "There is no tpu"),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_is(
+    request_: PlaceModel, kind: FailureKind, words: str
+):
+    (failed,) = ask(request_)
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.kind is kind
+    assert words in failed.failure.message
+
+
+def test_a_move_that_breaks_off_leaves_no_half_moved_model(monkeypatch: pytest.MonkeyPatch):
+    dispatcher = Dispatcher()
+    ask(PlaceModel(model="mlp", device="cpu"), dispatcher)
+    with monkeypatch.context() as patch:
+        patch.setattr(placement, "_move", lambda model, device: 1 / 0)
+        assert isinstance(ask(PlaceModel(model="mlp", device="cpu"), dispatcher)[-1], RequestFailed)
+    assert dispatcher._placement is not None
+    assert dispatcher._placement._model is None
+    assert isinstance(ask(PlaceModel(model="mlp", device="cpu"), dispatcher)[-1], PlaceFinished)

@@ -1,0 +1,347 @@
+"""The engine's real child process, spoken to over its pipes."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineDescribed,
+    Event,
+    MemoryRead,
+    ReadMemory,
+    Request,
+    RequestFailed,
+    RunFailed,
+    RunFinished,
+    RunPhaseChanged,
+    RunStopped,
+    SamplesMeasured,
+    Stop,
+    decode_event,
+    encode,
+    is_last,
+)
+from gpu_studio.engine.serve import EXIT_FATAL, Inbox, serve
+from tests.engine.answers import only, run_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_END_S = 20.0
+
+
+class Child:
+    """An engine's process; ``prelude`` is Python that it runs first."""
+
+    def __init__(self, log: Path, prelude: str = "") -> None:
+        code = f"{prelude}\nimport os\nfrom gpu_studio.engine.serve import main\nos._exit(main())"
+        command = ["-c", code] if prelude else ["-m", "gpu_studio.engine.serve"]
+        self.log = log
+        with log.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+            )
+
+    def send(self, line: bytes) -> None:
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+
+    def receive(self) -> Event:
+        return decode_event(self.process.stdout.readline())
+
+    def ask(
+        self, request: Request, on_event: Callable[[Event], None] = lambda event: None
+    ) -> list[Event]:
+        self.send(encode(request))
+        events: list[Event] = []
+        while not events or not is_last(events[-1], request):
+            events.append(self.receive())
+            on_event(events[-1])
+        return events
+
+    def close_input(self) -> None:
+        self.process.stdin.close()
+
+    def end(self) -> int:
+        """Close its input and return its exit code."""
+        self.close_input()
+        return self.wait()
+
+    def wait(self) -> int:
+        try:
+            return self.process.wait(_END_S)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """One child for all tests that leave it alive."""
+    child = Child(tmp_path_factory.mktemp("engine") / "log")
+    yield child
+    assert child.end() == 0
+    assert "Traceback" not in child.log.read_text()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Child]]:
+    """Start children of a test's own; none outlives it."""
+    children: list[Child] = []
+
+    def start_child(prelude: str = "") -> Child:
+        children.append(Child(tmp_path / f"log{len(children)}", prelude))
+        return children[-1]
+
+    yield start_child
+    for child in children:
+        child.process.kill()
+        child.process.wait()
+        child.process.stdin.close()
+        child.process.stdout.close()
+
+
+def test_it_describes_itself(child: Child):
+    (described,) = child.ask(DescribeEngine())
+    assert isinstance(described, EngineDescribed)
+    assert described.pid == child.process.pid != os.getpid()
+
+
+def test_it_runs_a_workload(child: Child):
+    events = child.ask(run_request())
+    result = events[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verified is True
+    assert not result.in_window_process
+    assert result.device_name not in ("", "CPU")
+    assert sum(len(event.samples_s) for event in only(SamplesMeasured, events)) == result.samples
+
+
+def test_a_stop_ends_a_run_and_the_samples_so_far_are_there(child: Child):
+    stopped = threading.Event()
+
+    def stop_at_first_samples(event: Event) -> None:
+        if isinstance(event, SamplesMeasured) and not stopped.is_set():
+            stopped.set()
+            child.send(encode(Stop()))
+
+    events = child.ask(run_request(budget_s=3600.0), stop_at_first_samples)
+    samples = sum(len(event.samples_s) for event in only(SamplesMeasured, events))
+    assert events[-1] == RunStopped(run_id="r1", samples=samples)
+
+
+def test_a_stop_ends_a_run_before_its_timing(child: Child):
+    def stop_at_warm_up(event: Event) -> None:
+        if isinstance(event, RunPhaseChanged) and event.phase == "warm-up":
+            child.send(encode(Stop()))
+
+    events = child.ask(run_request(budget_s=3600.0), stop_at_warm_up)
+    assert isinstance(events[-1], RunStopped)
+
+
+def test_a_late_stop_ends_nothing_else(child: Child):
+    child.send(encode(Stop()))
+    assert isinstance(child.ask(run_request())[-1], RunFinished)
+    child.send(encode(Stop()))
+    child.send(encode(Stop()))
+    assert isinstance(child.ask(run_request())[-1], RunFinished)
+
+
+def test_a_stop_right_after_its_request_is_never_lost(child: Child):
+    for _ in range(20):
+        child.send(encode(run_request(budget_s=3600.0)) + encode(Stop()))
+        event = child.receive()
+        while not is_last(event, run_request()):
+            event = child.receive()
+        assert isinstance(event, RunStopped)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\xff\xfe\n",
+        b"{}\n",
+        b"null\n",
+        b'{"type": "run_workload"}\n',
+        b'{"type": "format_disk"}\n',
+        b"[" * 100_000 + b"\n",
+    ],
+)
+def test_an_unreadable_line_is_answered_and_survived(child: Child, line: bytes):
+    child.send(line)
+    failed = child.receive()
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.kind is FailureKind.BAD_REQUEST
+    assert isinstance(child.ask(ReadMemory(device="cpu"))[-1], MemoryRead)
+
+
+def test_an_empty_line_is_nothing(child: Child):
+    child.send(b"\n  \n")
+    assert isinstance(child.ask(ReadMemory(device="cpu"))[-1], MemoryRead)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no signal to one process")
+def test_an_interrupt_in_the_terminal_is_the_parents_business(child: Child):
+    child.ask(ReadMemory(device="cpu"))
+    child.process.send_signal(signal.SIGINT)
+    assert isinstance(child.ask(run_request())[-1], RunFinished)
+
+
+def test_the_end_of_its_input_ends_it_in_the_middle_of_a_run(start: Callable[..., Child]):
+    child = start()
+    child.send(encode(run_request(budget_s=3600.0)))
+    while not isinstance(child.receive(), SamplesMeasured):
+        pass
+    assert child.end() == 0
+
+
+def test_the_end_of_its_input_ends_it_in_the_middle_of_a_call(start: Callable[..., Child]):
+    child = start(
+        "import time\n"
+        "from gpu_studio.engine.workloads.elementwise import Elementwise\n"
+        "Elementwise.prepare = lambda *arguments: lambda: time.sleep(3600)\n"
+    )
+    child.send(encode(run_request()))
+    while getattr(child.receive(), "phase", "") != "warm-up":
+        pass
+    assert child.end() == 0
+
+
+def test_what_libraries_print_does_not_reach_the_pipe(start: Callable[..., Child]):
+    child = start(
+        "import os\n"
+        "from gpu_studio.engine.workloads.elementwise import Elementwise\n"
+        "prepare = Elementwise.prepare\n"
+        "def noisy(*arguments):\n"
+        "    os.write(1, b'native noise')\n"
+        "    print('more noise')\n"
+        "    os.system('echo noise of a child')\n"
+        "    return prepare(*arguments)\n"
+        "Elementwise.prepare = noisy\n"
+    )
+    assert isinstance(child.ask(run_request())[-1], RunFinished)
+    assert child.end() == 0
+    log = child.log.read_text()
+    assert "native noise" in log
+    assert "more noise" in log
+    assert "noise of a child" in log
+
+
+def test_it_ends_after_an_error_that_no_process_survives(start: Callable[..., Child]):
+    child = start(
+        "from gpu_studio.engine.workloads.elementwise import Elementwise\n"
+        "def sticky(*arguments):\n"
+        "    raise RuntimeError('CUDA error: an illegal memory access was encountered')\n"
+        "Elementwise.prepare = sticky\n"
+    )
+    failed = child.ask(run_request())[-1]
+    assert isinstance(failed, RunFailed)
+    assert failed.failure.kind is FailureKind.CUDA_ERROR
+    assert failed.failure.fatal
+    assert child.wait() == EXIT_FATAL
+    assert "in sticky" in child.log.read_text()  # the trace is in the log
+
+
+def test_a_pytorch_that_cannot_be_loaded_is_told(start: Callable[..., Child]):
+    child = start("import sys\nsys.modules['torch'] = None\n")
+    (failed,) = child.ask(DescribeEngine())
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.message.startswith("PyTorch cannot be loaded: ")
+    assert child.wait() == EXIT_FATAL
+
+
+def jobs_of(*lines: bytes) -> list[tuple[Request | Failure, bool]]:
+    """Return what an inbox holds after these lines, and whether each is to stop."""
+    inbox = Inbox()
+    for line in lines:
+        inbox.add_line(line)
+    held = []
+    jobs = inbox.jobs()
+    for _ in range(sum(line != encode(Stop()) for line in lines)):
+        job, stop = next(jobs)
+        held.append((job, stop.is_set()))
+        inbox.finish()
+    return held
+
+
+def test_a_stop_means_the_oldest_request_that_is_not_answered():
+    read, run = ReadMemory(device="cpu"), run_request()
+    stop = encode(Stop())
+    assert jobs_of(stop, encode(run)) == [(run, False)]
+    assert jobs_of(encode(run), stop) == [(run, True)]
+    assert jobs_of(encode(run), encode(read), stop) == [(run, True), (read, False)]
+
+
+def test_a_finished_request_is_no_more_the_one_to_stop():
+    inbox = Inbox()
+    inbox.add_line(encode(run_request(run_id="first")))
+    jobs = inbox.jobs()
+    next(jobs)
+    inbox.finish()  # its last event is about to be sent
+    inbox.add_line(encode(run_request(run_id="second")))
+    inbox.add_line(encode(Stop()))
+    job, stop = next(jobs)
+    assert job.run_id == "second"
+    assert stop.is_set()
+
+
+class Answers:
+    """A dispatcher that answers everything alike."""
+
+    def __init__(self, *events: Event) -> None:
+        self._events = events
+
+    def load(self) -> None:
+        pass
+
+    def run(self, request: Request, stop: threading.Event) -> Iterator[Event]:
+        yield from self._events
+
+
+class Broken(io.RawIOBase):
+    """A pipe whose reader is gone."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:
+        raise BrokenPipeError
+
+
+def test_it_ends_quietly_when_nobody_listens_any_more():
+    line = encode(ReadMemory(device="cpu"))
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as lines, os.fdopen(writer, "wb") as requests:
+        requests.write(line)
+        requests.flush()
+        answer = MemoryRead(device="cpu", taken_at_s=0.0)
+        assert serve(lines, Broken(), Answers(answer), lambda code: None) == 0
+        requests.close()
+
+
+def test_a_fatal_failure_is_answered_first():
+    out = io.BytesIO()
+    fatal = RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "over", fatal=True))
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as lines, os.fdopen(writer, "wb") as requests:
+        requests.write(encode(ReadMemory(device="cpu")) * 2)
+        requests.flush()
+        assert serve(lines, out, Answers(fatal), lambda code: None) == EXIT_FATAL
+        requests.close()
+    assert msgspec.json.decode(out.getvalue())["failure"]["message"] == "over"
