@@ -18,7 +18,7 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.statistics import Summary, summarize
+from gpu_studio.core.statistics import Summary, outlier_bound, summarize
 
 if TYPE_CHECKING:
     from gpu_studio.core.trust import TrustStamp
@@ -78,8 +78,17 @@ class Run:
     def summary(self) -> Summary | None:
         """The statistics of the samples so far; None before the first."""
         if self._summary is None or self._summary.samples != len(self.series):
-            self._summary = summarize(self.series.values.tolist())
+            import numpy as np
+
+            # numpy sorts first: for a long run Python's own sort would be felt in the window.
+            self._summary = summarize(np.sort(self.series.values).tolist())
         return self._summary
+
+    @property
+    def outliers(self) -> int:
+        """How many samples are marked as outliers; see `statistics.outlier_bound`."""
+        summary = self.summary
+        return int((self.series.values > outlier_bound(summary)).sum()) if summary else 0
 
     @property
     def stamp(self) -> TrustStamp | None:

@@ -13,20 +13,34 @@ MOST_SIZES = 64
 def parse_sizes(text: str) -> list[int]:
     """Return the sizes in ``512, 1024 2048`` in the order given, each once.
 
+    ``64..4096`` is 64 and its doubles up to 4096: 64, 128, 256, and so on.
+
     Raises:
         StudioError: with one sentence that names the entry and the range.
     """
     sizes: list[int] = []
-    for entry in text.replace(",", " ").replace(";", " ").split():
-        size = _size(entry)
-        if size not in sizes:
-            sizes.append(size)
+    for entry in text.replace("…", "..").replace(",", " ").replace(";", " ").split():
+        sizes += (size for size in _sizes(entry) if size not in sizes)
     if not sizes:
         raise StudioError(
             FailureKind.BAD_REQUEST, "Give at least one size, for example 512 or 512, 1024."
         )
     if len(sizes) > MOST_SIZES:
         raise StudioError(FailureKind.BAD_REQUEST, f"Give at most {MOST_SIZES} sizes at once.")
+    return sizes
+
+
+def _sizes(entry: str) -> list[int]:
+    first, dots, last = entry.partition("..")
+    if not dots:
+        return [_size(entry)]
+    sizes, end = [_size(first or entry)], _size(last or entry)
+    if end < sizes[0]:
+        raise StudioError(
+            FailureKind.BAD_REQUEST, f"The range {entry} is empty: give the smaller size first."
+        )
+    while 2 * sizes[-1] <= end:
+        sizes.append(2 * sizes[-1])
     return sizes
 
 

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.units import format_percent, format_size
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from gpu_studio.core.protocol import RunFinished
 
 _FEWEST_SAMPLES = 10
@@ -14,47 +18,126 @@ _WIDEST_IQR = 0.10  # torch.utils.benchmark warns from the same spread on
 
 
 class TrustStamp(msgspec.Struct, frozen=True):
-    """``doubts`` are the reasons against a number, ``facts`` how it was obtained."""
+    """``doubts`` are the reasons against a number, ``facts`` how it was obtained.
+
+    ``words`` says the doubts in a word or two each, in the same order, for a table's cell.
+    """
 
     doubts: tuple[str, ...]
     facts: tuple[str, ...]
+    words: tuple[str, ...] = ()
 
     @property
     def is_amber(self) -> bool:
         """Whether anything speaks against the number."""
         return bool(self.doubts)
 
+    @property
+    def sign(self) -> str:
+        """The stamp in short: ``✔ verified`` or ``▲ few samples``."""
+        return f"▲ {', '.join(self.words)}" if self.words else "✔ verified"
+
+
+class TrustLine(msgspec.Struct, frozen=True):
+    """One thing that was looked at over several results, and whether it is well."""
+
+    good: bool
+    text: str
+
+    def __str__(self) -> str:
+        return f"{'✔' if self.good else '▲'} {self.text}"
+
 
 def stamp_of(result: RunFinished) -> TrustStamp:
     """Return the stamp of a finished run."""
-    return TrustStamp(tuple(_doubts(result)), tuple(_facts(result)))
+    doubts = list(_doubts(result))
+    return TrustStamp(
+        doubts=tuple(sentence for _, sentence in doubts),
+        facts=tuple(_facts(result)),
+        words=tuple(word for word, _ in doubts),
+    )
 
 
-def _doubts(result: RunFinished) -> list[str]:
-    doubts = []
+def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
+    """Return what can be said about several results at once; empty for none."""
+    if not results:
+        return []
+    lines = [_checked(results), _spread(results)]
+    few = [result for result in results if result.samples < _FEWEST_SAMPLES]
+    if few:
+        sizes = _listed(few)
+        lines.append(TrustLine(False, f"few samples at {sizes}: give it more time"))
+    cards = [result for result in results if result.device != "cpu"]
+    if any(result.throttled for result in cards):
+        lines.append(TrustLine(False, "the card slowed itself down"))
+    elif cards and all(result.throttled is False for result in cards):
+        lines.append(TrustLine(True, "no throttling"))
+    if any(result.other_processes for result in cards):
+        lines.append(TrustLine(False, "another program used the card"))
+    if any(result.in_window_process for result in results):
+        lines.append(TrustLine(False, "it ran inside the window's process, which disturbs it"))
+    recordings = dict.fromkeys(result.recording for result in results if result.recording)
+    lines += [TrustLine(False, f"recording: {recording}") for recording in recordings]
+    return lines
+
+
+def _checked(results: Sequence[RunFinished]) -> TrustLine:
+    wrong = [result for result in results if result.verified is False]
+    if wrong:
+        return TrustLine(False, f"wrong results at {_listed(wrong)}")
+    unchecked = [result for result in results if result.verified is None]
+    if unchecked:
+        return TrustLine(False, f"results not checked at {_listed(unchecked)}")
+    return TrustLine(True, "every result was checked")
+
+
+def _spread(results: Sequence[RunFinished]) -> TrustLine:
+    widest = max(_relative_iqr(result) for result in results)
+    text = (
+        f"spread up to {format_percent(widest)}"
+        if len(results) > 1
+        else (f"spread {format_percent(widest)}")
+    )
+    return TrustLine(widest <= _WIDEST_IQR, text)
+
+
+def _listed(results: Iterable[RunFinished]) -> str:
+    return ", ".join(dict.fromkeys(format_size(result.size) for result in results))
+
+
+def _relative_iqr(result: RunFinished) -> float:
+    return result.iqr_s / result.median_s if result.median_s else 0.0
+
+
+def _doubts(result: RunFinished) -> Iterable[tuple[str, str]]:
+    """Yield each doubt as a word and as a sentence."""
     if result.verified is False:
-        doubts.append(f"the result is wrong: {result.verification}")
+        yield "wrong result", f"the result is wrong: {result.verification}"
     elif result.verified is None:
-        doubts.append(f"the result was not checked: {result.verification or 'no reference'}")
+        reason = result.verification or "no reference"
+        yield "not checked", f"the result was not checked: {reason}"
     if result.samples < _FEWEST_SAMPLES:
-        doubts.append(f"only {result.samples} samples: give it more time")
-    if result.median_s and result.iqr_s / result.median_s > _WIDEST_IQR:
-        doubts.append(f"the samples spread by {100 * result.iqr_s / result.median_s:.0f} %")
+        noun = "sample" if result.samples == 1 else "samples"
+        yield "few samples", f"only {result.samples} {noun}: give it more time"
+    spread = _relative_iqr(result)
+    if spread > _WIDEST_IQR:
+        shown = format_percent(spread)
+        yield f"spread {shown}", f"half of the samples spread over {shown} of the median"
     if result.throttled:
-        doubts.append("the card slowed itself down during the run")
+        yield "throttled", "the card slowed itself down during the run"
     if result.other_processes:
-        doubts.append("another program used the card")
+        yield "shared card", "another program used the card"
     if result.in_window_process:
-        doubts.append("it ran inside the window's process, which disturbs it")
+        yield "in window", "it ran inside the window's process, which disturbs it"
     if result.recording:
-        doubts.append(f"it is a recording: {result.recording}")
-    return doubts
+        yield "recording", f"it is a recording: {result.recording}"
 
 
 def _facts(result: RunFinished) -> list[str]:
+    calls = "call" if result.calls_per_sample == 1 else "calls"
     facts = [
         result.verification or "not verified",
-        f"{result.samples} samples of {result.calls_per_sample} calls",
+        f"{result.samples} samples of {result.calls_per_sample} {calls}",
         f"{result.cache} cache",
         "with transfers" if result.transfers else "without transfers",
     ]

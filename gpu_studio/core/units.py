@@ -8,27 +8,28 @@ _THIN = "\u202f"  # narrow no-break space: a number and its unit stay on one lin
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTE_STEPS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _SI_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_MOST_DECIMALS = 12
 
 
 def three_digits(value: float) -> str:
-    """Return a number with three significant digits and no exponent: 0.273, 27.3, 273, 2730."""
-    if not math.isfinite(value):
-        return "n/a"
-    if value == 0:
-        return "0"
-    decimals = 2 - math.floor(math.log10(abs(value)))
-    rounded = round(value, decimals)
-    return f"{rounded:.{min(max(decimals, 0), 12)}f}"
+    """Return a number with three significant digits, or its whole part where that is longer.
+
+    There is no exponent: 0.273, 27.3, 273, 2734.
+    """
+    return _significant(value, 3)
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration with the unit that fits: ``0.273 ms`` or ``12.0 µs``."""
+    """Return a duration with the unit that fits: ``273 µs``, ``12.0 ms``."""
     if not math.isfinite(seconds):
         return "n/a"
+    if not seconds:
+        return f"0{_THIN}s"
     for step, unit in _TIME_STEPS:
-        if abs(seconds) >= step:
+        # 999.96 µs would be rounded to 1000 µs: it is 1.00 ms.
+        if abs(seconds) >= 0.9995 * step:
             return f"{three_digits(seconds / step)}{_THIN}{unit}"
-    return f"{three_digits(seconds / 1e-9)}{_THIN}ns" if seconds else f"0{_THIN}s"
+    return f"{three_digits(seconds / 1e-9)}{_THIN}ns"
 
 
 def format_bytes(size_bytes: float) -> str:
@@ -44,22 +45,16 @@ def format_bytes(size_bytes: float) -> str:
 def format_rate(per_second: float, unit: str) -> str:
     """Return a rate in decimal units: ``format_rate(48e9, "B/s")`` is ``48.0 GB/s``."""
     for step, prefix in _SI_STEPS:
-        if abs(per_second) >= step:
+        if abs(per_second) >= 0.9995 * step:
             return f"{three_digits(per_second / step)}{_THIN}{prefix}{unit}"
     return f"{three_digits(per_second)}{_THIN}{unit}"
 
 
 def format_ratio(ratio: float) -> str:
-    """Return a speed-up: ``1.8 ×``, two digits below ten and none of false precision above."""
+    """Return a speed-up with two significant digits, three from ten on: ``1.8 ×``, ``12.3 ×``."""
     if not math.isfinite(ratio) or ratio <= 0:
         return "n/a"
-    if ratio >= 100:
-        digits = f"{ratio:.0f}"
-    elif ratio >= 10:
-        digits = f"{ratio:.1f}"
-    else:
-        digits = f"{ratio:.2g}" if ratio < 1 else f"{ratio:.1f}"
-    return f"{digits}{_THIN}×"
+    return f"{_significant(ratio, 3 if ratio >= 10 else 2)}{_THIN}×"
 
 
 def format_percent(share: float) -> str:
@@ -67,9 +62,22 @@ def format_percent(share: float) -> str:
     if not math.isfinite(share):
         return "n/a"
     percent = 100 * share
-    return f"{percent:.0f}{_THIN}%" if abs(percent) >= 10 else f"{percent:.1f}{_THIN}%"
+    return f"{percent:.0f}{_THIN}%" if abs(percent) >= 9.95 else f"{percent:.1f}{_THIN}%"
 
 
 def format_size(size: int) -> str:
     """Return the size of a square workload: ``512 × 512``."""
     return f"{size}{_THIN}×{_THIN}{size}"
+
+
+def _significant(value: float, digits: int) -> str:
+    if not math.isfinite(value):
+        return "n/a"
+    rounded = value
+    for _ in range(2):  # 9.996 has become 10.00, which has one digit too many
+        if rounded == 0:
+            return "0"
+        decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
+        decimals = min(max(decimals, 0), _MOST_DECIMALS)
+        rounded = round(value, decimals)
+    return f"{rounded:.{decimals}f}"

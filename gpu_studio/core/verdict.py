@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gpu_studio.core.units import format_duration, format_ratio, format_size
 
@@ -45,6 +49,36 @@ def verdict(results: Sequence[RunFinished]) -> str:
     if sentences:
         return " ".join(sentences)
     return _alone(same_kind)
+
+
+class Crossover(msgspec.Struct, frozen=True):
+    """Two neighbouring sizes that were measured, between which the faster device changes.
+
+    ``crosses_at`` is where straight lines between the two cross on logarithmic axes; only the two
+    sizes were measured, so it is a place for a mark and not a result.
+    """
+
+    device: str
+    below: int
+    above: int
+    crosses_at: float
+
+
+def crossovers(results: Sequence[RunFinished], device: str) -> list[Crossover]:
+    """Return where a device and the CPU change places, by ascending size.
+
+    Args:
+        results: of one workload and dtype; of several for one size the last counts.
+        device: the device beside the CPU.
+    """
+    ratios = [(size, ratio) for size, ratio in _ratios(results, device).items() if ratio != 1]
+    found = []
+    for (below, low), (above, high) in itertools.pairwise(ratios):
+        if (low > 1) != (high > 1):
+            share = -math.log(low) / (math.log(high) - math.log(low))
+            crosses_at = math.exp(math.log(below) + share * math.log(above / below))
+            found.append(Crossover(device, below, above, crosses_at))
+    return found
 
 
 def _work(result: RunFinished) -> tuple[str, int, str]:
@@ -98,7 +132,7 @@ def _compare(device: str, ratios: dict[int, float], results: Sequence[RunFinishe
 
 
 def _never_loses_from(ratios: dict[int, float], size: int) -> bool:
-    return all(ratio >= 1 for other, ratio in ratios.items() if other >= size)
+    return all(ratio > 1 / _SAME_WITHIN for other, ratio in ratios.items() if other >= size)
 
 
 def _alone(results: Sequence[RunFinished]) -> str:

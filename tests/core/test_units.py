@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_studio.core.units import (
+    format_bytes,
+    format_duration,
+    format_percent,
+    format_rate,
+    format_ratio,
+    format_size,
+    three_digits,
+)
+
+GAP = "\u202f"
+FACTORS = {
+    "s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9,
+    "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+    "B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12,
+}  # fmt: skip
+
+
+def read(text: str) -> tuple[float, str]:
+    """Read a text back as a value in the base unit, and its number's text."""
+    number, gap, unit = text.partition(GAP)
+    assert gap == GAP
+    return float(number) * FACTORS[unit], number
+
+
+@given(st.floats(1e-9, 1e5))
+def test_a_duration_is_read_back_within_half_of_its_last_digit(seconds: float) -> None:
+    value, number = read(format_duration(seconds))
+    assert value == pytest.approx(seconds, rel=0.0051)
+    assert "e" not in number
+    if seconds < 999:
+        assert len(number.replace(".", "")) == 3 or number.startswith("0.")
+        assert float(number) < 1000
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.000273, "273 µs"), (0.012, "12.0 ms"), (1.5, "1.50 s"), (273.4, "273 s"),
+        (0.0, "0 s"), (9.996e-6, "10.0 µs"), (999.96e-6, "1.00 ms"), (0.99951, "1.00 s"),
+        (2.5e-10, "0.250 ns"), (-0.002, "-2.00 ms"), (math.nan, "n/a"), (math.inf, "n/a"),
+    ],
+)  # fmt: skip
+def test_durations(seconds: float, text: str) -> None:
+    assert format_duration(seconds).replace(GAP, " ") == text
+
+
+@given(st.integers(0, 1 << 50))
+def test_bytes_are_read_back_within_half_of_their_last_digit(size_bytes: int) -> None:
+    value, _ = read(format_bytes(size_bytes))
+    assert value == pytest.approx(size_bytes, rel=0.0051)
+
+
+@given(st.integers(1, 1023), st.sampled_from(["KiB", "MiB", "GiB", "TiB"]))
+def test_whole_binary_sizes_are_exact(count: int, unit: str) -> None:
+    assert format_bytes(count * FACTORS[unit]) == f"{count}{GAP}{unit}"
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [(0, "0 bytes"), (999, "999 bytes"), (1536, "1.50 KiB"), (1023 * 1024 + 512, "1024 KiB"),
+     (2_097_152_000, "1.95 GiB")],
+)  # fmt: skip
+def test_bytes(size_bytes: int, text: str) -> None:
+    assert format_bytes(size_bytes).replace(GAP, " ") == text
+
+
+@given(st.floats(1.0, 1e15))
+def test_rates_are_read_back(per_second: float) -> None:
+    value, number = read(format_rate(per_second, "B/s"))
+    assert value == pytest.approx(per_second, rel=0.0051)
+    if per_second < 999e12:
+        assert float(number) < 1000
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(1.84, "1.8 ×"), (0.553, "0.55 ×"), (0.999, "1.0 ×"), (9.96, "10 ×"), (12.34, "12.3 ×"),
+     (1234.0, "1234 ×"), (0.0000123, "0.000012 ×"), (0.0, "n/a"), (math.nan, "n/a"),
+     (math.inf, "n/a")],
+)  # fmt: skip
+def test_ratios(ratio: float, text: str) -> None:
+    assert format_ratio(ratio).replace(GAP, " ") == text
+
+
+@given(st.floats(1e-6, 1e6))
+def test_a_ratio_has_two_digits_or_more_and_no_exponent(ratio: float) -> None:
+    number = format_ratio(ratio).split(GAP)[0]
+    assert "e" not in number
+    assert float(number) == pytest.approx(ratio, rel=0.051)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.742, "74 %"), (0.012, "1.2 %"), (0.0996, "10 %"), (0.0, "0.0 %"), (math.nan, "n/a")],
+)
+def test_percentages(share: float, text: str) -> None:
+    assert format_percent(share).replace(GAP, " ") == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.273, "0.273"), (9.996, "10.0"), (27.34, "27.3"), (2734.4, "2734"), (0.0, "0"),
+     (-1.236, "-1.24"), (math.nan, "n/a"), (1e-20, "0")],
+)  # fmt: skip
+def test_three_digits(value: float, text: str) -> None:
+    assert three_digits(value) == text
+
+
+def test_sizes_are_square() -> None:
+    assert format_size(512).replace(GAP, " ") == "512 × 512"
