@@ -144,7 +144,7 @@ def _report_unexpected(
 
 def _icon() -> QIcon:
     try:
-        return QIcon(str(resource_path("app/gpu-studio-256.png")))
+        return QIcon(str(resource_path("app/gpu-studio.png")))
     except MissingResourceError as error:
         _log.warning("%s", error)
         return QIcon()

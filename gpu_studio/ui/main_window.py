@@ -17,11 +17,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.model.headline import HeadlineModel
 from gpu_studio.model.settings import THEMES
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.code_pane import CodePane
 from gpu_studio.ui.devices_tab import DevicesTab
+from gpu_studio.ui.icons import icon
 from gpu_studio.ui.memory_tab import MemoryTab
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.status import StatusLine
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QCloseEvent, QHideEvent, QPaintEvent, QShowEvent
 
+    from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
@@ -51,17 +54,21 @@ class MainWindow(QMainWindow):
         self.setObjectName("window")
         self.setWindowTitle("GPU Studio")
         self.banner = Banner()
+        self._headlines = HeadlineModel(studio, self)
+        self._headlines.headline_changed.connect(self._show_headline)
+        self.banner.action_requested.connect(self._headlines.act)
+        self.banner.dismissed.connect(self._headlines.dismiss)
         self.tabs = QTabWidget()
         self.tabs.setObjectName("tabs")
         self.tabs.setDocumentMode(True)
         self.tabs.setAccessibleName("Tabs")
-        for title, tab in (
-            ("Devices", DevicesTab(studio, theme)),
-            ("Switcher", SwitcherTab(studio, theme)),
-            ("Benchmark", BenchmarkTab(studio, theme)),
-            ("Memory", MemoryTab(studio, theme)),
+        for title, image, tab in (
+            ("Devices", "card", DevicesTab(studio, theme)),
+            ("Switcher", "switch", SwitcherTab(studio, theme)),
+            ("Benchmark", "chart", BenchmarkTab(studio, theme)),
+            ("Memory", "memory", MemoryTab(studio, theme)),
         ):
-            self.tabs.addTab(tab, title)
+            self.tabs.addTab(tab, icon(image, theme, "muted", "accent"), title)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
@@ -119,6 +126,18 @@ class MainWindow(QMainWindow):
         )
         self._studio.close()
         super().closeEvent(event)
+
+    def _show_headline(self, headline: Headline | None) -> None:
+        if headline is None:
+            self.banner.hide()
+            return
+        self.banner.say(
+            headline.sentence,
+            detail=headline.detail,
+            command=headline.command,
+            action=headline.action,
+            tone=headline.tone,
+        )
 
     def _start(self) -> None:
         # The visible plots were asked for by the same first paint and are built before this:

@@ -1,0 +1,131 @@
+"""The whole program as a person has it: a window in a process of its own, real engine, real sensors.
+
+Each script drives the window through its object names and ends it; what a test judges is the exit
+status, what was printed, and that no process of the program is left.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_OPENING = """
+import os, sys
+from PySide6.QtCore import QEventLoop, QTimer
+from PySide6.QtWidgets import *
+from gpu_studio.app import build_window
+from gpu_studio.model.settings import Settings
+from gpu_studio.model.studio import Studio
+from gpu_studio.model.engine_session import EngineState
+
+sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(99))
+application = QApplication([])
+settings = Settings(None)
+settings.change(budget_s={budget_s})
+window = build_window(settings=settings)
+window.show()
+studio = window.findChild(Studio)
+tabs = window.findChild(QTabWidget, "tabs")
+tabs.setCurrentIndex(2)
+
+def wait(is_done):
+    loop = QEventLoop()
+    timer = QTimer()
+    timer.timeout.connect(lambda: is_done() and loop.quit())
+    timer.start(10)
+    QTimer.singleShot(60000, lambda: os._exit(98))
+    if not is_done():
+        loop.exec()
+
+wait(lambda: studio.session.state is EngineState.READY and studio.sensors.inventory)
+print("engine", studio.session.description.pid)
+run = window.findChild(QPushButton, "benchmark.run")
+results = window.findChild(QTableView, "benchmark.results").model()
+window.findChild(QLineEdit, "benchmark.sizes").setText("{sizes}")
+engine_pids = []
+studio.session.engine_described.connect(lambda described: engine_pids.append(described.pid))
+"""
+
+_SHORT_BENCHMARK = """
+run.click()
+wait(lambda: not run.isEnabled())
+wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)
+print("rows", results.rowCount())
+print("verdict", window.findChild(QLabel, "benchmark.verdict").text())
+window.close()
+application.processEvents()
+"""
+
+_CLOSE_IN_THE_MIDDLE = """
+run.click()
+wait(lambda: studio.session.state is EngineState.BUSY)
+window.close()
+application.processEvents()
+"""
+
+_ENGINE_KILLED = """
+import signal
+first = studio.session.description.pid
+run.click()
+wait(lambda: results.rowCount() and studio.session.state is EngineState.BUSY)
+os.kill(first, signal.SIGKILL)
+wait(lambda: engine_pids)
+wait(lambda: studio.session.state is EngineState.READY)
+print("replaced", engine_pids[-1] != first)
+print("rows", results.rowCount())
+print("banner", window.findChild(QLabel, "banner.sentence").text())
+window.close()
+application.processEvents()
+"""
+
+
+def drive(script: str, *, sizes: str = "64", budget_s: float = 0.1) -> dict[str, str]:
+    """Run a script in a child of its own; return what it printed, word by word."""
+    text = _OPENING.replace("{sizes}", sizes).replace("{budget_s}", str(budget_s)) + script
+    child = subprocess.Popen(
+        [sys.executable, "-c", text],
+        cwd=ROOT,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    family = psutil.Process(child.pid)
+    offspring: set[psutil.Process] = set()
+    while child.poll() is None:
+        try:
+            offspring.update(family.children(recursive=True))
+            child.wait(0.2)
+        except (subprocess.TimeoutExpired, psutil.NoSuchProcess):
+            continue
+    out, err = child.communicate()
+    assert child.returncode == 0, f"exit {child.returncode}\n{out}\n{err}"
+    assert offspring, "the window started no engine and no sensor reader"
+    _, alive = psutil.wait_procs(offspring, timeout=5)
+    assert not alive, "processes outlive the window"
+    return dict(line.split(" ", 1) for line in out.splitlines())
+
+
+def test_a_short_benchmark_and_a_quiet_end():
+    said = drive(_SHORT_BENCHMARK, sizes="64, 128")
+    assert int(said["rows"]) >= 2
+    assert "elementwise" in said["verdict"]
+
+
+def test_closing_in_the_middle_of_a_run_leaves_nothing():
+    drive(_CLOSE_IN_THE_MIDDLE, sizes="256", budget_s=60)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the script sends a POSIX signal")
+def test_a_killed_engine_is_reported_and_replaced_and_nothing_is_lost():
+    said = drive(_ENGINE_KILLED, sizes="256", budget_s=60)
+    assert said["replaced"] == "True"
+    assert int(said["rows"]) >= 1
+    assert "engine" in said["banner"]
