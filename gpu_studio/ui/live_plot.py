@@ -39,7 +39,8 @@ class Curve:
         dashed: a second sign besides the colour.
         symbol: a pyqtgraph symbol for few points, for example "o" or "s"; such curves are thick.
         filled: fills to zero; only for a few hundred points.
-        stepped: holds each value until the next.
+        smooth: thick and antialiased; only for a few hundred points.
+        stepped: holds each value until the next; a NaN in y leaves a gap.
     """
 
     def __init__(
@@ -52,9 +53,11 @@ class Curve:
         symbol: str | None = None,
         filled: bool = False,
         stepped: bool = False,
+        smooth: bool = False,
     ) -> None:
         self.label, self.role, self.source = label, role, source
         self.dashed, self.symbol, self.filled, self.stepped = dashed, symbol, filled, stepped
+        self.smooth = smooth or symbol is not None
         self.item: pg.PlotDataItem | None = None
         self.drawn = _NOTHING
 
@@ -64,8 +67,8 @@ class LivePlot(QFrame):
 
     Args:
         theme: gives the colours and tells when they change.
-        x_unit, y_unit: how an axis writes its numbers: ``""``, ``"s"``, ``"bytes"``, ``"%"``,
-            ``"°C"``, ``"W"``, ``"MHz"`` or ``"size"``.
+        x_unit, y_unit: how an axis writes its numbers: ``""``, ``"s"``, ``"ago"``, ``"bytes"``,
+            ``"%"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"size"``.
         logarithmic: both axes; x in powers of two where its unit is ``"size"``.
         legend: show the curves' labels.
     """
@@ -191,6 +194,9 @@ class LivePlot(QFrame):
             "left": UnitAxis("left", y_unit, logarithmic=self._logarithmic),
         }
         plot = pg.PlotWidget(self, axisItems=axes, background=None)
+        # So that the card behind it shows: a cached background is filled with the window's colour.
+        plot.viewport().setAutoFillBackground(False)
+        plot.setCacheMode(plot.CacheModeFlag.CacheNone)
         plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         plot.hideButtons()
         plot.setMenuEnabled(False)
@@ -220,18 +226,18 @@ class LivePlot(QFrame):
         assert self.plot is not None
         colour = QColor(self._theme.colour(_ink(curve.role)))
         style = Qt.PenStyle.DashLine if curve.dashed else Qt.PenStyle.SolidLine
-        few = curve.symbol is not None
         options: dict[str, Any] = {
-            "pen": pg.mkPen(colour, width=2 if few else 1, style=style),
-            "antialias": few,
+            "pen": pg.mkPen(colour, width=2 if curve.smooth else 1, style=style),
+            "antialias": curve.smooth,
             "skipFiniteCheck": True,
         }
-        if few:
+        if curve.symbol is not None:
             options |= {
                 "symbol": curve.symbol, "symbolSize": 8, "symbolBrush": colour, "symbolPen": None,
             }  # fmt: skip
         if curve.stepped:
-            options["stepMode"] = "right"
+            # Finite: a NaN in y is a stretch of which nothing is known.
+            options |= {"stepMode": "right", "connect": "finite", "skipFiniteCheck": False}
         if curve.filled:
             shade = QColor(colour)
             shade.setAlpha(60)

@@ -1,0 +1,102 @@
+"""``empty_cache``: what it would free, and what it freed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.protocol import (
+    CacheEmptied,
+    EmptyCache,
+    EngineEnded,
+    Event,
+    Request,
+    RequestFailed,
+)
+from gpu_studio.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import MemoryRead
+    from gpu_studio.model.engine_session import EngineSession
+
+
+def predict_emptying(read: MemoryRead) -> str:
+    """Return what empty_cache would do now; empty where PyTorch has no numbers."""
+    if read.reserved_bytes is None or read.allocated_bytes is None:
+        return ""
+    holes = read.reserved_bytes - read.allocated_bytes
+    if holes <= 0:
+        return "Nothing is reserved and empty: empty_cache has nothing to free."
+    freed = read.releasable_bytes
+    if freed is None:
+        return f"{format_bytes(holes)} are reserved and empty."
+    if freed >= holes:
+        return f"empty_cache can free all {format_bytes(holes)} that are reserved and empty."
+    rest = format_bytes(holes - freed)
+    return (
+        f"empty_cache can free {format_bytes(freed)} of the {format_bytes(holes)} that are "
+        f"reserved and empty; the other {rest} share segments with living tensors."
+    )
+
+
+class CacheEmptying(QObject):
+    """Empties one card's cache at a time and keeps what came of it.
+
+    Signals:
+        changed(): it began, ended, or its result was forgotten.
+    """
+
+    changed = Signal()
+
+    def __init__(self, session: EngineSession, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._request: EmptyCache | None = None
+        self._result = ""
+        session.event_received.connect(self._receive)
+
+    @property
+    def is_going_on(self) -> bool:
+        """Whether the engine has not answered yet."""
+        return self._request is not None
+
+    @property
+    def result(self) -> str:
+        """What it did last; empty before."""
+        return self._result
+
+    def run(self, device: str) -> None:
+        """Give PyTorch's free segments on a card back to the driver."""
+        if self._request is None:
+            self._request = EmptyCache(device=device)
+            self._say("")
+            self._session.submit(self._request)
+
+    def forget(self) -> None:
+        """Say no longer what it did: the card or the engine is another."""
+        if self._result:
+            self._say("")
+
+    def _receive(self, request: Request, event: Event) -> None:
+        if self._request is None or request is not self._request:
+            return
+        match event:
+            case CacheEmptied():
+                freed = format_bytes(event.freed_bytes)
+                expected = format_bytes(event.predicted_bytes)
+                as_said = event.freed_bytes == event.predicted_bytes
+                told = "as it said" if as_said else f"{expected} were expected"
+                result = f"empty_cache freed {freed}, {told}."
+            case RequestFailed():
+                result = f"empty_cache failed: {event.failure.message}"
+            case EngineEnded():
+                result = "empty_cache did not answer: the engine ended, and all it held is free."
+            case _:
+                return
+        self._request = None
+        self._say(result)
+
+    def _say(self, result: str) -> None:
+        self._result = result
+        self.changed.emit()

@@ -1,0 +1,110 @@
+"""What one device's memory held, reading by reading, since the window opened."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import MemoryRead
+
+WINDOW_S = 120.0
+_GAP_S = 4.0  # nobody looked for longer than this: the curve has a hole there
+_MOST_MARKS = 400
+_ROWS_SHOWN = 200
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened; ``is_failure`` is drawn in the colour of failures."""
+
+    at_s: float
+    label: str
+    is_failure: bool = False
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One reading: ``lower`` is allocated or the engine's process, ``upper`` reserved. Bytes."""
+
+    at_s: float
+    lower_bytes: int
+    upper_bytes: int | None = None
+    free_bytes: int | None = None
+
+
+class MemoryHistory:
+    """Readings and marks of one device on the window's clock, oldest first."""
+
+    def __init__(self) -> None:
+        self.points: list[Point] = []
+        self.marks: list[Mark] = []
+        self._times: list[float] = []
+
+    def add(self, read: MemoryRead, at_s: float) -> bool:
+        """Keep a reading; return False for one without numbers (no CUDA context)."""
+        lower = read.process_bytes if read.allocated_bytes is None else read.allocated_bytes
+        if lower is None:
+            return False
+        at_s = max(at_s, self._times[-1] if self._times else 0.0)
+        self.points.append(
+            Point(
+                at_s=at_s,
+                lower_bytes=lower,
+                upper_bytes=read.reserved_bytes,
+                free_bytes=read.free_bytes,
+            )
+        )
+        self._times.append(at_s)
+        return True
+
+    def mark(self, mark: Mark) -> None:
+        """Keep what happened."""
+        self.marks.append(mark)
+        del self.marks[:-_MOST_MARKS]
+
+    def since(self, start_s: float) -> list[Point]:
+        """Return the readings from a time on, and the one before, which still held at it."""
+        return self.points[max(bisect_left(self._times, start_s) - 1, 0) :]
+
+    def curve(self, start_s: float, *, upper: bool = False) -> tuple[list[float], list[float]]:
+        """Return x in seconds and y in bytes, with a NaN where nobody looked."""
+        xs: list[float] = []
+        ys: list[float] = []
+        for point in self.since(start_s):
+            value = point.upper_bytes if upper else point.lower_bytes
+            if value is None:
+                continue
+            if xs and point.at_s - xs[-1] > _GAP_S:
+                xs.append(xs[-1])
+                ys.append(math.nan)
+            xs.append(point.at_s)
+            ys.append(float(value))
+        return xs, ys
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Return the newest readings and marks as a table, newest first.
+
+        Columns: seconds, allocated or process, reserved, free, what happened.
+        """
+        told = [
+            (
+                point.at_s,
+                _bytes(point.lower_bytes),
+                _bytes(point.upper_bytes),
+                _bytes(point.free_bytes),
+                "",
+            )
+            for point in self.points[-_ROWS_SHOWN:]
+        ]
+        first_s = told[0][0] if told else 0.0
+        told += [(m.at_s, "", "", "", m.label) for m in self.marks if m.at_s >= first_s]
+        told.sort(key=lambda row: row[0], reverse=True)
+        return [(f"{row[0]:.1f}", *row[1:]) for row in told]
+
+
+def _bytes(size_bytes: int | None) -> str:
+    return "n/a" if size_bytes is None else format_bytes(size_bytes)

@@ -1,0 +1,431 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    BreakMemory,
+    DescribeEngine,
+    EmptyCache,
+    EngineEnded,
+    ReadMemory,
+    RequestFailed,
+    RunWorkload,
+    UseDevice,
+)
+from gpu_studio.model import memory as memory_module
+from gpu_studio.model.memory import MemoryModel
+from gpu_studio.model.memory_history import MemoryHistory
+from gpu_studio.model.oom_experiment import (
+    BUDGET_STEP_BYTES,
+    OomPlan,
+    OomState,
+    default_budget,
+    largest_budget,
+)
+from tests.fakes import (
+    Pause,
+    cache_emptied,
+    cpu_only,
+    described_with_cuda,
+    gt_1030,
+    memory_read,
+    no_context,
+    oom_finished,
+    reading,
+    two_cards,
+)
+
+MIB = 1 << 20
+PLAN = OomPlan(size=8192, dtype="float32", count=None)
+
+
+def plain(text):
+    return text.replace("\u202f", " ")
+
+
+def parts(model):
+    return {part.key: part.size_bytes // MIB for part in model.tank.parts}
+
+
+@pytest.fixture
+def inventory():
+    return gt_1030()
+
+
+@pytest.fixture
+def scripts(engines):
+    engines.scripts |= {
+        DescribeEngine: [described_with_cuda(device_count=2)],
+        ReadMemory: lambda _engine, request: [
+            memory_read(request.device, allocated=100, reserved=120)
+        ],
+    }
+    return engines.scripts
+
+
+@pytest.fixture
+def model(scripts, ready_studio):
+    return MemoryModel(ready_studio, ready_studio)
+
+
+def idle(qtbot, studio):
+    qtbot.waitUntil(lambda: studio.session.state.is_idle)
+
+
+# ── which device ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_first_usable_card_is_looked_at(model):
+    assert [(c.title, c.address) for c in model.choices] == [
+        ("This PC's RAM", "cpu"),
+        ("cuda:0 GT 1030", "cuda:0"),
+    ]
+    assert model.chosen.address == "cuda:0"
+
+
+@pytest.mark.parametrize("inventory", [cpu_only()])
+def test_without_a_card_the_pc_is_looked_at(scripts, studio, qtbot):
+    del scripts[DescribeEngine]
+    model = MemoryModel(studio, studio)
+    assert model.chosen.address == "cpu"
+    studio.start()
+    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
+    assert not model.chosen.is_card
+
+
+def test_a_card_that_pytorch_cannot_use_has_no_address_but_a_reason(engines, ready_studio):
+    model = MemoryModel(ready_studio, ready_studio)
+    card = model.choices[1]
+    assert (card.title, card.address) == ("GT 1030", None)
+    assert card.reason == "This PyTorch was built without CUDA."
+    assert model.chosen.identity == "cpu"
+    model.choose(card.identity)
+    model.poll()
+    assert not any(isinstance(request, ReadMemory) for request in engines.requests)
+
+
+def test_before_the_engine_is_there_the_sensors_tell(scripts, studio, sensor_source, qtbot):
+    scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    model = MemoryModel(studio, studio)
+    studio.start()
+    sensor_source.send(reading(gt_1030()))
+    qtbot.waitUntil(lambda: len(studio.sensors.readings) == 1)
+    model.choose(model.choices[1].identity)
+    assert model.choices[1].reason == "The engine is starting."
+    assert parts(model) == {"others": 348, "free": 1700}
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_the_card_in_use_is_followed_until_one_is_chosen_by_hand(model, engines, qtbot, scripts):
+    from gpu_studio.core.protocol import DeviceUsed
+
+    scripts[UseDevice] = lambda _engine, request: [
+        DeviceUsed(cuda_index=request.cuda_index, name="card")
+    ]
+    session = model.parent().session
+    session.submit(UseDevice(cuda_index=1))
+    qtbot.waitUntil(lambda: model.chosen.address == "cuda:1")
+    model.choose("cpu")
+    session.submit(UseDevice(cuda_index=0))
+    idle(qtbot, model.parent())
+    assert model.chosen.address == "cpu"
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_readings_stay_with_their_card_when_numbers_change(model, scripts, qtbot):
+    """In an engine that sees only the second card, that card is cuda:0."""
+    studio = model.parent()
+    model.choose(model.choices[2].identity)
+    model.poll()
+    idle(qtbot, studio)
+    assert len(model.history.points) == 1
+    second = two_cards().cards[1].uuid
+    scripts[DescribeEngine] = [described_with_cuda(device_count=1, visible_devices=second)]
+    studio.session.restart(EngineEnvironment(visible_devices=second))
+    qtbot.waitUntil(lambda: model.chosen.address == "cuda:0")
+    idle(qtbot, studio)
+    assert model.chosen.identity == second
+    model.poll()
+    idle(qtbot, studio)
+    assert len(model.history.points) == 2
+    model.choose(model.choices[1].identity)
+    assert model.chosen.reason == "CUDA_VISIBLE_DEVICES hides this card from PyTorch."
+    assert model.history.points == []
+
+
+# ── readings ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_poll_reads_and_the_tank_sums_to_the_card(model, qtbot):
+    model.poll()
+    idle(qtbot, model.parent())
+    assert parts(model) == {"others": 390, "tensors": 100, "holes": 20, "free": 1538}
+    assert sum(parts(model).values()) == 2048
+
+
+def test_nothing_is_asked_while_the_engine_works(model, engines, scripts, qtbot):
+    scripts[RunWorkload] = [Pause()]
+    session = model.parent().session
+    request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
+    session.submit(request)
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    model.poll()
+    session.stop(request)
+    idle(qtbot, model.parent())
+    assert not any(isinstance(asked, ReadMemory) for asked in engines.requests)
+    model.poll()
+    qtbot.waitUntil(lambda: isinstance(engines.requests[-1], ReadMemory))
+
+
+def test_polls_do_not_pile_up(model, engines, scripts, qtbot):
+    scripts[ReadMemory] = [Pause(), memory_read()]
+    model.poll()
+    model.poll()
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    model.poll()
+    engines.latest.go()
+    idle(qtbot, model.parent())
+    assert sum(isinstance(asked, ReadMemory) for asked in engines.requests) == 1
+
+
+def test_without_a_context_there_are_no_numbers_of_pytorch(model, scripts, qtbot):
+    scripts[ReadMemory] = [no_context()]
+    model.poll()
+    idle(qtbot, model.parent())
+    assert not model.has_allocator_numbers
+    assert model.history.points == []
+    assert model.cache_sentence == ""
+    assert not model.can_empty_cache
+
+
+def test_an_engine_that_died_holds_nothing_any_more(model, scripts, qtbot):
+    model.poll()
+    idle(qtbot, model.parent())
+    scripts[ReadMemory] = [EngineEnded(exit_code=-9)]
+    model.poll()
+    qtbot.waitUntil(lambda: any(mark.is_failure for mark in model.history.marks))
+    assert model.latest is None
+    assert len(model.history.points) == 1, "what was read stays"
+    idle(qtbot, model.parent())
+
+
+# ── empty_cache ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_empty_cache_says_before_what_it_will_free_and_then_what_it_freed(model, scripts, qtbot):
+    before = memory_read(allocated=100, reserved=336, releasable_bytes=128 * MIB)
+    scripts[ReadMemory] = [before]
+    scripts[EmptyCache] = [cache_emptied(before, 128)]
+    model.poll()
+    idle(qtbot, model.parent())
+    assert plain(model.cache_sentence) == (
+        "empty_cache can free 128 MiB of the 236 MiB that are reserved and empty; the other "
+        "108 MiB share segments with living tensors."
+    )
+    model.empty_cache()
+    assert not model.can_empty_cache, "one at a time"
+    idle(qtbot, model.parent())
+    assert plain(model.cache_sentence).startswith("empty_cache freed 128 MiB, as it said.")
+    assert parts(model)["holes"] == 108
+
+
+def test_empty_cache_admits_that_it_freed_something_else(model, scripts, qtbot):
+    before = memory_read(allocated=0, reserved=20)
+    scripts[EmptyCache] = [cache_emptied(before, 18, predicted_bytes=20 * MIB)]
+    model.poll()
+    idle(qtbot, model.parent())
+    model.empty_cache()
+    idle(qtbot, model.parent())
+    assert "freed 18 MiB, 20 MiB were expected" in plain(model.cache_sentence)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "The card is lost.")), "is lost"),
+        (EngineEnded(exit_code=-11), "did not answer"),
+    ],
+)
+def test_empty_cache_that_fails_says_so(model, scripts, qtbot, answer, said):
+    scripts[EmptyCache] = [answer]
+    model.poll()
+    idle(qtbot, model.parent())
+    told = []
+    model.emptying.changed.connect(lambda: told.append(model.emptying.result))
+    model.empty_cache()
+    qtbot.waitUntil(lambda: any(said in text for text in told))
+    assert not model.emptying.is_going_on
+    idle(qtbot, model.parent())
+
+
+@pytest.mark.parametrize(
+    ("allocated", "reserved", "releasable", "said"),
+    [
+        (100, 100, 0, "nothing to free"),
+        (100, 120, 20, "can free all 20 MiB"),
+        (100, 120, 0, "can free 0 bytes of the 20 MiB"),
+    ],
+)
+def test_the_prediction(model, scripts, qtbot, allocated, reserved, releasable, said):
+    scripts[ReadMemory] = [
+        memory_read(allocated=allocated, reserved=reserved, releasable_bytes=releasable * MIB)
+    ]
+    model.poll()
+    idle(qtbot, model.parent())
+    assert said in plain(model.cache_sentence)
+
+
+# ── the experiment ───────────────────────────────────────────────────────────────────────────
+
+
+def breaking(*ending):
+    yield memory_read(mark="start")
+    yield memory_read(allocated=1024, reserved=1024, mark="oom", taken_at_s=10.5)
+    yield from ending
+
+
+def test_an_experiment_fills_the_tank_and_tells_how_it_ended(model, scripts, engines, qtbot):
+    scripts[BreakMemory] = lambda engine, request: breaking(
+        Pause(), memory_read(reserved=1024, mark="freed", taken_at_s=10.6), oom_finished()
+    )
+    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
+    qtbot.waitUntil(lambda: parts(model)["tensors"] == 1024)
+    assert "1 GiB allocated" in plain(model.experiment.outcome.sentence)
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.experiment.outcome.headline == "Over the budget."
+    request = engines.requests[-1]
+    assert (request.size, request.dtype, request.budget_bytes) == (8192, "float32", 1200 * MIB)
+    assert [mark.label for mark in model.history.marks] == ["experiment", "out of memory"]
+
+
+def test_what_an_experiment_reached_stays_in_sight_for_a_while(
+    scripts, ready_studio, monkeypatch, qtbot
+):
+    monkeypatch.setattr(memory_module, "_HOLD_MS", 300)
+    model = MemoryModel(ready_studio, ready_studio)
+    scripts[BreakMemory] = lambda engine, request: breaking(
+        memory_read(reserved=1024, mark="freed", taken_at_s=10.6), oom_finished()
+    )
+    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    qtbot.waitUntil(lambda: model.is_held)
+    assert parts(model)["tensors"] == 1024
+    assert model.latest.allocated_bytes == 0
+    qtbot.waitUntil(lambda: not model.is_held)
+    assert parts(model)["tensors"] == 0
+
+
+def test_until_it_breaks_asks_for_more_than_the_budget_holds():
+    assert PLAN.tensor_bytes == 256 * MIB
+    assert PLAN.count_within(1200 * MIB) * PLAN.tensor_bytes > 1200 * MIB
+    assert OomPlan(size=8192, dtype="float16", count=3).count_within(1 << 40) == 3
+
+
+def test_the_default_budget_is_three_quarters_of_what_is_free_and_never_the_whole_card():
+    assert default_budget(1996 * MIB, 1600 * MIB) == 1200 * MIB
+    assert default_budget(1996 * MIB, 0) == BUDGET_STEP_BYTES
+    for total in (256 * MIB, 1996 * MIB, 12 << 30, 139 << 30):
+        assert 0 < largest_budget(total) <= total - 64 * MIB
+        assert default_budget(total, total) <= largest_budget(total)
+
+
+def test_a_running_experiment_is_stopped(model, scripts, engines, qtbot):
+    scripts[BreakMemory] = lambda engine, request: breaking(
+        Pause(), oom_finished("stopped", tensors=4)
+    )
+    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    model.experiment.stop()
+    assert model.experiment.state is OomState.STOPPING
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.experiment.outcome.headline == "Stopped."
+    assert "4 tensors" in model.experiment.outcome.sentence
+
+
+def test_an_experiment_that_hears_no_stop_ends_with_its_engine(model, scripts, engines, qtbot):
+    scripts[BreakMemory] = lambda engine, request: breaking(Pause(deaf=True))
+    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
+    model.experiment.stop()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert "in the middle of a call" in model.experiment.outcome.sentence
+    idle(qtbot, model.parent())
+
+
+def test_an_experiment_that_waits_is_taken_back(model, scripts, engines, qtbot):
+    scripts[RunWorkload] = [Pause()]
+    session = model.parent().session
+    request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
+    session.submit(request)
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    assert model.experiment.state is OomState.WAITING
+    assert model.experiment.outcome.headline == "Waiting."
+    model.experiment.stop()
+    assert model.experiment.state is OomState.IDLE
+    assert model.experiment.outcome.sentence == "It had not begun."
+    session.stop(request)
+    idle(qtbot, model.parent())
+
+
+def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qtbot):
+    scripts[BreakMemory] = lambda engine, request: breaking(EngineEnded(exit_code=-9))
+    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    outcome = model.experiment.outcome
+    assert outcome.headline == "The engine died."
+    assert "run out of memory" in outcome.sentence
+    assert outcome.tone == "failure"
+    assert len(model.history.points) == 2
+    assert model.history.marks[-1].label == "engine died"
+    idle(qtbot, model.parent())
+    assert model.latest is None
+
+
+@pytest.mark.parametrize("kind", [FailureKind.NO_CUDA, FailureKind.NO_SUCH_DEVICE])
+def test_a_refused_experiment_says_why_and_what_next(model, scripts, qtbot, kind):
+    scripts[BreakMemory] = [RequestFailed(failure=Failure(kind, "There is no cuda:0 here."))]
+    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.experiment.outcome.sentence == "There is no cuda:0 here."
+    assert model.experiment.outcome.next_step
+
+
+# ── history ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_stretch_in_which_nobody_looked_is_a_gap():
+    history = MemoryHistory()
+    for at_s in (0.0, 0.5, 60.0, 60.5):
+        history.add(memory_read(allocated=64, reserved=128), at_s)
+    xs, ys = history.curve(0.0)
+    assert xs == [0.0, 0.5, 0.5, 60.0, 60.5]
+    assert [math.isnan(y) for y in ys] == [False, False, True, False, False]
+    assert history.curve(0.0, upper=True)[1][0] == 128 * MIB
+
+
+def test_a_curve_begins_with_what_still_held():
+    history = MemoryHistory()
+    for second in range(10):
+        history.add(memory_read(allocated=second, reserved=128), float(second))
+    assert history.curve(7.5)[0] == [7.0, 8.0, 9.0]
+
+
+def test_the_table_has_readings_and_marks_newest_first():
+    from gpu_studio.model.memory_history import Mark
+
+    history = MemoryHistory()
+    history.add(memory_read(allocated=64, reserved=128), 1.0)
+    history.mark(Mark(at_s=1.5, label="run"))
+    history.add(memory_read("cpu"), 2.0)
+    assert [row[0] for row in history.rows()] == ["2.0", "1.5", "1.0"]
+    assert plain(history.rows()[2][1]) == "64 MiB"
+    assert history.rows()[0][2] == "n/a"
+    assert history.rows()[1][4] == "run"
