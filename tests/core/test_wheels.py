@@ -122,6 +122,12 @@ def test_mixed_cards(cards: list[CudaCard], driver_version: str, tag: str, words
             "so the CPU build is used until the driver is updated.",
         ),
         (
+            [GTX1660],
+            "470.256.02",
+            "GeForce GTX 1660 (7.5) needs driver 525.60.13 or newer and this one is 470.256.02, "
+            "so the CPU build is used until the driver is updated.",
+        ),
+        (
             [CudaCard("NVIDIA Next", (13, 0))],
             "700.1",
             "PyTorch 2.13.0 has no code for Next (13.0), so the CPU build is used.",

@@ -32,10 +32,18 @@ def _read_exec(value: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "argument", ["/usr/bin/python3", "/a b/c", 'say "hi"', "$HOME/`x`", "back\\slash", "100%", "ü"]
+    ("argument", "value"),
+    [
+        ("/a b/ü", '"/a b/ü"'),
+        ('say "hi"', r'"say \\"hi\\""'),
+        ("$HOME/`x`", r'"\\$HOME/\\`x\\`"'),
+        ("back\\slash", r'"back\\\\slash"'),
+        ("100%", '"100%%"'),
+    ],
 )
-def test_any_path_survives_the_quoting(argument: str) -> None:
-    assert _read_exec(quoted(argument)) == [argument]
+def test_any_path_survives_the_quoting(argument: str, value: str) -> None:
+    assert quoted(argument) == value
+    assert _read_exec(value) == [argument]
 
 
 def test_the_entry_starts_this_checkout(root: Path, tmp_path: Path) -> None:
