@@ -100,6 +100,19 @@ def read_clock_event_reasons(card: NvmlCard) -> int | None:
     )
 
 
+def has_other_processes(card: NvmlCard, own_pid: int) -> bool | None:
+    """Return whether another process computes on a card that this one uses; None if not known.
+
+    Programs that also draw do not count: Windows lists its whole desktop as both. In a container
+    the driver tells the numbers of the host, and this process is one of those listed.
+    """
+    computing, drawing = _process_ids(card, "compute"), _process_ids(card, "graphics")
+    if not computing:
+        return None
+    others = computing - (drawing or set()) - {own_pid}
+    return len(others) > (0 if own_pid in computing else 1)
+
+
 def read_processes(card: NvmlCard, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
     """Return who holds a context on a card, by process id; raises as `read_telemetry` does.
 
@@ -110,8 +123,7 @@ def read_processes(card: NvmlCard, lookup: ProcessLookup) -> tuple[GpuProcess, .
     kinds: dict[int, list[str]] = {}
     memory_bytes: dict[int, int | None] = {}
     for kind in ("compute", "graphics"):
-        function = f"nvmlDeviceGet{kind.capitalize()}RunningProcesses"
-        for entry in card.ask_first(function, f"{function}_v2") or ():
+        for entry in _running(card, kind) or ():
             kinds.setdefault(entry.pid, []).append(kind)
             # Windows hides it (WDDM): all bits set, or None in newer versions of pynvml.
             used = number_from(entry.usedGpuMemory)
@@ -169,6 +181,16 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
 def _pcie_bytes_per_s(card: NvmlCard, direction: int) -> float | None:
     """Return the traffic over the last 20 ms, which the call waits for; NVML counts in KiB."""
     return _scaled(card.number("nvmlDeviceGetPcieThroughput", direction), 1024)
+
+
+def _running(card: NvmlCard, kind: str) -> Any:
+    function = f"nvmlDeviceGet{kind.capitalize()}RunningProcesses"
+    return card.ask_first(function, f"{function}_v2")
+
+
+def _process_ids(card: NvmlCard, kind: str) -> set[int] | None:
+    entries = _running(card, kind)
+    return None if entries is None else {entry.pid for entry in entries}
 
 
 def _bus_id_of(card: NvmlCard) -> str | None:

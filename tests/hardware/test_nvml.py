@@ -4,7 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu_studio.hardware.cards import describe_card, normal_bus_id, read_processes, read_telemetry
+from gpu_studio.hardware.cards import (
+    describe_card,
+    has_other_processes,
+    normal_bus_id,
+    read_processes,
+    read_telemetry,
+)
 from gpu_studio.hardware.nvml import CardUnreadableError, Nvml, NvmlUnavailableError, text_from
 from tests.hardware.fake_nvml import (
     GT_1030,
@@ -177,6 +183,35 @@ def test_processes_of_an_old_driver_come_from_the_second_version():
         }
     )
     assert [p.pid for p in read_processes(Nvml(library).card(0), lookup)] == [5]
+
+
+@pytest.mark.parametrize(
+    ("compute", "graphics", "others"),
+    [
+        ([1], [], False),
+        ([1, 2], [], True),
+        ([1], [2], False),
+        ([1, 2], [2], False),  # Windows lists what draws as computing too
+        ([1, 2], [1, 2], False),
+        ([2], [], False),  # this process under another number, in a container
+        ([2, 3], [], True),
+        ([], [], None),
+    ],
+)
+def test_other_processes_are_those_that_compute_and_do_not_draw(compute, graphics, others):
+    answers = {
+        "ComputeRunningProcesses": [process(pid, 1) for pid in compute],
+        "GraphicsRunningProcesses": [process(pid, 1) for pid in graphics],
+    }
+    card = Nvml(FakeNvml(GT_1030 | answers)).card(0)
+    assert has_other_processes(card, own_pid=1) is others
+
+
+def test_a_card_is_found_by_its_uuid():
+    nvml = Nvml(FakeNvml(GT_1030))
+    assert nvml.card_with(GT_1030_UUID).number("nvmlDeviceGetClockInfo", 1) == 139
+    with pytest.raises(CardUnreadableError):
+        nvml.card_with("GPU-unknown")
 
 
 def test_no_processes_is_an_empty_tuple():
