@@ -46,7 +46,7 @@ NVML_ASSERT = (
             "built without CUDA",
         ),
         (
-            RuntimeError('"addmm_impl_cpu_" not implemented for \'Half\''),
+            RuntimeError("\"addmm_impl_cpu_\" not implemented for 'Half'"),
             FailureKind.DTYPE_UNSUPPORTED,
             "'Half'",
         ),

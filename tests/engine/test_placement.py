@@ -86,9 +86,7 @@ def test_the_table_shows_the_devices_before_and_after(monkeypatch: pytest.Monkey
     """Moved to the meta device, which holds no values, the output cannot be compared."""
     monkeypatch.setattr(placement, "resolve_device", lambda address: torch.device(address))
     monkeypatch.setattr(placement, "prove_kernels", lambda device: None)
-    monkeypatch.setattr(
-        placement, "_output", lambda model, example: torch.ones(2, device="cpu")
-    )
+    monkeypatch.setattr(placement, "_output", lambda model, example: torch.ones(2, device="cpu"))
     dispatcher = Dispatcher()
     events = ask(PlaceModel(model="linear_10", device="meta"), dispatcher)
     rows = only(PlaceRow, events)

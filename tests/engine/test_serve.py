@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import signal
-import subprocess
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -28,102 +27,48 @@ from gpu_studio.core.protocol import (
     RunStopped,
     SamplesMeasured,
     Stop,
-    decode_event,
     encode,
     is_last,
 )
 from gpu_studio.engine.serve import EXIT_FATAL, Inbox, serve
 from tests.engine.answers import only, run_request
+from tests.engine.engine_child import EngineChild
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-_END_S = 20.0
-
-
-class Child:
-    """An engine's process; ``prelude`` is Python that it runs first."""
-
-    def __init__(self, log: Path, prelude: str = "") -> None:
-        code = f"{prelude}\nimport os\nfrom gpu_studio.engine.serve import main\nos._exit(main())"
-        command = ["-c", code] if prelude else ["-m", "gpu_studio.engine.serve"]
-        self.log = log
-        with log.open("wb") as stderr:
-            self.process = subprocess.Popen(
-                [sys.executable, *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-            )
-
-    def send(self, line: bytes) -> None:
-        self.process.stdin.write(line)
-        self.process.stdin.flush()
-
-    def receive(self) -> Event:
-        return decode_event(self.process.stdout.readline())
-
-    def ask(
-        self, request: Request, on_event: Callable[[Event], None] = lambda event: None
-    ) -> list[Event]:
-        self.send(encode(request))
-        events: list[Event] = []
-        while not events or not is_last(events[-1], request):
-            events.append(self.receive())
-            on_event(events[-1])
-        return events
-
-    def close_input(self) -> None:
-        self.process.stdin.close()
-
-    def end(self) -> int:
-        """Close its input and return its exit code."""
-        self.close_input()
-        return self.wait()
-
-    def wait(self) -> int:
-        try:
-            return self.process.wait(_END_S)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            self.process.stdout.close()
-
 
 @pytest.fixture(scope="module")
-def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineChild]:
     """One child for all tests that leave it alive."""
-    child = Child(tmp_path_factory.mktemp("engine") / "log")
+    child = EngineChild(tmp_path_factory.mktemp("engine") / "log")
     yield child
     assert child.end() == 0
     assert "Traceback" not in child.log.read_text()
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Child]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., EngineChild]]:
     """Start children of a test's own; none outlives it."""
-    children: list[Child] = []
+    children: list[EngineChild] = []
 
-    def start_child(prelude: str = "") -> Child:
-        children.append(Child(tmp_path / f"log{len(children)}", prelude))
+    def start_child(prelude: str = "") -> EngineChild:
+        children.append(EngineChild(tmp_path / f"log{len(children)}", prelude))
         return children[-1]
 
     yield start_child
     for child in children:
-        child.process.kill()
-        child.process.wait()
-        child.process.stdin.close()
-        child.process.stdout.close()
+        child.kill()
 
 
-def test_it_describes_itself(child: Child):
+def test_it_describes_itself(child: EngineChild):
     (described,) = child.ask(DescribeEngine())
     assert isinstance(described, EngineDescribed)
     assert described.pid == child.process.pid != os.getpid()
 
 
-def test_it_runs_a_workload(child: Child):
+def test_it_runs_a_workload(child: EngineChild):
     events = child.ask(run_request())
     result = events[-1]
     assert isinstance(result, RunFinished)
@@ -133,7 +78,7 @@ def test_it_runs_a_workload(child: Child):
     assert sum(len(event.samples_s) for event in only(SamplesMeasured, events)) == result.samples
 
 
-def test_a_stop_ends_a_run_and_the_samples_so_far_are_there(child: Child):
+def test_a_stop_ends_a_run_and_the_samples_so_far_are_there(child: EngineChild):
     stopped = threading.Event()
 
     def stop_at_first_samples(event: Event) -> None:
@@ -146,7 +91,7 @@ def test_a_stop_ends_a_run_and_the_samples_so_far_are_there(child: Child):
     assert events[-1] == RunStopped(run_id="r1", samples=samples)
 
 
-def test_a_stop_ends_a_run_before_its_timing(child: Child):
+def test_a_stop_ends_a_run_before_its_timing(child: EngineChild):
     def stop_at_warm_up(event: Event) -> None:
         if isinstance(event, RunPhaseChanged) and event.phase == "warm-up":
             child.send(encode(Stop()))
@@ -155,7 +100,7 @@ def test_a_stop_ends_a_run_before_its_timing(child: Child):
     assert isinstance(events[-1], RunStopped)
 
 
-def test_a_late_stop_ends_nothing_else(child: Child):
+def test_a_late_stop_ends_nothing_else(child: EngineChild):
     child.send(encode(Stop()))
     assert isinstance(child.ask(run_request())[-1], RunFinished)
     child.send(encode(Stop()))
@@ -163,7 +108,7 @@ def test_a_late_stop_ends_nothing_else(child: Child):
     assert isinstance(child.ask(run_request())[-1], RunFinished)
 
 
-def test_a_stop_right_after_its_request_is_never_lost(child: Child):
+def test_a_stop_right_after_its_request_is_never_lost(child: EngineChild):
     for _ in range(20):
         child.send(encode(run_request(budget_s=3600.0)) + encode(Stop()))
         event = child.receive()
@@ -183,7 +128,7 @@ def test_a_stop_right_after_its_request_is_never_lost(child: Child):
         b"[" * 100_000 + b"\n",
     ],
 )
-def test_an_unreadable_line_is_answered_and_survived(child: Child, line: bytes):
+def test_an_unreadable_line_is_answered_and_survived(child: EngineChild, line: bytes):
     child.send(line)
     failed = child.receive()
     assert isinstance(failed, RequestFailed)
@@ -191,19 +136,19 @@ def test_an_unreadable_line_is_answered_and_survived(child: Child, line: bytes):
     assert isinstance(child.ask(ReadMemory(device="cpu"))[-1], MemoryRead)
 
 
-def test_an_empty_line_is_nothing(child: Child):
+def test_an_empty_line_is_nothing(child: EngineChild):
     child.send(b"\n  \n")
     assert isinstance(child.ask(ReadMemory(device="cpu"))[-1], MemoryRead)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no signal to one process")
-def test_an_interrupt_in_the_terminal_is_the_parents_business(child: Child):
+def test_an_interrupt_in_the_terminal_is_the_parents_business(child: EngineChild):
     child.ask(ReadMemory(device="cpu"))
     child.process.send_signal(signal.SIGINT)
     assert isinstance(child.ask(run_request())[-1], RunFinished)
 
 
-def test_the_end_of_its_input_ends_it_in_the_middle_of_a_run(start: Callable[..., Child]):
+def test_the_end_of_its_input_ends_it_in_the_middle_of_a_run(start: Callable[..., EngineChild]):
     child = start()
     child.send(encode(run_request(budget_s=3600.0)))
     while not isinstance(child.receive(), SamplesMeasured):
@@ -211,7 +156,7 @@ def test_the_end_of_its_input_ends_it_in_the_middle_of_a_run(start: Callable[...
     assert child.end() == 0
 
 
-def test_the_end_of_its_input_ends_it_in_the_middle_of_a_call(start: Callable[..., Child]):
+def test_the_end_of_its_input_ends_it_in_the_middle_of_a_call(start: Callable[..., EngineChild]):
     child = start(
         "import time\n"
         "from gpu_studio.engine.workloads.elementwise import Elementwise\n"
@@ -223,7 +168,7 @@ def test_the_end_of_its_input_ends_it_in_the_middle_of_a_call(start: Callable[..
     assert child.end() == 0
 
 
-def test_what_libraries_print_does_not_reach_the_pipe(start: Callable[..., Child]):
+def test_what_libraries_print_does_not_reach_the_pipe(start: Callable[..., EngineChild]):
     child = start(
         "import os\n"
         "from gpu_studio.engine.workloads.elementwise import Elementwise\n"
@@ -243,7 +188,7 @@ def test_what_libraries_print_does_not_reach_the_pipe(start: Callable[..., Child
     assert "noise of a child" in log
 
 
-def test_it_ends_after_an_error_that_no_process_survives(start: Callable[..., Child]):
+def test_it_ends_after_an_error_that_no_process_survives(start: Callable[..., EngineChild]):
     child = start(
         "from gpu_studio.engine.workloads.elementwise import Elementwise\n"
         "def sticky(*arguments):\n"
@@ -258,7 +203,7 @@ def test_it_ends_after_an_error_that_no_process_survives(start: Callable[..., Ch
     assert "in sticky" in child.log.read_text()  # the trace is in the log
 
 
-def test_a_pytorch_that_cannot_be_loaded_is_told(start: Callable[..., Child]):
+def test_a_pytorch_that_cannot_be_loaded_is_told(start: Callable[..., EngineChild]):
     child = start("import sys\nsys.modules['torch'] = None\n")
     (failed,) = child.ask(DescribeEngine())
     assert isinstance(failed, RequestFailed)

@@ -136,9 +136,7 @@ def test_not_a_number_is_wrong(workload: Any, operation: str):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("side", "copies"), [(1, 1), (300, 1), (512, 2), (512, 32), (512, 128)])
-def test_no_partial_sum_of_whole_numbers_leaves_the_exact_range(
-    dtype: str, side: int, copies: int
-):
+def test_no_partial_sum_of_whole_numbers_leaves_the_exact_range(dtype: str, side: int, copies: int):
     from gpu_studio.engine.workloads.matmul import _EXACT_UP_TO, _whole_number_blocks
 
     exact_up_to = _EXACT_UP_TO[getattr(torch, dtype)]

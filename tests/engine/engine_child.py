@@ -1,0 +1,77 @@
+"""An engine's real child process, spoken to over its pipes as the window does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.protocol import Event, Request, decode_event, encode, is_last
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+_END_S = 20.0
+
+
+class EngineChild:
+    """An engine's process.
+
+    Args:
+        log: where its standard error goes.
+        prelude: Python that it runs first.
+        env: its whole environment; None is this process's own.
+    """
+
+    def __init__(self, log: Path, prelude: str = "", env: Mapping[str, str] | None = None) -> None:
+        code = f"{prelude}\nimport os\nfrom gpu_studio.engine.serve import main\nos._exit(main())"
+        command = ["-c", code] if prelude else ["-m", "gpu_studio.engine.serve"]
+        self.log = log
+        with log.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=env,
+            )
+
+    def send(self, line: bytes) -> None:
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+
+    def receive(self) -> Event:
+        line = self.process.stdout.readline()
+        assert line, f"the engine ended: {self.log.read_text()[-2000:]}"
+        return decode_event(line)
+
+    def ask(
+        self, request: Request, on_event: Callable[[Event], None] = lambda event: None
+    ) -> list[Event]:
+        self.send(encode(request))
+        events: list[Event] = []
+        while not events or not is_last(events[-1], request):
+            events.append(self.receive())
+            on_event(events[-1])
+        return events
+
+    def end(self) -> int:
+        """Close its input and return its exit code."""
+        self.process.stdin.close()
+        return self.wait()
+
+    def kill(self) -> None:
+        """End it whatever it does."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def wait(self) -> int:
+        try:
+            return self.process.wait(_END_S)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
