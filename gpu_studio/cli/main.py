@@ -115,23 +115,22 @@ def _run(options: argparse.Namespace) -> int:
     if options.version:
         sys.stdout.write(f"GPU Studio {program_version()}\n")
         return DONE
-    log_path = _start_log()
     if options.command == "devices":
         from gpu_studio.cli.devices import show_devices
 
-        return show_devices(log_path, as_json=options.json)
+        return show_devices(_start_log(), as_json=options.json)
     if options.command == "bench":
-        return _bench(options, log_path)
+        return _bench(options)
     from gpu_studio.cli.first_look import take_first_look
 
-    return take_first_look(log_path)
+    return take_first_look(_start_log())
 
 
-def _bench(options: argparse.Namespace, log_path: Path) -> int:
+def _bench(options: argparse.Namespace) -> int:
     from gpu_studio.cli.bench import BenchRequest, list_workloads, run_bench
 
     if options.list:
-        return list_workloads(log_path, as_json=options.json)
+        return list_workloads(_start_log(), as_json=options.json)
     if not options.workload:
         raise WrongUseError("Name a workload; “gpu-studio bench --list” shows those there are.")
     try:
@@ -144,7 +143,7 @@ def _bench(options: argparse.Namespace, log_path: Path) -> int:
         )
     except StudioError as error:
         raise WrongUseError(str(error)) from error
-    return run_bench(request, log_path, as_json=options.json)
+    return run_bench(request, _start_log(), as_json=options.json)
 
 
 def _parse_devices(text: str | None) -> tuple[str, ...] | None:

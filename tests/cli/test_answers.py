@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from gpu_studio.cli import answers as module
+from gpu_studio.cli.answers import Interrupt, answers, describe, take_inventory
+from gpu_studio.core.devices import CardReading, Device, GpuProcess, Inventory, Reading, Telemetry
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import Failure, FailureKind, StudioError
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineEnded,
+    RequestFailed,
+    RunFinished,
+    RunStopped,
+    RunWorkload,
+)
+from tests.fakes import Pause, ScriptedEngine, described, run_events, started
+
+REQUEST = RunWorkload(run_id="1", workload="matmul", device="cpu", size=64, dtype="float32")
+
+
+def engine_with(script):
+    return ScriptedEngine({RunWorkload: script, DescribeEngine: [described()]}, EngineEnvironment())
+
+
+def test_an_answer_comes_whole_and_in_order():
+    engine = engine_with(lambda _engine, request: run_events(request))
+    events = list(answers(engine, REQUEST, Interrupt()))
+    assert isinstance(events[-1], RunFinished)
+    assert events == list(run_events(REQUEST))
+
+
+def events_until_the_end(engine):
+    """Return the answer of a run during whose first event Ctrl-C is pressed."""
+    interrupt, events = Interrupt(), []
+    with interrupt.heard():
+        for event in answers(engine, REQUEST, interrupt):
+            events.append(event)
+            if len(events) == 1:
+                signal.raise_signal(signal.SIGINT)
+    return events
+
+
+def test_ctrl_c_stops_the_run_and_its_end_still_comes():
+    engine = engine_with([started(REQUEST), Pause()])
+    events = events_until_the_end(engine)
+    assert isinstance(events[-1], RunStopped)
+    assert engine.calls == ["stop"]
+
+
+def test_a_long_call_that_hears_no_stop_is_abandoned(monkeypatch):
+    monkeypatch.setattr(module, "_STOP_PATIENCE_S", 0.05)
+    engine = engine_with([started(REQUEST), Pause(deaf=True)])
+    events = events_until_the_end(engine)
+    assert events[-1] == EngineEnded(exit_code=None, stopped=True)
+    assert engine.calls[:2] == ["stop", "abandon"]
+
+
+def test_a_second_ctrl_c_breaks_off_at_once():
+    interrupt = Interrupt()
+    with interrupt.heard():
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.is_asked
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_engine_describes_itself():
+    assert describe(engine_with([]), Interrupt()) == described()
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        (RequestFailed(failure=Failure(FailureKind.INTERNAL, "No torch here.")), "No torch here."),
+        (EngineEnded(exit_code=-11), "signal 11"),
+        (EngineEnded(exit_code=-9), "memory"),
+    ],
+)
+def test_an_engine_that_does_not_start_is_a_failure(last, words):
+    engine = ScriptedEngine({DescribeEngine: [last]}, EngineEnvironment())
+    with pytest.raises(StudioError, match=words):
+        describe(engine, Interrupt())
+
+
+CPU = Device(kind="cpu", name="CPU")
+CARD = Device(kind="cuda", name="Card", uuid="GPU-1")
+LOST = Device(kind="cuda", name="Lost", uuid="GPU-2", telemetry=Telemetry(fan_percent=1.0))
+FOUND = Inventory(devices=(CPU, CARD, LOST))
+
+
+class Reader:
+    """Stands in for the sensor reader: yields a script, then waits to be closed."""
+
+    script: tuple = ()
+    hangs = False
+
+    def __init__(self, period_s, log_path):
+        self.closed = threading.Event()
+
+    def readings(self):
+        yield from self.script
+        if self.hangs:
+            self.closed.wait(30)
+
+    def close(self):
+        self.closed.set()
+
+
+def inventory_of(monkeypatch, *script, hangs=False):
+    kind = type("Scripted", (Reader,), {"script": script, "hangs": hangs})
+    monkeypatch.setattr(module, "SensorReader", kind)
+    return take_inventory(Path("log"))
+
+
+def test_the_inventory_has_the_first_reading(monkeypatch):
+    process = GpuProcess(pid=7, name="python")
+    reading = Reading(
+        taken_at_s=1.0,
+        cpu=Telemetry(utilization_percent=5.0),
+        cards=(
+            CardReading(uuid="GPU-1", telemetry=Telemetry(pstate=0), processes=(process,)),
+            CardReading(uuid="GPU-2", telemetry=Telemetry(), error="lost"),
+        ),
+    )
+    cpu, card, lost = inventory_of(monkeypatch, FOUND, reading, hangs=True).devices
+    assert cpu.telemetry.utilization_percent == 5.0
+    assert (card.telemetry.pstate, card.processes) == (0, (process,))
+    assert lost.telemetry.fan_percent == 1.0
+
+
+def test_an_inventory_without_a_reading_is_enough(monkeypatch):
+    assert inventory_of(monkeypatch, FOUND) == FOUND
+
+
+def test_a_driver_that_never_answers_is_a_failure(monkeypatch):
+    monkeypatch.setattr(module, "_SENSORS_PATIENCE_S", 0.05)
+    with pytest.raises(StudioError, match="does not answer"):
+        inventory_of(monkeypatch, hangs=True)
+
+
+def test_a_reader_that_dies_at_once_is_a_failure(monkeypatch):
+    with pytest.raises(StudioError, match="does not answer"):
+        inventory_of(monkeypatch)

@@ -1,0 +1,269 @@
+"""The commands as a person types them, in a process of their own, on the PC's CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gpu_studio.cli.main import main
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """A PC without a card and a home of its own for the log."""
+    variables = {name: value for name, value in os.environ.items() if name not in NO_DISPLAY}
+    return variables | {
+        "HOME": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path),
+        "LOCALAPPDATA": str(tmp_path),
+        "CUDA_VISIBLE_DEVICES": "",
+        "PYTHONIOENCODING": "utf-8",
+    }
+
+
+@pytest.fixture
+def type_in(environment):
+    def type_in(*arguments, **changes):
+        return subprocess.run(
+            [sys.executable, "-m", "gpu_studio", *arguments],
+            capture_output=True, encoding="utf-8", timeout=100, cwd=ROOT,
+            env=environment | changes,
+        )  # fmt: skip
+
+    return type_in
+
+
+def lines_of(text):
+    return text.rstrip("\n").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["bench"], "--list"),
+        (["bench", "--size", "64"], "--list"),
+        (["bench", "matmul", "--size", "0"], "0"),
+        (["bench", "matmul", "--size", "-3"], "-3"),
+        (["bench", "matmul", "--size", "many"], "many"),
+        (["bench", "matmul", "--size", "9" * 5000], "out of range"),
+        (["bench", "matmul", "--size", ""], "512"),
+        (["bench", "matmul", "--dtype", "int8"], "int8"),
+        (["bench", "matmul", "--dtype", ""], "float32"),
+        (["bench", "matmul", "--device", ","], "cpu"),
+        (["bench", "matmul", "--budget-s", "nan"], "nan"),
+        (["bench", "matmul", "--budget-s", "0"], "more than 0"),
+        (["bench", "matmul", "--budget-s", "1e9"], "at most"),
+        (["bench", "matmul", "--bud", "1"], "--bud"),
+        (["bench", "matmul", "--size"], "--size"),
+        (["devices", "extra"], "extra"),
+        (["frobnicate"], "frobnicate"),
+        (["--frobnicate"], "--frobnicate"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_2(capsys, arguments, words):
+    assert main(arguments) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    (line,) = lines_of(errors)
+    assert line.startswith("gpu-studio: ")
+    assert words in line
+
+
+def test_the_status_is_the_process_s(type_in):
+    done = type_in("bench", "matmul", "--size", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(lines_of(done.stderr)) == 1
+
+
+def test_an_unknown_workload_is_wrong_use_that_names_the_known_ones(type_in):
+    done = type_in("bench", "crunch")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = lines_of(done.stderr)
+    assert "crunch" in line
+    assert "elementwise, matmul" in line
+
+
+@pytest.mark.parametrize("device", ["cuda:0", "cuda:7", "tpu", "cpu,cuda:1"])
+def test_a_device_that_is_not_there_is_a_failure_that_names_those_that_are(type_in, device):
+    done = type_in("bench", "matmul", "--size", "64", "--device", device)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = lines_of(done.stderr)
+    assert device.rsplit(",", maxsplit=1)[-1] in line
+    assert "there is cpu." in line
+
+
+def test_bench_prints_the_events_and_the_result(type_in):
+    done = type_in(
+        "bench", "elementwise", "--size", "64,32", "--dtype", "float32,float64", "--device", "cpu",
+        "--budget-s", "0.05", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr == ""
+    events = [json.loads(line) for line in lines_of(done.stdout)]
+    assert events[0]["type"] == "run_started"
+    assert events[-1]["type"] == "run_finished"
+    results = [event for event in events if event["type"] == "run_finished"]
+    assert [(result["dtype"], result["size"]) for result in results] == [
+        ("float32", 64), ("float32", 32), ("float64", 64), ("float64", 32),
+    ]  # fmt: skip
+    for result in results:
+        assert (result["workload"], result["device"]) == ("elementwise", "cpu")
+        low, high = result["ci95_s"]
+        assert 0 < low <= result["median_s"] <= high < 1
+        assert result["samples"] > 0
+        assert result["verified"] is True
+        assert (result["throttled"], result["share_of_ceiling"]) == (None, None)
+    ids = {event["run_id"] for event in events}
+    assert len(ids) == 4
+
+
+def test_bench_prints_a_table_and_the_verdict(type_in):
+    done = type_in(
+        "bench", "matmul", "--size", "64", "--device", "cpu", "--budget-s", "0.05",
+        PYTHONIOENCODING="ascii",  # a console that has no × and no µ
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr == ""
+    title, heading, row, *_, sentence = lines_of(done.stdout)
+    assert title.startswith("matmul")
+    assert heading.split()[:4] == ["size", "dtype", "device", "median"]
+    assert row.split()[0] == "64"
+    assert "FLOP/s" in row
+    assert "for one call of matmul" in sentence
+
+
+def test_a_run_that_cannot_fit_fails_and_the_others_go_on(type_in):
+    done = type_in(
+        "bench", "matmul", "--size", "1000000,32", "--device", "cpu", "--budget-s", "0.05", "--json"
+    )
+    assert done.returncode == 1
+    kinds = [json.loads(line)["type"] for line in lines_of(done.stdout)]
+    assert kinds.count("run_failed") == 1
+    assert kinds[-1] == "run_finished"
+    (line,) = lines_of(done.stderr)
+    assert "1000000" in line
+    assert "TiB" in line
+
+
+def test_the_list_of_workloads(type_in):
+    assert lines_of(type_in("bench", "--list").stdout)[0].startswith("elementwise")
+    listed = json.loads(type_in("bench", "--list", "--json").stdout)
+    assert [workload["name"] for workload in listed["workloads"]][:2] == ["elementwise", "matmul"]
+
+
+def test_devices_as_json(type_in):
+    done = type_in("devices", "--json")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    cpu = found["devices"][0]
+    assert cpu["kind"] == "cpu"
+    assert cpu["name"]
+    assert cpu["threads"] == psutil.cpu_count()
+    assert cpu["memory_total_bytes"] == psutil.virtual_memory().total
+    assert cpu["uuid"] is None
+    assert 0 <= cpu["telemetry"]["utilization_percent"] <= 100
+    assert cpu["telemetry"]["power_w"] is None
+    assert found["torch"]["version"].startswith("2.")
+    assert found["torch"]["cpu_threads"] > 0
+    assert set(found["driver"]) >= {"version", "error", "error_code"}
+
+
+def test_devices_in_words(type_in):
+    done = type_in("devices")
+    assert done.returncode == 0
+    assert done.stdout.startswith("cpu ")
+    assert "PyTorch   2." in done.stdout
+
+
+def test_without_a_display_the_terminal_does_the_main_job(type_in):
+    done = type_in()
+    assert done.returncode == 0
+    assert done.stderr == ""
+    text = done.stdout
+    assert text.startswith("cpu ")
+    assert text.index("elementwise, time of one call") < text.index("matmul, time of one call")
+    assert text.count(" needs ") + text.count("On this PC") >= 2
+    assert "For the window" in lines_of(text)[-1]
+
+
+def test_help_and_version(type_in):
+    done = type_in("--help")
+    assert done.returncode == 0
+    assert "bench" in done.stdout
+    version = type_in("--version")
+    assert version.stdout == "GPU Studio 0.1.0\n"
+
+
+def test_help_imports_nothing_heavy(environment):
+    script = (
+        "import sys\n"
+        "from gpu_studio.cli.main import build_parser\n"
+        "build_parser().format_help()\n"
+        "heavy = {'numpy', 'torch', 'PySide6', 'pynvml', 'psutil'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment, cwd=ROOT)
+
+
+@pytest.fixture
+def long_run(environment):
+    """A benchmark that measures for a minute, in a process group like a terminal's."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpu_studio", "bench", "matmul", "--size", "64", "--device", "cpu",
+         "--budget-s", "60", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=ROOT,
+        env=environment, start_new_session=True,
+    )  # fmt: skip
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def wait_for(process, kind):
+    for line in process.stdout:
+        if json.loads(line)["type"] == kind:
+            return
+    pytest.fail(f"no {kind}: {process.stderr.read()}")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal to a process group")
+def test_ctrl_c_stops_the_run_and_leaves_no_child(long_run):
+    wait_for(long_run, "samples_measured")
+    children = psutil.Process(long_run.pid).children(recursive=True)
+    assert children
+    os.killpg(long_run.pid, signal.SIGINT)  # a terminal sends it to the engine as well
+    output, errors = long_run.communicate(timeout=20)
+    assert long_run.returncode == 130
+    assert json.loads(lines_of(output)[-1])["type"] == "run_stopped"
+    (line,) = lines_of(errors)
+    assert line.startswith("Stopped after ")
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
+def test_a_killed_terminal_leaves_no_child(long_run):
+    wait_for(long_run, "samples_measured")
+    children = psutil.Process(long_run.pid).children(recursive=True)
+    long_run.kill()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+
+
+def test_a_reader_that_leaves_ends_the_run_without_a_trace(long_run):
+    wait_for(long_run, "samples_measured")
+    long_run.stdout.close()
+    assert long_run.wait(20) == 1
+    assert long_run.stderr.read() == ""
+    long_run.stdout = None

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from gpu_studio.cli.bench import verdicts
+from gpu_studio.cli.devices import as_object, device_lines
+from gpu_studio.cli.screen import Progress, Table, plain
+from gpu_studio.core.devices import Device, Driver, GpuProcess, Inventory, Telemetry
+from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.runs import Run
+from tests.fakes import described, described_with_cuda, run_events
+
+CPU = Device(
+    kind="cpu", name="AMD Ryzen 7 5700G", cores=8, threads=16, memory_total_bytes=32 << 30,
+    telemetry=Telemetry(utilization_percent=3.0, memory_used_bytes=4 << 30),
+)  # fmt: skip
+GT_1030 = Device(
+    kind="cuda", name="NVIDIA GeForce GT 1030", uuid="GPU-1", memory_total_bytes=2 << 30,
+    compute_capability="6.1", architecture="Pascal", cuda_index=0, nvml_index=0,
+    pci_bus_id="00000000:01:00.0", multiprocessors=3, cuda_cores=384, pcie_generation_max=3,
+    pcie_width_max=4, display_active=True,
+    telemetry=Telemetry(memory_used_bytes=340 << 20, temperature_c=40.0, pstate=0),
+    processes=(GpuProcess(pid=244643, name="python", user="ai", memory_bytes=336 << 20),),
+)  # fmt: skip
+DRIVER = Driver(version="570.86.15", cuda_version="12.8")
+
+
+def text_of(*devices, description=None, **facts):
+    inventory = Inventory(devices=devices, **facts)
+    return plain("\n".join(device_lines(inventory, description)).replace("\n", "|"))
+
+
+def test_a_card_is_told_with_what_it_refuses():
+    text = text_of(CPU, GT_1030, driver=DRIVER, description=described_with_cuda())
+    for words in (
+        "cpu       AMD Ryzen 7 5700G", "8 cores, 16 threads", "32 GiB of memory", "AVX2",
+        "cuda:0    NVIDIA GeForce GT 1030", "2 GiB, compute capability 6.1 (Pascal)",
+        "3 multiprocessors, 384 cores, PCIe 3.0 × 4, drives a monitor", "slot 00000000:01:00.0",
+        "utilization n/a, 340 MiB in use, 40 °C, power n/a, P0",
+        "used by python (244643, ai): compute, 336 MiB", "built for CUDA 12.6",
+        "570.86.15, for CUDA up to 12.8",
+    ):  # fmt: skip
+        assert words in text
+
+
+def test_a_hidden_and_an_unreadable_card_say_so():
+    card = Device(kind="cuda", name="NVIDIA card 0", unreadable="It is lost.")
+    text = text_of(CPU, card, driver=DRIVER, other_gpus=("AMD Radeon RX 6600",))
+    assert "(hidden)  NVIDIA card 0" in text
+    assert "It is lost." in text
+    assert "(no CUDA) AMD Radeon RX 6600" in text
+
+
+def test_json_keeps_null_for_what_is_not_known():
+    found = as_object(Inventory(devices=(CPU,)), None, "It does not start.")
+    assert found["torch"]["version"] is None
+    assert found["torch"]["cuda_available"] is None
+    assert found["torch"]["error"] == "It does not start."
+    told = as_object(Inventory(devices=(CPU,)), described())
+    assert told["torch"]["version"] == "2.13.0+cpu"
+    assert "error" not in told["torch"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("1.5\u202fms", "1.5 ms"), ("evil\x1b[2Jname", "evil [2Jname"), ("two\nlines", "two lines")],
+)
+def test_what_is_written_is_one_plain_line(text, shown):
+    assert plain(text) == shown
+
+
+def test_a_table_aligns_numbers_to_the_right():
+    table = Table([("size", -6), ("device", 8), ("time", -8)])
+    assert table.heading == "  size  device        time"
+    assert table.row(["64", "cuda:0", "1.5\u202fms"]) == "    64  cuda:0      1.5 ms"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_written_over_on_a_terminal_alone():
+    terminal, file = Terminal(), io.StringIO()
+    for stream in (terminal, file):
+        progress = Progress(stream)
+        progress.show("a long text")
+        progress.show("short")
+        progress.clear()
+    assert terminal.getvalue() == "\ra long text\rshort      \r     \r"
+    assert file.getvalue() == ""
+
+
+def finished_run(device, size, dtype="float32"):
+    request = RunWorkload(run_id="1", workload="matmul", device=device, size=size, dtype=dtype)
+    run = Run(request)
+    for event in run_events(request):
+        run.apply(event)
+    return run
+
+
+def test_there_is_a_verdict_for_each_dtype():
+    runs = [
+        finished_run(device, size, dtype)
+        for dtype in ("float32", "float16")
+        for size in (64, 4096)
+        for device in ("cpu", "cuda:0")
+    ]
+    first, second = verdicts(runs)
+    assert "float32" in first
+    assert "float16" in second
+    assert "GT 1030" in first
+    assert list(verdicts([])) == []
