@@ -320,7 +320,8 @@ class SoftPc:
             sticky: the process has lost its context from then on.
             late: with "launch": the launch succeeds, and the context breaks once it has run.
             hang: the call never returns; a launch never ends.
-            set_device: the sticky code also comes from cudaSetDevice, where PyTorch aborts.
+            set_device: the sticky code also comes from cudaSetDevice and cudaGetDevice, and then
+                PyTorch aborts the process: the destructor of its device guard throws.
         """
         words = [name, str(code), f"after={after}", f"card={-1 if card is None else card}"]
         flags = {"sticky": sticky or late, "late": late, "hang": hang, "set_device": set_device}

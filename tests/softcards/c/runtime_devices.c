@@ -21,7 +21,8 @@ cudaError_t cudaGetDeviceCount(int *count) {
 cudaError_t cudaGetDevice(int *device) {
     ENTER(DRIVER_ONLY);
     *device = soft_current_device();
-    return cudaSuccess;
+    int card = soft_current_card();
+    return runtime_noted(soft_sticky_reaches_set_device(card) ? soft_sticky(card) : 0);
 }
 
 cudaError_t cudaSetDevice(int device) {

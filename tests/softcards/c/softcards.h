@@ -61,7 +61,7 @@ typedef struct {
     bool sticky;     /* the context is lost from then on */
     bool late;       /* a launch itself succeeds; the error comes once its kernel has run */
     bool hang;       /* the call never returns; a launch never ends */
-    bool set_device; /* a sticky code also comes from cudaSetDevice */
+    bool set_device; /* a sticky code also comes from cudaSetDevice and cudaGetDevice */
 } Rule;
 
 typedef struct {

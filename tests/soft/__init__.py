@@ -1,0 +1,1 @@
+"""What PyTorch itself does on soft cards, without the program."""

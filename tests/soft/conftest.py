@@ -1,0 +1,75 @@
+"""Soft PCs and children for the tests of this folder; skips them all where none can be made.
+
+These tests run in an environment with a CUDA build of PyTorch, which
+``python3 packaging/bootstrap.py test --soft-cards`` makes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+from tests.soft.child import Child
+from tests.softcards.build import torch_cuda, why_not
+from tests.softcards.cards import Card, SoftPc, soft_cards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _reason() -> str | None:
+    cuda = torch_cuda()
+    if cuda is None:
+        return "the CUDA build of PyTorch is not installed in this environment"
+    return why_not(int(cuda.split(".")[0]))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = _reason()
+    major = int((torch_cuda() or "0").split(".")[0])
+    for item in items:
+        item.add_marker(pytest.mark.soft)
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
+        for wanted in (12, 13):
+            if item.get_closest_marker(f"cuda{wanted}") and major != wanted:
+                item.add_marker(pytest.mark.skip(reason=f"PyTorch here is built with CUDA {major}"))
+
+
+class MakePc(Protocol):
+    """Makes a soft PC that is taken away after the test."""
+
+    def __call__(self, *cards: Card, **options: Any) -> SoftPc: ...
+
+
+class MakeChild(Protocol):
+    """Starts a child on a soft PC that is ended after the test."""
+
+    def __call__(self, pc: SoftPc, **env: str) -> Child: ...
+
+
+@pytest.fixture
+def soft_pc() -> Iterator[MakePc]:
+    made: list[SoftPc] = []
+
+    def make(*cards: Card, **options: Any) -> SoftPc:
+        made.append(soft_cards(cards, **options))
+        return made[-1]
+
+    yield make
+    for pc in made:
+        pc.close()
+
+
+@pytest.fixture
+def child() -> Iterator[MakeChild]:
+    started: list[Child] = []
+
+    def start(pc: SoftPc, **env: str) -> Child:
+        started.append(Child(pc, env))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()

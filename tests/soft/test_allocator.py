@@ -1,0 +1,234 @@
+"""PyTorch's allocator on a soft card gives the byte counts its rules promise.
+
+Every case is a list of steps and of what must hold at its end; sizes are bytes, or names of what an
+earlier step allocated. The sequences and figures are those of the project's allocator model, so that
+the model and PyTorch are held to one list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.soft.conftest import MakeChild, MakePc
+from tests.softcards.cards import MIB
+from tests.softcards.catalogue import MODERN_1996_MIB
+
+STEPS = """
+kept = {}
+def steps(sequence):
+    for step in sequence:
+        verb, *rest = step
+        if verb == "malloc":
+            name, size = rest
+            kept[name] = torch.empty(size, dtype=torch.uint8, device="cuda")
+        elif verb == "free":
+            del kept[rest[0]]
+        elif verb == "out of memory":
+            try:
+                torch.empty(rest[0], dtype=torch.uint8, device="cuda")
+                raise AssertionError("it fitted")
+            except torch.OutOfMemoryError:
+                pass
+        elif verb == "fraction":
+            torch.cuda.set_per_process_memory_fraction(rest[0])
+        elif verb == "empty_cache":
+            torch.cuda.empty_cache()
+        else:
+            raise ValueError(verb)
+    stats = torch.cuda.memory_stats()
+    return {
+        "allocated": stats["allocated_bytes.all.current"],
+        "reserved": stats["reserved_bytes.all.current"],
+        "split_bytes": stats["inactive_split_bytes.all.current"],
+        "splits": stats["inactive_split.all.current"],
+        "segments": stats["segment.all.current"],
+        "retries": stats["num_alloc_retries"],
+        "ooms": stats["num_ooms"],
+    }
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Steps, what holds after them, and what the card and allocator are told beforehand."""
+
+    name: str
+    sequence: list[tuple[object, ...]]
+    expected: dict[str, int]
+    options: str = ""
+    other_mib: int = 0
+    total_mib: int = field(default=1996)
+
+
+def mallocs(*sizes: int) -> list[tuple[object, ...]]:
+    return [("malloc", f"t{index}", size) for index, size in enumerate(sizes)]
+
+
+MIXED = mallocs(MIB + 1, 5 * MIB, 9 * MIB)
+FRAGMENTED = [("malloc", f"t{i}", 64 * MIB) for i in range(27)] + [
+    ("free", f"t{i}") for i in range(0, 27, 2)
+]
+
+CASES = [
+    Case(
+        "one byte",
+        mallocs(1),
+        {"allocated": 512, "reserved": 2 * MIB, "split_bytes": 2096640, "splits": 1},
+    ),
+    Case(
+        "three small",
+        mallocs(MIB, MIB, MIB),
+        {"allocated": 3 * MIB, "reserved": 4 * MIB, "split_bytes": MIB, "splits": 1, "segments": 2},
+    ),
+    Case(
+        "just too large for the small pool",
+        mallocs(MIB + 1),
+        {"allocated": 1049088, "reserved": 20 * MIB, "split_bytes": 19922432, "splits": 1},
+    ),
+    Case(
+        "one segment shared",
+        MIXED,
+        {"allocated": 15729152, "reserved": 20 * MIB, "split_bytes": 5242368, "splits": 1},
+    ),
+    Case(
+        "a second segment",
+        [*MIXED, ("malloc", "more", 5 * MIB)],
+        {"allocated": 20972032, "reserved": 40 * MIB, "split_bytes": 20971008, "splits": 2},
+    ),
+    Case(
+        "holes stay after empty_cache",
+        [*MIXED, ("malloc", "more", 5 * MIB), ("free", "t1"), ("empty_cache",)],
+        {"reserved": 40 * MIB, "split_bytes": 26213888, "splits": 3},
+    ),
+    Case("ten MiB is a segment", mallocs(10 * MIB), {"allocated": 10 * MIB, "reserved": 10 * MIB}),
+    Case(
+        "a rest of one MiB is not split",
+        mallocs(11 * MIB),
+        {"allocated": 12 * MIB, "reserved": 12 * MIB, "splits": 0},
+    ),
+    Case(
+        "a rest of two MiB is split",
+        [("malloc", "a", 100 * MIB), ("free", "a"), ("malloc", "b", 98 * MIB)],
+        {"allocated": 98 * MIB, "reserved": 100 * MIB, "split_bytes": 2 * MIB},
+    ),
+    Case(
+        "a rest of one MiB of the cache counts as allocated",
+        [("malloc", "a", 100 * MIB), ("free", "a"), ("malloc", "b", 99 * MIB)],
+        {"allocated": 100 * MIB, "reserved": 100 * MIB, "splits": 0},
+    ),
+    Case(
+        "a full card is flushed",
+        [*FRAGMENTED, ("malloc", "big", 128 * MIB)],
+        {"reserved": 1006632960, "segments": 14, "retries": 1, "ooms": 0},
+        other_mib=240,
+        total_mib=2048,
+    ),
+    Case(
+        "fragmentation",
+        [
+            ("malloc", "a", 1000 * MIB),
+            ("free", "a"),
+            ("malloc", "b", 8 * MIB),
+            ("out of memory", 1000 * MIB),
+        ],
+        {"reserved": 1000 * MIB, "retries": 1, "ooms": 1},
+        other_mib=188,
+    ),
+    Case(
+        "a fraction",
+        [
+            ("fraction", 0.25),
+            *[("malloc", f"t{i}", 50 * MIB) for i in range(10)],
+            ("out of memory", 50 * MIB),
+        ],
+        {"allocated": 500 * MIB, "ooms": 1},
+        total_mib=2048,
+    ),
+    Case(
+        "max_split_size keeps large blocks whole",
+        [
+            ("malloc", "a", 300 * MIB),
+            ("free", "a"),
+            ("malloc", "b", 64 * MIB),
+            ("malloc", "c", 285 * MIB),
+        ],
+        {"allocated": 364 * MIB, "reserved": 364 * MIB, "segments": 2},
+        options="max_split_size_mb:128",
+    ),
+    Case(
+        "roundup_power2_divisions:4",
+        mallocs(1200),
+        {"allocated": 1536},
+        options="roundup_power2_divisions:4",
+    ),
+    Case(
+        "roundup_power2_divisions:8",
+        mallocs(3145729),
+        {"allocated": 3407872},
+        options="roundup_power2_divisions:8",
+    ),
+    Case(
+        "roundup_power2_divisions:2",
+        mallocs(734003200),
+        {"allocated": 805306368},
+        options="roundup_power2_divisions:2",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_allocator_keeps_its_rules(case: Case, soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(MODERN_1996_MIB)
+    pc.set(0, total_bytes=case.total_mib * MIB, other_bytes=case.other_mib * MIB)
+    one = child(pc, **({"PYTORCH_CUDA_ALLOC_CONF": case.options} if case.options else {}))
+    found = one.run(f"{STEPS}\nsteps({case.sequence!r})")
+    assert {key: found[key] for key in case.expected} == case.expected
+
+
+EXPANDABLE = [
+    (("malloc", "a", 1), 512, 2097152),
+    (("malloc", "b", MIB), 1049088, 2097152),
+    (("malloc", "c", MIB), 2097664, 4194304),
+    (("malloc", "d", 3 * MIB), 5243392, 25165824),
+    (("malloc", "e", 30 * MIB), 36700672, 46137344),
+    (("malloc", "f", 5 * MIB), 41943552, 46137344),
+    (("free", "e"), 10486272, 46137344),
+    (("empty_cache",), 10486272, 46137344),
+    (("malloc", "g", 60 * MIB), 73400832, 109051904),
+    (("free", "d"), None, 109051904),
+    (("free", "f"), None, 109051904),
+    (("free", "g"), 2097664, 109051904),
+    (("empty_cache",), 2097664, 4194304),
+    *[((("malloc", f"h{i}", 100 * MIB)), None, None) for i in range(9)],
+    (("malloc", "h9", 100 * MIB), 1050673664, 1052770304),
+    *[(("free", f"h{i}"), None, 1052770304) for i in range(0, 8, 2)],
+    (("free", "h8"), 526385664, 1052770304),
+    (("empty_cache",), 526385664, 528482304),
+    (("malloc", "i", 450 * MIB), 998244864, 1010827264),
+]
+
+
+def test_expandable_segments_grow_and_shrink(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(MODERN_1996_MIB)
+    one = child(pc, PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+    one.run(STEPS)
+    for number, (step, allocated, reserved) in enumerate(EXPANDABLE):
+        found = one.run(f"steps([{step!r}])")
+        seen = f"after step {number}, {step}"
+        assert allocated in (None, found["allocated"]), seen
+        assert reserved in (None, found["reserved"]), seen
+        assert pc.use_of(one.pid).cards[0].size_bytes == 60 * MIB + found["reserved"], seen
+        assert found["split_bytes"] == found["splits"] == found["segments"] == 0, seen
+
+
+def test_expandable_segments_run_out_of_memory(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(MODERN_1996_MIB), PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+    found = one.run(f"{STEPS}\nsteps([('malloc', 'a', 1000 * MIB), ('out of memory', 1000 * MIB)])")
+    assert (found["allocated"], found["ooms"]) == (1000 * MIB, 1)
+
+
+def test_contents_survive_in_expandable_segments(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(MODERN_1996_MIB), PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+    assert one.run("x = torch.arange(1 << 22); torch.equal(x.cuda().cpu(), x)") is True

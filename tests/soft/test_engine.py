@@ -1,0 +1,435 @@
+"""The engine's child process on soft cards: what it answers, and what it did to the cards.
+
+Kernels of soft cards compute nothing, so proofs of results are false here, and runs end all the
+same.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.protocol import (
+    BreakMemory,
+    CacheEmptied,
+    DescribeEngine,
+    DeviceUsed,
+    EmptyCache,
+    Event,
+    MemoryRead,
+    OomFinished,
+    PlaceFinished,
+    PlaceModel,
+    PlaceRow,
+    ReadMemory,
+    RequestFailed,
+    RunFailed,
+    RunFinished,
+    RunPhaseChanged,
+    RunStopped,
+    SamplesMeasured,
+    Stop,
+    UseDevice,
+    encode,
+)
+from gpu_studio.engine.serve import EXIT_FATAL
+from tests.engine.answers import only, run_request
+from tests.engine.engine_child import EngineChild
+from tests.softcards.cards import MIB, Card, Other
+from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.soft.conftest import MakePc
+    from tests.softcards.cards import SoftPc
+
+# The size of a GT 1030 with code in every build: the post's card, where it can also compute.
+SMALL = Card("NVIDIA GeForce GTX 1650", "7.5", mib=1996, sms=3)
+
+
+class StartEngine(Protocol):
+    """Starts an engine on a soft PC that is ended after the test."""
+
+    def __call__(self, pc: SoftPc, environment: EngineEnvironment = ...) -> EngineChild: ...
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[StartEngine]:
+    started: list[EngineChild] = []
+
+    def start(pc: SoftPc, environment: EngineEnvironment | None = None) -> EngineChild:
+        variables = (environment or EngineEnvironment()).variables()
+        log = tmp_path / f"log{len(started)}"
+        started.append(EngineChild(log, env={**pc.env, **variables}))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+
+
+def run_on(device: str, **changes: Any) -> Any:
+    return run_request(device=device, **{"size": 512, "budget_s": 0.2, **changes})
+
+
+def breaking(**changes: Any) -> BreakMemory:
+    parameters: dict[str, Any] = {
+        "device": "cuda:0",
+        "size": 8192,
+        "count": 8,
+        "dtype": "float32",
+        "budget_bytes": 1 << 40,
+    }
+    return BreakMemory(**{**parameters, **changes})
+
+
+def contexts(pc: SoftPc, one: EngineChild) -> list[int]:
+    """Return how many contexts the engine has on each card, in bus order."""
+    for process in pc.processes():
+        if process.pid == one.process.pid:
+            return [use.contexts for use in process.cards]
+    return [0] * len(pc.cards)
+
+
+def test_describing_and_reading_make_no_context(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    one = engine(pc)
+    (described,) = one.ask(DescribeEngine())
+    assert described.cuda_available
+    assert described.cuda_reason is None
+    assert described.device_count == 2
+    assert "sm_75" in described.arch_list
+    (read,) = one.ask(ReadMemory(device="cuda:1"))
+    assert read.allocated_bytes is None
+    assert read.total_bytes is None
+    (emptied,) = one.ask(EmptyCache(device="cuda:1"))
+    assert (emptied.predicted_bytes, emptied.freed_bytes) == (0, 0)
+    assert contexts(pc, one) == [0, 0]
+
+
+def test_a_run_uses_its_card_alone(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    one = engine(pc)
+    events = one.ask(run_on("cuda:1"))
+    result = events[-1]
+    assert isinstance(result, RunFinished)
+    assert result.device_name == "NVIDIA GeForce RTX 3060"
+    first, second = pc.use_of(one.process.pid).cards
+    assert first.launches == 0
+    assert first.contexts == 0
+    assert second.launches > result.samples * result.calls_per_sample * 14
+    (read, *_) = only(MemoryRead, events)
+    assert read.device == "cuda:1"
+    # Three operands and nothing else is left between batches.
+    assert read.allocated_bytes == 3 * 512 * 512 * 4
+    assert read.total_bytes == RTX_3060.mib * MIB
+    (after,) = one.ask(ReadMemory(device="cuda:1"))
+    assert after.allocated_bytes == 0
+
+
+@pytest.mark.parametrize("kernel_ms", [0.02, 0.2, 3.0])
+def test_a_call_takes_its_kernels_time(
+    soft_pc: MakePc, engine: StartEngine, kernel_ms: float
+) -> None:
+    """Launches return at once: without waiting for the card a call would take microseconds."""
+    pc = soft_pc(Card("NVIDIA GeForce GTX 1650", "7.5", mib=3903, sms=14, kernel_ms=kernel_ms))
+    result = engine(pc).ask(run_on("cuda:0"))[-1]
+    assert isinstance(result, RunFinished)
+    call_s = 14 * kernel_ms * 1e-3  # elementwise is 14 kernels
+    assert result.median_s == pytest.approx(call_s, rel=0.25)
+    assert result.median_s * result.calls_per_sample >= 1.9e-3
+    assert result.first_call_s >= call_s
+
+
+def test_a_wrong_card_is_told_as_one(soft_pc: MakePc, engine: StartEngine) -> None:
+    result = engine(soft_pc(GTX_1650)).ask(run_on("cuda:0", workload="matmul"))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verified is False
+    assert "wrong" in result.verification
+
+
+def test_the_stamp_knows_what_the_driver_says(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(GTX_1650)
+    one = engine(pc)
+
+    def result_with(**sensors: Any) -> RunFinished:
+        pc.set(0, **sensors)
+        result = one.ask(run_on("cuda:0"))[-1]
+        pc.set(0, event_reasons="auto", sm_mhz="auto")
+        return result
+
+    result = result_with()
+    assert (result.throttled, result.other_processes) == (False, False)
+    assert result_with(event_reasons=0x40).throttled is True
+    assert result_with(sm_mhz=int(0.7 * GTX_1650.clock_mhz)).throttled is True
+    assert result_with(event_reasons=None, sm_mhz=None).throttled is None
+    pc.set_others(0, Other(4711, 100 * MIB))
+    assert result_with().other_processes is True
+
+
+def test_a_run_needs_no_nvml(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(GTX_1650)
+    one = engine(pc)
+    one.ask(DescribeEngine())
+    pc.fault("nvmlInit*", 18)
+    result = one.ask(run_on("cuda:0"))[-1]
+    assert isinstance(result, RunFinished)
+    assert (result.throttled, result.other_processes) == (None, None)
+
+
+def test_a_stop_ends_a_run_between_two_calls(soft_pc: MakePc, engine: StartEngine) -> None:
+    one = engine(soft_pc(GTX_1650))
+    asked: list[float] = []
+
+    def stop_at_samples(event: Event) -> None:
+        if isinstance(event, SamplesMeasured) and not asked:
+            asked.append(time.monotonic())
+            one.send(encode(Stop()))
+
+    events = one.ask(run_on("cuda:0", budget_s=3600.0), stop_at_samples)
+    assert isinstance(events[-1], RunStopped)
+    assert events[-1].samples > 0
+
+
+@pytest.mark.cuda13
+def test_a_card_without_code_in_this_build_is_named(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    one = engine(soft_pc(GT_1030))
+    for request in (
+        run_on("cuda:0"),
+        run_on("cuda:0", workload="matmul"),
+        PlaceModel(model="mlp", device="cuda:0"),
+    ):
+        failure = one.ask(request)[-1].failure
+        assert failure.kind is FailureKind.NO_KERNEL
+        assert "GT 1030 (compute capability 6.1)" in failure.message
+        assert "sm_75" in failure.message
+        assert not failure.fatal
+
+
+@pytest.mark.cuda12
+def test_a_pascal_card_runs_in_the_build_that_has_its_code(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    one = engine(soft_pc(GT_1030))
+    assert isinstance(one.ask(run_on("cuda:0", dtype="float16"))[-1], RunFinished)
+
+
+def test_what_cannot_fit_the_card_is_refused(soft_pc: MakePc, engine: StartEngine) -> None:
+    one = engine(soft_pc(SMALL))
+    failed = one.ask(run_on("cuda:0", size=8192))[-1]
+    assert isinstance(failed, RunFailed)
+    assert failed.failure.kind is FailureKind.TOO_LARGE
+    assert "needs 2.75\u202fGiB" in failed.failure.message
+
+
+def test_what_pytorch_holds_and_does_not_use_counts_as_free(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    one = engine(soft_pc(SMALL))
+    one.ask(breaking(size=4096, count=24))  # 1.5 GiB stay reserved
+    (read,) = one.ask(ReadMemory(device="cuda:0"))
+    assert read.reserved_bytes > 1500 * MIB
+    assert isinstance(one.ask(run_on("cuda:0", size=4096))[-1], RunFinished)
+
+
+def test_using_a_card_makes_it_the_current_one(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    one = engine(pc)
+    (used,) = one.ask(UseDevice(cuda_index=1))
+    assert isinstance(used, DeviceUsed)
+    assert (used.cuda_index, used.name) == (1, "NVIDIA GeForce RTX 3060")
+    assert used.uuid == pc.cards[1].uuid
+    (failed,) = one.ask(UseDevice(cuda_index=2))
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.message == "cuda:2 is not there: this PC has cuda:0 to cuda:1."
+
+
+def test_only_the_visible_card_is_there(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    one = engine(pc, EngineEnvironment(visible_devices=pc.cards[1].uuid))
+    (used,) = one.ask(UseDevice(cuda_index=0))
+    assert used.uuid == pc.cards[1].uuid
+    failed = one.ask(run_on("cuda:1"))[-1]
+    assert failed.failure.message == "There is no cuda:1 here; there are cpu, cuda:0."
+
+
+def test_a_hidden_card_is_told_from_a_missing_one(soft_pc: MakePc, engine: StartEngine) -> None:
+    (described,) = engine(soft_pc(GTX_1650), EngineEnvironment(visible_devices="")).ask(
+        DescribeEngine()
+    )
+    assert not described.cuda_available
+    assert "hides every card" in described.cuda_reason
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (100, "sees no card"),
+        (999, "unknown error"),
+        (803, "restart the PC"),
+        (35, "too old for this PyTorch"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_explained(
+    soft_pc: MakePc, engine: StartEngine, code: int, words: str
+) -> None:
+    pc = soft_pc(GTX_1650)
+    pc.fault("cudaGetDeviceCount", code)
+    one = engine(pc)
+    (described,) = one.ask(DescribeEngine())
+    assert not described.cuda_available
+    assert words in described.cuda_reason
+    failed = one.ask(run_on("cuda:0"))[-1]
+    assert failed.failure.kind is FailureKind.NO_CUDA
+
+
+def places(events: list[Event]) -> set[tuple[str, str]]:
+    return {(row.device_before, row.device_after) for row in only(PlaceRow, events)}
+
+
+def test_a_model_moves_from_where_it_is(soft_pc: MakePc, engine: StartEngine) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    one = engine(pc)
+    steps = []
+    for device in ("cuda:1", "cuda:0", "cuda:0", "cpu"):
+        events = one.ask(PlaceModel(model="convnet", device=device))
+        assert isinstance(events[-1], PlaceFinished)
+        steps.append((places(events), events[-1]))
+    assert [step[0] for step in steps] == [
+        {("cpu", "cuda:1")},
+        {("cuda:1", "cuda:0")},
+        {("cuda:0", "cuda:0")},
+        {("cuda:0", "cpu")},
+    ]
+    assert [step[1].output_device for step in steps] == ["cuda:1", "cuda:0", "cuda:0", "cpu"]
+    sizes = [row.bytes for row in only(PlaceRow, events)]
+    assert [step[1].moved_bytes for step in steps] == [sum(sizes), sum(sizes), 0, sum(sizes)]
+    # The allocator rounds each tensor up to 512 bytes.
+    rounded = sum(-(-size // 512) * 512 for size in sizes)
+    deltas = [step[1].allocated_delta_bytes for step in steps]
+    assert deltas == [rounded, rounded, 0, None]
+    # What the card gave back is right, as copies are real; the card's own answer is not.
+    (read,) = one.ask(ReadMemory(device="cuda:0"))
+    assert read.allocated_bytes < rounded + 20 * MIB
+
+
+def test_a_move_is_timed_until_it_has_arrived(soft_pc: MakePc, engine: StartEngine) -> None:
+    slow = Card("NVIDIA GeForce GTX 1650", "7.5", mib=3903, sms=14, host_copy_mb_s=20)
+    finished = engine(soft_pc(slow)).ask(PlaceModel(model="linear_1000", device="cuda:0"))[-1]
+    assert isinstance(finished, PlaceFinished)
+    assert finished.elapsed_s >= finished.moved_bytes / 20e6 * 0.9
+
+
+def test_the_posts_out_of_memory_error(soft_pc: MakePc, engine: StartEngine) -> None:
+    """8192 × 8192 float32 on 1.95 GiB: 256 MiB more are refused with 1.75 GiB allocated."""
+    events = engine(soft_pc(SMALL)).ask(breaking())
+    finished = events[-1]
+    assert isinstance(finished, OomFinished)
+    assert (finished.outcome, finished.tensors) == ("card_full", 7)
+    assert finished.tensor_bytes == finished.tried_bytes == 256 * MIB
+    assert finished.allocated_bytes == finished.reserved_bytes == 7 * 256 * MIB
+    assert finished.free_bytes < 256 * MIB
+    assert finished.limit_bytes is None or finished.limit_bytes >= 1.94 * 1024 * MIB
+    assert "Tried to allocate 256.00 MiB" in finished.error_text
+    reads = only(MemoryRead, events)
+    assert reads[0].mark == "start"
+    assert [read.mark for read in reads[-2:]] == ["oom", "freed"]
+    assert reads[-2].allocated_bytes == 7 * 256 * MIB
+    assert reads[-1].allocated_bytes == 0
+    assert reads[-1].ooms == 1
+
+
+def test_a_budget_ends_it_with_the_card_not_full(soft_pc: MakePc, engine: StartEngine) -> None:
+    one = engine(soft_pc(SMALL))
+    finished = one.ask(breaking(size=2048, budget_bytes=64 * MIB))[-1]
+    assert (finished.outcome, finished.tensors) == ("over_budget", 4)
+    assert finished.limit_bytes == 64 * MIB
+    assert finished.reserved_bytes == 64 * MIB
+    # Afterwards the budget is gone.
+    finished = one.ask(breaking(size=2048, count=8))[-1]
+    assert (finished.outcome, finished.tensors) == ("fits", 8)
+
+
+def test_an_experiment_can_be_stopped(soft_pc: MakePc, engine: StartEngine) -> None:
+    one = engine(soft_pc(SMALL))
+
+    def stop_at_first_tensor(event: Event) -> None:
+        if isinstance(event, MemoryRead) and event.mark == "allocated":
+            one.send(encode(Stop()))
+
+    events = one.ask(breaking(size=16, count=1_000_000), stop_at_first_tensor)
+    assert events[-1].outcome == "stopped"
+    assert 0 < events[-1].tensors < 1_000_000
+    assert only(MemoryRead, events)[-1].allocated_bytes == 0
+
+
+def test_the_end_of_memory_is_known_without_nvml(soft_pc: MakePc, engine: StartEngine) -> None:
+    """PyTorch then fails inside its own report and raises an assertion instead."""
+    pc = soft_pc(SMALL)
+    one = engine(pc)
+    one.ask(DescribeEngine())
+    pc.fault("nvmlInit*", 18)
+    finished = one.ask(breaking())[-1]
+    assert isinstance(finished, OomFinished)
+    assert (finished.outcome, finished.tensors) == ("card_full", 7)
+    assert finished.tried_bytes is None
+    assert one.ask(breaking(count=2))[-1].outcome == "fits"
+
+
+@pytest.mark.parametrize("settings", [None, "expandable_segments:True"])
+def test_empty_cache_frees_what_was_predicted(
+    soft_pc: MakePc, engine: StartEngine, settings: str | None
+) -> None:
+    one = engine(soft_pc(SMALL), EngineEnvironment(allocator_configuration=settings))
+    one.ask(PlaceModel(model="mlp", device="cuda:0"))  # something that stays
+    for size in (300, 1000, 5000):
+        one.ask(breaking(size=size, count=3))
+    (emptied,) = one.ask(EmptyCache(device="cuda:0"))
+    assert isinstance(emptied, CacheEmptied)
+    assert emptied.predicted_bytes == emptied.freed_bytes > 256 * MIB
+    assert emptied.before.reserved_bytes - emptied.after.reserved_bytes == emptied.freed_bytes
+    assert emptied.after.free_bytes - emptied.before.free_bytes == emptied.freed_bytes
+    assert emptied.after.releasable_bytes == 0
+    assert emptied.after.allocated_bytes > 0
+
+
+@pytest.mark.parametrize("code", [700, 702, 719])
+def test_an_error_that_lasts_ends_the_engine_after_its_answer(
+    soft_pc: MakePc, engine: StartEngine, code: int
+) -> None:
+    pc = soft_pc(GTX_1650)
+    one = engine(pc)
+
+    def break_the_card(event: Event) -> None:
+        if isinstance(event, RunPhaseChanged) and event.phase == "timing":
+            pc.fault("launch", code, after=2000, sticky=True)
+
+    events = one.ask(run_on("cuda:0", budget_s=3600.0), break_the_card)
+    assert isinstance(events[-1], RunFailed)
+    assert events[-1].failure.kind is FailureKind.CUDA_ERROR
+    assert events[-1].failure.fatal
+    assert only(SamplesMeasured, events)  # those before the error were sent
+    assert one.wait() == EXIT_FATAL
+
+
+def test_a_kernel_that_never_ends_does_not_keep_the_engine(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    pc = soft_pc(GTX_1650)
+    one = engine(pc)
+    pc.fault("launch", hang=True, after=2000)
+    one.send(encode(run_on("cuda:0", budget_s=3600.0)))
+    while not (isinstance(event := one.receive(), RunPhaseChanged) and event.phase == "warm-up"):
+        pass
+    deadline_s = time.monotonic() + 10.0
+    while (waits := pc.use_of(one.process.pid).cards[0].launches) < 2000:
+        assert time.monotonic() < deadline_s, waits
+    assert one.end() == 0

@@ -1,0 +1,166 @@
+"""What PyTorch's allocator, CUDA and NVML say of memory, and that they agree."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.soft.child import RaisedError
+from tests.soft.conftest import MakeChild, MakePc
+from tests.softcards.catalogue import GT_1030, GTX_1650, MODERN_1996_MIB, RTX_3060
+from tests.softcards.cards import MIB, Other
+
+CONTEXT = 60 * MIB
+
+ALLOCATOR = "[torch.cuda.memory_allocated(), torch.cuda.memory_reserved()]"
+
+NVML = """
+import pynvml
+pynvml.nvmlInit()
+handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+plain = pynvml.nvmlDeviceGetMemoryInfo(handle)
+split = pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2)
+"""
+
+FILL = """
+kept = []
+def fill(number):
+    for _ in range(number):
+        kept.append(torch.empty(8192, 8192, device="cuda"))
+"""
+
+
+def test_empty_cache_gives_back_what_is_reserved(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(MODERN_1996_MIB)
+    one = child(pc)
+    one.run("x = torch.empty(100 * MIB, dtype=torch.uint8, device='cuda')")
+    assert one.run(ALLOCATOR) == [100 * MIB, 100 * MIB]
+    one.run("del x")
+    assert one.run(ALLOCATOR) == [0, 100 * MIB]
+    assert pc.use_of(one.pid).cards[0].size_bytes == CONTEXT + 100 * MIB
+    one.run("torch.cuda.empty_cache()")
+    assert one.run(ALLOCATOR) == [0, 0]
+    assert pc.use_of(one.pid).cards[0].size_bytes == CONTEXT
+
+
+def test_cuda_and_nvml_agree(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(MODERN_1996_MIB))
+    one.run("x = torch.empty(300 * MIB, dtype=torch.uint8, device='cuda')")
+    free, total = one.run("torch.cuda.mem_get_info()")
+    assert total == 1996 * MIB
+    assert free == total - CONTEXT - 300 * MIB
+    sizes = "[plain.total, plain.free, plain.used, split.total, split.free, split.used, split.reserved]"
+    assert one.run(NVML + sizes) == [
+        2048 * MIB,
+        free,
+        2048 * MIB - free,
+        2048 * MIB,
+        free,
+        CONTEXT + 300 * MIB,
+        52 * MIB,
+    ]
+
+
+def test_processes_share_a_card(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(MODERN_1996_MIB)
+    first, second = child(pc), child(pc)
+    first.run("x = torch.empty(1000 * MIB, dtype=torch.uint8, device='cuda')")
+    free, total = second.run("torch.cuda.mem_get_info()")
+    assert free == total - 2 * CONTEXT - 1000 * MIB
+    with pytest.raises(RaisedError) as raised:
+        second.run("torch.empty(1000 * MIB, dtype=torch.uint8, device='cuda')")
+    assert raised.value.kind == "OutOfMemoryError"
+    assert f"Process {first.pid} has 1.04 GiB memory in use" in raised.value.text
+    listed = second.run(
+        NVML + "{str(p.pid): p.usedGpuMemory "
+        "for p in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)}"
+    )
+    assert listed == {str(first.pid): CONTEXT + 1000 * MIB, str(second.pid): CONTEXT}
+
+
+def test_a_killed_process_holds_nothing(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(MODERN_1996_MIB)
+    first, second = child(pc), child(pc)
+    first.run("x = torch.empty(1000 * MIB, dtype=torch.uint8, device='cuda')")
+    first.kill()
+    free, total = second.run("torch.cuda.mem_get_info()")
+    assert free == total - CONTEXT
+
+
+def test_out_of_memory_on_a_gt_1030(soft_pc: MakePc, child: MakeChild) -> None:
+    """The sizes of Radosław Śmigielski's "How can I run any code on my GPU, instead on CPU?"."""
+    one = child(soft_pc(GT_1030))
+    one.run(FILL + "fill(7)")
+    with pytest.raises(RaisedError) as raised:
+        one.run("fill(1)")
+    text = raised.value.text
+    assert raised.value.kind == "OutOfMemoryError"
+    assert "Tried to allocate 256.00 MiB. GPU 0 has a total capacity of 1.95 GiB of which" in text
+    assert "144.00 MiB is free." in text
+    assert "this process has 1.81 GiB memory in use." in text
+    assert "1.75 GiB is allocated by PyTorch, and 0 bytes is reserved" in text
+    assert one.run(ALLOCATOR) == [1792 * MIB, 1792 * MIB]
+    stats = one.run("s = torch.cuda.memory_stats(); [s['num_ooms'], s['num_alloc_retries']]")
+    assert stats == [1, 1]
+
+
+def test_memory_taken_by_others_in_the_middle(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(MODERN_1996_MIB)
+    one = child(pc)
+    one.run(FILL + "fill(2)")
+    before, total = one.run("torch.cuda.mem_get_info()")
+    pc.set(0, other_bytes=1200 * MIB)
+    assert one.run("torch.cuda.mem_get_info()") == [before - 1200 * MIB, total]
+    with pytest.raises(RaisedError, match="OutOfMemoryError"):
+        one.run("fill(1)")
+    pc.set(0, other_bytes=0)
+    one.run("fill(1)")
+    assert one.run(ALLOCATOR) == [768 * MIB, 768 * MIB]
+
+
+def test_another_programs_memory_is_listed(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(RTX_3060)
+    pc.set_others(0, Other(1, 300 * MIB, graphics=True), Other(2, 500 * MIB))
+    one = child(pc)
+    found = one.run(
+        NVML
+        + """
+        [[[p.pid, p.usedGpuMemory] for p in list_of(handle)] for list_of in (
+            pynvml.nvmlDeviceGetGraphicsRunningProcesses,
+            pynvml.nvmlDeviceGetComputeRunningProcesses)] + [split.used]
+        """.replace("\n        ", "\n")
+    )
+    assert found == [[[1, 300 * MIB]], [[2, 500 * MIB]], 800 * MIB]
+
+
+def test_a_fraction_bounds_the_process(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(MODERN_1996_MIB))
+    one.run("torch.cuda.set_per_process_memory_fraction(0.25)\n" + FILL + "fill(1)")
+    with pytest.raises(RaisedError) as raised:
+        one.run("fill(1)")
+    assert raised.value.kind == "OutOfMemoryError"
+    assert "499.00 MiB allowed;" in raised.value.text
+    one.run("torch.cuda.set_per_process_memory_fraction(1.0); fill(1)")
+
+
+def test_memory_is_counted_on_the_card_it_is_on(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    one = child(pc, CUDA_DEVICE_ORDER="PCI_BUS_ID")
+    one.run("x = torch.empty(100 * MIB, dtype=torch.uint8, device='cuda:1')")
+    assert one.run("[torch.cuda.memory_allocated(d) for d in (0, 1)]") == [0, 100 * MIB]
+    sizes = [card.size_bytes for card in pc.use_of(one.pid).cards]
+    assert sizes == [0, CONTEXT + 100 * MIB]
+
+
+def test_a_context_that_does_not_fit_is_out_of_memory(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(MODERN_1996_MIB)
+    pc.set(0, other_bytes=1990 * MIB)
+    one = child(pc)
+    with pytest.raises(RaisedError) as raised:
+        one.run("torch.empty(1, device='cuda')")
+    assert raised.value.text.startswith("CUDA error: out of memory")
+
+
+def test_pinned_memory_is_told_from_pageable(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(RTX_3060))
+    assert one.run("torch.empty(64, pin_memory=True).is_pinned()") is True
+    assert one.run("torch.empty(64).is_pinned()") is False
