@@ -145,7 +145,7 @@ class SetUp:
                 self.console.note(f"    Installing with apt: {' '.join(wanted)}")
                 if not libraries.apt_install(wanted, self.log):
                     self.console.note(f"    apt failed; its words are in {self.log.path}")
-            elif not venv:
+            elif not venv and not self.need.opens_window:  # else the refusal says it
                 self.console.note(
                     "    The window needs system libraries that are missing here. Type:\n"
                     f"    {libraries.apt_command(libraries.apt_names(wanted))}"
