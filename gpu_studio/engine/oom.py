@@ -51,7 +51,8 @@ def break_memory(request: BreakMemory, stop: threading.Event) -> Iterator[Event]
     tensors: list[torch.Tensor] = []
     error_text = ""
     try:
-        fraction = min(1.0, request.budget_bytes / total_bytes)
+        # Half a byte more: PyTorch multiplies again and cuts to whole bytes.
+        fraction = min(1.0, (request.budget_bytes + 0.5) / total_bytes)
         torch.cuda.set_per_process_memory_fraction(fraction, device)
         yield read_memory(device, "start")
         read_at_s = float("-inf")
@@ -155,7 +156,8 @@ import torch
 
 device = "{device}"
 total_bytes = torch.cuda.get_device_properties(device).total_memory
-torch.cuda.set_per_process_memory_fraction(min(1.0, {budget_bytes} / total_bytes), device)
+fraction = min(1.0, ({budget_bytes} + 0.5) / total_bytes)  # cut to whole bytes again inside
+torch.cuda.set_per_process_memory_fraction(fraction, device)
 
 tensors = []
 try:
