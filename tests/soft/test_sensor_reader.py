@@ -1,0 +1,181 @@
+"""The sensor reader and the terminal on soft cards: a real NVML client, answers from a script."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from gpu_studio.core.devices import Inventory, Reading
+from gpu_studio.hardware import client
+from gpu_studio.hardware.client import SensorReader
+from tests.softcards.cards import MIB, NOT_AVAILABLE, Other, SoftPc
+from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.soft.conftest import MakePc
+
+Read = tuple[SensorReader, "Iterator[Inventory | Reading]", Inventory]
+
+
+@pytest.fixture
+def read() -> Iterator[Callable[[SoftPc], Read]]:
+    readers: list[SensorReader] = []
+
+    def start(pc: SoftPc) -> Read:
+        reader = SensorReader(period_s=0.05, environment=pc.env)
+        readers.append(reader)
+        stream = reader.readings()
+        inventory = next(stream)
+        assert isinstance(inventory, Inventory)
+        return reader, stream, inventory
+
+    yield start
+    for reader in readers:
+        reader.close()
+
+
+def later(stream: Iterator[Inventory | Reading]) -> Reading:
+    """A reading that began after this call: the next one may be under way already."""
+    *_, reading = itertools.islice(stream, 3)
+    assert isinstance(reading, Reading)
+    return reading
+
+
+def wait_until(thread: threading.Thread, is_so: Callable[[], bool]) -> bool:
+    deadline_s = time.monotonic() + 20
+    while not is_so() and time.monotonic() < deadline_s:
+        thread.join(0.02)
+    return is_so()
+
+
+def test_the_cards_are_found_with_their_facts(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
+    pc = soft_pc(GT_1030, RTX_3060)
+    _, _, inventory = read(pc)
+    old, new = inventory.cards
+    assert [old.uuid, new.uuid] == [card.uuid for card in pc.cards]
+    assert (old.name, old.compute_capability, old.architecture) == (
+        "NVIDIA GeForce GT 1030", "6.1", "Pascal",
+    )  # fmt: skip
+    assert (old.memory_total_bytes, new.memory_total_bytes) == (2048 * MIB, 12288 * MIB)
+    assert (old.multiprocessors, old.cuda_cores) == (3, 384)
+    assert (new.multiprocessors, new.cuda_cores) == (28, 3584)
+    assert (old.display_active, new.display_active) == (True, False)
+    assert (new.pcie_generation_max, new.pcie_width_max) == (4, 16)
+    assert old.telemetry.power_w is None
+    assert old.telemetry.power_limit_w == 19.0
+    assert [card.address for card in inventory.cards] == ["cuda:0", "cuda:1"]
+    assert inventory.driver.error is None
+
+
+def test_sensors_move(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
+    pc = soft_pc(RTX_3060)
+    _, stream, inventory = read(pc)
+    assert inventory.cards[0].telemetry.temperature_c == 41
+    pc.set(0, temperature_c=77, gpu_percent=55, pstate=2, event_reasons=0x24, power_mw=77000)
+    pc.set_others(0, Other(1, 300 * MIB), Other(1, 2 * MIB, graphics=True))
+    (card,) = later(stream).cards
+    now = card.telemetry
+    assert (now.temperature_c, now.utilization_percent, now.pstate) == (77, 55, 2)
+    assert (now.clock_event_reasons, now.power_w) == (0x24, 77)
+    (process,) = card.processes
+    assert (process.pid, process.kind) == (1, "compute and graphics")
+    assert process.memory_bytes == 300 * MIB
+
+
+def test_a_sensor_that_is_refused_later_becomes_none(
+    soft_pc: MakePc, read: Callable[[SoftPc], Read]
+):
+    pc = soft_pc(RTX_3060)
+    _, stream, _ = read(pc)
+    assert later(stream).cards[0].telemetry.power_w == 12.5
+    pc.set(0, power_mw=None, used_bytes=NOT_AVAILABLE)
+    telemetry = later(stream).cards[0].telemetry
+    assert telemetry.power_w is None
+    assert telemetry.memory_used_bytes is None
+    assert telemetry.fan_percent == 35
+
+
+def test_one_card_of_two_is_lost(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
+    pc = soft_pc(GTX_1650, RTX_3060)
+    _, stream, _ = read(pc)
+    pc.set(1, lost=1)
+    kept, lost = later(stream).cards
+    assert kept.error is None
+    assert lost.error is not None
+    assert "lost" in lost.error
+
+
+@pytest.mark.parametrize("code", [9, 18, 999])
+def test_a_driver_that_does_not_start(code: int, soft_pc: MakePc, read: Callable[[SoftPc], Read]):
+    pc = soft_pc(RTX_3060)
+    pc.fault("nvmlInit_v2", code)
+    _, stream, inventory = read(pc)
+    assert inventory.driver.error_code == code
+    assert inventory.driver.error
+    assert later(stream).cards == ()
+
+
+def test_a_name_that_is_not_utf_8(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
+    pc = soft_pc(RTX_3060)
+    pc.set(0, name=b"NVIDIA \xf8\xff")
+    _, _, inventory = read(pc)
+    assert inventory.cards[0].name == "NVIDIA card"
+    assert inventory.cards[0].cuda_cores == 3584
+
+
+def test_a_driver_call_that_never_returns_is_noticed_and_left_behind(
+    soft_pc: MakePc, read: Callable[[SoftPc], Read], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(client, "_SHORTEST_PATIENCE_S", 0.3)
+    pc = soft_pc(RTX_3060)
+    reader, stream, _ = read(pc)
+    seen: list[Reading] = []
+    listening = threading.Thread(target=lambda: seen.extend(stream))
+    listening.start()
+    assert wait_until(listening, lambda: len(seen) > 12)  # twice the patience
+    assert not reader.is_silent
+    pc.fault("nvmlDeviceGetPowerUsage", hang=True)
+    assert wait_until(listening, lambda: reader.is_silent)
+    assert reader.pid is not None
+    child = psutil.Process(reader.pid)
+    reader.close()
+    listening.join(10)
+    assert not child.is_running()
+
+
+@pytest.mark.cuda13
+def test_the_terminal_names_the_build_for_a_card_without_code(soft_pc: MakePc):
+    pc = soft_pc(GT_1030, RTX_3060)
+    done = subprocess.run(
+        [sys.executable, "-m", "gpu_studio", "devices"],
+        env=pc.env, capture_output=True, encoding="utf-8", timeout=120, check=True,
+    )  # fmt: skip
+    assert "no code for your GT 1030 (6.1): install the cu126 build" in done.stdout
+    assert "PyTorch can use your RTX 3060." in done.stdout
+
+
+def test_the_terminal_benchmarks_a_card(soft_pc: MakePc):
+    pc = soft_pc(RTX_3060)
+    done = subprocess.run(
+        [sys.executable, "-m", "gpu_studio", "bench", "elementwise", "--size", "64", "--device",
+         "cpu,cuda:0", "--budget-s", "0.05", "--json"],
+        env=pc.env, capture_output=True, encoding="utf-8", timeout=120, check=False,
+    )  # fmt: skip
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    results = {event["device"]: event for event in events if event["type"] == "run_finished"}
+    assert results["cpu"]["verified"] is True
+    # A soft card computes nothing, and the check says so.
+    assert results["cuda:0"]["verified"] is False
+    assert results["cuda:0"]["device_name"] == "NVIDIA GeForce RTX 3060"
+    assert results["cuda:0"]["other_processes"] is False
+    assert done.returncode == 0
