@@ -137,9 +137,9 @@ def _driver_too_old(facts: PcFacts) -> Iterator[Finding]:
     yield Finding(
         code="driver_too_old",
         sentence=sentence + (f", or install the {other.tag} build." if other else "."),
-        evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; driver "
-        f"{facts.driver.version}, found {facts.driver.cuda_version or 'no CUDA version'}; needed "
-        f"{floor}",
+        evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
+        f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
+        f"needed {floor}",
         action=other.pip_command if other else _driver_action(facts.system, _LIBRARY_NOT_FOUND),
     )
 
