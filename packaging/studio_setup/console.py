@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -27,6 +28,9 @@ class Console(Protocol):
 
     def detail(self, text: str, fraction: float | None) -> None:
         """Show what is being done just now; `fraction` is 0 to 1, or None when not known."""
+
+    def stops_with(self, stop: Callable[[], None]) -> None:
+        """Say how to end what has begun, for a user who does not want to wait for it."""
 
 
 class TerminalConsole:
@@ -56,6 +60,9 @@ class TerminalConsole:
         self._clear()
         print(line, end="", file=self._stream, flush=True)
         self._shown = len(line)
+
+    def stops_with(self, stop: Callable[[], None]) -> None:
+        """On a terminal, Ctrl+C reaches every process by itself."""
 
     def _clear(self) -> None:
         if self._shown:

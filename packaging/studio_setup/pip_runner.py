@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from studio_setup.console import Console, Log
 
 _ACTIVITY = re.compile(r"\s*(Downloading|Installing collected packages|Collecting)\b:?\s*(.*)")
+# "https://host/numpy-2.4.6-cp311-….whl.metadata (6.6 kB)": name and version are enough.
+_WHEEL_NAME = re.compile(r"(?:\S*/)?([A-Za-z0-9_.]+)-([^-\s]+)-\S+")
 _RAW_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 _RAW_PROGRESS_SINCE = (24, 1)
 _LOG_LINES_SHOWN = 4
@@ -77,6 +79,11 @@ class Pip:
         """Where pip's words go."""
         return self._log.path
 
+    def learn_to_show_progress(self) -> None:
+        """Get a pip that tells how far a download is; without one, it goes on silently."""
+        if self._version() < _RAW_PROGRESS_SINCE:
+            self._run("install", "--upgrade", "--retries", "0", "--timeout", "10", "pip")
+
     def uninstall(self, name: str) -> bool:
         """Run `pip uninstall`; whether it succeeded."""
         return self._run("uninstall", "--yes", name)
@@ -118,6 +125,7 @@ class Pip:
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             pass_fds=self.pass_fds,
         )
+        self.console.stops_with(child.kill)
         with child:
             try:
                 self._follow(child)
@@ -135,5 +143,11 @@ class Pip:
                 continue
             self._log.write(line)
             if match := _ACTIVITY.match(line):
-                activity = f"{match[1].lower().removesuffix(' collected packages')} {match[2]}"
-                self.console.detail(activity.rstrip(), None)
+                activity = _in_short(match)
+                self.console.detail(activity, None)
+
+
+def _in_short(match: re.Match[str]) -> str:
+    verb = match[1].removesuffix(" collected packages").lower()
+    subject = _WHEEL_NAME.sub(r"\1 \2", match[2])
+    return f"{verb} {subject}".rstrip()

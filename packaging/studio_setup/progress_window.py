@@ -22,7 +22,8 @@ class WindowConsole:
 
     def __init__(self) -> None:
         self.messages: queue.SimpleQueue[tuple[str, str, float | None]] = queue.SimpleQueue()
-        self.closed = threading.Event()
+        self._closed = threading.Event()
+        self._stop: Callable[[], None] | None = None
 
     def step(self, number: int, count: int, text: str) -> None:
         """Begin one of the set-up's few steps."""
@@ -37,8 +38,20 @@ class WindowConsole:
         share = "" if fraction is None else f" {100 * fraction:.0f} %"
         self._send("detail", f"{text[:70]}{share}", None)
 
+    def stops_with(self, stop: Callable[[], None]) -> None:
+        """Say how to end what has begun."""
+        self._stop = stop
+        if self._closed.is_set():
+            stop()
+
+    def close(self) -> None:
+        """End the work: pip may be silent for minutes, so it is not waited for."""
+        self._closed.set()
+        if self._stop is not None:
+            self._stop()
+
     def _send(self, kind: str, text: str, fraction: float | None) -> None:
-        if self.closed.is_set():
+        if self._closed.is_set():
             raise SetupError("Stopped. The next start goes on from here.")
         self.messages.put((kind, text, fraction))
 
@@ -120,6 +133,6 @@ def show_progress(work: Callable[[Console], None]) -> bool | None:
     thread = threading.Thread(target=do_work, name="set-up")
     thread.start()
     root.mainloop()
-    console.closed.set()
+    console.close()
     thread.join()
     return bool(outcome)

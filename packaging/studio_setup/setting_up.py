@@ -92,6 +92,8 @@ class SetUp:
         stamps.remove_stamp(str(self.environment))
         try:
             self._step(3, f"Installing PyTorch {choice.torch_version} ({choice.tag})")
+            if choice.tag != CPU_TAG:  # gigabytes, which are not to come down in silence
+                self.pip.learn_to_show_progress()
             pinned = install_torch(self.pip, choice)
             self._step(4, "Installing the window and what it needs")
             install_project(self.pip, self.root, pinned, facts["extras"])

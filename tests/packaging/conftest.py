@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "packaging"))
@@ -27,6 +30,9 @@ class RecordingConsole:
 
     def detail(self, text: str, fraction: float | None) -> None:
         self.details.append((text, fraction))
+
+    def stops_with(self, stop: Callable[[], None]) -> None:
+        self.stop = stop
 
 
 @pytest.fixture

@@ -20,6 +20,18 @@ RTX5090 = Sighting((CudaCard("NVIDIA GeForce RTX 5090", (12, 0)),), "580.95.05",
 NO_CARD = Sighting((), None, None)
 
 
+class SilentPip:
+    """An old pip, until it is renewed."""
+
+    def __init__(self, *_: object) -> None:
+        self.pass_fds = ()
+
+    def learn_to_show_progress(self) -> None:
+        SilentPip.renewed += 1
+
+    renewed = 0
+
+
 class World:
     """The PC, pip and the disk as the set-up sees them, with a switch for each thing that fails."""
 
@@ -62,6 +74,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(tmp_path / ".venv")
     for name in ("make_environment", "install_torch", "install_project", "try_imports"):
         monkeypatch.setattr(setting_up, name, getattr(world, name))
+    monkeypatch.setattr(setting_up, "Pip", SilentPip)
+    monkeypatch.setattr(SilentPip, "renewed", 0)
     monkeypatch.setattr(setting_up, "find_cards", lambda: world.sighting)
     monkeypatch.setattr(setting_up, "require_space", lambda *_: None)
     monkeypatch.setattr(setting_up, "installed_torch", lambda _: ("2.13.0+cpu", None))
@@ -101,6 +115,7 @@ def test_a_first_set_up_writes_its_stamp_last(root: Path, world: World, console:
     assert verdict is Verdict.FRESH
     assert stamp is not None
     assert (stamp["tag"], stamp["extras"], stamp["libraries"]) == ("cpu", ["test"], 1)
+    assert SilentPip.renewed == 0
     assert [line[:3] for line in console.lines if line[1:2] == "/"] == ["1/4", "2/4", "3/4", "4/4"]
     assert "    No NVIDIA card was found, so PyTorch's CPU build is used." in console.lines
 
@@ -163,6 +178,7 @@ def _change_of_hardware(root: Path, world: World, before: Sighting, after: Sight
 def test_a_new_card_brings_its_build(root: Path, world: World, console: Any) -> None:
     need = _change_of_hardware(root, world, NO_CARD, GT1030)
     SetUp(need, console).run()
+    assert SilentPip.renewed == 1
     assert world.done[:2] == ["torch", "cu126"]
     assert "    GeForce GT 1030 (6.1) with driver 580.95.05: the cu126 build." in console.lines
     assert _verdict(need) is Verdict.FRESH
