@@ -357,7 +357,7 @@ def cpu_only() -> Inventory:
     """A PC without an NVIDIA card or driver."""
     return Inventory(
         devices=(cpu_device(),),
-        driver=Driver(error="There is no NVIDIA driver on this PC (NVML library not found)."),
+        driver=Driver(error="No NVIDIA driver is installed.", error_code=12),
     )
 
 

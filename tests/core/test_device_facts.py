@@ -189,7 +189,7 @@ def test_a_pc_without_a_card_says_why_for_each_missing_thing():
     assert rows["cuda_available"].value == "no"
     assert rows["cuda_available"].reason == "This PyTorch was built without CUDA."
     assert rows["cuda_build"].reason == "This PyTorch is built for the CPU alone."
-    assert rows["driver_version"].reason.startswith("There is no NVIDIA driver")
+    assert rows["driver_version"].reason.startswith("No NVIDIA driver")
     assert rows["cores"].value == "8 cores, 16 threads"
     assert rows["simd"].value == "AVX2"
     assert plain(rows["memory_used"].value) == "8 GiB"
