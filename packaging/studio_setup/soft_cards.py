@@ -6,6 +6,7 @@ CUDA of the pinned version, and the newest PyPI build that has code for Maxwell,
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -59,6 +60,7 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
         console.note(f"Soft cards: skipped, {reason}")
         return 0
     statuses = []
+    os.chdir(root)
     for tag, requirement, newest_python in _BUILDS:
         if sys.version_info[:2] > newest_python:
             console.note(f"Soft cards {tag}: skipped, {requirement} has no file for this Python.")
@@ -67,8 +69,8 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
         _set_up(root, environment, requirement, console)
         console.note(f"Soft cards {tag}: {requirement}")
         python = stamps.python_in(str(environment))
-        suite = ["-c", str(root / _SUITE / "pytest.ini"), "--rootdir", str(root)]
-        command = [python, "-m", "pytest", *suite, str(root / _SUITE), *arguments]
+        suite = ["-c", f"{_SUITE}/pytest.ini", "--rootdir", ".", _SUITE]
+        command = [python, "-m", "pytest", *suite, *arguments]
         statuses.append(run(command, clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}))
     return next((status for status in statuses if status), 0)
 
