@@ -33,6 +33,8 @@ from gpu_studio.core.protocol import (
     MemoryRead,
     ModelDescription,
     OomFinished,
+    PlaceFinished,
+    PlaceRow,
     Request,
     RequestFailed,
     RunFinished,
@@ -446,5 +448,27 @@ def cache_emptied(before: MemoryRead, freed: int, **changes: Any) -> CacheEmptie
     plain = CacheEmptied(
         device=before.device, predicted_bytes=freed << 20, freed_bytes=freed << 20,
         before=before, after=after,
+    )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+def place_row(name: str = "weight", shape: tuple[int, ...] = (10, 10), **changes: Any) -> PlaceRow:
+    """Return one float32 tensor that went from the CPU to the first card."""
+    count = 1
+    for length in shape:
+        count *= length
+    plain = PlaceRow(
+        name=name, kind="parameter", shape=shape, dtype="float32", bytes=4 * count,
+        device_before="cpu", device_after="cuda:0",
+    )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+def place_finished(**changes: Any) -> PlaceFinished:
+    """Return the proof of a small network's move to the first card."""
+    plain = PlaceFinished(
+        model="convnet", device="cuda:0", tensors=15, moved_bytes=84 << 10, elapsed_s=0.21e-3,
+        same_output=True, largest_difference=2.4e-7, tolerance=1e-5, input_shape=(8, 3, 32, 32),
+        output_device="cuda:0", allocated_delta_bytes=86_528,
     )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.wheels import serves
-
 if TYPE_CHECKING:
     from gpu_studio.core.devices import Device, Inventory
     from gpu_studio.core.protocol import EngineDescribed
@@ -20,33 +18,29 @@ class CardAccess(msgspec.Struct, frozen=True, kw_only=True):
         address: ``cuda:0``, or None where this engine cannot address it.
         reason: why it has no address; empty where it has one.
         is_hidden: CUDA_VISIBLE_DEVICES hides it, so another engine could use it.
-        has_code: whether the installed PyTorch has code for it; None where that is not known.
     """
 
     address: str | None
     reason: str = ""
     is_hidden: bool = False
-    has_code: bool | None = None
 
 
 def access_of(card: Device, description: EngineDescribed | None) -> CardAccess:
     """Return how an engine reaches a card; ``description`` is None until the engine is there."""
     if description is None:
         return CardAccess(address=None, reason="The engine is starting.")
-    has_code = _has_code(card, description)
     if card.cuda_index is None:
         return CardAccess(
             address=None,
             reason="CUDA_VISIBLE_DEVICES hides this card from PyTorch.",
             is_hidden=description.visible_devices is not None,
-            has_code=has_code,
         )
     if not description.cuda_available:
         reason = description.cuda_reason or "This PyTorch cannot use CUDA."
-        return CardAccess(address=None, reason=reason, has_code=has_code)
+        return CardAccess(address=None, reason=reason)
     if card.cuda_index >= description.device_count:
-        return CardAccess(address=None, reason="CUDA does not list this card.", has_code=has_code)
-    return CardAccess(address=card.address, has_code=has_code)
+        return CardAccess(address=None, reason="CUDA does not list this card.")
+    return CardAccess(address=card.address)
 
 
 class MemoryChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +71,3 @@ def memory_choices(
             )
         )
     return choices
-
-
-def _has_code(card: Device, description: EngineDescribed) -> bool | None:
-    capability = (card.compute_capability or "").split(".")
-    if len(capability) != 2 or not all(part.isdecimal() for part in capability):
-        return None
-    if not description.arch_list:
-        return None
-    return serves(description.arch_list, (int(capability[0]), int(capability[1])))

@@ -201,6 +201,10 @@ QCheckBox::indicator { width: 15px; height: 15px; border: 1px solid @other@;
 QCheckBox::indicator:checked { background: @accent@; border-color: @accent@;
     image: url(@image:check@); }
 QCheckBox::indicator:disabled { border-color: @border@; background: @window@; }
+QRadioButton::indicator { width: 13px; height: 13px; border: 1px solid @other@;
+    border-radius: 7px; background: @field@; }
+QRadioButton::indicator:checked { width: 5px; height: 5px; border: 5px solid @accent@; }
+QRadioButton::indicator:focus { border-color: @accent@; }
 QSlider { background: transparent; }
 QSlider::groove:horizontal { height: 4px; border-radius: 2px; background: @border@; }
 QSlider::sub-page:horizontal { background: @accent@; border-radius: 2px; }
@@ -223,11 +227,13 @@ QTabBar::tab:focus { background: @hover@; }
 QTableView, QTreeView, QListView { background: @card@; border: none; gridline-color: @grid@;
     alternate-background-color: @card@; selection-background-color: @selection@;
     selection-color: @text@; outline: 0; }
-QTableView::item, QListView::item { padding: 4px 10px; border-bottom: 1px solid @grid@; }
+QListView[plain="true"] { background: transparent; }
+QTableView::item, QListView::item { padding: 4px 7px; border-bottom: 1px solid @grid@; }
 QTableView::item:focus { border: 1px solid @accent@; }
 QHeaderView { background: @card@; }
 QHeaderView::section { background: @card@; color: @muted@; border: none;
     border-bottom: 1px solid @border@; padding: 6px 10px; font-size: 11px; font-weight: 600; }
+QHeaderView::up-arrow, QHeaderView::down-arrow { image: none; width: 0; height: 0; }
 QTableCornerButton::section { background: @card@; border: none; }
 QScrollBar:vertical { background: transparent; width: 10px; margin: 0; }
 QScrollBar:horizontal { background: transparent; height: 10px; margin: 0; }

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QSlider, QTableView, QWidget
@@ -102,7 +104,7 @@ def test_a_card_is_shown_as_a_tank_that_says_in_words_what_it_paints(tab, studio
     stretches = bar.stretches()
     assert stretches[0].left() >= 0
     assert stretches[-1].right() <= bar.width()
-    assert all(a.right() < b.left() for a, b in zip(stretches, stretches[1:], strict=False))
+    assert all(a.right() < b.left() for a, b in pairwise(stretches))
     assert stretches[1].width() > stretches[2].width()
 
 

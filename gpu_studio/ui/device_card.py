@@ -1,0 +1,127 @@
+"""One device to choose: a radio button, its name, and what is so of it now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPalette
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QRadioButton,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QWidget,
+)
+
+from gpu_studio.model.placement_table import DEVICE_ROLE
+from gpu_studio.ui.parts import Card, Text, set_property
+from gpu_studio.ui.theme import device_role
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QMouseEvent, QPaintEvent
+
+    from gpu_studio.model.card_rows import CardRow
+    from gpu_studio.ui.theme import Theme
+
+_SWATCH = 12
+
+
+class DeviceCard(Card):
+    """A card that is chosen by its radio button, or by a click anywhere on it.
+
+    Signals:
+        chosen(str): the identity of its device.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self, row: CardRow, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent, name=f"switcher.card.{row.identity}")
+        self._identity = row.identity
+        self.radio = QRadioButton()
+        self.radio.setObjectName(f"switcher.radio.{row.identity}")
+        self.radio.toggled.connect(self._toggled)
+        self._swatch = _Swatch(theme)
+        self._name = Text(role="value", wraps=True)
+        self._facts = Text(role="muted", wraps=True)
+        self._warning = Text(role="amber", wraps=True)
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(self.radio)
+        head.addWidget(self._swatch)
+        head.addWidget(self._name, 1)
+        self.column.setSpacing(4)
+        self.column.addLayout(head)
+        self.column.addWidget(self._facts)
+        self.column.addWidget(self._warning)
+        self.show_row(row)
+
+    def show_row(self, row: CardRow) -> None:
+        """Show what is so now."""
+        self.radio.setText(row.number)
+        self._swatch.show_device(row.address)
+        self._name.setText(row.name)
+        self._facts.setText(row.facts)
+        self._warning.setText(row.warning)
+        self._warning.setVisible(bool(row.warning))
+        self.radio.setAccessibleName(f"{row.number} {row.name}")
+        self.radio.setAccessibleDescription(f"{row.facts}. {row.warning}".strip())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Choose the device."""
+        super().mouseReleaseEvent(event)
+        self.radio.setChecked(True)
+        self.radio.setFocus(Qt.FocusReason.MouseFocusReason)
+
+    def _toggled(self, checked: bool) -> None:
+        set_property(self, "selected", checked)
+        if checked:
+            self.chosen.emit(self._identity)
+
+
+class _Swatch(QWidget):
+    """The colour that a device has in every curve and table; hollow where it has none."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._address: str | None = None
+        self.setFixedSize(QSize(_SWATCH, _SWATCH))
+        theme.changed.connect(self.update)
+
+    def show_device(self, address: str | None) -> None:
+        """Take a device's colour."""
+        if address != self._address:
+            self._address = address
+            self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint a rounded square."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        role = device_role(self._address) if self._address else "other"
+        colour = QColor(self._theme.colour(role))
+        painter.setPen(colour)
+        if self._address:
+            painter.setBrush(colour)
+        painter.drawRoundedRect(QRectF(0.5, 0.5, _SWATCH - 1, _SWATCH - 1), 3, 3)
+
+
+class DeviceInk(QStyledItemDelegate):
+    """Writes the cells that name a device in that device's ink."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+
+    def initStyleOption(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """Give the cell its ink, also while its row is selected."""
+        super().initStyleOption(option, index)
+        address = index.data(DEVICE_ROLE)
+        if address:
+            ink = QColor(self._theme.colour(f"{device_role(address)}_ink"))
+            for role in (QPalette.ColorRole.Text, QPalette.ColorRole.HighlightedText):
+                option.palette.setColor(role, ink)
