@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import pyqtgraph as pg
 
 from gpu_studio.core.units import format_bytes, format_duration, three_digits
 
+if TYPE_CHECKING:
+    from PySide6.QtCore import QRectF
+
+END_ROOM = 16  # pixels that a label may stand out at an axis' end
 _FEWEST_PIXELS = {"bottom": 60, "left": 28}  # between two labelled ticks
 _DECADES = (1.0, 2.0, 5.0)
 
@@ -24,6 +29,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         self.enableAutoSIPrefix(False)
         self._unit = unit
         self._is_logarithmic = logarithmic
+        self._end = 0.0
         self.setStyle(tickLength=-4)
 
     def tickValues(
@@ -41,14 +47,28 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
             step = _binary_step((maximum - minimum) / most)
         else:
             step = _round_step((maximum - minimum) / most)
+        if self._unit == "ago":
+            # Counted from the end, so that the grid stands still while the curve moves.
+            self._end = maximum
+            steps = range(int((maximum - minimum) / step) + 1)
+            return [(step, [maximum - i * step for i in steps])]
         first = math.ceil(minimum / step)
         return [(step, [i * step for i in range(first, math.floor(maximum / step) + 1)])]
+
+    def boundingRect(self) -> QRectF:
+        """Return the axis with room for the labels at its ends, which pyqtgraph leaves out."""
+        room_x, room_y = (END_ROOM, 0) if self.orientation == "bottom" else (0, END_ROOM)
+        rect: QRectF = super().boundingRect()
+        return rect.adjusted(-room_x, -room_y, room_x, room_y)
 
     def tickStrings(self, values: list[float], _scale: float, spacing: float | None) -> list[str]:
         """Return the ticks' labels."""
         return [self._label(10**value if self._is_logarithmic else value) for value in values]
 
     def _label(self, value: float) -> str:
+        if self._unit == "ago":
+            seconds = round(self._end - value)
+            return f"−{seconds}\u202fs" if seconds else "now"
         if abs(value) < 1e-15:
             return "0"
         if self._unit == "s":

@@ -186,7 +186,7 @@ class LivePlot(QFrame):
     def _build(self) -> None:
         import pyqtgraph as pg
 
-        from gpu_studio.ui.axes import UnitAxis
+        from gpu_studio.ui.axes import END_ROOM, UnitAxis
 
         x_label, y_label, x_unit, y_unit = self._axes
         axes = {
@@ -201,6 +201,7 @@ class LivePlot(QFrame):
         plot.hideButtons()
         plot.setMenuEnabled(False)
         plot.showGrid(x=True, y=True, alpha=0.25)
+        plot.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
         plot.setLogMode(x=self._logarithmic, y=self._logarithmic)
         if x_label:
             plot.setLabel("bottom", x_label)

@@ -1,0 +1,265 @@
+"""What the Devices tab shows: the device that is looked at, and everything known of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gpu_studio.core.device_facts import facts_of
+from gpu_studio.core.facts import FactGroup, PcSnapshot
+from gpu_studio.core.findings import find
+from gpu_studio.core.protocol import MemoryRead, ReadMemory, is_last
+from gpu_studio.core.report import report_json, report_markdown, report_text
+from gpu_studio.core.sensor_history import minutes_of
+from gpu_studio.model.device_list import DeviceList
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.headline import Headline, headline_from, lost_headline
+from gpu_studio.model.process_table import ProcessTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.devices import Device
+    from gpu_studio.core.findings import Finding
+    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.core.sensor_history import SensorMinute
+    from gpu_studio.model.studio import Studio
+
+_MEMORY_EVERY_MS = 2000
+_REPORTS = {"text": report_text, "markdown": report_markdown, "json": report_json}
+
+
+class DevicesModel(QObject):
+    """The devices, the selected one, and what sensors and engine say of it.
+
+    `list` and `processes` are item models for views.
+
+    Signals:
+        selection_changed(): another device is looked at.
+        facts_changed(): something that is known of it is new: its rows, its verdict or its trouble.
+        minute_changed(): its sensors were read.
+    """
+
+    selection_changed = Signal()
+    facts_changed = Signal()
+    minute_changed = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self._selected: str | None = None
+        self._is_chosen = False
+        self._findings: Sequence[Finding] = ()
+        self._memory: dict[str, MemoryRead] = {}
+        self._question: ReadMemory | None = None
+        self.list = DeviceList(self)
+        self.processes = ProcessTable(self)
+        self._timer = QTimer(self)
+        self._timer.setInterval(_MEMORY_EVERY_MS)
+        self._timer.timeout.connect(self._ask_memory)
+        session, sensors = studio.session, studio.sensors
+        session.engine_described.connect(self._meet_engine)
+        session.event_received.connect(self._receive)
+        session.state_changed.connect(self.facts_changed)
+        sensors.inventory_changed.connect(self._find)
+        sensors.reading_taken.connect(self._read)
+        sensors.silence_changed.connect(self.facts_changed)
+        self._find()
+
+    # ── which device ─────────────────────────────────────────────────────────────────────────
+
+    @property
+    def device(self) -> Device | None:
+        """The device that is looked at; None until devices were found."""
+        inventory = self._studio.sensors.inventory
+        devices = inventory.devices if inventory else ()
+        return next((device for device in devices if device.identity == self._selected), None)
+
+    def select(self, identity: str) -> None:
+        """Look at another device."""
+        self._is_chosen = True
+        self._look_at(identity)
+
+    def watch(self, watched: bool) -> None:
+        """Ask the engine for PyTorch's own memory now and then, while somebody looks."""
+        if watched:
+            self._timer.start()
+            self._ask_memory()
+        else:
+            self._timer.stop()
+
+    # ── what is known of it ──────────────────────────────────────────────────────────────────
+
+    @property
+    def snapshot(self) -> PcSnapshot | None:
+        """Everything known of the PC now; None until devices were found."""
+        sensors, session = self._studio.sensors, self._studio.session
+        if sensors.inventory is None:
+            return None
+        return PcSnapshot(
+            inventory=sensors.inventory,
+            reading=sensors.readings[-1] if sensors.readings else None,
+            engine=session.description,
+            current_device=session.current_device,
+            memory=dict(self._memory),
+        )
+
+    @property
+    def groups(self) -> tuple[FactGroup, ...]:
+        """The rows of the device; of one that cannot be read, those that are known all the same."""
+        device, snapshot = self.device, self.snapshot
+        groups = facts_of(device, snapshot) if device and snapshot else ()
+        if self.is_readable:
+            return groups
+        known = [(g.title, tuple(fact for fact in g.facts if fact.is_known)) for g in groups]
+        return tuple(FactGroup(title=title, facts=facts) for title, facts in known if facts)
+
+    @property
+    def minutes(self) -> tuple[SensorMinute, ...]:
+        """The last minute of its sensors."""
+        device = self.device
+        return minutes_of(device, list(self._studio.sensors.readings)) if device else ()
+
+    @property
+    def trouble(self) -> str:
+        """Why there are no live readings of it; empty where there are."""
+        if self._studio.sensors.is_silent:
+            return (
+                "The sensors have stopped answering; what is shown is the last that they said. "
+                "Usually the graphics driver hangs: restart the PC if it does not come back."
+            )
+        return self._trouble_of(self.device)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the device has sensors to show; silent ones still show their last minute."""
+        return not self._trouble_of(self.device)
+
+    @property
+    def has_cards(self) -> bool | None:
+        """Whether there is an NVIDIA card; None until the PC was looked at."""
+        inventory = self._studio.sensors.inventory
+        return None if inventory is None else bool(inventory.cards)
+
+    @property
+    def verdict(self) -> Headline:
+        """Whether PyTorch can use the device, in one sentence."""
+        device = self.device
+        if device is None:
+            return _looking(self._studio.sensors.is_silent)
+        if device.kind == "cpu" and self.has_cards:
+            return self._verdict_of_cpu(device)
+        if device.unreadable is None and not self.is_readable:
+            return lost_headline(device, self._trouble_of(device))
+        for finding in self._findings:
+            if finding.device_uuid in (None, device.identity):
+                return headline_from(finding)
+        return self._verdict_of_nobody(device)
+
+    def report(self, form: str, *, masked: bool) -> str:
+        """Return everything known as ``text``, ``markdown`` or ``json``."""
+        snapshot = self.snapshot
+        return _REPORTS[form](snapshot, self._findings, masked=masked) if snapshot else ""
+
+    def _trouble_of(self, device: Device | None) -> str:
+        snapshot = self.snapshot
+        return snapshot.trouble(device) if device and snapshot else ""
+
+    def _verdict_of_cpu(self, device: Device) -> Headline:
+        engine = self._studio.session.description
+        if engine is None:
+            return self._verdict_of_nobody(device)
+        simd = f" with {engine.cpu_capability}" if engine.cpu_capability else ""
+        return Headline(
+            code="ok",
+            sentence=f"PyTorch runs on your {device.short_name}.",
+            detail=f"torch {engine.torch_version} uses {engine.cpu_threads} of its threads{simd}",
+            tone="good",
+        )
+
+    def _verdict_of_nobody(self, device: Device) -> Headline:
+        """Return what to say as long as PyTorch has not been heard."""
+        if self._studio.session.state is EngineState.FAILED:
+            sentence = f"PyTorch did not start, so nobody knows if it can use {device.short_name}."
+            return Headline(code="unknown", sentence=sentence)
+        if self._studio.session.description is None:
+            sentence = f"Asking PyTorch whether it can use your {device.short_name} …"
+            return Headline(code="waiting", sentence=sentence, tone="")
+        sentence = f"PyTorch says nothing about your {device.short_name}."
+        return Headline(code="unknown", sentence=sentence, detail=self.trouble)
+
+    # ── what arrives ─────────────────────────────────────────────────────────────────────────
+
+    def _find(self) -> None:
+        inventory, engine = self._studio.sensors.inventory, self._studio.session.description
+        if inventory is None:
+            return
+        self._findings = find(inventory, engine)
+        self.list.show(inventory.devices, engine)
+        known = {device.identity for device in inventory.devices}
+        if not self._is_chosen or self._selected not in known:
+            self._is_chosen = False
+            cards = sorted(inventory.cards, key=lambda card: card.address is None)
+            self._look_at((cards[0] if cards else inventory.cpu).identity)
+        self._show_processes()
+        self.facts_changed.emit()
+        self.minute_changed.emit()
+
+    def _look_at(self, identity: str) -> None:
+        if identity != self._selected:
+            self._selected = identity
+            self._show_processes()
+            self.selection_changed.emit()
+            if self._timer.isActive():
+                self._ask_memory()
+
+    def _meet_engine(self) -> None:
+        # A fresh engine holds nothing on any card.
+        self._memory.clear()
+        self._question = None
+        self._find()
+
+    def _read(self) -> None:
+        self._show_processes()
+        self.facts_changed.emit()
+        self.minute_changed.emit()
+
+    def _show_processes(self) -> None:
+        device, engine = self.device, self._studio.session.description
+        processes = self._studio.sensors.processes(device) if device else ()
+        self.processes.show(processes, engine.pid if engine else None)
+
+    def _ask_memory(self) -> None:
+        device, session = self.device, self._studio.session
+        engine = session.description
+        if (
+            self._question is None
+            and device is not None
+            and device.kind == "cuda"
+            and device.address is not None
+            and engine is not None
+            and engine.cuda_available
+            and session.state.is_idle
+        ):
+            self._question = ReadMemory(device=device.address)
+            session.submit(self._question)
+
+    def _receive(self, request: Request, event: Event) -> None:
+        if request is not self._question or not isinstance(request, ReadMemory):
+            return
+        if is_last(event, request):
+            self._question = None
+        if isinstance(event, MemoryRead):
+            self._memory[request.device] = event
+            self.facts_changed.emit()
+
+
+def _looking(is_silent: bool) -> Headline:
+    if is_silent:
+        return Headline(
+            code="unknown",
+            sentence="The PC's devices could not be read.",
+            detail="The sensors do not answer: usually the graphics driver hangs. Restart the PC.",
+        )
+    return Headline(code="waiting", sentence="Looking at what is in this PC …", tone="")

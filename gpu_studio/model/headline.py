@@ -1,0 +1,212 @@
+"""The one sentence that matters now: for the banner over the tabs, and for one device's verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.findings import Finding, find
+from gpu_studio.core.protocol import DescribeEngine, RequestFailed
+from gpu_studio.model.engine_session import EngineState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.devices import Device, Reading
+    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.model.studio import Studio
+
+START_AGAIN = "Start a fresh engine"
+
+_SILENCE = "driver_not_answering"
+Tone = Literal["good", "amber", "failure", ""]
+_TONES: dict[str, Tone] = {
+    "ok": "good",
+    "no_nvidia_card": "",
+    "card_asleep": "",
+    "hidden_by_environment": "amber",
+    "cpu_only_build": "amber",
+    "driver_too_old": "amber",
+}
+# What needs nobody to do anything stays out of the banner.
+_QUIET = frozenset({"ok", "no_nvidia_card", "card_asleep"})
+
+
+class Headline(msgspec.Struct, frozen=True, kw_only=True):
+    """A sentence with what it rests on and what to do about it.
+
+    ``command`` is to be copied; ``action`` is the text of a button, for `HeadlineModel.act`;
+    ``tone`` is "" where nothing is good or bad.
+    """
+
+    code: str
+    sentence: str
+    detail: str = ""
+    command: str = ""
+    action: str = ""
+    tone: Tone = "amber"
+
+
+def headline_from(finding: Finding) -> Headline:
+    """Return a finding as a headline."""
+    return Headline(
+        code=finding.code,
+        sentence=finding.sentence,
+        detail=finding.evidence,
+        command=finding.action,
+        tone=_TONES.get(finding.code, "failure"),
+    )
+
+
+def lost_headline(card: Device, reason: str) -> Headline:
+    """Return what to say of a card that could be read at first and cannot any more."""
+    return Headline(code="card_lost", sentence=f"{card.short_name}: {reason}", tone="failure")
+
+
+class HeadlineModel(QObject):
+    """Chooses the headline of the banner.
+
+    A lost engine comes first, then silent sensors, a lost card, and what was found at the start.
+
+    Signals:
+        headline_changed(Headline | None): None is nothing to say.
+    """
+
+    headline_changed = Signal(object)
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self._headline: Headline | None = None
+        self._findings: Sequence[Finding] = ()
+        self._lost_reason = ""
+        self._lost_cards: list[Headline] = []
+        self._has_failed = False
+        self._dismissed: set[tuple[str, str]] = set()
+        session, sensors = studio.session, studio.sensors
+        session.engine_lost.connect(self._lose)
+        session.event_received.connect(self._receive)
+        session.state_changed.connect(self._enter)
+        session.engine_described.connect(self._find)
+        sensors.inventory_changed.connect(self._find)
+        sensors.silence_changed.connect(self._fall_silent)
+        sensors.reading_taken.connect(self._read)
+        self._find()
+
+    @property
+    def headline(self) -> Headline | None:
+        """What matters now; None is nothing."""
+        return self._headline
+
+    def dismiss(self) -> None:
+        """Say no more of the present headline, as long as it stays the same."""
+        headline = self._headline
+        if headline is None:
+            return
+        if headline.code == "engine_lost":
+            self._lost_reason = ""
+        else:
+            self._dismissed.add((headline.code, headline.sentence))
+        self._choose()
+
+    def act(self) -> None:
+        """Do what the headline's button says."""
+        if self._headline is not None and self._headline.action == START_AGAIN:
+            self._studio.session.restart()
+
+    def _lose(self, reason: str) -> None:
+        self._lost_reason = reason
+        self._choose()
+
+    def _receive(self, request: Request, event: Event) -> None:
+        if isinstance(request, DescribeEngine) and isinstance(event, RequestFailed):
+            self._lost_reason = event.failure.message
+            self._choose()
+
+    def _enter(self, state: EngineState) -> None:
+        if state is EngineState.FAILED:
+            self._has_failed = True
+            self._lost_reason = self._lost_reason or "It did not start."
+            self._choose()
+        elif state is EngineState.READY and self._has_failed:
+            # The engine that the user asked for is there: what was before is over.
+            self._has_failed = False
+            self._lost_reason = ""
+            self._choose()
+
+    def _fall_silent(self, _is_silent: bool) -> None:
+        # Each silence is news, also where the one before was dismissed.
+        self._dismissed = {(code, said) for code, said in self._dismissed if code != _SILENCE}
+        self._choose()
+
+    def _read(self, reading: Reading) -> None:
+        inventory = self._studio.sensors.inventory
+        errors = {card.uuid: card.error for card in reading.cards if card.error}
+        lost = [
+            lost_headline(card, errors[card.identity])
+            for card in (inventory.cards if inventory else ())
+            if card.unreadable is None and card.identity in errors
+        ]
+        if lost != self._lost_cards:
+            self._lost_cards = lost
+            self._choose()
+
+    def _find(self) -> None:
+        inventory = self._studio.sensors.inventory
+        if inventory is not None:
+            self._findings = find(inventory, self._studio.session.description)
+        self._choose()
+
+    def _choose(self) -> None:
+        headlines = [
+            self._of_engine(),
+            self._of_sensors(),
+            *self._lost_cards,
+            *self._of_findings(),
+        ]
+        chosen = next(
+            (
+                headline
+                for headline in headlines
+                if headline and (headline.code, headline.sentence) not in self._dismissed
+            ),
+            None,
+        )
+        if chosen != self._headline:
+            self._headline = chosen
+            self.headline_changed.emit(chosen)
+
+    def _of_engine(self) -> Headline | None:
+        if not self._lost_reason:
+            return None
+        is_gone = self._studio.session.state is EngineState.FAILED
+        fresh = "It ended several times in a row." if is_gone else "A fresh engine takes over."
+        return Headline(
+            code="engine_lost",
+            sentence=f"{self._lost_reason.rstrip('.')}. Your results are still here.",
+            detail=fresh,
+            action=START_AGAIN if is_gone else "",
+            tone="failure" if is_gone else "amber",
+        )
+
+    def _of_sensors(self) -> Headline | None:
+        if not self._studio.sensors.is_silent:
+            return None
+        return Headline(
+            code=_SILENCE,
+            sentence="The sensors have stopped answering, so the live readings stand still.",
+            detail="Usually the graphics driver hangs: restart the PC if it does not come back. "
+            "Everything on the CPU still works.",
+        )
+
+    def _of_findings(self) -> list[Headline]:
+        chosen_here = self._studio.session.environment.visible_devices is not None
+        return [
+            headline_from(finding)
+            for finding in self._findings
+            if finding.code not in _QUIET
+            # A card that the Switcher hides is hidden because somebody wanted it.
+            and not (chosen_here and finding.code == "hidden_by_environment")
+        ]

@@ -1,0 +1,151 @@
+"""The Devices tab: what is in this PC, whether PyTorch can use it, and how it is right now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from gpu_studio.core.card_facts import identity_line
+from gpu_studio.model.devices import DevicesModel
+from gpu_studio.ui.copy_button import CopyButton
+from gpu_studio.ui.device_list import DeviceListView
+from gpu_studio.ui.fact_grid import FactGrid
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text
+from gpu_studio.ui.process_card import ProcessCard
+from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.sensor_grid import SensorGrid
+from gpu_studio.ui.theme import device_role
+from gpu_studio.ui.verdict_card import VerdictCard
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
+
+    from gpu_studio.core.devices import Device
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_LIST_WIDTHS = (236, 312)
+_WITHOUT_CARD = (
+    "Benchmark: times your CPU, with the same workloads, curves and checks.",
+    "Switcher: shows where a model's tensors live; the CPU is the only place for them.",
+    "Memory: shows how much this program and this PC use.",
+)
+
+
+class DevicesTab(QWidget):
+    """Devices on the left; verdict, live sensors, facts and processes of one on the right."""
+
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = DevicesModel(studio, self)
+        self._list = DeviceListView(self._model.list, theme)
+        self._copy = CopyButton(self._model, theme)
+        self._name = Text("", "headline", name="devices.name")
+        self._identity = Text("", "muted", name="devices.identity")
+        self._verdict = VerdictCard(theme, name="devices.verdict")
+        self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
+        self._sensors = SensorGrid(theme)
+        self._facts: FactGrid | None = None
+        self._processes: ProcessCard | None = None
+        self._without_card: Card | None = None
+        self._page = QVBoxLayout()
+        self._lay_out()
+        self._list.device_selected.connect(self._model.select)
+        self._model.selection_changed.connect(self._update)
+        self._model.selection_changed.connect(self._update_sensors)
+        self._model.facts_changed.connect(self._update)
+        self._model.minute_changed.connect(self._update_sensors)
+        self._update()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Show what is known by now, and ask again while somebody looks."""
+        super().showEvent(event)
+        self._model.watch(True)
+        self._update()
+        self._update_sensors()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Ask for nothing while nobody looks."""
+        super().hideEvent(event)
+        self._model.watch(False)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the list its share of the width."""
+        super().resizeEvent(event)
+        self._list.setFixedWidth(max(_LIST_WIDTHS[0], min(self.width() // 4, _LIST_WIDTHS[1])))
+
+    def _lay_out(self) -> None:
+        left = QVBoxLayout()
+        left.setSpacing(GAP)
+        left.addWidget(self._list, 1)
+        left.addWidget(self._copy)
+        head = QHBoxLayout()
+        head.setSpacing(GAP)
+        head.addWidget(self._name)
+        head.addWidget(self._identity, 1, Qt.AlignmentFlag.AlignBottom)
+        page = ScrollPage("The selected device")
+        page.column.addLayout(head)
+        for widget in (self._verdict, self._trouble, self._sensors):
+            self._page.addWidget(widget)
+        self._page.setSpacing(GAP)
+        page.column.addLayout(self._page)
+        page.column.addStretch(1)
+        self._trouble.hide()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(MARGIN, GAP, MARGIN - 6, GAP)
+        row.setSpacing(MARGIN)
+        row.addLayout(left)
+        row.addWidget(page, 1)
+
+    def _update(self) -> None:
+        device = self._model.device
+        self._verdict.show_headline(self._model.verdict)
+        self._copy.setEnabled(device is not None)
+        if device is None or not self.isVisible():
+            return
+        self._list.follow(device.identity)
+        self._name.setText(device.name)
+        self._identity.setText(identity_line(device) if device.kind == "cuda" else "")
+        trouble = self._model.trouble
+        is_said = trouble in self._model.verdict.sentence
+        self._trouble.setText(trouble)
+        self._trouble.setVisible(not is_said)
+        self._sensors.setVisible(self._model.is_readable)
+        self._show_facts()
+        self._show_processes(device)
+        self._show_what_is_left()
+
+    def _show_facts(self) -> None:
+        if self._facts is None:
+            self._facts = FactGrid(name="devices.details")
+            card = Card()
+            card.column.addWidget(self._facts)
+            self._page.addWidget(card)
+        self._facts.show_groups(self._model.groups)
+
+    def _show_processes(self, device: Device) -> None:
+        has_table = device.kind == "cuda" and self._model.is_readable
+        if has_table and self._processes is None:
+            self._processes = ProcessCard(self._model.processes)
+            self._page.addWidget(self._processes)
+        if self._processes is not None:
+            self._processes.setVisible(has_table)
+
+    def _show_what_is_left(self) -> None:
+        """On a PC without a card, say what can be done all the same."""
+        if self._model.has_cards is False and self._without_card is None:
+            self._without_card = Card(name="devices.without_card")
+            self._without_card.column.addWidget(Text("What you can do here all the same", "value"))
+            for sentence in _WITHOUT_CARD:
+                self._without_card.column.addWidget(Text(sentence, "muted", wraps=True))
+            self._page.insertWidget(self._page.indexOf(self._verdict) + 1, self._without_card)
+        if self._without_card is not None:
+            self._without_card.setVisible(not self._model.has_cards)
+
+    def _update_sensors(self) -> None:
+        device = self._model.device
+        if device is not None and self.isVisible():
+            role = device_role(device.address) if device.address else "other"
+            self._sensors.show_minutes(self._model.minutes, role)

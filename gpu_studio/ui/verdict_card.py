@@ -1,0 +1,85 @@
+"""One sentence that judges, what it rests on, and the command that helps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import GAP, Card, Text, button
+
+if TYPE_CHECKING:
+    from gpu_studio.model.headline import Headline
+    from gpu_studio.ui.theme import Theme
+
+_ICONS = {"good": "check", "amber": "warning", "failure": "warning", "": "info"}
+_ICON_ROLES = {"good": "good", "amber": "amber", "failure": "failure_ink", "": "muted"}
+_ICON_SIZE = QSize(22, 22)
+
+
+class VerdictCard(Card):
+    """Shows a headline for as long as it holds."""
+
+    def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, name=name)
+        self._theme = theme
+        self._headline: Headline | None = None
+        self._sign = QLabel()
+        self._sign.setFixedSize(_ICON_SIZE)
+        self._sentence = Text(role="title", name=f"{name}.sentence", wraps=True)
+        self._evidence = Text(role="muted", name=f"{name}.evidence", wraps=True)
+        self._command = QLineEdit()
+        self._command.setObjectName(f"{name}.command")
+        self._command.setReadOnly(True)
+        self._command.setAccessibleName("Command to type")
+        self._copy = button("Copy", self._copy_command, name=f"{name}.copy", tip="Copy this line")
+        self._copy.setIcon(icon("copy", theme))
+        self._help = QWidget()
+        line = QHBoxLayout(self._help)
+        line.setContentsMargins(0, 4, 0, 0)
+        line.setSpacing(GAP)
+        line.addWidget(self._command, 1)
+        line.addWidget(self._copy)
+        words = QVBoxLayout()
+        words.setSpacing(4)
+        words.addWidget(self._sentence)
+        words.addWidget(self._evidence)
+        words.addWidget(self._help)
+        row = QHBoxLayout()
+        row.setSpacing(GAP)
+        row.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
+        row.addLayout(words, 1)
+        self.column.addLayout(row)
+        theme.changed.connect(self._paint_sign)
+
+    @property
+    def sentence(self) -> str:
+        """What it says."""
+        return self._sentence.text()
+
+    def show_headline(self, headline: Headline) -> None:
+        """Say this from now on."""
+        if headline == self._headline:
+            return
+        self._headline = headline
+        self._sentence.setText(headline.sentence)
+        self._evidence.setText(headline.detail)
+        self._evidence.setVisible(bool(headline.detail))
+        self._command.setText(headline.command)
+        self._command.setCursorPosition(0)
+        self._help.setVisible(bool(headline.command))
+        self.set_tone(headline.tone)
+        self.setAccessibleName(headline.sentence)
+        self.setAccessibleDescription(headline.detail)
+        self._paint_sign()
+
+    def _paint_sign(self) -> None:
+        tone = self._headline.tone if self._headline else ""
+        sign = icon(_ICONS[tone], self._theme, _ICON_ROLES[tone])
+        self._sign.setPixmap(sign.pixmap(_ICON_SIZE, self.devicePixelRatioF()))
+
+    def _copy_command(self) -> None:
+        QGuiApplication.clipboard().setText(self._command.text())
