@@ -64,7 +64,7 @@ class Photographer:
         self.rest(1500)
         self.take("benchmark-live")
         self.wait(lambda: run.isEnabled() and self._studio.session.state.is_idle)
-        self.press("benchmark.over_size")
+        self.press("benchmark.view.sizes")
         self.take("benchmark")
 
     def show(self, title: str) -> None:

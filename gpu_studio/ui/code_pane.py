@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
+_POINT_SIZE = 8.5  # a line of code is longer than the pane is wide
+
+
 class CodePane(QDockWidget):
     """Runnable lines with a Copy button; they follow the last action."""
 
@@ -27,7 +30,9 @@ class CodePane(QDockWidget):
         self._text.setObjectName("code")
         self._text.setReadOnly(True)
         self._text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self._text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        font.setPointSizeF(_POINT_SIZE)
+        self._text.setFont(font)
         self._text.setAccessibleName("The lines of PyTorch that do what was just done")
         self._text.setPlaceholderText("Do something, and the lines of PyTorch for it appear here.")
         self._copy = button("Copy", self._copy_code, name="code.copy", tip="Copy these lines")

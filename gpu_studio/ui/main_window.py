@@ -61,6 +61,7 @@ class MainWindow(QMainWindow):
         self.tabs = QTabWidget()
         self.tabs.setObjectName("tabs")
         self.tabs.setDocumentMode(True)
+        self.tabs.tabBar().setDrawBase(False)
         self.tabs.setAccessibleName("Tabs")
         for title, image, tab in (
             ("Devices", "card", DevicesTab(studio, theme)),

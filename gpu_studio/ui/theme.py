@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+# The first that this PC has: each system's own, then what Linux desktops bring.
+_FAMILIES = ("Segoe UI Variable Text", "Segoe UI", "Inter", "Cantarell", "Noto Sans", "Ubuntu")
+_POINT_SIZE = 9.5
+
 # role: (light, dark). Device and memory colours: Okabe and Ito's colour-blind safe set.
 COLOURS = {
     "window": ("#F3F5F7", "#13171C"),
@@ -93,6 +97,10 @@ class Theme(QObject):
         application = QApplication.instance()
         assert isinstance(application, QApplication)
         application.setStyle("Fusion")
+        font = application.font()
+        font.setFamilies([*_FAMILIES, font.family()])
+        font.setPointSizeF(_POINT_SIZE)
+        application.setFont(font)
         self._is_dark = self._wants_dark()
         application.setPalette(self._palette())
         application.setStyleSheet(self._style_sheet())
@@ -132,7 +140,7 @@ class Theme(QObject):
         for role in sorted(COLOURS, key=len, reverse=True):
             sheet = sheet.replace(f"@{role}@", self.colour(role))
         shade = "dark" if self._is_dark else "light"
-        for image in ("chevron-down", "check", "dash"):
+        for image in ("chevron-down", "chevron-up", "check"):
             sheet = sheet.replace(f"url(@image:{image}@)", _url(f"icons/{image}-{shade}.svg"))
         return sheet
 
@@ -192,6 +200,14 @@ QLineEdit:disabled, QComboBox:disabled { color: @disabled@; }
 QLineEdit[invalid="true"] { border: 2px solid @failure@; padding: 4px 7px; }
 QComboBox::drop-down { border: none; width: 24px; }
 QComboBox::down-arrow { image: url(@image:chevron-down@); width: 12px; height: 12px; }
+QAbstractSpinBox QLineEdit, QAbstractSpinBox QLineEdit:focus { background: transparent;
+    border: none; padding: 0 7px; }
+QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { background: transparent;
+    border: none; width: 20px; subcontrol-origin: border; }
+QAbstractSpinBox::up-button { subcontrol-position: top right; margin-top: 3px; }
+QAbstractSpinBox::down-button { subcontrol-position: bottom right; margin-bottom: 3px; }
+QAbstractSpinBox::up-arrow { image: url(@image:chevron-up@); width: 10px; height: 10px; }
+QAbstractSpinBox::down-arrow { image: url(@image:chevron-down@); width: 10px; height: 10px; }
 QComboBox QAbstractItemView { background: @card@; border: 1px solid @border@;
     selection-background-color: @selection@; selection-color: @text@; outline: 0; padding: 4px; }
 QCheckBox, QRadioButton { spacing: 8px; background: transparent; }
@@ -223,7 +239,7 @@ QTabBar::tab { background: transparent; color: @muted@; padding: 10px 16px 8px 1
     margin: 0 2px; border: none; border-bottom: 2px solid transparent; font-weight: 500; }
 QTabBar::tab:selected { color: @text@; border-bottom: 2px solid @accent@; }
 QTabBar::tab:hover { color: @text@; }
-QTabBar::tab:focus { background: @hover@; }
+QTabBar::tab:focus { color: @accent@; }
 QTableView, QTreeView, QListView { background: @card@; border: none; gridline-color: @grid@;
     alternate-background-color: @card@; selection-background-color: @selection@;
     selection-color: @text@; outline: 0; }
