@@ -8,14 +8,12 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.findings import Finding, find
-from gpu_studio.core.protocol import DescribeEngine, RequestFailed
 from gpu_studio.model.engine_session import EngineState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.devices import Device, Reading
-    from gpu_studio.core.protocol import Event, Request
     from gpu_studio.model.studio import Studio
 
 START_AGAIN = "Start a fresh engine"
@@ -83,13 +81,12 @@ class HeadlineModel(QObject):
         self._findings: Sequence[Finding] = ()
         self._lost_reason = ""
         self._lost_cards: list[Headline] = []
-        self._has_failed = False
+        self._has_failed = self._has_met_engine = False
         self._dismissed: set[tuple[str, str]] = set()
         session, sensors = studio.session, studio.sensors
         session.engine_lost.connect(self._lose)
-        session.event_received.connect(self._receive)
         session.state_changed.connect(self._enter)
-        session.engine_described.connect(self._find)
+        session.engine_described.connect(self._meet_engine)
         sensors.inventory_changed.connect(self._find)
         sensors.silence_changed.connect(self._fall_silent)
         sensors.reading_taken.connect(self._read)
@@ -120,15 +117,9 @@ class HeadlineModel(QObject):
         self._lost_reason = reason
         self._choose()
 
-    def _receive(self, request: Request, event: Event) -> None:
-        if isinstance(request, DescribeEngine) and isinstance(event, RequestFailed):
-            self._lost_reason = event.failure.message
-            self._choose()
-
     def _enter(self, state: EngineState) -> None:
         if state is EngineState.FAILED:
             self._has_failed = True
-            self._lost_reason = self._lost_reason or "It did not start."
             self._choose()
         elif state is EngineState.READY and self._has_failed:
             # The engine that the user asked for is there: what was before is over.
@@ -152,6 +143,10 @@ class HeadlineModel(QObject):
         if lost != self._lost_cards:
             self._lost_cards = lost
             self._choose()
+
+    def _meet_engine(self) -> None:
+        self._has_met_engine = True
+        self._find()
 
     def _find(self) -> None:
         inventory = self._studio.sensors.inventory
@@ -182,11 +177,11 @@ class HeadlineModel(QObject):
         if not self._lost_reason:
             return None
         is_gone = self._studio.session.state is EngineState.FAILED
-        fresh = "It ended several times in a row." if is_gone else "A fresh engine takes over."
+        kept = " Your results are still here." if self._has_met_engine else ""
         return Headline(
             code="engine_lost",
-            sentence=f"{self._lost_reason.rstrip('.')}. Your results are still here.",
-            detail=fresh,
+            sentence=f"{self._lost_reason.rstrip('.')}.{kept}",
+            detail="No other engine starts by itself." if is_gone else "A fresh one takes over.",
             action=START_AGAIN if is_gone else "",
             tone="failure" if is_gone else "amber",
         )

@@ -21,6 +21,7 @@ HEADINGS = ("PID", "Program", "User", "Kind", "GPU memory")
 PID, PROGRAM, USER, KIND, MEMORY = range(5)
 SORT_ROLE = Qt.ItemDataRole.UserRole
 NO_MEMORY_ON_WINDOWS = "Process memory: n/a on Windows, which keeps it to itself."
+IS_WINDOWS = os.name == "nt"
 _NUMBERS = (PID, MEMORY)
 
 _Index = QModelIndex | QPersistentModelIndex
@@ -46,7 +47,7 @@ class ProcessTable(QAbstractTableModel):
         if not self._processes:
             return "No program computes or draws on this card."
         if all(process.memory_bytes is None for process in self._processes):
-            if os.name == "nt":
+            if IS_WINDOWS:
                 return NO_MEMORY_ON_WINDOWS
             return "Process memory: n/a, this driver does not tell it."
         return ""
@@ -125,7 +126,7 @@ class ProcessTable(QAbstractTableModel):
 
     def _tip(self, process: GpuProcess, column: int) -> str | None:
         if column == MEMORY and process.memory_bytes is None:
-            return NO_MEMORY_ON_WINDOWS if os.name == "nt" else "The driver does not tell it."
+            return NO_MEMORY_ON_WINDOWS if IS_WINDOWS else "The driver does not tell it."
         if column == USER and process.user is None:
             return "The system hides it from this user."
         return None

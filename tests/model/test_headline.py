@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices import CardReading, Telemetry
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import DescribeEngine, EngineEnded, ReadMemory, RequestFailed
+from gpu_studio.model import sensors as sensors_module
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.headline import START_AGAIN, HeadlineModel, headline_from
+from tests.fakes import (
+    cpu_only,
+    described,
+    described_with_cuda,
+    gt_1030,
+    reading,
+    two_cards,
+)
+
+WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
+                                     arch_list=("sm_75", "sm_86"))  # fmt: skip
+DIES = [EngineEnded(exit_code=-11)]
+
+
+@pytest.fixture
+def model(studio):
+    return HeadlineModel(studio)
+
+
+def start(qtbot, studio):
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
+
+
+def test_nothing_is_said_of_a_pc_without_a_card(qtbot, studio, model):
+    start(qtbot, studio)
+    assert model.headline is None
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_nothing_is_said_where_all_is_well(qtbot, studio, engines, model):
+    engines.scripts[DescribeEngine] = [described_with_cuda()]
+    start(qtbot, studio)
+    assert model.headline is None
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_card_without_code_is_the_headline_with_its_command(qtbot, studio, engines, model):
+    engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
+    with qtbot.waitSignal(model.headline_changed) as changed:
+        start(qtbot, studio)
+    headline = changed.args[0]
+    assert headline is model.headline
+    assert headline.code == "no_code_for_card"
+    assert "GT 1030 (6.1)" in headline.sentence
+    assert "cu126" in headline.command
+    assert headline.tone == "failure"
+    assert headline.action == ""
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_cpu_build_beside_a_card_is_told(qtbot, studio, model):
+    start(qtbot, studio)
+    assert model.headline.code == "cpu_only_build"
+    assert model.headline.tone == "amber"
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_dismissed_headline_stays_away_until_there_is_another(qtbot, studio, model):
+    start(qtbot, studio)
+    with qtbot.waitSignal(model.headline_changed) as changed:
+        model.dismiss()
+    assert changed.args == [None]
+    studio.sensors.number_for(None)
+    assert model.headline is None
+    model.dismiss()
+    assert model.headline is None
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_card_that_this_program_hides_is_no_news(qtbot, studio, engines, model):
+    only = two_cards().cards[1].uuid
+    engines.scripts[DescribeEngine] = [described_with_cuda(visible_devices=only)]
+    start(qtbot, studio)
+    assert model.headline.code == "hidden_by_environment"
+    with qtbot.waitSignal(studio.session.engine_described):
+        studio.session.restart(EngineEnvironment(visible_devices=only))
+    assert model.headline is None
+
+
+def test_an_engine_that_dies_is_told_and_replaced(qtbot, studio, engines, model):
+    start(qtbot, studio)
+    engines.scripts[ReadMemory] = DIES
+    studio.session.submit(ReadMemory(device="cpu"))
+    qtbot.waitUntil(lambda: model.headline is not None)
+    assert model.headline.sentence == (
+        "The engine crashed (signal 11): a driver or a library aborted it. "
+        "Your results are still here."
+    )
+    assert model.headline.action == ""
+    qtbot.waitUntil(lambda: studio.session.state.is_idle)
+    assert model.headline is not None
+    model.dismiss()
+    assert model.headline is None
+
+
+def test_an_engine_that_dies_again_and_again_can_be_started_again(qtbot, studio, engines, model):
+    engines.scripts[DescribeEngine] = DIES
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.state is EngineState.FAILED)
+    qtbot.waitUntil(lambda: model.headline is not None and model.headline.action == START_AGAIN)
+    assert model.headline.tone == "failure"
+    engines.scripts[DescribeEngine] = [described()]
+    model.act()
+    qtbot.waitUntil(lambda: studio.session.state.is_idle)
+    assert model.headline is None
+
+
+def test_an_engine_that_cannot_start_says_why(qtbot, studio, engines, model):
+    failure = Failure(FailureKind.INTERNAL, "PyTorch is not installed.")
+    engines.scripts[DescribeEngine] = [RequestFailed(failure=failure)]
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.state is EngineState.FAILED)
+    assert model.headline.sentence == "PyTorch is not installed."
+    assert model.headline.action == START_AGAIN
+
+
+def test_a_button_that_is_not_there_does_nothing(qtbot, studio, engines, model):
+    start(qtbot, studio)
+    model.act()
+    assert studio.session.state.is_idle
+    assert len(engines.made) == 1
+
+
+def test_silent_sensors_are_told_each_time(qtbot, studio, sensor_source, model, monkeypatch):
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
+    studio.start()
+    qtbot.waitUntil(lambda: model.headline is not None)
+    assert model.headline.code == "driver_not_answering"
+    model.dismiss()
+    assert model.headline is None
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 6000)
+    sensor_source.send(reading(cpu_only()))
+    qtbot.waitUntil(lambda: not studio.sensors.is_silent)
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
+    sensor_source.send(reading(cpu_only()))
+    qtbot.waitUntil(lambda: model.headline is not None)
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 6000)
+    sensor_source.send(reading(cpu_only()))
+    qtbot.waitUntil(lambda: model.headline is None)
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_card_that_is_lost_is_told_before_what_was_found(
+    qtbot, studio, sensor_source, inventory, model
+):
+    start(qtbot, studio)
+    assert model.headline.code == "cpu_only_build"
+    lost = CardReading(
+        uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
+    )
+    sensor_source.send(msgspec.structs.replace(reading(inventory), cards=(lost,)))
+    qtbot.waitUntil(lambda: model.headline.code == "card_lost")
+    assert model.headline.sentence == "GT 1030: It was lost."
+    sensor_source.send(reading(inventory, 2.0))
+    qtbot.waitUntil(lambda: model.headline.code == "cpu_only_build")
+
+
+def test_every_finding_has_a_tone_that_the_window_knows(qtbot, studio, model):
+    from gpu_studio.core.findings import find
+
+    found = find(cpu_only(), described())
+    assert [headline_from(finding).tone for finding in found] == [""]
