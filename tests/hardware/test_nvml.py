@@ -162,13 +162,14 @@ def test_a_driver_with_garbage_versions_is_still_a_driver():
 
 def test_compute_and_graphics_processes_are_merged():
     found = processes_of(
-        ComputeRunningProcesses=[process(30, 336 << 20), process(20, None)],
-        GraphicsRunningProcesses=[process(20, 2 << 20), process(10, 2**64 - 1)],
+        ComputeRunningProcesses=[process(30, 336 << 20), process(20, None), process(40, 9)],
+        GraphicsRunningProcesses=[process(20, 2 << 20), process(10, 2**64 - 1), process(40, None)],
     )
     assert [(p.pid, p.kind, p.memory_bytes) for p in found] == [
         (10, "graphics", None),
         (20, "compute and graphics", 2 << 20),
         (30, "compute", 336 << 20),
+        (40, "compute and graphics", 9),
     ]
     assert found[0].name == "program-10"
 

@@ -75,6 +75,12 @@ def test_without_a_list_of_names_the_maker_and_numbers_remain(bus):
     assert adapter.name == "AMD graphics (1002:73ff)"
 
 
+def test_a_name_is_looked_up_under_its_own_maker(bus, names):
+    add_card(bus, "0000:01:00.0", "0x030000", "0x1002", "0x1d01")  # NVIDIA's number for a GT 1030
+    (adapter,) = adapters_in_sysfs(bus, names)
+    assert adapter.name == "AMD graphics (1002:1d01)"
+
+
 def test_unreadable_entries_are_passed_over(bus, names):
     (bus / "0000:05:00.0").mkdir()
     add_card(bus, "0000:06:00.0", "junk", "0x10de", "0x1d01")

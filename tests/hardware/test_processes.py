@@ -16,6 +16,11 @@ def test_this_process_has_a_name_and_a_user():
     assert user == getpass.getuser()
 
 
+def test_windows_puts_the_pc_before_the_user(monkeypatch):
+    monkeypatch.setattr("psutil.Process.username", lambda self: "DESKTOP-1\\ai")
+    assert ProcessNames()(os.getpid())[1] == "ai"
+
+
 def test_a_process_that_ended_is_not_remembered():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     names = ProcessNames()
