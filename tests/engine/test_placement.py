@@ -96,6 +96,17 @@ def test_the_table_shows_the_devices_before_and_after(monkeypatch: pytest.Monkey
     assert {(row.device_before, row.device_after) for row in rows} == {("meta", "meta")}
 
 
+def test_outputs_are_compared_without_tf32():
+    """cuDNN's convolutions use it by default on cards that have it."""
+    seen = []
+    model, example = find_model("convnet").build()
+    model.register_forward_hook(lambda *arguments: seen.append(torch.backends.cudnn.enabled))
+    before = torch.backends.cudnn.enabled
+    placement._output(model, example)
+    assert seen == [False]
+    assert torch.backends.cudnn.enabled is before
+
+
 @pytest.mark.parametrize("by", [1e-3, math.nan])
 def test_a_changed_output_is_seen(monkeypatch: pytest.MonkeyPatch, by: float):
     def spoiling(model: torch.nn.Module, device: torch.device) -> float:

@@ -10,6 +10,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
+    Event,
     RunFailed,
     RunFinished,
     RunPhaseChanged,
@@ -187,19 +188,40 @@ def test_a_stop_in_the_timing_keeps_and_counts_the_samples():
     assert events[-1] == RunStopped(run_id="r1", samples=samples)
 
 
-def test_what_was_taken_is_free_after_a_stop(monkeypatch: pytest.MonkeyPatch):
-    taken: list[weakref.ref[torch.Tensor]] = []
-    prepare = Matmul.prepare
+class Prepared:
+    """Follows the operands of every product that is prepared."""
 
-    def noting(self: Matmul, *arguments: object) -> object:
-        call = prepare(self, *arguments)
-        taken.extend(weakref.ref(tensor) for tensor in call.args)
-        return call
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._operands: list[weakref.ref[torch.Tensor]] = []
+        prepare = Matmul.prepare
 
-    monkeypatch.setattr(Matmul, "prepare", noting)
-    stop_when(lambda event: isinstance(event, SamplesMeasured), workload="matmul")
-    assert len(taken) == 2
-    assert [reference() for reference in taken] == [None, None]
+        def noting(workload: Matmul, *arguments: object) -> object:
+            call = prepare(workload, *arguments)
+            self._operands.extend(weakref.ref(tensor) for tensor in call.args)
+            return call
+
+        monkeypatch.setattr(Matmul, "prepare", noting)
+
+    @property
+    def are_gone(self) -> bool:
+        assert len(self._operands) == 2
+        return all(reference() is None for reference in self._operands)
+
+
+@pytest.mark.parametrize("end", [RunFinished, RunStopped, RunFailed])
+def test_what_was_taken_is_free_when_the_end_is_told(
+    monkeypatch: pytest.MonkeyPatch, end: type[Event]
+):
+    prepared = Prepared(monkeypatch)
+    stop = threading.Event()
+    if end is RunFailed:
+        monkeypatch.setattr(run, "choose_calls", lambda *arguments: 1 / 0)
+    for event in Dispatcher().run(run_request(workload="matmul"), stop):
+        if isinstance(event, end):
+            assert prepared.are_gone
+        elif end is RunStopped and isinstance(event, SamplesMeasured):
+            stop.set()
+    assert isinstance(event, end)
 
 
 @pytest.mark.parametrize(

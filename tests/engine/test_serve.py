@@ -246,6 +246,16 @@ def test_a_finished_request_is_no_more_the_one_to_stop():
     assert stop.is_set()
 
 
+def test_the_end_of_the_input_stops_all_that_is_left():
+    inbox = Inbox()
+    inbox.add_line(encode(run_request()))
+    jobs = inbox.jobs()
+    _, stop = next(jobs)
+    inbox.close()
+    assert stop.is_set()
+    assert list(jobs) == []
+
+
 class Answers:
     """A dispatcher that answers everything alike."""
 
