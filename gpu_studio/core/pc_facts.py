@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices import number_cards
+from gpu_studio.core.devices import ASLEEP, number_cards
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.wheel_table import TorchBuild, WheelTable, load_table
 from gpu_studio.core.wheels import (
@@ -46,8 +46,10 @@ class PcFacts:
         self._machine = machine
         self._platform_key = platform_key(system, machine)
         visible_devices = engine.visible_devices if engine else None
-        readable = [card for card in inventory.cards if card.unreadable is None]
-        self.cards = number_cards(readable, visible_devices)
+        # CUDA counts a sleeping card too.
+        usable = [card for card in inventory.cards if card.unreadable in (None, ASLEEP)]
+        numbered = number_cards(usable, visible_devices)
+        self.cards = [card for card in numbered if card.unreadable is None]
         self._table = _table()
 
     @property

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.devices import Device, Inventory, Reading, Telemetry, number_cards
+from gpu_studio.core.devices import (
+    ASLEEP,
+    Device,
+    Inventory,
+    Reading,
+    Telemetry,
+    number_cards,
+)
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -177,8 +184,8 @@ class Sensors(QObject):
 
     def _renumber(self) -> None:
         assert self._found is not None
-        # A card that the reader cannot open and gives no number is none of CUDA's either.
-        usable = [c for c in self._found.cards if c.unreadable is None or c.cuda_index is not None]
+        # CUDA counts a sleeping card, but none that the driver does not serve.
+        usable = [card for card in self._found.cards if card.unreadable in (None, ASLEEP)]
         numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
         devices = (numbered.get(device.identity, device) for device in self._found.devices)
         self._inventory = msgspec.structs.replace(self._found, devices=tuple(devices))

@@ -252,3 +252,15 @@ def test_a_driver_that_hides_its_version_is_not_called_old():
     finding = only(pc(RTX_3060, driver=Driver()), torch("cpu"))
     assert finding.code == "cpu_only_build"
     assert finding.action == ""
+
+
+def test_a_sleeping_card_keeps_its_number_for_the_others():
+    asleep = Device(kind="cuda", name="GT 1030", pci_bus_id="00000000:01:00.0", unreadable=ASLEEP)
+    awake = card("RTX 3060", "8.6", bus=2)
+    inventory = Inventory(devices=(CPU, asleep, awake), driver=Driver(version="580.95.05"))
+    engine = EngineDescribed(
+        pid=1, torch_version="2.13.0+cu126", cuda_build="12.6", cuda_available=True,
+        device_count=2, arch_list=ARCH_LISTS["cu126"],
+    )  # fmt: skip
+    ok = next(finding for finding in find(inventory, engine) if finding.code == "ok")
+    assert ok.evidence.endswith("it is cuda:1")

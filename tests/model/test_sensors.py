@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.devices import CardReading, Reading, Telemetry
+from gpu_studio.core.devices import ASLEEP, CardReading, Reading, Telemetry
 from gpu_studio.model import sensors as module
 from gpu_studio.model.sensors import Sensors, telemetry_of
 from tests.fakes import SteadySensors, cpu_only, gt_1030, reading, rtx_3060_card, two_cards
@@ -96,7 +96,7 @@ def test_a_card_that_the_driver_does_not_serve_takes_no_number(qtbot, make):
 
 def test_a_sleeping_card_keeps_the_number_that_cuda_will_give_it(qtbot, make):
     found = two_cards()
-    asleep = msgspec.structs.replace(found.cards[0], unreadable="It sleeps.", cuda_index=0)
+    asleep = msgspec.structs.replace(found.cards[0], unreadable=ASLEEP)
     inventory = msgspec.structs.replace(found, devices=(found.cpu, asleep, found.cards[1]))
     sensors = make(SteadySensors(inventory))
     with qtbot.waitSignal(sensors.inventory_changed):
