@@ -141,17 +141,19 @@ class Sensors(QObject):
 
     def close(self) -> None:
         """End the reader and its worker; nothing is left running."""
+        if self._is_closed:
+            return
         self._is_closed = True
         self._silence.stop()
         self._restart.stop()
         self._source.close()
         if self._worker is not None:
-            self._worker.value_produced.disconnect(self._receive)
-            self._worker.finished.disconnect(self._finish)
             self._worker.requestInterruption()
             self._worker.wait(5000)
 
     def _receive(self, event: SensorEvent) -> None:
+        if self._is_closed:
+            return
         if isinstance(event, Inventory):
             self._found = event
             self._renumber()
@@ -170,6 +172,8 @@ class Sensors(QObject):
         if self._worker is not None:
             self._worker.deleteLater()
             self._worker = None
+        if self._is_closed:
+            return
         self._deaths += 1
         self._silence.stop()
         if self._deaths < _MOST_DEATHS:
