@@ -178,7 +178,7 @@ class RunFinished(Message, frozen=True, kw_only=True):
 
     ``verified`` is true, false, or null where it could not be checked; ``throttled``,
     ``other_processes`` and ``share_of_ceiling`` are null where they are not known.
-    ``throughput`` is in ``throughput_unit`` a second, from the median.
+    ``throughput`` is in ``throughput_unit`` (``B/s``, ``FLOP/s``), from the median.
     """
 
     run_id: str
