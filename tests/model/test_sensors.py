@@ -176,3 +176,13 @@ def test_closing_starts_no_other_reader(qtbot, make, monkeypatch):
     with qtbot.assertNotEmitted(sensors.inventory_changed, wait=80):
         sensors.start()
     assert source.begun == 1
+
+
+def test_the_end_of_a_closed_reader_is_no_silence(qtbot, make, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_DEATHS", 1)
+    source = SteadySensors(cpu_only(), [reading(cpu_only())])
+    sensors = make(source)
+    with qtbot.waitSignal(sensors.reading_taken):
+        sensors.start()
+    with qtbot.assertNotEmitted(sensors.silence_changed, wait=50):
+        sensors.close()
