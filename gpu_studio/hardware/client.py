@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MODULE = "gpu_studio.hardware.reader"
-# Without persistence mode a driver takes seconds to start its cards.
-_PATIENCE_AT_START_S = 15.0
-_SHORTEST_PATIENCE_S = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +44,6 @@ class SensorReader:
         self._child: ChildProcess | None = None
         self._is_paused = False
         self._is_closed = False
-        self._due_at_s = 0.0
 
     @property
     def pid(self) -> int | None:
@@ -56,18 +51,12 @@ class SensorReader:
         child = self._child
         return child.pid if child else None
 
-    @property
-    def is_silent(self) -> bool:
-        """Whether a reading is long overdue: the driver does not answer the child."""
-        if self._child is None or self._is_paused:
-            return False
-        return time.monotonic() > self._due_at_s
-
     def readings(self) -> Iterator[SensorEvent]:
         """Start the child and yield an `Inventory`, then a `Reading` every period.
 
-        Another `Inventory` comes where a card fell asleep or woke up. It ends with `close`, or
-        when the child died; iterating again starts another child.
+        Another `Inventory` comes where a card fell asleep or woke up. Nothing comes from a driver
+        that does not answer; `close` works then too. It ends with `close`, or when the child died;
+        iterating again starts another child.
 
         Raises:
             OSError: the child could not be started.
@@ -82,7 +71,6 @@ class SensorReader:
                 except msgspec.MsgspecError as error:
                     _log.error("the sensor reader wrote something unreadable: %s", error)
                     return
-                self._expect_next_within(max(3 * self._period_s, _SHORTEST_PATIENCE_S))
                 yield event
         finally:
             self._end(child)
@@ -97,10 +85,7 @@ class SensorReader:
     def resume(self) -> None:
         """Go on reading."""
         with self._lock:
-            if not self._is_paused:
-                return
             self._is_paused = False
-            self._expect_next_within(_PATIENCE_AT_START_S)
             if self._child is not None:
                 self._child.send(b"resume\n")
 
@@ -123,7 +108,6 @@ class SensorReader:
                 log_path=self._log_path,
             )
             self._child = child
-            self._expect_next_within(_PATIENCE_AT_START_S)
             if self._is_paused:
                 child.send(b"pause\n")
             return child
@@ -135,6 +119,3 @@ class SensorReader:
                 self._child = None
                 if exit_code:
                     _log.warning("the sensor reader ended with exit code %s", exit_code)
-
-    def _expect_next_within(self, seconds: float) -> None:
-        self._due_at_s = time.monotonic() + seconds
