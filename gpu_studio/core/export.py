@@ -32,6 +32,11 @@ _HEAD = (
     "transfers", "tf32", "cpu_threads", "in_window_process", "torch_version", "recording",
 )  # fmt: skip
 
+_READABLE_HEAD = (
+    "Workload", "Size", "Precision", "Device", "Median", "IQR", "Samples", "Throughput",
+    "Speed-up", "Stamp",
+)  # fmt: skip
+
 Cell = str | int | float | bool | None
 
 
@@ -103,11 +108,20 @@ def to_json(runs: Sequence[Run], engine: EngineDescribed | None, exported_at: st
 
 def to_markdown(runs: Sequence[Run]) -> str:
     """Return runs as a Markdown table with the units people read."""
-    head = ("Workload", "Size", "Precision", "Device", "Median", "IQR", "Samples", "Throughput",
-            "Speed-up", "Stamp")  # fmt: skip
-    rows = [head, *_readable_rows(runs)]
+    rows = [_READABLE_HEAD, *_readable_rows(runs)]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     lines.insert(1, "| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    return "\n".join(lines) + "\n"
+
+
+def to_text(runs: Sequence[Run]) -> str:
+    """Return runs as aligned columns of plain text."""
+    rows = [_READABLE_HEAD, *_readable_rows(runs)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_READABLE_HEAD))]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.core.runs import RunState
@@ -16,39 +19,33 @@ if TYPE_CHECKING:
 _USUAL_OVERHEAD_S = 0.5
 
 
-def plan_runs(
-    workload: str,
-    sizes: Sequence[int],
-    dtypes: Sequence[str],
-    devices: Sequence[str],
-    budget_s: float,
-    *,
-    first_number: int = 1,
-) -> list[RunWorkload]:
-    """Return every combination; devices alternate, so that the first comparison comes early.
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Every combination of sizes, dtypes and devices, each for the same time budget."""
 
-    Args:
-        workload: what to run.
-        sizes: in the order to run them.
-        dtypes: all at each size.
-        devices: all at each size and dtype.
-        budget_s: the time budget of each run.
-        first_number: the number of the first run; ids are unique within a session.
-    """
-    combinations = [
-        (size, dtype, device) for size in sizes for dtype in dtypes for device in devices
-    ]
-    return [
-        RunWorkload(
-            run_id=f"run-{number}",
-            workload=workload,
-            device=device,
-            size=size,
-            dtype=dtype,
-            budget_s=budget_s,
-        )
-        for number, (size, dtype, device) in enumerate(combinations, first_number)
-    ]
+    workload: str
+    sizes: tuple[int, ...]
+    dtypes: tuple[str, ...]
+    devices: tuple[str, ...]
+    budget_s: float
+
+    def requests(self, first_number: int = 1) -> list[RunWorkload]:
+        """Return the runs in order: devices alternate, so that a comparison comes early.
+
+        Args:
+            first_number: the number of the first run; ids are unique within a session.
+        """
+        combinations = itertools.product(self.sizes, self.dtypes, self.devices)
+        return [
+            RunWorkload(
+                run_id=f"run-{number}",
+                workload=self.workload,
+                device=device,
+                size=size,
+                dtype=dtype,
+                budget_s=self.budget_s,
+            )
+            for number, (size, dtype, device) in enumerate(combinations, first_number)
+        ]
 
 
 def time_left_s(begun: Sequence[Run], waiting: Sequence[RunWorkload]) -> float:

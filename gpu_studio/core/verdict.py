@@ -12,21 +12,22 @@ import msgspec
 from gpu_studio.core.units import format_duration, format_ratio, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from gpu_studio.core.protocol import RunFinished
 
 _SAME_WITHIN = 1.05  # below this ratio two devices are called equally fast
 
 
-def speed_up(result: RunFinished, results: Iterable[RunFinished]) -> float | None:
+def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> float | None:
     """Return the ratio of medians CPU / device for the same work; None where there is no CPU run.
 
-    For a CPU run it is None as well: it is the reference.
+    Of several CPU runs of the same work the latest counts, as in the verdict. For a CPU run it is
+    None as well: it is the reference.
     """
     if result.device == "cpu":
         return None
-    for other in results:
+    for other in reversed(results):
         if other.device == "cpu" and _work(other) == _work(result):
             return other.median_s / result.median_s if result.median_s else None
     return None

@@ -14,10 +14,13 @@ from PySide6.QtCore import QObject, QSaveFile, Signal
 if TYPE_CHECKING:
     from pathlib import Path
 
+from gpu_studio.core.sizes import DTYPES
+
 _log = logging.getLogger(__name__)
 
 THEMES = ("system", "light", "dark")
 ENGINES = ("process", "window")
+_LONGEST_TEXT = 1000
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +29,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     theme: str = "system"
     engine: str = "process"
     budget_s: float = 2.0
+    workload: str = "elementwise"
+    sizes: str = "256, 512, 1024, 2048"
+    dtypes: tuple[str, ...] = ("float32",)
     code_pane: bool = True
     window_geometry: str = ""
     first_tab: int = 0
@@ -37,6 +43,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             theme=self.theme if self.theme in THEMES else default.theme,
             engine=self.engine if self.engine in ENGINES else default.engine,
             budget_s=self.budget_s if 0.05 <= self.budget_s <= 600 else default.budget_s,
+            workload=self.workload,
+            sizes=self.sizes if len(self.sizes) <= _LONGEST_TEXT else default.sizes,
+            dtypes=self.dtypes if set(self.dtypes) <= set(DTYPES) else default.dtypes,
             code_pane=self.code_pane,
             window_geometry=self.window_geometry,
             first_tab=self.first_tab if 0 <= self.first_tab <= 3 else default.first_tab,

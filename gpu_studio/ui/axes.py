@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 END_ROOM = 16  # pixels that a label may stand out at an axis' end
 _FEWEST_PIXELS = {"bottom": 60, "left": 28}  # between two labelled ticks
+_SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _DECADES = (1.0, 2.0, 5.0)
 
 
 class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
     """An axis whose ticks carry its unit.
 
-    Units: ``""``, ``"s"``, ``"bytes"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, or ``"size"``
-    (powers of two where it is logarithmic).
+    Units: ``""``, ``"s"``, ``"bytes"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` (whole
+    numbers), or ``"size"`` (powers of two where it is logarithmic).
     """
 
     def __init__(self, orientation: str, unit: str, *, logarithmic: bool = False) -> None:
@@ -47,6 +48,8 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
             step = _binary_step((maximum - minimum) / most)
         else:
             step = _round_step((maximum - minimum) / most)
+        if self._unit == "count":
+            step = max(step, 1.0)
         if self._unit == "ago":
             # Counted from the end, so that the grid stands still while the curve moves.
             self._end = maximum
@@ -62,7 +65,9 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         return rect.adjusted(-room_x, -room_y, room_x, room_y)
 
     def tickStrings(self, values: list[float], _scale: float, spacing: float | None) -> list[str]:
-        """Return the ticks' labels."""
+        """Return the ticks' labels, with the digits that tell neighbours apart."""
+        if spacing and self._unit not in ("ago", "bytes", "size"):
+            return _even(values, spacing, is_time=self._unit == "s")
         return [self._label(10**value if self._is_logarithmic else value) for value in values]
 
     def _label(self, value: float) -> str:
@@ -78,6 +83,18 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         if self._unit == "size" or abs(value) >= 1000:
             return f"{value:.0f}"
         return _plain(three_digits(value))
+
+
+def _even(values: list[float], spacing: float, *, is_time: bool) -> list[str]:
+    """Return the values of a linear axis in one unit, with as many decimals as their spacing."""
+    unit, factor = "", 1.0
+    if is_time:
+        largest = format_duration(max(map(abs, values), default=0.0))
+        unit = "\u202f" + largest.partition("\u202f")[2]
+        factor = _SECONDS[unit[1:]]
+    decimals = max(0, -math.floor(math.log10(spacing / factor) + 1e-9))
+    labels = (f"{value / factor:.{decimals}f}" for value in values)
+    return [f"{label}{unit}" if float(label) else "0" for label in labels]
 
 
 def _plain(text: str) -> str:

@@ -7,6 +7,7 @@ antialiasing: thicker or smoother pens take seconds for ten thousand points.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ class LivePlot(QFrame):
         x_unit, y_unit: how an axis writes its numbers: ``""``, ``"s"``, ``"ago"``, ``"bytes"``,
             ``"%"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"size"``.
         logarithmic: both axes; x in powers of two where its unit is ``"size"``.
-        legend: show the curves' labels.
+        legend: how many of the curves' labels stand side by side; 0 shows none.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class LivePlot(QFrame):
         x_unit: str = "",
         y_unit: str = "",
         logarithmic: bool = False,
-        legend: bool = True,
+        legend: int = 1,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -91,7 +92,7 @@ class LivePlot(QFrame):
         self.setMinimumSize(80, 60)
         self._theme = theme
         self._axes = (x_label, y_label, x_unit, y_unit)
-        self._logarithmic, self._legend_wanted = logarithmic, legend
+        self._logarithmic, self._legend_columns = logarithmic, legend
         self._curves: dict[str, Curve] = {}
         self._markers: list[tuple[float, str, str]] = []
         self._marker_items: list[Any] = []
@@ -207,10 +208,10 @@ class LivePlot(QFrame):
             plot.setLabel("bottom", x_label)
         if y_label:
             plot.setLabel("left", y_label)
-        if self._legend_wanted:
+        if self._legend_columns:
             # Time grows with size, so a log-log plot is empty at its upper left.
             corner = (10, 10) if self._logarithmic else (-10, 10)
-            plot.addLegend(offset=corner, labelTextSize="9pt")
+            plot.addLegend(offset=corner, labelTextSize="9pt", colCount=self._legend_columns)
         self.plot = plot
         layout = self.layout()
         assert layout is not None
@@ -262,6 +263,9 @@ class LivePlot(QFrame):
         legend = self.plot.plotItem.legend
         if legend is not None:
             legend.setLabelTextColor(self._theme.colour("text"))
+            ground = QColor(self._theme.colour("card"))
+            ground.setAlpha(200)  # a label stays readable over a curve
+            legend.setBrush(ground)
         for curve in self._curves.values():
             if curve.item is not None:
                 self.plot.removeItem(curve.item)
@@ -277,7 +281,8 @@ class LivePlot(QFrame):
         for item in self._marker_items:
             self.plot.removeItem(item)
         self._marker_items = []
-        for x, label, role in self._markers:
+        for value, label, role in self._markers:
+            x = math.log10(value) if self._logarithmic else value
             colour = self._theme.colour(_ink(role))
             line = pg.InfiniteLine(
                 x, pen=pg.mkPen(colour, style=Qt.PenStyle.DotLine), label=label,

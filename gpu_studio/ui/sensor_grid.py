@@ -47,7 +47,7 @@ class SensorCard(Card):
         self._change = Text("", "muted", name=f"{self.objectName()}.change")
         self._value = Text("", "value", name=f"{self.objectName()}.value")
         self._plot = LivePlot(
-            theme, name=f"{self.objectName()}.plot", x_unit="ago", y_unit=kind.unit, legend=False
+            theme, name=f"{self.objectName()}.plot", x_unit="ago", y_unit=kind.unit, legend=0
         )
         self._plot.setFixedHeight(_PLOT_HEIGHT)
         self._notice = Text(_WAITING, "muted", name=f"{self.objectName()}.notice", wraps=True)

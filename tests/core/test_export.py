@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.export import results_of, state_text, to_csv, to_json, to_markdown
+from gpu_studio.core.export import results_of, state_text, to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import Event, RunFailed, RunStopped, RunWorkload
 from gpu_studio.core.runs import Run
@@ -119,6 +119,14 @@ def test_markdown_is_a_table_of_what_people_read() -> None:
     assert rows[2].endswith("| 3 | – | – | stopped |")
     assert rows[3].endswith("| failed: It needs 64 GiB, 3 GiB are free. |")
     assert "A\\|B" in rows[4]
+
+
+def test_text_is_aligned() -> None:
+    head, *rows = to_text(some_runs()).rstrip("\n").split("\n")
+    assert len(rows) == 4
+    start = head.index("Precision")
+    assert {row[start : start + 7] for row in rows} == {"float32"}
+    assert not any(line.endswith(" ") for line in (head, *rows))
 
 
 def test_a_state_says_its_reason() -> None:

@@ -4,16 +4,26 @@ import itertools
 
 import pytest
 
-from gpu_studio.core.plan import plan_runs, time_left_s
-from gpu_studio.core.protocol import RunPhaseChanged
+from gpu_studio.core.plan import Plan, time_left_s
+from gpu_studio.core.protocol import RunPhaseChanged, RunWorkload
 from gpu_studio.core.runs import Run
 from tests.fakes import batch, finished, run_events, samples_of, started
 
 
+def on_the_cpu(*sizes: int) -> list[RunWorkload]:
+    plan = Plan(workload="matmul", sizes=sizes, dtypes=("float32",), devices=("cpu",), budget_s=2.0)
+    return plan.requests()
+
+
 def test_devices_alternate_at_each_size() -> None:
-    requests = plan_runs(
-        "matmul", [512, 1024], ["float32", "float16"], ["cpu", "cuda:0"], 1.5, first_number=7
+    plan = Plan(
+        workload="matmul",
+        sizes=(512, 1024),
+        dtypes=("float32", "float16"),
+        devices=("cpu", "cuda:0"),
+        budget_s=1.5,
     )
+    requests = plan.requests(first_number=7)
     assert [(r.size, r.dtype, r.device) for r in requests] == list(
         itertools.product([512, 1024], ["float32", "float16"], ["cpu", "cuda:0"])
     )
@@ -22,7 +32,7 @@ def test_devices_alternate_at_each_size() -> None:
 
 
 def test_the_time_left_counts_what_runs_and_what_waits() -> None:
-    first, *waiting = plan_runs("matmul", [64, 128, 256], ["float32"], ["cpu"], 2.0)
+    first, *waiting = on_the_cpu(64, 128, 256)
     usual_s = time_left_s([], [first]) - 2.0
     assert usual_s > 0
     run = Run(first)
@@ -37,7 +47,7 @@ def test_the_time_left_counts_what_runs_and_what_waits() -> None:
 
 
 def test_a_finished_run_teaches_what_the_others_cost() -> None:
-    first, *waiting = plan_runs("matmul", [64, 128], ["float32"], ["cpu"], 2.0)
+    first, *waiting = on_the_cpu(64, 128)
     run = Run(first)
     for event in run_events(first, elapsed_s=3.25):
         run.apply(event)
@@ -46,7 +56,7 @@ def test_a_finished_run_teaches_what_the_others_cost() -> None:
 
 
 def test_a_run_with_no_overhead_told_teaches_nothing() -> None:
-    first, *waiting = plan_runs("matmul", [64, 128], ["float32"], ["cpu"], 2.0)
+    first, *waiting = on_the_cpu(64, 128)
     run = Run(first)
     run.apply(started(first))
     run.apply(finished(first, samples_of(first), elapsed_s=0.0))

@@ -96,6 +96,7 @@ def test_the_speed_up_is_over_the_cpu_at_the_same_work() -> None:
     cpu, card = result(256, 1.0), result(256, 0.25, "cuda:0")
     others = [result(512, 9.0), result(256, 9.0, dtype="float16")]
     assert speed_up(card, [*others, cpu, card]) == pytest.approx(4.0)
+    assert speed_up(card, [cpu, card, result(256, 2.0)]) == pytest.approx(8.0)
     assert speed_up(card, [*others, card]) is None
     assert speed_up(cpu, [cpu, card]) is None
 

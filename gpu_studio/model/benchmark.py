@@ -1,0 +1,258 @@
+"""Plans of runs: one run at a time, and everything that was measured in this session."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.plan import time_left_s
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    Event,
+    Request,
+    RequestFailed,
+    RunFailed,
+    RunWorkload,
+    SamplesMeasured,
+    is_last,
+)
+from gpu_studio.core.runs import Run, RunState
+from gpu_studio.core.units import format_duration, format_size
+from gpu_studio.model.benchmark_devices import device_label
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.plan import Plan
+    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.model.studio import Studio
+
+_NEWS_MS = 300  # text changes about three times a second: more cannot be read, and it costs
+_LONG_CALL_S = 0.5
+_PHASES = {
+    "": "waiting for the engine",
+    "set-up": "setting up",
+    "verification": "checking the result",
+    "warm-up": "warming up",
+    "timing": "timing",
+}
+
+
+class PlanState(Enum):
+    """Where a plan is.
+
+    ::
+
+        IDLE ─► RUNNING ─► IDLE     (all its runs are over, or the engine ended)
+                   └─► STOPPING ─► IDLE
+    """
+
+    IDLE = "idle"
+    RUNNING = "running"
+    STOPPING = "stopping"
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run of the plan is under way."""
+        return self is not PlanState.IDLE
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """How the last plan ended, in words; ``bad`` where it ended by itself too early."""
+
+    text: str = ""
+    bad: bool = False
+
+
+class Benchmark(QObject):
+    """Runs plans and keeps their runs, the stopped and the failed ones included.
+
+    Signals:
+        run_begun(Run): the newest of `runs`.
+        run_changed(Run): its state or phase, or, about three times a second, its numbers.
+        runs_cleared(): all runs were forgotten.
+        plan_changed(): a plan began, moved on, or is over.
+    """
+
+    run_begun = Signal(object)
+    run_changed = Signal(object)
+    runs_cleared = Signal()
+    plan_changed = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self._session = studio.session
+        self._state = PlanState.IDLE
+        self._runs: list[Run] = []
+        self._plan: list[Run] = []
+        self._waiting: deque[RunWorkload] = deque()
+        self._running: Run | None = None
+        self._next_number = 1
+        self._notice = Notice()
+        self._news = QTimer(self)
+        self._news.setInterval(_NEWS_MS)
+        self._news.timeout.connect(self._tell_news)
+        self._session.event_received.connect(self._receive)
+
+    @property
+    def state(self) -> PlanState:
+        """Where the plan is."""
+        return self._state
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """All runs of this session, oldest first."""
+        return self._runs
+
+    @property
+    def results(self) -> list[RunFinished]:
+        """The results of the runs that finished, oldest first."""
+        return [run.result for run in self._runs if run.result is not None]
+
+    @property
+    def running(self) -> Run | None:
+        """The run that is under way."""
+        return self._running
+
+    @property
+    def notice(self) -> Notice:
+        """How the last plan ended; empty while one runs."""
+        return self._notice
+
+    @property
+    def progress(self) -> float:
+        """The share of the plan that is done, 0 to 1; 0 where there is none."""
+        count = len(self._plan) + len(self._waiting)
+        return sum(run.progress for run in self._plan) / count if count else 0.0
+
+    @property
+    def sentence(self) -> str:
+        """What is running now and how long the plan still takes; empty without a plan."""
+        run = self._running
+        if run is None:
+            return ""
+        if self._state is PlanState.STOPPING:
+            return "Stopping…"
+        request = run.request
+        parts = (
+            format_size(request.size),
+            request.dtype,
+            device_label(request.device, self._studio.sensors.inventory),
+            _PHASES.get(run.phase, run.phase),
+            _left_text(time_left_s(self._plan, self._waiting)),
+        )
+        return " · ".join(parts)
+
+    @property
+    def warning(self) -> str:
+        """What to know about the run under way: a call too long to be stopped in between."""
+        run = self._running
+        if run is None or (run.expected_call_s or 0.0) <= _LONG_CALL_S:
+            return ""
+        took = format_duration(run.expected_call_s or 0.0)
+        return f"One call takes about {took}; Stop will end the engine and start a fresh one."
+
+    def start(self, plan: Plan) -> None:
+        """Begin a plan; does nothing while another runs."""
+        if self._state.is_busy:
+            return
+        requests = plan.requests(self._next_number)
+        self._next_number += len(requests)
+        self._plan, self._waiting = [], deque(requests)
+        self._notice = Notice()
+        if requests:
+            self._state = PlanState.RUNNING
+            self._news.start()
+            self._begin_next()
+
+    def stop(self) -> None:
+        """End the run under way and forget the waiting ones; all samples are kept."""
+        if self._state is PlanState.RUNNING and self._running is not None:
+            self._state = PlanState.STOPPING
+            self.plan_changed.emit()
+            self._session.stop(self._running.request)
+
+    def clear(self) -> None:
+        """Forget the runs; does nothing while a plan runs."""
+        if not self._state.is_busy:
+            self._runs, self._plan = [], []
+            self._notice = Notice()
+            self.runs_cleared.emit()
+            self.plan_changed.emit()
+
+    def _begin_next(self) -> None:
+        run = Run(self._waiting.popleft())
+        self._running = run
+        self._runs.append(run)
+        self._plan.append(run)
+        self.run_begun.emit(run)
+        self.plan_changed.emit()
+        self._session.submit(run.request)
+
+    def _receive(self, request: Request, event: Event) -> None:
+        run = self._running
+        if run is None or request is not run.request:
+            return
+        run.apply(event)
+        if is_last(event, request):
+            self._end(run, event)
+        elif not isinstance(event, SamplesMeasured):
+            self._tell_news()
+
+    def _tell_news(self) -> None:
+        if self._running is not None:
+            self.run_changed.emit(self._running)
+            self.plan_changed.emit()
+
+    def _end(self, run: Run, event: Event) -> None:
+        self._running = None
+        self.run_changed.emit(run)
+        if self._state is PlanState.STOPPING:
+            self._finish(Notice(f"Stopped: {self._count()}. What was measured is kept."))
+        elif _took_the_engine(event):
+            self._finish(self._engine_gone(run, event))
+        elif self._waiting:
+            self._begin_next()
+        else:
+            failed = any(other.state is RunState.FAILED for other in self._plan)
+            self._finish(Notice(f"Done: {self._count()}.", bad=failed))
+
+    def _finish(self, notice: Notice) -> None:
+        self._notice = notice
+        self._waiting.clear()
+        self._state = PlanState.IDLE
+        self._news.stop()
+        self.plan_changed.emit()
+
+    def _count(self) -> str:
+        """Return how many of the plan's runs finished; before the waiting ones are forgotten."""
+        planned = len(self._plan) + len(self._waiting)
+        finished = sum(run.state is RunState.FINISHED for run in self._plan)
+        return f"{finished} of {planned} {'run' if planned == 1 else 'runs'} finished"
+
+    def _engine_gone(self, run: Run, event: Event) -> Notice:
+        # The rest is not begun by itself: what ended one engine may end the next one, too.
+        if isinstance(event, EngineEnded) and event.stopped:
+            return Notice(f"A fresh engine was asked for: {self._count()}. Press Run to go on.")
+        reason = run.failure.message if run.failure else ""
+        return Notice(f"{reason} What was measured is kept: press Run to go on.".strip(), bad=True)
+
+
+def _took_the_engine(event: Event) -> bool:
+    """Return whether an engine ended with this last event of a run."""
+    if isinstance(event, (RunFailed, RequestFailed)):
+        return event.failure.fatal or event.failure.kind is FailureKind.ENGINE_ENDED
+    return isinstance(event, EngineEnded)
+
+
+def _left_text(left_s: float) -> str:
+    if left_s < 60:
+        return f"about {max(math.ceil(left_s), 1)}\u202fs left"
+    return f"about {math.ceil(left_s / 60)}\u202fmin left"

@@ -1,0 +1,69 @@
+"""Which devices a benchmark can run on, and what they are called beside a number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.wheels import serves, version_numbers
+from gpu_studio.model.card_access import access_of
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices import Device, Inventory
+    from gpu_studio.core.protocol import EngineDescribed
+
+
+class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """A device to benchmark. ``address`` is None where PyTorch cannot use it: ``reason`` why."""
+
+    identity: str
+    label: str
+    name: str
+    address: str | None
+    reason: str = ""
+
+
+def device_choices(
+    inventory: Inventory | None, description: EngineDescribed | None
+) -> list[DeviceChoice]:
+    """Return the CPU and then every card; the CPU alone until the devices were found."""
+    name = inventory.cpu.name if inventory else "CPU"
+    choices = [DeviceChoice(identity="cpu", label="CPU", name=name, address="cpu")]
+    for card in inventory.cards if inventory else ():
+        address, reason = _address(card, description)
+        label = _card_label(card, inventory)
+        choices.append(
+            DeviceChoice(
+                identity=card.identity, label=label, name=card.name, address=address, reason=reason
+            )
+        )
+    return choices
+
+
+def device_label(address: str, inventory: Inventory | None) -> str:
+    """Return what a device is called beside its numbers: ``CPU`` or ``GT 1030``."""
+    if address == "cpu":
+        return "CPU"
+    card = inventory.find(address) if inventory else None
+    return _card_label(card, inventory) if card else address
+
+
+def _card_label(card: Device, inventory: Inventory | None) -> str:
+    """Return the card's short name; two of the same name also get their addresses."""
+    same = [other for other in inventory.cards if other.name == card.name] if inventory else []
+    if len(same) > 1:
+        return f"{card.short_name} ({card.address or card.pci_bus_id or card.identity})"
+    return card.short_name
+
+
+def _address(card: Device, description: EngineDescribed | None) -> tuple[str | None, str]:
+    access = access_of(card, description)
+    if access.address is None or description is None:
+        return None, access.reason
+    capability = version_numbers(card.compute_capability)[:2]
+    if len(capability) == 2 and description.arch_list:
+        major, minor = capability
+        if not serves(description.arch_list, (major, minor)):
+            return None, f"This PyTorch has no code for it ({card.compute_capability})."
+    return access.address, ""

@@ -1,0 +1,184 @@
+"""The runs as a table. Texts are made when a run changes, never when a cell is painted."""
+
+from __future__ import annotations
+
+import html
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+
+from gpu_studio.core.run_words import describe_run, sign_of
+from gpu_studio.core.units import (
+    format_duration,
+    format_percent,
+    format_rate,
+    format_ratio,
+)
+from gpu_studio.core.verdict import speed_up
+from gpu_studio.model.benchmark_devices import device_label
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QObject
+
+    from gpu_studio.core.runs import Run
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.sensors import Sensors
+
+ADDRESS_ROLE = Qt.ItemDataRole.UserRole
+"""Of a cell of `Column.DEVICE`: ``cpu`` or ``cuda:0``, which has a colour."""
+
+_NO_PARENT = QModelIndex()
+_NOTHING = "–"
+
+
+class Column(IntEnum):
+    """The table's columns, left to right."""
+
+    WORKLOAD = 0
+    SIZE = 1
+    DTYPE = 2
+    DEVICE = 3
+    MEDIAN = 4
+    IQR = 5
+    SAMPLES = 6
+    THROUGHPUT = 7
+    SPEED_UP = 8
+    STAMP = 9
+
+
+_HEAD = {
+    Column.WORKLOAD: ("Workload", "What was run"),
+    Column.SIZE: ("Size", "The side of the square matrices: 512 is 512 × 512"),
+    Column.DTYPE: ("Precision", "The type of the numbers"),
+    Column.DEVICE: ("Device", "Where it ran"),
+    Column.MEDIAN: ("Median", "Half of the samples took less time a call"),
+    Column.IQR: ("IQR", "How far the middle half of the samples spreads, of the median"),
+    Column.SAMPLES: ("Samples", "How many batches of calls were timed"),
+    Column.THROUGHPUT: ("Throughput", "Work a second, from the median"),
+    Column.SPEED_UP: ("Speed-up", "How many times faster than the CPU at the same work"),
+    Column.STAMP: ("Stamp", "Whether the number can be trusted, and why not"),
+}
+_TEXT_COLUMNS = (Column.WORKLOAD, Column.DTYPE, Column.DEVICE, Column.STAMP)
+
+
+class ResultsTable(QAbstractTableModel):
+    """One row a run of a `Benchmark`, oldest first."""
+
+    def __init__(
+        self, benchmark: Benchmark, sensors: Sensors, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._benchmark, self._sensors = benchmark, sensors
+        self._runs: list[Run] = []
+        self._texts: list[tuple[str, ...]] = []
+        benchmark.run_begun.connect(self._add)
+        benchmark.run_changed.connect(self._change)
+        benchmark.runs_cleared.connect(self._clear)
+
+    def run(self, row: int) -> Run:
+        """Return the run of a row."""
+        return self._runs[row]
+
+    def row_of(self, run: Run) -> int:
+        """Return the row of a run."""
+        return self._runs.index(run)
+
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
+        """Return the number of runs."""
+        return 0 if parent.isValid() else len(self._runs)
+
+    def columnCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
+        """Return the number of columns."""
+        return 0 if parent.isValid() else len(Column)
+
+    def data(
+        self,
+        index: QModelIndex | QPersistentModelIndex,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        """Return a cell's text, its alignment, its row's tool tip, or its device's address."""
+        if not index.isValid():
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._texts[index.row()][index.column()]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(index.column())
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._tool_tip(self._runs[index.row()])
+        if role == ADDRESS_ROLE and index.column() == Column.DEVICE:
+            return self._runs[index.row()].request.device
+        return None
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Return a column's name, its meaning, or its alignment."""
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return _HEAD[Column(section)][0]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return _HEAD[Column(section)][1]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(section)
+        return None
+
+    def _add(self, run: Run) -> None:
+        row = len(self._runs)
+        self.beginInsertRows(_NO_PARENT, row, row)
+        self._runs.append(run)
+        self._texts.append(self._row_texts(run))
+        self.endInsertRows()
+
+    def _change(self, run: Run) -> None:
+        self._renew(self._runs.index(run))
+        if run.result is not None:  # others at the same work may be compared with it now
+            work = _work(run)
+            for row, other in enumerate(self._runs):
+                if other is not run and other.result is not None and _work(other) == work:
+                    self._renew(row)
+
+    def _renew(self, row: int) -> None:
+        texts = self._row_texts(self._runs[row])
+        if texts != self._texts[row]:
+            self._texts[row] = texts
+            self.dataChanged.emit(self.index(row, 0), self.index(row, len(Column) - 1))
+
+    def _clear(self) -> None:
+        self.beginResetModel()
+        self._runs, self._texts = [], []
+        self.endResetModel()
+
+    def _row_texts(self, run: Run) -> tuple[str, ...]:
+        request, result, summary = run.request, run.result, run.summary
+        ratio = speed_up(result, self._benchmark.results) if result else None
+        texts = {
+            Column.WORKLOAD: request.workload,
+            Column.SIZE: str(request.size),
+            Column.DTYPE: request.dtype,
+            Column.DEVICE: device_label(request.device, self._sensors.inventory),
+            Column.MEDIAN: format_duration(summary.median_s) if summary else _NOTHING,
+            Column.IQR: format_percent(summary.relative_iqr) if summary else _NOTHING,
+            Column.SAMPLES: str(len(run.series)) if summary else _NOTHING,
+            Column.THROUGHPUT: (
+                format_rate(result.throughput, result.throughput_unit) if result else _NOTHING
+            ),
+            Column.SPEED_UP: format_ratio(ratio) if ratio else _NOTHING,
+            Column.STAMP: sign_of(run),
+        }
+        return tuple(texts[column] for column in Column)
+
+    def _tool_tip(self, run: Run) -> str:
+        """Return all facts as Qt's HTML, which names from outside cannot add to."""
+        label = device_label(run.request.device, self._sensors.inventory)
+        return f"<qt>{'<br>'.join(html.escape(line) for line in describe_run(run, label))}</qt>"
+
+
+def _work(run: Run) -> tuple[str, int, str]:
+    return run.request.workload, run.request.size, run.request.dtype
+
+
+def _alignment(column: int) -> Qt.AlignmentFlag:
+    side = Qt.AlignmentFlag.AlignLeft if column in _TEXT_COLUMNS else Qt.AlignmentFlag.AlignRight
+    return side | Qt.AlignmentFlag.AlignVCenter

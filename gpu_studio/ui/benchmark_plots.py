@@ -1,0 +1,233 @@
+"""The two views of the runs: every sample as it comes, and the medians over the size."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from gpu_studio.core.units import format_duration, format_size
+from gpu_studio.core.verdict import crossovers
+from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.ui.live_plot import Curve, LivePlot
+from gpu_studio.ui.theme import device_role
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.runs import Run
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.ui.theme import Theme
+
+# One a curve, so that colour is not the only difference.
+_LEGEND_COLUMNS = 4
+_SYMBOLS = ("o", "s", "t1", "d", "p", "h", "star", "t", "+", "x", "t2", "t3")
+
+
+class BenchmarkPlots(QStackedWidget):
+    """Live samples of one run or of the runs at one size, or time over size."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        sensors: Sensors,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._benchmark, self._sensors = benchmark, sensors
+        self._selected: Run | None = None
+        self._live = LivePlot(
+            theme,
+            name="benchmark.plot",
+            x_label="sample",
+            y_label="time per call",
+            x_unit="count",
+            y_unit="s",
+            legend=_LEGEND_COLUMNS,
+        )
+        self._live.setAccessibleName("Time per call of every sample")
+        self._over_size = LivePlot(
+            theme,
+            name="benchmark.plot.sizes",
+            x_label="size of the square matrices",
+            y_label="time per call",
+            x_unit="size",
+            y_unit="s",
+            logarithmic=True,
+            legend=_LEGEND_COLUMNS,
+        )
+        self._over_size.setAccessibleName("Median time per call over the size")
+        self.addWidget(self._live)
+        self.addWidget(self._over_size)
+        benchmark.run_begun.connect(self._show_samples)
+        benchmark.run_changed.connect(self._run_changed)
+        benchmark.runs_cleared.connect(self._clear)
+
+    @property
+    def caption(self) -> str:
+        """What the view in front shows, in words."""
+        if self.currentWidget() is self._over_size:
+            results = self._results_in_question()
+            if not results:
+                return "Nothing has finished yet."
+            return f"{results[-1].workload}: medians, every finished run"
+        runs = self._runs_in_question()
+        if not runs:
+            return ""
+        request = runs[-1].request
+        what = f"{request.workload} · {format_size(request.size)} · {request.dtype}"
+        calls = runs[-1].calls_per_sample
+        if len(runs) > 1 or not calls:
+            return what
+        return f"{what} · a sample is {'one call' if calls == 1 else f'the mean of {calls} calls'}"
+
+    def show_live(self) -> None:
+        """Bring the samples to the front."""
+        self.setCurrentWidget(self._live)
+
+    def show_over_size(self) -> None:
+        """Bring the medians over the size to the front."""
+        self._draw_over_size()
+        self.setCurrentWidget(self._over_size)
+
+    def select(self, run: Run | None) -> None:
+        """Show the samples of one run; None follows what is running."""
+        self._selected = run
+        self._show_samples()
+        self._draw_over_size()
+
+    def _runs_in_question(self) -> list[Run]:
+        """Return the selected run, or the latest run of each device at the work of the latest."""
+        if self._selected is not None:
+            return [self._selected]
+        if not self._benchmark.runs:
+            return []
+        work = _work(self._benchmark.runs[-1])
+        latest = {run.request.device: run for run in self._benchmark.runs if _work(run) == work}
+        return list(latest.values())
+
+    def _results_in_question(self) -> list[RunFinished]:
+        """Return the results of the workload that was selected or ran last."""
+        if self._selected is not None:
+            workload = self._selected.request.workload
+        elif self._benchmark.results:
+            workload = self._benchmark.results[-1].workload
+        else:
+            return []
+        return [result for result in self._benchmark.results if result.workload == workload]
+
+    def _show_samples(self) -> None:
+        self._live.clear()
+        runs = self._runs_in_question()
+        for run in runs:
+            address = run.request.device
+            label = device_label(address, self._sensors.inventory)
+            if run.recording:
+                label = f"{label} (recording)"
+            self._live.set_curve(
+                address, Curve(label, device_role(address), partial(_samples, run))
+            )
+        if self._selected is not None:
+            self._live.set_curve(
+                "median", Curve("median", "text", partial(_median, self._selected), dashed=True)
+            )
+        self._describe_samples()
+
+    def _run_changed(self, run: Run) -> None:
+        self._describe_samples()
+        if run.result is not None:
+            self._draw_over_size()
+
+    def _draw_over_size(self) -> None:
+        results = self._results_in_question()
+        self._over_size.clear()
+        curves: dict[tuple[str, str], dict[int, float]] = {}
+        for result in results:
+            curves.setdefault((result.device, result.dtype), {})[result.size] = result.median_s
+        several = len({dtype for _, dtype in curves}) > 1
+        recorded = {(result.device, result.dtype) for result in results if result.recording}
+        for (device, dtype), symbol in zip(sorted(curves), _SYMBOLS, strict=False):
+            medians = dict(sorted(curves[device, dtype].items()))
+            label = device_label(device, self._sensors.inventory)
+            label = f"{label} · {dtype}" if several else label
+            if (device, dtype) in recorded:
+                label = f"{label} (recording)"
+            self._over_size.set_curve(
+                f"{device} {dtype}",
+                Curve(
+                    label,
+                    device_role(device),
+                    partial(_points, list(medians), list(medians.values())),
+                    symbol=symbol,
+                    dashed=(device, dtype) in recorded,
+                ),
+            )
+        self._mark_crossovers(results)
+        self._over_size.describe(_describe_medians(results))
+
+    def _mark_crossovers(self, results: Sequence[RunFinished]) -> None:
+        """Mark where curves of one dtype cross; of several dtypes it would be a thicket."""
+        if len({result.dtype for result in results}) != 1:
+            return
+        devices = dict.fromkeys(result.device for result in results if result.device != "cpu")
+        self._over_size.set_markers(
+            [
+                (
+                    crossing.crosses_at,
+                    f"between {crossing.below} and {crossing.above}",
+                    device_role(device),
+                )
+                for device in devices
+                for crossing in crossovers(results, device)
+            ]
+        )
+
+    def _describe_samples(self) -> None:
+        runs = self._runs_in_question()
+        medians = ", ".join(
+            f"{device_label(run.request.device, self._sensors.inventory)} "
+            f"{format_duration(run.summary.median_s)} in the median of {len(run.series)} samples"
+            for run in runs
+            if run.summary is not None
+        )
+        self._live.describe(f"{self.caption}: {medians or 'no samples yet'}")
+
+    def _clear(self) -> None:
+        self._selected = None
+        self._live.clear()
+        self._over_size.clear()
+
+
+def _work(run: Run) -> tuple[str, int, str]:
+    return run.request.workload, run.request.size, run.request.dtype
+
+
+def _samples(run: Run) -> tuple[ArrayLike, ArrayLike]:
+    import numpy as np
+
+    return np.arange(1, len(run.series) + 1), run.series.values
+
+
+def _median(run: Run) -> tuple[ArrayLike, ArrayLike]:
+    summary = run.summary
+    if summary is None:
+        return (), ()
+    return (1, summary.samples), (summary.median_s, summary.median_s)
+
+
+def _points(xs: list[int], ys: list[float]) -> tuple[ArrayLike, ArrayLike]:
+    return xs, ys
+
+
+def _describe_medians(results: Sequence[RunFinished]) -> str:
+    return "; ".join(
+        f"{result.device} {result.dtype} {format_size(result.size)}: "
+        f"{format_duration(result.median_s)}"
+        for result in results
+    )

@@ -1,0 +1,268 @@
+"""The Benchmark tab: the same work on every device, with numbers that can be trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QSplitter,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gpu_studio.core.trust import trust_lines
+from gpu_studio.core.verdict import verdict
+from gpu_studio.model.benchmark import Benchmark
+from gpu_studio.ui.benchmark_choices import BenchmarkChoices
+from gpu_studio.ui.benchmark_export import ExportButton
+from gpu_studio.ui.benchmark_plots import BenchmarkPlots
+from gpu_studio.ui.benchmark_results import BenchmarkResults
+from gpu_studio.ui.benchmark_run_panel import BenchmarkRunPanel
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, row
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QShowEvent
+
+    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.runs import Run
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_LEFT_WIDTH = 284
+_PLOT_TO_TABLE = (560, 440)
+_INVITATION: tuple[tuple[str, Role], ...] = (
+    ("Is your graphics card faster than your processor, and from which size on?", "title"),
+    ("Press Run: each device does the same work, one after the other.", "muted"),
+    (
+        "Every sample is drawn here as it comes, a table fills below, and the line above says who "
+        "wins.",
+        "muted",
+    ),
+)
+
+
+class BenchmarkTab(QWidget):
+    """Choices on the left; on the right the verdict, the curves and the table."""
+
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._studio, self._theme = studio, theme
+        self.benchmark = Benchmark(studio, self)
+        self._choices = BenchmarkChoices(studio, theme, self)
+        self._panel = BenchmarkRunPanel(studio, self.benchmark, theme, self)
+        self._make_head()
+        self._plots = BenchmarkPlots(self.benchmark, studio.sensors, theme, self)
+        self._results = BenchmarkResults(self.benchmark, studio.sensors, theme, self)
+        self._view_was_chosen = False
+        self._is_arranged = False
+        QShortcut(
+            QKeySequence(Qt.Key.Key_Escape),
+            self,
+            self._escape,
+            context=Qt.ShortcutContext.WidgetWithChildrenShortcut,
+        )
+        self._choices.changed.connect(self._choices_changed)
+        self._choices.run_wanted.connect(self._run)
+        self._panel.run_wanted.connect(self._run)
+        self._results.run_selected.connect(self._run_selected)
+        self.benchmark.run_changed.connect(self._run_changed)
+        self.benchmark.run_begun.connect(self._run_begun)
+        self.benchmark.runs_cleared.connect(self._show_results)
+        self.benchmark.plan_changed.connect(self._plan_changed)
+        self._choices_changed()
+        self._show_results()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Arrange the parts when they are first seen: their sizes cost more than they do."""
+        if not self._is_arranged:
+            self._is_arranged = True
+            line = QHBoxLayout(self)
+            line.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
+            line.setSpacing(MARGIN)
+            line.addWidget(self._arrange_left())
+            line.addLayout(self._arrange_right(), 1)
+            self._show_results()
+        super().showEvent(event)
+
+    def _make_head(self) -> None:
+        self._verdict = Text("", "headline", name="benchmark.verdict", wraps=True)
+        self._trust = Text("", "muted", name="benchmark.trust", wraps=True)
+        self._live_button = button("Live", self._choose_live, name="benchmark.view.live")
+        self._sizes_button = button(
+            "Time over size", self._choose_sizes, name="benchmark.view.sizes"
+        )
+        group = QButtonGroup(self)
+        for view in (self._live_button, self._sizes_button):
+            view.setCheckable(True)
+            group.addButton(view)
+        self._live_button.setChecked(True)
+        self._outcome = Text("", "muted", name="benchmark.export.outcome", wraps=True)
+        self._clear = button(
+            "Clear", self.benchmark.clear, name="benchmark.clear", tip="Forget all these runs"
+        )
+        self._clear.setIcon(icon("trash", self._theme))
+        self._export = ExportButton(self._studio, self.benchmark, self._theme)
+        self._export.told.connect(self._tell)
+        self._caption = Text("", "muted", name="benchmark.plot.caption")
+        for part in (
+            self._verdict, self._trust, self._live_button, self._sizes_button, self._outcome,
+            self._clear, self._export, self._caption,
+        ):  # fmt: skip
+            part.setParent(self)
+
+    def _arrange_left(self) -> QWidget:
+        left = Card()
+        left.setFixedWidth(_LEFT_WIDTH)
+        scroll = QScrollArea()
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setWidget(self._choices)
+        left.column.setSpacing(GAP)
+        left.column.addWidget(scroll, 1)
+        left.column.addWidget(self._panel)
+        return left
+
+    def _arrange_right(self) -> QVBoxLayout:
+        column = QVBoxLayout()
+        column.setSpacing(GAP)
+        column.addWidget(self._verdict)
+        column.addWidget(self._trust)
+        bar = row(self._live_button, self._sizes_button)
+        bar.addWidget(self._outcome, 4)
+        bar.addWidget(self._clear)
+        bar.addWidget(self._export)
+        column.addLayout(bar)
+        plots = Card()
+        plots.column.setContentsMargins(6, 8, 6, 4)
+        self._caption.setIndent(8)
+        plots.column.addWidget(self._caption)
+        plots.column.addWidget(self._plots, 1)
+        splitter = QSplitter(Qt.Orientation.Vertical)
+        splitter.setChildrenCollapsible(False)
+        splitter.setHandleWidth(GAP)
+        splitter.addWidget(plots)
+        splitter.addWidget(self._results)
+        splitter.setSizes(list(_PLOT_TO_TABLE))
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._make_empty_page())
+        self._pages.addWidget(splitter)
+        column.addWidget(self._pages, 1)
+        return column
+
+    def _make_empty_page(self) -> QWidget:
+        page = Card()
+        page.column.addStretch(2)
+        picture = QLabel()
+        picture.setPixmap(icon("chart", self._theme, "muted").pixmap(QSize(48, 48)))
+        picture.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        page.column.addWidget(picture)
+        for text, role in _INVITATION:
+            label = Text(text, role, wraps=True)
+            label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+            page.column.addWidget(label)
+        page.column.addStretch(3)
+        return page
+
+    def _run(self) -> None:
+        if not self._panel.can_run:
+            return
+        self._choices.keep()
+        self._view_was_chosen = False
+        self._results.clear_selection()
+        self._choose_view(live=True)
+        self._outcome.setText("")
+        self.benchmark.start(self._choices.plan)
+
+    def _escape(self) -> None:
+        if self.benchmark.state.is_busy:
+            self.benchmark.stop()
+        else:
+            self._results.clear_selection()
+
+    def _choices_changed(self) -> None:
+        self._panel.show_plan(self._choices.plan, self._choices.problem)
+
+    def _choose_live(self) -> None:
+        self._view_was_chosen = True
+        self._choose_view(live=True)
+
+    def _choose_sizes(self) -> None:
+        self._view_was_chosen = True
+        self._choose_view(live=False)
+
+    def _choose_view(self, *, live: bool) -> None:
+        (self._live_button if live else self._sizes_button).setChecked(True)
+        if live:
+            self._plots.show_live()
+        else:
+            self._plots.show_over_size()
+        self._caption.setText(self._plots.caption)
+
+    def _run_selected(self, run: Run | None) -> None:
+        self._plots.select(run)
+        if run is not None:
+            self._choose_view(live=True)
+        self._caption.setText(self._plots.caption)
+
+    def _run_begun(self) -> None:
+        if len(self.benchmark.runs) == 1:
+            self._show_results()
+
+    def _run_changed(self, run: Run) -> None:
+        self._caption.setText(self._plots.caption)
+        if run.state.is_over:
+            self._show_results()
+
+    def _plan_changed(self) -> None:
+        busy = self.benchmark.state.is_busy
+        self._clear.setEnabled(not busy and bool(self.benchmark.runs))
+        self._export.setEnabled(bool(self.benchmark.runs))
+        if not busy and not self._view_was_chosen and self._results.selected is None:
+            sizes = {result.size for result in self._latest_kind()}
+            if len(sizes) > 1:
+                self._choose_view(live=False)
+
+    def _show_results(self) -> None:
+        """Write the sentences over the plot: when a run is over, never with each sample."""
+        runs = self.benchmark.runs
+        if self._is_arranged:
+            self._pages.setCurrentIndex(1 if runs else 0)
+        for part in (self._live_button, self._sizes_button, self._clear, self._export):
+            part.setVisible(bool(runs))
+        sentence = verdict(self.benchmark.results)
+        if not sentence:
+            sentence = "Nothing has finished yet." if runs else "Nothing was measured yet."
+        self._verdict.setText(sentence)
+        lines = trust_lines(self._latest_kind())
+        self._trust.setText("   ·   ".join(map(str, lines)))
+        self._trust.set_role("muted" if all(line.good for line in lines) else "amber")
+        self._trust.setVisible(bool(lines))
+        self._plan_changed()
+
+    def _latest_kind(self) -> list[RunFinished]:
+        """Return the latest result of each size and device that the verdict is about."""
+        results = self.benchmark.results
+        if not results:
+            return []
+        kind = (results[-1].workload, results[-1].dtype)
+        latest = {
+            (result.size, result.device): result
+            for result in results
+            if (result.workload, result.dtype) == kind
+        }
+        return list(latest.values())
+
+    def _tell(self, text: str, bad: bool) -> None:
+        self._outcome.set_role("failure" if bad else "muted")
+        self._outcome.setText(text)
