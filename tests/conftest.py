@@ -95,6 +95,8 @@ def studio(
     studio = Studio(engines, sensor_source, settings)
     yield studio
     studio.close()
+    # Here and now: left to the garbage collector, its timers may be destroyed in a worker's thread.
+    studio.deleteLater()
 
 
 @pytest.fixture

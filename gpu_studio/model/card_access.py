@@ -43,6 +43,13 @@ def access_of(card: Device, description: EngineDescribed | None) -> CardAccess:
     return CardAccess(address=card.address)
 
 
+def counted_cards(description: EngineDescribed | None) -> list[str]:
+    """Return the addresses of an engine's cards, for when the sensor reader tells nothing."""
+    if description is None or not description.cuda_available:
+        return []
+    return [f"cuda:{index}" for index in range(description.device_count)]
+
+
 class MemoryChoice(msgspec.Struct, frozen=True, kw_only=True):
     """A device whose memory can be looked at. ``address`` is None where PyTorch cannot use it."""
 
@@ -60,8 +67,10 @@ class MemoryChoice(msgspec.Struct, frozen=True, kw_only=True):
 def memory_choices(
     inventory: Inventory | None, description: EngineDescribed | None
 ) -> list[MemoryChoice]:
-    """Return the PC itself and then every card."""
+    """Return the PC itself and then every card; without an inventory those the engine counts."""
     choices = [MemoryChoice(identity="cpu", title="This PC's RAM", address="cpu")]
+    for address in counted_cards(description) if inventory is None else ():
+        choices.append(MemoryChoice(identity=address, title=address, address=address))
     for card in inventory.cards if inventory else ():
         access = access_of(card, description)
         title = f"{access.address} {card.short_name}" if access.address else card.short_name

@@ -9,7 +9,7 @@ import msgspec
 
 from gpu_studio.core.findings import find
 from gpu_studio.core.units import format_bytes
-from gpu_studio.model.card_access import access_of
+from gpu_studio.model.card_access import access_of, counted_cards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +39,25 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str | None = None
     is_current: bool = False
     warning: str = ""
+
+
+def counted_rows(description: EngineDescribed, current_device: int | None) -> list[CardRow]:
+    """Return the CPU and the cards that an engine counts: nothing else is known of them."""
+    rows = [CardRow(identity="cpu", number="cpu", name="CPU", facts="always there", address="cpu")]
+    for index, address in enumerate(counted_cards(description)):
+        is_current = index == (current_device or 0)
+        rows.append(
+            CardRow(
+                identity=address,
+                number=address,
+                name="Card",
+                facts="current" if is_current else "",
+                address=address,
+                cuda_index=index,
+                is_current=is_current,
+            )
+        )
+    return rows
 
 
 def card_rows(

@@ -63,7 +63,6 @@ class MemoryModel(QObject):
         self._chosen_by_hand = False
         self._histories: dict[str, MemoryHistory] = {}
         self._latest: dict[str, MemoryRead] = {}
-        self._poll: ReadMemory | None = None
         self._held: MemoryRead | None = None
         self._release = QTimer(self)
         self._release.setSingleShot(True)
@@ -104,9 +103,8 @@ class MemoryModel(QObject):
     def poll(self) -> None:
         """Ask for one reading, if the engine has nothing else to do."""
         address = self.chosen.address
-        if self._poll is None and address is not None and self._session.state.is_idle:
-            self._poll = ReadMemory(device=address)
-            self._session.submit(self._poll)
+        if address is not None and self._session.state.is_idle:
+            self._session.submit(ReadMemory(device=address))
 
     # ── what there is to see ─────────────────────────────────────────────────────────────────
 
@@ -189,7 +187,7 @@ class MemoryModel(QObject):
 
     # ── what comes ───────────────────────────────────────────────────────────────────────────
 
-    def _receive(self, request: Request, event: Event) -> None:
+    def _receive(self, _request: Request, event: Event) -> None:
         match event:
             case MemoryRead():
                 self._take_read(event)
@@ -204,8 +202,6 @@ class MemoryModel(QObject):
                 self._forget_engine()
             case _:
                 pass
-        if request is self._poll:
-            self._poll = None
 
     def _take_read(self, read: MemoryRead) -> None:
         identity = self._identity_of(read.device)
@@ -242,7 +238,7 @@ class MemoryModel(QObject):
 
     def _forget_engine(self) -> None:
         """What an engine held ends with it, and the next one has a clock of its own."""
-        self._clock_offset_s = self._held = self._poll = None
+        self._clock_offset_s = self._held = None
         self._latest.clear()
         self.memory_changed.emit()
 

@@ -20,7 +20,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     UseDevice,
 )
-from gpu_studio.model.card_rows import CardRow, card_rows, card_warnings
+from gpu_studio.model.card_rows import CardRow, card_rows, card_warnings, counted_rows
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.placement_table import PlacementTable
 
@@ -274,16 +274,19 @@ class PlacementModel(QObject):
         self._list_rows()
 
     def _list_rows(self) -> None:
-        inventory = self._studio.sensors.inventory
-        if inventory is None:
+        inventory, session = self._studio.sensors.inventory, self._session
+        if inventory is not None:
+            self._rows = card_rows(
+                inventory,
+                session.description,
+                session.current_device,
+                self._studio.sensors.latest,
+                self._warnings,
+            )
+        elif session.description is not None:
+            self._rows = counted_rows(session.description, session.current_device)
+        else:
             return
-        self._rows = card_rows(
-            inventory,
-            self._session.description,
-            self._session.current_device,
-            self._studio.sensors.latest,
-            self._warnings,
-        )
         self.rows_changed.emit()
         if not self._chosen_by_hand or self.chosen is None:
             current = next((row.identity for row in self._rows if row.is_current), "cpu")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _LEFT_WIDTHS = (270, 380)
 _NARROW = 880  # of the tab; below it the table tells kind and type in its tool tips
 _WIDE = 1100  # above it the columns share the room, so that a row can be read across
+_SCROLL_BAR = 12
 _USE = (
     "“Use this card”: new “cuda” tensors go there, in the same engine. What is placed already "
     "stays where it is."
@@ -135,22 +136,23 @@ class SwitcherTab(QWidget):
         header.setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
         self._hint = Text(role="muted", name="switcher.hint", wraps=True)
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._proof_card = Card(name="switcher.proof_card")
-        self._proof = Text(name="switcher.proof", wraps=True)
-        self._proof_card.column.addWidget(self._proof)
         card = Card(name="switcher.move_card")
         card.column.setSpacing(GAP)
         card.column.addLayout(head)
         card.column.addWidget(self._about_model)
-        card.column.addWidget(self._table, 1)
-        card.column.addWidget(self._hint, 1)
+        card.column.addWidget(self._table, 100)
+        card.column.addWidget(self._hint, 100)
+        self._proof_card = Card(name="switcher.proof_card")
+        self._proof = Text(name="switcher.proof", wraps=True)
+        self._proof_card.column.addWidget(self._proof)
+        card.column.addWidget(self._proof_card)
+        card.column.addStretch(1)
         side = QWidget()
         column = QVBoxLayout(side)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
         column.addWidget(Text("2  Move a model and see where everything is", "title"))
         column.addWidget(card, 1)
-        column.addWidget(self._proof_card)
         return side
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -202,17 +204,19 @@ class SwitcherTab(QWidget):
 
     def _why_so_few(self) -> str:
         """Return why there is no card to choose, or what is waited for."""
-        if not self.model.rows:
-            return "Looking for the devices of this PC."
+        waiting = self._what_is_waited_for()
+        if waiting or len(self.model.rows) > 1:
+            return waiting
+        description = self._session.description
+        reason = (description.cuda_reason if description else None) or ""
+        return f"The CPU is the only device here, so everything is moved to it. {reason}".strip()
+
+    def _what_is_waited_for(self) -> str:
         if self._session.state is EngineState.FAILED:
             return "There is no engine. Start a fresh one from the Engine menu."
-        description = self._session.description
-        if description is None:
+        if self._session.description is None:
             return "The engine is starting: PyTorch is being loaded."
-        if len(self.model.rows) > 1:
-            return ""
-        reason = description.cuda_reason or ""
-        return f"The CPU is the only device here, so everything is moved to it. {reason}".strip()
+        return ""
 
     def _show_buttons(self) -> None:
         model, chosen = self.model, self.model.chosen
@@ -223,9 +227,8 @@ class SwitcherTab(QWidget):
         self._only.setEnabled(model.can_show_only)
         self._all.setVisible(model.is_one_shown)
         self._all.setEnabled(model.can_show_all)
-        texts = ([_USE, _SHOW_ONLY] if has_cards else []) + (
-            [_SHOW_ALL] if model.is_one_shown else []
-        )
+        texts = [_USE, _SHOW_ONLY] if has_cards else []
+        texts += [_SHOW_ALL] if model.is_one_shown else []
         self._explained.setText("\n\n".join(texts))
         self._explained.setVisible(bool(texts))
         target = chosen.address if chosen else None
@@ -246,9 +249,8 @@ class SwitcherTab(QWidget):
 
     def _list_models(self) -> None:
         models = self.model.models
-        if [self._models.itemData(i) for i in range(self._models.count())] != [
-            model.name for model in models
-        ]:
+        listed = [self._models.itemData(index) for index in range(self._models.count())]
+        if listed != [model.name for model in models]:
             self._models.clear()
             for model in models:
                 self._models.addItem(model.title, model.name)
@@ -281,12 +283,19 @@ class SwitcherTab(QWidget):
     def _show_hint(self) -> None:
         """Show the table once there is something in it, and before that what it is for."""
         is_empty = self.model.table.rowCount() == 0
-        if self._session.description is None:
-            self._hint.setText("The engine is starting: PyTorch is being loaded.")
-        else:
-            self._hint.setText(
-                f"Press “{self._move.text()}”: each parameter and buffer of the model appears "
-                "here, with its device before and after."
-            )
+        self._hint.setText(
+            self._what_is_waited_for()
+            or f"Press “{self._move.text()}”: each parameter and buffer of the model appears "
+            "here, with its device before and after."
+        )
         self._hint.setVisible(is_empty)
         self._table.setVisible(not is_empty)
+        self._fit_table()
+
+    def _fit_table(self) -> None:
+        """Let the table end with its last row, so that the proof stands right under it."""
+        rows = self.model.table.rowCount()
+        row_height = self._table.verticalHeader().defaultSectionSize()
+        self._table.setMaximumHeight(
+            self._table.horizontalHeader().sizeHint().height() + rows * row_height + _SCROLL_BAR
+        )

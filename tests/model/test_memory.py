@@ -213,6 +213,34 @@ def test_an_engine_that_died_holds_nothing_any_more(model, scripts, qtbot):
     idle(qtbot, model.parent())
 
 
+def test_a_fresh_engine_goes_on_where_the_old_ones_clock_stopped(model, scripts, qtbot):
+    scripts[ReadMemory] = [memory_read(taken_at_s=1000.0)]
+    model.poll()
+    idle(qtbot, model.parent())
+    model.parent().session.restart()
+    idle(qtbot, model.parent())
+    scripts[ReadMemory] = [memory_read(taken_at_s=5.0)]
+    model.poll()
+    qtbot.waitUntil(lambda: len(model.history.points) == 2)
+    first, second = (point.at_s for point in model.history.points)
+    assert first < second <= model.now_s
+    idle(qtbot, model.parent())
+
+
+def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
+    scripts, studio, sensor_source, qtbot
+):
+    sensor_source._events.clear()
+    model = MemoryModel(studio, studio)
+    studio.start()
+    idle(qtbot, studio)
+    assert [choice.address for choice in model.choices] == ["cpu", "cuda:0", "cuda:1"]
+    model.poll()
+    qtbot.waitUntil(lambda: model.tank is not None)
+    assert parts(model) == {"others": 338, "tensors": 100, "holes": 20, "free": 1538}
+    idle(qtbot, studio)
+
+
 # ── empty_cache ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -373,6 +401,21 @@ def test_an_experiment_that_waits_is_taken_back(model, scripts, engines, qtbot):
     assert model.experiment.outcome.sentence == "It had not begun."
     session.stop(request)
     idle(qtbot, model.parent())
+
+
+def test_only_its_own_answer_ends_an_experiment(model, scripts, engines, qtbot):
+    refusal = RequestFailed(failure=Failure(FailureKind.NO_CUDA, "Not for you."))
+    scripts[ReadMemory] = [Pause(), memory_read(allocated=7, reserved=8), refusal]
+    scripts[BreakMemory] = lambda engine, request: breaking(Pause(), oom_finished())
+    model.poll()
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
+    assert "1 GiB allocated" in plain(model.experiment.outcome.sentence)
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.experiment.outcome.headline == "Over the budget."
 
 
 def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qtbot):

@@ -204,15 +204,32 @@ def test_a_card_without_a_uuid_cannot_be_shown_alone(scripts, studio, sensor_sou
     import msgspec
 
     nameless = msgspec.structs.replace(
-        two_cards(), devices=(two_cards().cpu, rtx_3060_card(uuid=None))
+        two_cards(), devices=(*two_cards().devices[:2], rtx_3060_card(uuid=None))
     )
     sensor_source._events[0] = nameless
     model = PlacementModel(studio, studio)
     studio.start()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle and len(model.rows) == 2)
-    model.choose(model.rows[1].identity)
-    assert model.can_use
+    qtbot.waitUntil(lambda: studio.session.state.is_idle and len(model.rows) == 3)
+    model.show_only()
+    qtbot.waitUntil(lambda: model.rows[2].number == "hidden" and model.can_show_all)
+    model.choose(model.rows[2].identity)
     assert not model.can_show_only
+
+
+def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
+    scripts, studio, sensor_source, engines, qtbot
+):
+    sensor_source._events.clear()
+    model = PlacementModel(studio, studio)
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.state.is_idle and len(model.rows) == 3)
+    assert [row.number for row in model.rows] == ["cpu", "cuda:0", "cuda:1"]
+    assert model.chosen.address == "cuda:0"
+    model.choose("cuda:1")
+    model.use()
+    qtbot.waitUntil(lambda: model.rows[2].is_current)
+    assert engines.requests[-1] == UseDevice(cuda_index=1)
+    qtbot.waitUntil(lambda: studio.session.state.is_idle)
 
 
 def test_a_card_without_code_says_so_in_the_words_of_the_devices_tab(

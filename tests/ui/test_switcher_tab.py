@@ -106,7 +106,7 @@ def radio(tab, identity):
 
 
 def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, studio, qtbot):
-    assert "Looking for the devices" in text(tab, "switcher.why")
+    assert "engine is starting" in text(tab, "switcher.why")
     scripts[DescribeEngine] = [Pause(), described_with_cuda(models=MODELS)]
     studio.start()
     qtbot.waitUntil(lambda: "engine is starting" in text(tab, "switcher.why"))
