@@ -1,23 +1,23 @@
 """A Python process on a soft PC that runs one snippet after another, as a test asks.
 
-Importing PyTorch takes a second, and a fault has to be planted between two calls of the same
-process: so the process stays, and answers each snippet with the value of its last expression.
+A fault has to be planted between two calls of the same process: so the process stays, and answers
+each snippet with the value of its last expression. Importing PyTorch takes a second: so processes
+are forked from one that has imported it and touched no card.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
+import multiprocessing
 import os
-import select
-import subprocess
-import sys
 import textwrap
-import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from multiprocessing.connection import Connection
     from types import TracebackType
 
     from tests.softcards.cards import SoftPc
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class ChildEndedError(Exception):
     """The process ended; `returncode` is negative for a signal."""
 
-    def __init__(self, returncode: int) -> None:
+    def __init__(self, returncode: int | None) -> None:
         super().__init__(f"the child ended with {returncode}")
         self.returncode = returncode
 
@@ -49,14 +49,19 @@ class Child:
     """A Python process on a soft PC, with `torch` imported and `warned` holding its warnings."""
 
     def __init__(self, pc: SoftPc, env: Mapping[str, str] | None = None) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            env={**pc.env, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(env or {})},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        whole = {**pc.env, **(env or {})}
+        # PyTorch reads these when it is imported, so their process must import it itself.
+        method = "spawn" if any(key.startswith("PYTORCH_") for key in whole) else "forkserver"
+        context = multiprocessing.get_context(method)
+        if method == "forkserver":
+            context.set_forkserver_preload(["torch"])
+        self._pipe, far_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(far_end, whole))
+        with _environment(whole):
+            self._process.start()
+        far_end.close()
+        assert self._process.pid is not None
         self.pid = self._process.pid
-        self._rest = b""
 
     def __enter__(self) -> Child:
         return self
@@ -72,13 +77,12 @@ class Child:
     def kill(self) -> None:
         """Ends the process at once, as the system would."""
         self._process.kill()
-        self._process.communicate()
+        self._process.join()
+        self._pipe.close()
 
     def ask(self, code: str) -> None:
         """Sends a snippet without waiting for its answer."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(textwrap.dedent(code)).encode() + b"\n")
-        self._process.stdin.flush()
+        self._pipe.send(textwrap.dedent(code))
 
     def answer(self, timeout_s: float = 60) -> Any:
         """The value of the last snippet's last expression.
@@ -88,20 +92,13 @@ class Child:
             ChildEndedError: the process ended.
             NoAnswerError: it did not answer in time.
         """
-        assert self._process.stdout is not None
-        deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._rest:
-            ready, _, _ = select.select(
-                [self._process.stdout], [], [], max(0.0, deadline - time.monotonic())
-            )
-            if not ready:
-                raise NoAnswerError
-            more = os.read(self._process.stdout.fileno(), 1 << 16)
-            if not more:
-                raise ChildEndedError(self._process.wait())
-            self._rest += more
-        line, self._rest = self._rest.split(b"\n", 1)
-        found = json.loads(line)
+        if not self._pipe.poll(timeout_s):
+            raise NoAnswerError
+        try:
+            found = json.loads(self._pipe.recv())
+        except EOFError as ended:
+            self._process.join()
+            raise ChildEndedError(self._process.exitcode) from ended
         if "raised" in found:
             raise RaisedError(**found["raised"])
         return found["value"]
@@ -110,6 +107,18 @@ class Child:
         """Runs a snippet and returns the value of its last expression; see `answer`."""
         self.ask(code)
         return self.answer(timeout_s)
+
+
+@contextlib.contextmanager
+def _environment(env: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _evaluated(code: str, names: dict[str, Any]) -> Any:
@@ -121,26 +130,25 @@ def _evaluated(code: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "<snippet>", "eval"), names)
 
 
-def _serve() -> None:
+def _serve(pipe: Connection, env: dict[str, str]) -> None:
     import warnings
 
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
-    names: dict[str, Any] = {}
+    os.environ.clear()
+    os.environ.update(env)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         import torch
 
-        names.update(torch=torch, warned=warned, MIB=1 << 20)
-        for line in sys.stdin:
-            try:
-                answer = {"value": _evaluated(json.loads(line), names)}
-            except Exception as error:
-                code = getattr(error, "error_code", getattr(error, "value", None))
-                raised = {"kind": type(error).__name__, "text": str(error), "code": code}
-                answer = {"raised": raised}
-            answers.write(json.dumps(answer, default=str) + "\n")
+        names: dict[str, Any] = {"torch": torch, "warned": warned, "MIB": 1 << 20}
+        with contextlib.suppress(EOFError):
+            while True:
+                pipe.send(_answer(pipe.recv(), names))
 
 
-if __name__ == "__main__":
-    _serve()
+def _answer(code: str, names: dict[str, Any]) -> str:
+    try:
+        answer = {"value": _evaluated(code, names)}
+    except Exception as error:
+        number = getattr(error, "error_code", getattr(error, "value", None))
+        answer = {"raised": {"kind": type(error).__name__, "text": str(error), "code": number}}
+    return json.dumps(answer, default=str)

@@ -1,19 +1,21 @@
 """PyTorch's allocator on a soft card gives the byte counts its rules promise.
 
-Every case is a list of steps and of what must hold at its end; sizes are bytes, or names of what an
-earlier step allocated. The sequences and figures are those of the project's allocator model, so that
-the model and PyTorch are held to one list.
+Every case is a list of steps and of what must hold at its end; sizes are bytes. The rules are those
+that the project's allocator model follows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
+
+if TYPE_CHECKING:
+    from tests.soft.conftest import MakeChild, MakePc
 
 STEPS = """
 kept = {}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060, RTX_4090
+
+if TYPE_CHECKING:
+    from tests.soft.conftest import MakeChild, MakePc
 
 IDENTITIES = """
 import pynvml
@@ -96,9 +100,7 @@ def test_cards_are_made_visible_by_number(
 
 
 @pytest.mark.parametrize("length", [40, 12], ids=["whole", "beginning"])
-def test_cards_are_made_visible_by_uuid(
-    length: int, soft_pc: MakePc, child: MakeChild
-) -> None:
+def test_cards_are_made_visible_by_uuid(length: int, soft_pc: MakePc, child: MakeChild) -> None:
     pc = soft_pc(GTX_1650, RTX_3060)
     wanted = ",".join((card.uuid or "")[:length] for card in reversed(pc.cards))
     one = child(pc, CUDA_VISIBLE_DEVICES=wanted)

@@ -1,16 +1,19 @@
-"""Faults: what PyTorch makes of a driver that refuses, a kernel that breaks, a card that is lost."""
+"""What PyTorch makes of a driver that refuses, a kernel that breaks, a card that is lost."""
 
 from __future__ import annotations
 
 import signal
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.soft.child import ChildEndedError, NoAnswerError, RaisedError
-from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import GT_1030, MODERN_1996_MIB, RTX_3060
+
+if TYPE_CHECKING:
+    from tests.soft.conftest import MakeChild, MakePc
 
 READY = "x = torch.ones(16, device='cuda'); torch.cuda.synchronize()"
 
@@ -24,9 +27,7 @@ READY = "x = torch.ones(16, device='cuda'); torch.cuda.synchronize()"
         (35, "driver"),
     ],
 )
-def test_cuda_refuses_to_start(
-    code: int, text: str, soft_pc: MakePc, child: MakeChild
-) -> None:
+def test_cuda_refuses_to_start(code: int, text: str, soft_pc: MakePc, child: MakeChild) -> None:
     pc = soft_pc(RTX_3060)
     pc.fault("cudaGetDeviceCount", code)
     one = child(pc)
@@ -64,9 +65,7 @@ def test_a_sticky_error_ends_the_context(
     assert fresh.run("(torch.ones(2, device='cuda') + 1).shape[0]") == 2
 
 
-def test_a_late_error_comes_only_once_its_kernel_has_run(
-    soft_pc: MakePc, child: MakeChild
-) -> None:
+def test_a_late_error_comes_only_once_its_kernel_has_run(soft_pc: MakePc, child: MakeChild) -> None:
     pc = soft_pc(replace(RTX_3060, kernel_ms=300))
     one = child(pc)
     one.run("x = torch.empty(16, device='cuda'); torch.cuda.synchronize()")
@@ -87,9 +86,7 @@ def test_an_error_that_is_not_sticky_passes(soft_pc: MakePc, child: MakeChild) -
     one.run("x.add_(1); torch.cuda.synchronize()")
 
 
-def test_an_error_in_the_device_guard_aborts_the_process(
-    soft_pc: MakePc, child: MakeChild
-) -> None:
+def test_an_error_in_the_device_guard_aborts_the_process(soft_pc: MakePc, child: MakeChild) -> None:
     pc = soft_pc(RTX_3060, RTX_3060)
     one = child(pc)
     one.run(READY)
@@ -127,7 +124,9 @@ def test_a_lost_card_fails_in_cuda_and_nvml(soft_pc: MakePc, child: MakeChild) -
 def test_a_card_without_code_fails_at_its_first_kernel(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(GT_1030))
     assert one.run("torch.cuda.is_available()") is True
-    assert one.run("x = torch.empty(16, device='cuda'); x.cpu(); torch.cuda.memory_allocated()") == 512
+    assert (
+        one.run("x = torch.empty(16, device='cuda'); x.cpu(); torch.cuda.memory_allocated()") == 512
+    )
     with pytest.raises(RaisedError) as raised:
         one.run("x.add_(1)")
     assert raised.value.kind == "AcceleratorError"

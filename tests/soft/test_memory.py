@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.soft.child import RaisedError
-from tests.soft.conftest import MakeChild, MakePc
-from tests.softcards.catalogue import GT_1030, GTX_1650, MODERN_1996_MIB, RTX_3060
 from tests.softcards.cards import MIB, Other
+from tests.softcards.catalogue import GT_1030, GTX_1650, MODERN_1996_MIB, RTX_3060
+
+if TYPE_CHECKING:
+    from tests.soft.conftest import MakeChild, MakePc
 
 CONTEXT = 60 * MIB
 
@@ -48,7 +52,9 @@ def test_cuda_and_nvml_agree(soft_pc: MakePc, child: MakeChild) -> None:
     free, total = one.run("torch.cuda.mem_get_info()")
     assert total == 1996 * MIB
     assert free == total - CONTEXT - 300 * MIB
-    sizes = "[plain.total, plain.free, plain.used, split.total, split.free, split.used, split.reserved]"
+    sizes = (
+        "[plain.total, plain.free, plain.used, split.total, split.free, split.used, split.reserved]"
+    )
     assert one.run(NVML + sizes) == [
         2048 * MIB,
         free,

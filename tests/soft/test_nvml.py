@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.soft.child import NoAnswerError, RaisedError
-from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.cards import MIB, NOT_AVAILABLE
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
+
+if TYPE_CHECKING:
+    from tests.soft.conftest import MakeChild, MakePc
 
 OPEN = """
 import pynvml as n
@@ -197,9 +201,7 @@ def test_pytorchs_own_monitor_agrees(soft_pc: MakePc, child: MakeChild) -> None:
     assert found == [55, 66, 77000, 888, reserved_by_driver + 160 * MIB]
 
 
-def test_before_init_and_after_shutdown_nothing_answers(
-    soft_pc: MakePc, child: MakeChild
-) -> None:
+def test_before_init_and_after_shutdown_nothing_answers(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(RTX_3060))
     with pytest.raises(RaisedError, match="NVMLError_Uninitialized"):
         one.run("import pynvml as n\nn._LoadNvmlLibrary()\nn.nvmlDeviceGetCount()")

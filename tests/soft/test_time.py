@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.soft.child import NoAnswerError
-from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import RTX_3060
+
+if TYPE_CHECKING:
+    from tests.soft.conftest import MakeChild, MakePc
 
 SLOW = replace(RTX_3060, kernel_ms=5.0)
 

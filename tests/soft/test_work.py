@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
+if TYPE_CHECKING:
+    from tests.soft.conftest import MakeChild, MakePc
+
+MATRIX = "torch.ones(64, 64, device='cuda')"
+IMAGE = "torch.ones(2, 64, 8, 8, device='cuda')"
 WORK = {
-    "elementwise": "(torch.zeros(64, 64, device='cuda') * 2 + 1).shape[0]",
-    "float32 product": "(torch.ones(64, 32, device='cuda') @ torch.ones(32, 64, device='cuda')).shape[1]",
-    "float16 product": """
-        half = torch.ones(64, 64, device='cuda').half()
-        (half @ half).shape[1]
-    """,
-    "bfloat16 product": """
-        brain = torch.ones(64, 64, device='cuda').bfloat16()
-        (brain @ brain).shape[1]
-    """,
-    "float64 product": """
-        double = torch.ones(64, 64, device='cuda').double()
-        (double @ double).shape[1]
-    """,
-    "batched product": "torch.bmm(torch.ones(4, 64, 64, device='cuda'), torch.ones(4, 64, 64, device='cuda')).shape[2]",
-    "linear": "torch.nn.Linear(32, 64).cuda()(torch.ones(8, 32, device='cuda')).shape[1]",
-    "convolution": "torch.nn.Conv2d(3, 64, 3).cuda()(torch.ones(1, 3, 8, 8, device='cuda')).shape[1]",
-    "batch norm": "torch.nn.BatchNorm2d(64).cuda()(torch.ones(2, 64, 8, 8, device='cuda')).shape[1]",
-    "recurrent": "torch.nn.LSTM(16, 64).cuda()(torch.ones(2, 1, 16, device='cuda'))[0].shape[2]",
-    "attention": """
-        layer = torch.nn.TransformerEncoderLayer(64, 4, batch_first=True).cuda()
-        layer(torch.ones(2, 8, 64, device='cuda')).shape[2]
-    """,
-    "reduction": "int(torch.zeros(64, 64, device='cuda').sum(0).shape[0])",
+    "elementwise": f"({MATRIX} * 2 + 1).shape[0]",
+    "reduction": f"{MATRIX}.sum(0).shape[0]",
+    "float32 product": f"({MATRIX} @ {MATRIX}).shape[1]",
+    "float16 product": f"({MATRIX}.half() @ {MATRIX}.half()).shape[1]",
+    "bfloat16 product": f"({MATRIX}.bfloat16() @ {MATRIX}.bfloat16()).shape[1]",
+    "float64 product": f"({MATRIX}.double() @ {MATRIX}.double()).shape[1]",
+    "batched product": f"torch.bmm({MATRIX}[None], {MATRIX}[None]).shape[2]",
+    "linear": f"torch.nn.Linear(64, 64).cuda()({MATRIX}).shape[1]",
+    "convolution": f"torch.nn.Conv2d(64, 64, 3).cuda()({IMAGE}).shape[1]",
+    "batch norm": f"torch.nn.BatchNorm2d(64).cuda()({IMAGE}).shape[1]",
+    "recurrent": f"torch.nn.LSTM(64, 64).cuda()({MATRIX}[None])[0].shape[2]",
+    "attention": f"torch.nn.TransformerEncoderLayer(64, 4).cuda()({MATRIX}[None]).shape[2]",
 }
 
 
@@ -127,7 +121,9 @@ def test_launches_are_counted_on_the_card_they_ran_on(soft_pc: MakePc, child: Ma
 @pytest.mark.cuda12
 def test_a_gt_1030_works_with_cuda_12(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(GT_1030))
-    assert one.run("(torch.ones(8, 8, device='cuda') @ torch.ones(8, 8, device='cuda')).shape[0]") == 8
+    assert (
+        one.run("(torch.ones(8, 8, device='cuda') @ torch.ones(8, 8, device='cuda')).shape[0]") == 8
+    )
     assert one.run("torch.cuda.synchronize(); [str(w.message) for w in warned]") == []
 
 

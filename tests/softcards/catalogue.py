@@ -1,4 +1,4 @@
-"""Cards that tests use often. Sizes and clocks are those of the real cards; sensors are examples."""
+"""Cards that tests use often: sizes and clocks of the real cards, sensors that are examples."""
 
 from __future__ import annotations
 

@@ -1,0 +1,120 @@
+"""The build step, the runner, and that the stand-ins define what PyTorch needs of them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.softcards import build
+from tests.softcards.run import card_of
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def torch_libraries() -> list[Path]:
+    spec = build.importlib.util.find_spec("torch")
+    assert spec is not None
+    assert spec.origin is not None
+    return sorted((Path(spec.origin).parent / "lib").glob("*.so"))
+
+
+def names(option: str, paths: list[Path], pattern: str) -> set[str]:
+    listed = subprocess.run(
+        ["nm", "-D", option, *map(str, paths)], capture_output=True, text=True, check=True
+    )
+    return set(re.findall(rf"\b({pattern})(?:@\S*)?$", listed.stdout, re.MULTILINE))
+
+
+@pytest.fixture
+def built() -> build.Built:
+    cuda = build.torch_cuda()
+    assert cuda is not None
+    return build.build(int(cuda.split(".")[0]))
+
+
+@pytest.mark.parametrize(
+    ("library", "pattern"), [("runtime", r"(?:__)?cuda[A-Z]\w*"), ("libcuda.so.1", r"cu[A-Z]\w*")]
+)
+def test_every_name_that_pytorch_needs_is_defined(
+    library: str, pattern: str, built: build.Built
+) -> None:
+    defined = names(
+        "--defined-only",
+        [built.preload[0] if library == "runtime" else built.folder / library],
+        pattern,
+    )
+    needed = names("--undefined-only", torch_libraries(), pattern)
+    # libcufile brings its own.
+    assert {name for name in needed if not name.startswith("cuFile")} - defined == set()
+    assert len(needed) > 15
+
+
+def test_what_is_built_is_used_again(built: build.Built) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in built.folder.iterdir()}
+    again = build.build(built.cuda_major)
+    assert again.folder == built.folder
+    assert {path.name: path.stat().st_mtime_ns for path in again.folder.iterdir()} == before
+
+
+def test_nothing_is_built_in_the_source_tree(built: build.Built) -> None:
+    assert ROOT not in built.folder.parents
+    assert {path.suffix for path in build.SOURCES.iterdir()} == {".c", ".h"}
+
+
+def test_other_sources_are_built_elsewhere(
+    built: build.Built, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    changed = tmp_path / "c"
+    shutil.copytree(build.SOURCES, changed)
+    with (changed / "config.c").open("a") as file:
+        file.write("/* another version */\n")
+    monkeypatch.setattr(build, "SOURCES", changed)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    other = build.build(built.cuda_major)
+    assert tmp_path in other.folder.parents
+    assert other.folder.name != built.folder.name
+
+
+def test_a_compiler_that_is_missing_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build.shutil, "which", lambda name: None)
+    assert build.why_not(13) == "soft cards need gcc, which is not installed"
+    with pytest.raises(build.CannotBuildError, match="gcc"):
+        build.build(13)
+
+
+def test_another_system_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build.platform, "machine", lambda: "aarch64")
+    assert build.why_not(13) == "soft cards need Linux on x86-64"
+
+
+def test_headers_that_are_missing_are_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    assert "nvidia-cuda-runtime is not installed" in (build.why_not(13) or "")
+
+
+def test_a_card_is_read_from_the_command_line() -> None:
+    card = card_of("NVIDIA GeForce GT 1030:6.1:1996:3:0.5")
+    assert (card.name, card.capability, card.mib) == ("NVIDIA GeForce GT 1030", 61, 1996)
+    assert (card.sms, card.kernel_ms) == (3, 0.5)
+    with pytest.raises(argparse.ArgumentTypeError):
+        card_of("NVIDIA GeForce GT 1030:6.1")
+
+
+def test_the_runner_starts_a_program_with_the_cards() -> None:
+    code = "import torch; print([torch.cuda.get_device_name(i) for i in (0, 1)]); raise SystemExit(3)"
+    command = ["--card", "First:8.6:4096:10", "--card", "Second:8.6:8192:20", "--"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.softcards.run", *command, sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.stdout.strip() == "['Second', 'First']", done.stderr
+    assert done.returncode == 3
