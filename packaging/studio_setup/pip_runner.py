@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from studio_setup.console import SetupError
 from studio_setup.launch import clean_environ
@@ -149,5 +150,7 @@ class Pip:
 
 def _in_short(match: re.Match[str]) -> str:
     verb = match[1].removesuffix(" collected packages").lower()
-    subject = _WHEEL_NAME.sub(r"\1 \2", match[2])
+    subject = match[2]
+    if verb == "downloading":
+        subject = _WHEEL_NAME.sub(r"\1 \2", unquote(subject))
     return f"{verb} {subject}".rstrip()

@@ -68,15 +68,17 @@ class SetUp:
 
     def _install(self, old: dict[str, Any] | None, verdict: Verdict) -> None:
         began = time.monotonic()
-        self.console.note(f"Setting up GPU Studio in {self.environment} (once).")
+        is_new = verdict is Verdict.BUILD
+        doing = "Setting up GPU Studio" if is_new else "Bringing GPU Studio up to date"
+        self.console.note(f"{doing} in {self.environment} (once).")
         self._step(1, "Looking at this PC")
         wanted = self.need.wanted_tag or (old or {}).get("wanted", "auto")
         sighting = find_cards()
-        kept_tag = old["tag"] if old and verdict is Verdict.UPDATE else None
+        kept_tag = old["tag"] if old and not is_new else None
         choice = _choice(sighting, wanted, kept_tag)
         self._say(sighting, choice)
-        level = self._install_libraries(with_venv=verdict is Verdict.BUILD)
-        if verdict is Verdict.BUILD:
+        level = self._install_libraries(with_venv=is_new)
+        if is_new:
             require_space(self.root, load_table().build(choice.tag).disk_bytes)
             self._step(2, "Making the environment")
             make_environment(self.environment, self.console, self.log, self.pip.pass_fds)

@@ -147,15 +147,17 @@ def test_pip_words_go_to_the_log_and_its_progress_to_the_console(
 ) -> None:
     lines = [
         "Collecting torch==2.13.0+cu126\n",
+        "Collecting nvidia-ml-py>=12.560 (from gpu-studio)\n",
         "  Downloading https://x/torch-2.13.0%2Bcu126-cp311-cp311-linux.whl (800.1 MB)\n",
         "Progress 0 of 0\n",
         "Progress 200 of 800\n",
         "Installing collected packages: torch\n",
     ]
     Pip(tmp_path, console, log)._follow(SimpleNamespace(stdout=lines))
-    downloading = "downloading torch 2.13.0%2Bcu126 (800.1 MB)"
+    downloading = "downloading torch 2.13.0+cu126 (800.1 MB)"
     assert console.details == [
         ("collecting torch==2.13.0+cu126", None),
+        ("collecting nvidia-ml-py>=12.560 (from gpu-studio)", None),
         (downloading, None),
         (downloading, None),
         (downloading, 0.25),
