@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -28,6 +28,9 @@ from PySide6.QtWidgets import (
 from gpu_studio.app import build_window
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LONGEST_WAIT_MS = 120_000
 

@@ -72,8 +72,8 @@ def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
         lines.append(TrustLine(False, "the card slowed itself down"))
     elif cards and all(result.throttled is False for result in cards):
         lines.append(TrustLine(True, "no throttling"))
-    if any(result.other_processes for result in cards):
-        lines.append(TrustLine(False, "another program used the card"))
+    busy = dict.fromkeys(_shared(result) for result in results if result.other_processes)
+    lines += [TrustLine(False, sentence) for _, sentence in busy]
     if any(result.in_window_process for result in results):
         lines.append(TrustLine(False, "it ran inside the window's process, which disturbs it"))
     recordings = dict.fromkeys(result.recording for result in results if result.recording)
@@ -126,11 +126,18 @@ def _doubts(result: RunFinished) -> Iterable[tuple[str, str]]:
     if result.throttled:
         yield "throttled", "the card slowed itself down during the run"
     if result.other_processes:
-        yield "shared card", "another program used the card"
+        yield _shared(result)
     if result.in_window_process:
         yield "in window", "it ran inside the window's process, which disturbs it"
     if result.recording:
         yield "recording", f"it is a recording: {result.recording}"
+
+
+def _shared(result: RunFinished) -> tuple[str, str]:
+    """Return the word and the sentence for a device that others used as well."""
+    if result.device == "cpu":
+        return "busy CPU", "other programs kept the CPU busy"
+    return "shared card", "another program used the card"
 
 
 def _facts(result: RunFinished) -> list[str]:

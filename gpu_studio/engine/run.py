@@ -25,7 +25,7 @@ from gpu_studio.core.statistics import summarize
 from gpu_studio.engine.admission import check_numbers, refuse_too_large
 from gpu_studio.engine.device import prove_kernels, resolve, uuid_of
 from gpu_studio.engine.memory import read_memory
-from gpu_studio.engine.sensor import CardWatch
+from gpu_studio.engine.sensor import CardWatch, CpuWatch
 from gpu_studio.engine.timing import (
     IntervalRule,
     choose_calls,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from threading import Event as Flag
 
-    from gpu_studio.engine.sensor import Sensor
+    from gpu_studio.engine.sensor import Sensor, Watch
     from gpu_studio.engine.timing import Stopwatch
     from gpu_studio.engine.workloads.workload import Workload
 
@@ -106,7 +106,9 @@ class WorkloadRun:
         self._check_stop()
 
         yield self._phase("warm-up", expected_call_s)
-        watch = CardWatch(self._sensor, uuid_of(device))
+        watch: Watch = (
+            CpuWatch() if device.type == "cpu" else CardWatch(self._sensor, uuid_of(device))
+        )
         call = workload.prepare(device, request.size, self._dtype)
         self._check_stop()
         warming_s = time.perf_counter()
@@ -119,7 +121,9 @@ class WorkloadRun:
         self._check_stop()
 
         yield self._phase("timing", call_s)
+        watch.begin()
         yield from self._time(stopwatch, call, calls, device, watch)
+        watch.end()
         del call
         yield self._result(
             workload,
@@ -161,7 +165,7 @@ class WorkloadRun:
         call: Callable[[], object],
         calls: int,
         device: torch.device,
-        watch: CardWatch,
+        watch: Watch,
     ) -> Iterator[Event]:
         """Take samples until the budget is spent; hand them out at most 60 times a second."""
         request = self._request
@@ -201,7 +205,7 @@ class WorkloadRun:
         workload: Workload,
         device: torch.device,
         verification: Verification,
-        watch: CardWatch,
+        watch: Watch,
         *,
         calls_per_sample: int,
         first_call_s: float,

@@ -1,14 +1,19 @@
-"""What a run wants to know of the card it works on. No torch here."""
+"""What a run wants to know of the device it works on. No torch here."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 import msgspec
+import psutil
 
 # nvmlClocksEventReasons: hardware slowdown, software and hardware thermal, power brake.
 _BRAKES = 0x8 | 0x20 | 0x40 | 0x80
 _LOWEST_CLOCK_SHARE = 0.75
+# Of all cores' time. A desktop at rest stays below; a second busy program on eight cores does not.
+_LARGEST_SHARE_OF_OTHERS = 0.10
+# The system counts in ticks of 10 ms: a shorter run is not long enough to tell.
+_SHORTEST_WATCH_S = 0.2
 
 
 class CardState(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +32,74 @@ class Sensor(Protocol):
         """Return a card's state now, or None where nobody can tell. Never raises."""
 
 
+class Watch(Protocol):
+    """Looks at a device during the timed part; None in a result is "not told"."""
+
+    throttled: bool | None
+    other_processes: bool | None
+
+    def clock_mhz(self) -> float | None:
+        """Return the device's clock now."""
+
+    def begin(self) -> None:
+        """The timed part begins."""
+
+    def poll(self) -> None:
+        """Look once, between two batches."""
+
+    def end(self) -> None:
+        """The timed part is over."""
+
+
+class CpuWatch:
+    """Whether other programs kept the CPU busy while this process was timed.
+
+    Threads that wait for a core which somebody else holds make small operations a thousand times
+    slower, evenly: the samples' own spread does not show it.
+    """
+
+    throttled: bool | None = None
+
+    def __init__(self) -> None:
+        self.other_processes: bool | None = None
+        self._process = psutil.Process()
+        self._before = (0.0, 0.0, 0.0)
+
+    def clock_mhz(self) -> float | None:
+        """Return None: the CPU needs no clock to settle."""
+        return None
+
+    def begin(self) -> None:
+        """Read the counters."""
+        self._before = self._read()
+
+    def poll(self) -> None:
+        """Do nothing: the counters add up by themselves."""
+
+    def end(self) -> None:
+        """Compare the counters."""
+        own_s, busy_s, all_s = (
+            after - before for after, before in zip(self._read(), self._before, strict=True)
+        )
+        if all_s >= _SHORTEST_WATCH_S * (psutil.cpu_count() or 1):
+            self.other_processes = (busy_s - own_s) / all_s > _LARGEST_SHARE_OF_OTHERS
+
+    def _read(self) -> tuple[float, float, float]:
+        """Return seconds of core time: this process's, all processes', and all there was."""
+        own, system = self._process.cpu_times(), psutil.cpu_times()
+        idle_s = system.idle + getattr(system, "iowait", 0.0)
+        # Linux counts the time of guests in that of users as well.
+        guests_s = getattr(system, "guest", 0.0) + getattr(system, "guest_nice", 0.0)
+        all_s = sum(system) - guests_s
+        return own.user + own.system, all_s - idle_s, all_s
+
+
 class CardWatch:
     """What the sensor said during the timed part, in the words of the result.
 
     Args:
         sensor: reads the card; None where nobody can.
-        uuid: the card; None for the CPU.
+        uuid: the card; None where it has none to be known by.
     """
 
     def __init__(self, sensor: Sensor | None, uuid: str | None) -> None:
@@ -45,6 +112,12 @@ class CardWatch:
         """Return the SM clock now, None where it is not told."""
         state = self._read()
         return state.sm_clock_mhz if state else None
+
+    def begin(self) -> None:
+        """Do nothing: a card is looked at while it works."""
+
+    def end(self) -> None:
+        """Do nothing: what was seen is noted."""
 
     def poll(self) -> None:
         """Read the card once; what was seen once stays."""

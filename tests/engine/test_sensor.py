@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import psutil
 import pytest
 
-from gpu_studio.engine.sensor import CardState, CardWatch
+from gpu_studio.engine.sensor import CardState, CardWatch, CpuWatch
 
 
 class Told:
@@ -79,3 +83,60 @@ def test_the_clock_is_the_cards():
     sensor = Told(CardState(sm_clock_mhz=1468.0))
     assert CardWatch(sensor, "GPU-7").clock_mhz() == 1468.0
     assert sensor.asked == ["GPU-7"]
+
+
+class SystemTimes(NamedTuple):
+    user: float
+    idle: float
+    guest: float
+
+
+class Counters:
+    """The system's and this process's counters, in seconds of core time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.own_s = self.others_s = self.idle_s = self.guests_s = 0.0
+        process = SimpleNamespace(cpu_times=lambda: SimpleNamespace(user=self.own_s, system=0.0))
+        monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
+        monkeypatch.setattr(psutil, "cpu_times", self.system)
+        monkeypatch.setattr(psutil, "Process", lambda: process)
+
+    def system(self) -> SystemTimes:
+        # Linux counts what a virtual machine spends twice: as a guest's time and as its user's.
+        return SystemTimes(self.own_s + self.others_s, self.idle_s, self.guests_s)
+
+    def spend(self, *, own_s: float, others_s: float, idle_s: float, guests_s: float = 0.0) -> None:
+        self.own_s += own_s
+        self.others_s += others_s
+        self.idle_s += idle_s
+        self.guests_s += guests_s
+
+
+@pytest.mark.parametrize(
+    ("spent", "busy"),
+    [
+        ({"own_s": 4.0, "others_s": 0.0, "idle_s": 0.0}, False),
+        ({"own_s": 3.7, "others_s": 0.3, "idle_s": 0.0}, False),
+        ({"own_s": 3.5, "others_s": 0.5, "idle_s": 0.0}, True),
+        ({"own_s": 1.0, "others_s": 1.0, "idle_s": 2.0}, True),
+        ({"own_s": 1.0, "others_s": 0.0, "idle_s": 3.0}, False),
+        ({"own_s": 0.1, "others_s": 0.2, "idle_s": 0.0}, None),  # too short to tell
+    ],
+)
+def test_other_programs_on_the_cpu_are_noticed(monkeypatch, spent, busy):
+    counters = Counters(monkeypatch)
+    counters.spend(own_s=10.0, others_s=90.0, idle_s=0.0)  # what was before does not count
+    watch = CpuWatch()
+    watch.begin()
+    counters.spend(**spent)
+    watch.end()
+    assert watch.other_processes is busy
+
+
+def test_the_time_of_guests_is_counted_once(monkeypatch):
+    counters = Counters(monkeypatch)
+    watch = CpuWatch()
+    watch.begin()
+    counters.spend(own_s=3.7, others_s=0.3, idle_s=0.0, guests_s=0.3)
+    watch.end()
+    assert watch.other_processes is False
