@@ -38,7 +38,7 @@ def summary_line(device: Device, engine: EngineDescribed | None) -> str:
         place = "cannot be read" if device.unreadable else "not seen by PyTorch"
         monitor = "drives your monitor" if device.display_active else None
         parts = (device.address or place, memory, device.compute_capability, monitor)
-    return " · ".join(part for part in parts if part)
+    return "\u00a0· ".join(part for part in parts if part)  # a dot begins no line
 
 
 def facts_of(device: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:

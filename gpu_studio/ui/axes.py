@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QRectF
 
 END_ROOM = 16  # pixels that a label may stand out at an axis' end
-_FEWEST_PIXELS = {"bottom": 60, "left": 28}  # between two labelled ticks
+_FEWEST_PIXELS = {"bottom": 60, "left": 24}  # between two labelled ticks
 _SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+_SECONDS_APART = (5.0, 10.0, 15.0, 20.0, 30.0, 60.0)
 _DECADES = (1.0, 2.0, 5.0)
 
 
@@ -53,6 +54,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         if self._unit == "ago":
             # Counted from the end, so that the grid stands still while the curve moves.
             self._end = maximum
+            step = next((s for s in _SECONDS_APART if s >= (maximum - minimum) / most), step)
             steps = range(int((maximum - minimum) / step) + 1)
             return [(step, [maximum - i * step for i in steps])]
         first = math.ceil(minimum / step)

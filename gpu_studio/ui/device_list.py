@@ -32,6 +32,7 @@ _DOT = 10
 _RADIUS = 8
 _NAME_PIXELS = 14
 _NAME_LINE = 20
+_WRAPPED = Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
 
 
 class DeviceListView(QListView):
@@ -83,16 +84,21 @@ class DeviceListView(QListView):
 class _CardDelegate(QStyledItemDelegate):
     """Paints one device: a dot in its colour, its name, and a line that says what it is."""
 
-    def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._theme = theme
+    def __init__(self, theme: Theme, view: QListView) -> None:
+        super().__init__(view)
+        self._theme, self._view = theme, view
 
     def sizeHint(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> QSize:
-        """Return the height of a card; the view gives it its own width."""
-        del index
-        return QSize(100, _NAME_LINE + option.fontMetrics.height() + 2 * _PADDING + _GAP)
+        """Return the height of a card: the line under the name may take two."""
+        room = self._view.viewport().width() - 2 * _PADDING
+        text = option.fontMetrics.boundingRect(
+            0, 0, room, 2 * option.fontMetrics.height(), _WRAPPED, index.data(SUMMARY_ROLE)
+        )
+        lines = max(1, min(2, round(text.height() / option.fontMetrics.height())))
+        height = _NAME_LINE + lines * option.fontMetrics.height() + 2 * _PADDING + _GAP
+        return QSize(100, height)
 
     def paint(
         self,
@@ -115,10 +121,17 @@ class _CardDelegate(QStyledItemDelegate):
         text_left = left + _DOT + 9
         width = box.right() - _PADDING - text_left
         name_box = QRect(text_left, top, width, _NAME_LINE)
-        self._write(painter, name_box, index.data(), _name_font(option.font), "text")
-        line_box = QRect(left, name_box.bottom() + 4, box.right() - _PADDING - left, 0)
-        line_box.setHeight(option.fontMetrics.height())
-        self._write(painter, line_box, index.data(SUMMARY_ROLE), option.font, "muted")
+        painter.setFont(_name_font(option.font))
+        painter.setPen(QColor(self._theme.colour("text")))
+        name = painter.fontMetrics().elidedText(
+            index.data(), Qt.TextElideMode.ElideRight, name_box.width()
+        )
+        painter.drawText(name_box, Qt.AlignmentFlag.AlignVCenter, name)
+        line_box = QRect(name_box.bottomLeft(), box.bottomRight())
+        line_box.adjust(left - text_left, 4, -_PADDING, 0)
+        painter.setFont(option.font)
+        painter.setPen(QColor(self._theme.colour("muted")))
+        painter.drawText(line_box, _WRAPPED, index.data(SUMMARY_ROLE))
         painter.restore()
 
     def _paint_card(self, painter: QPainter, box: QRect, option: QStyleOptionViewItem) -> None:
@@ -137,13 +150,6 @@ class _CardDelegate(QStyledItemDelegate):
             painter.setPen(QPen(QColor(self._theme.colour("accent")), 1, Qt.PenStyle.DotLine))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(QRectF(box).adjusted(4.5, 4.5, -4.5, -4.5), 5, 5)
-
-    def _write(self, painter: QPainter, box: QRect, text: str, font: QFont, role: str) -> None:
-        painter.setFont(font)
-        painter.setPen(QColor(self._theme.colour(role)))
-        metrics = painter.fontMetrics()
-        elided = metrics.elidedText(text, Qt.TextElideMode.ElideRight, box.width())
-        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, elided)
 
 
 def _name_font(font: QFont) -> QFont:

@@ -11,6 +11,7 @@ from gpu_studio.core.card_facts import identity_line
 from gpu_studio.model.devices import DevicesModel
 from gpu_studio.ui.copy_button import CopyButton
 from gpu_studio.ui.device_list import DeviceListView
+from gpu_studio.ui.elided_text import ElidedText
 from gpu_studio.ui.fact_grid import FactGrid
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text
 from gpu_studio.ui.process_card import ProcessCard
@@ -42,8 +43,8 @@ class DevicesTab(QWidget):
         self._model = DevicesModel(studio, self)
         self._list = DeviceListView(self._model.list, theme)
         self._copy = CopyButton(self._model, theme)
-        self._name = Text("", "headline", name="devices.name")
-        self._identity = Text("", "muted", name="devices.identity")
+        self._name = ElidedText("", "headline", name="devices.name")
+        self._identity = ElidedText("", "muted", name="devices.identity")
         self._verdict = VerdictCard(theme, name="devices.verdict")
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
         self._sensors = SensorGrid(theme)
@@ -106,8 +107,11 @@ class DevicesTab(QWidget):
         if device is None or not self.isVisible():
             return
         self._list.follow(device.identity)
+        numbers = identity_line(device) if device.kind == "cuda" else ""
         self._name.setText(device.name)
-        self._identity.setText(identity_line(device) if device.kind == "cuda" else "")
+        self._name.setToolTip(device.name)
+        self._identity.setText(numbers)
+        self._identity.setToolTip(numbers)
         trouble = self._model.trouble
         is_said = trouble in self._model.verdict.sentence
         self._trouble.setText(trouble)

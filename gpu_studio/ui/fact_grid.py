@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
+from gpu_studio.ui.elided_text import ElidedText
 from gpu_studio.ui.parts import Text, section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtGui import QPaintEvent, QResizeEvent
+    from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.facts import Fact, FactGroup
 
@@ -21,33 +21,6 @@ _COLUMN_WIDTH = 310
 _LABEL_WIDTH = 132
 _COLUMN_GAP = 28
 _MOST_COLUMNS = 4
-
-
-class ElidedText(Text):
-    """A line that ends in "…" where it is too long, and is selectable no less."""
-
-    def minimumSizeHint(self) -> QSize:
-        """Return a width that any column has."""
-        return QSize(40, super().minimumSizeHint().height())
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the text, or as much of it as fits."""
-        if self.sizeHint().width() <= self.width():
-            super().paintEvent(event)
-            return
-        painter = QPainter(self)
-        shown = self.fontMetrics().elidedText(
-            self.text(), Qt.TextElideMode.ElideRight, self.width()
-        )
-        self.style().drawItemText(
-            painter,
-            self.rect(),
-            int(self.alignment()),
-            self.palette(),
-            self.isEnabled(),
-            shown,
-            self.foregroundRole(),
-        )
 
 
 class FactGrid(QWidget):

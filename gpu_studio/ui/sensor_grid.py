@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
@@ -15,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.sensor_history import CPU_SENSORS, SPAN_S
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.elided_text import ElidedText, SpareText
 from gpu_studio.ui.live_plot import Curve, LivePlot
 from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
 
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")
-_CARD_WIDTH, _NARROW_CARD_WIDTH = 280, 220  # below this, fewer plots side by side
+_CARD_WIDTH = 212
+_WIDE = 820
 _MOST_COLUMNS = 3
 _PLOT_HEIGHT = 104
 _REFUSED = "This device does not report it."
@@ -44,8 +47,10 @@ class SensorCard(Card):
         # An area says "so much of all that there is"; a temperature has no such whole.
         self._fills = kind.unit != "°C"
         self._title = Text(kind.title, "muted")
-        self._change = Text("", "muted", name=f"{self.objectName()}.change")
-        self._value = Text("", "value", name=f"{self.objectName()}.value")
+        self._change = SpareText("", "muted", name=f"{self.objectName()}.change")
+        self._value = ElidedText("", "value", name=f"{self.objectName()}.value")
+        for text in (self._change, self._value):
+            text.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._plot = LivePlot(
             theme, name=f"{self.objectName()}.plot", x_unit="ago", y_unit=kind.unit, legend=0
         )
@@ -54,8 +59,7 @@ class SensorCard(Card):
         head = QHBoxLayout()
         head.setSpacing(GAP)
         head.addWidget(self._title)
-        head.addStretch(1)
-        head.addWidget(self._change)
+        head.addWidget(self._change, 1)
         head.addWidget(self._value)
         self.column.setContentsMargins(12, 8, 8, 4)
         self.column.setSpacing(2)
@@ -64,6 +68,10 @@ class SensorCard(Card):
         self.column.addWidget(self._notice)
         self.column.addStretch(1)
         self._notice.hide()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return a width that is the same for all, so that columns are equally wide."""
+        return QSize(_CARD_WIDTH, super().minimumSizeHint().height())
 
     def show_minute(self, minute: SensorMinute, role: str) -> None:
         """Show this minute in a device's colour."""
@@ -149,9 +157,10 @@ class SensorGrid(QWidget):
         self._arrange(self._fitting_columns())
 
     def _fitting_columns(self) -> int:
-        # Three fit in one row a little earlier than six look good in two.
-        width = _CARD_WIDTH if len(self._shown) > _MOST_COLUMNS else _NARROW_CARD_WIDTH
-        return max(1, min(_MOST_COLUMNS, (self.width() + GAP) // (width + GAP)))
+        fitting = (self.width() + GAP) // (_CARD_WIDTH + GAP)
+        if fitting > 2 and len(self._shown) > 3 and self.width() < _WIDE:
+            return 2  # six look better in three wide rows than in two narrow ones
+        return max(1, min(_MOST_COLUMNS, fitting))
 
     def _arrange(self, columns: int) -> None:
         self._columns = columns

@@ -20,7 +20,7 @@ from tests.fakes import (
 
 
 def plain(text):
-    return text.replace("\u202f", " ")
+    return text.replace("\u202f", " ").replace("\u00a0", " ")
 
 
 def rows_of(device, snapshot):
