@@ -1,0 +1,236 @@
+"""A model of PyTorch's CUDA caching allocator, exact to the byte, without PyTorch or a card.
+
+PyTorch asks the driver for memory in segments and cuts them into blocks, one a tensor. A freed
+block is not given back but kept for the next tensor: hence "reserved" beside "allocated", and hence
+memory that is free and yet of no use. The rules are those of c10/cuda/CUDACachingAllocator.cpp in
+torch 2.13, named here by its functions, for one card and one stream:
+
+1. A request is rounded up to 512 bytes. Up to 1 MiB it is *small*; small and large requests have a
+   pool of free blocks each.
+2. The smallest free block of the pool that is large enough is taken, and split where enough is
+   left over.
+3. Without one the driver is asked for a segment: 2 MiB for small requests, 20 MiB for those under
+   10 MiB, and from there on what is needed, in steps of 2 MiB.
+4. If that fails, segments without a tensor in them are given back, and the driver is asked again.
+   If it still fails, the card is full.
+
+Not modelled: further streams (``record_stream``), CUDA graphs, memory pools, other backends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_studio.core.allocator_blocks import (
+    FREE,
+    IN_USE,
+    MIN_BLOCK_BYTES,
+    SMALL_BYTES,
+    Block,
+    Pool,
+)
+from gpu_studio.core.allocator_card import ModelledCard
+from gpu_studio.core.allocator_configuration import UNLIMITED, parse_configuration
+from gpu_studio.core.allocator_error import (
+    OutOfMemory,
+    beyond_an_exbibyte,
+    card_full,
+)
+from gpu_studio.core.allocator_segments import Segments
+from gpu_studio.core.allocator_snapshot import snapshot_of
+from gpu_studio.core.allocator_statistics import Statistics
+
+__all__ = ["AllocatorModel", "Block", "OutOfMemory"]
+
+_EXBIBYTE = 1 << 60
+
+
+class AllocatorModel:
+    """The allocator of one card, as one process has it.
+
+    Args:
+        capacity_bytes: the card's memory as CUDA tells it, ``torch.cuda.mem_get_info()[1]``.
+        other_bytes: what other processes and this one's CUDA context hold of it.
+        conf: options, as in ``PYTORCH_CUDA_ALLOC_CONF``.
+        fraction: as in ``torch.cuda.set_per_process_memory_fraction``; at 1.0 the option
+            ``per_process_memory_fraction`` decides.
+
+    Raises:
+        ValueError, IndexError, RuntimeError: ``conf`` is wrong; the words are PyTorch's.
+        ValueError: a size or a fraction that cannot be.
+    """
+
+    def __init__(
+        self,
+        capacity_bytes: int,
+        other_bytes: int = 0,
+        *,
+        conf: str = "",
+        fraction: float = 1.0,
+    ) -> None:
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+        self._options = options = parse_configuration(conf)
+        self._card = ModelledCard(capacity_bytes, other_bytes)
+        self._statistics = statistics = Statistics(options.max_split_bytes)
+        # should_split: what is cut off an expandable segment grows together with it again.
+        is_expandable = options.expandable_segments
+        least_rest_bytes = MIN_BLOCK_BYTES if is_expandable else SMALL_BYTES + MIN_BLOCK_BYTES
+        self._unsplit_from_bytes = UNLIMITED if is_expandable else options.max_split_bytes
+        self._small = Pool(statistics.small, is_small=True, least_rest_bytes=MIN_BLOCK_BYTES)
+        self._large = Pool(statistics.large, is_small=False, least_rest_bytes=least_rest_bytes)
+        if fraction == 1:
+            fraction = options.per_process_memory_fraction
+        self._segments = Segments(
+            options, fraction, self._card, statistics, (self._large, self._small)
+        )
+        self._counts_splits = not is_expandable
+        self._divides = any(options.roundup_power2_divisions)
+        self._is_plain = not (
+            self._segments.collects_garbage or is_expandable or options.max_split_bytes != UNLIMITED
+        )
+
+    @property
+    def free_bytes(self) -> int:
+        """What the driver has left, ``torch.cuda.mem_get_info()[0]``."""
+        return self._card.free_bytes
+
+    def allocate(self, nbytes: int) -> Block:
+        """Return a block for a tensor of that many bytes; 0 bytes need no memory.
+
+        Raises:
+            OutOfMemory: there is no such block to be had; PyTorch's error, to the number.
+            ValueError: a negative number.
+        """
+        if not 0 < nbytes < _EXBIBYTE:
+            return self._allocate_odd(nbytes)
+        size_bytes = self._rounded(nbytes)
+        pool = self._small if size_bytes <= SMALL_BYTES else self._large
+        block = self._cached_block(pool, size_bytes)
+        if block is None:
+            block = self._new_block(pool, size_bytes, nbytes)
+        was_split = block.next is not None or block.prev is not None
+        rest_bytes = block.size_bytes - size_bytes
+        if rest_bytes >= pool.least_rest_bytes and size_bytes < self._unsplit_from_bytes:
+            pool.insert(block.cut(size_bytes))
+            change = (0, -size_bytes) if was_split else (1, rest_bytes)
+        else:
+            # What is left over belongs to the tensor: "allocated" counts it.
+            size_bytes = block.size_bytes
+            change = (-1, -size_bytes) if was_split else (0, 0)
+        if self._counts_splits:
+            self._statistics.count_splits(pool.counters, *change)
+        block.state = IN_USE
+        block.requested_bytes = nbytes
+        self._statistics.count_allocation(pool.counters, size_bytes, nbytes)
+        return block
+
+    def free(self, block: Block) -> None:
+        """Take a block back; it becomes one with the free blocks beside it.
+
+        Raises:
+            ValueError: the block is not in use.
+        """
+        if block.state != IN_USE:
+            raise ValueError(f"{block!r} is not in use")
+        block.state = FREE
+        if block.size_bytes == 0:
+            return
+        pool = block.pool
+        self._statistics.count_free(pool.counters, block.size_bytes, block.requested_bytes)
+        block, neighbours, neighbours_bytes = pool.insert_merged(block)
+        if self._counts_splits:
+            if block.next is not None or block.prev is not None:
+                self._statistics.count_splits(
+                    pool.counters, 1 - neighbours, block.size_bytes - neighbours_bytes
+                )
+            elif neighbours:
+                self._statistics.count_splits(pool.counters, -neighbours, -neighbours_bytes)
+
+    def empty_cache(self) -> None:
+        """Give the driver every segment without a tensor in it (``torch.cuda.empty_cache``)."""
+        self._segments.release_cached()
+
+    def stats(self) -> dict[str, int]:
+        """Return the counters under the names of ``torch.cuda.memory_stats()``."""
+        return self._statistics.told()
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return segments and blocks in the form of ``torch.cuda.memory._snapshot()``."""
+        return snapshot_of(self._segments.heads(), self._options)
+
+    def _allocate_odd(self, nbytes: int) -> Block:
+        if nbytes < 0:
+            raise ValueError(f"{nbytes} bytes cannot be allocated")
+        if nbytes >= _EXBIBYTE:
+            raise beyond_an_exbibyte()
+        block = Block(0, 0, self._small, None, None)
+        block.state = IN_USE
+        return block
+
+    def _rounded(self, nbytes: int) -> int:
+        """Round a request (round_size).
+
+        With ``roundup_power2_divisions`` the way from one power of two to the next is divided into
+        that many steps, and the request goes up to the next one; so sizes that are about the same
+        become the same, and can use each other's blocks.
+        """
+        if self._divides:
+            slot = min(max(nbytes.bit_length() - 21, 0), 15)
+            divisions = self._options.roundup_power2_divisions[slot]
+            if divisions > 1 and nbytes > MIN_BLOCK_BYTES * divisions:
+                step_bytes = (1 << nbytes.bit_length() - 1) // divisions
+                return -(-nbytes // step_bytes) * step_bytes
+        return -(-nbytes // MIN_BLOCK_BYTES) * MIN_BLOCK_BYTES
+
+    def _cached_block(self, pool: Pool, size_bytes: int) -> Block | None:
+        """Take the smallest free block that is large enough out of the pool (get_free_block).
+
+        Only that one is looked at: if an option forbids it, a larger one is not tried.
+        """
+        if self._is_plain:
+            return pool.take_best_fit(size_bytes)
+        if self._segments.collects_garbage:
+            pool.clock += 1
+        place = pool.place_of(size_bytes)
+        if place == len(pool):
+            return None
+        if self._segments.expandable:
+            place = self._segments.expandable[pool].best_fit(place)
+        if not self._may_serve(pool[place].size_bytes, size_bytes):
+            return None
+        return pool.take(place)
+
+    def _may_serve(self, block_bytes: int, size_bytes: int) -> bool:
+        """Return whether max_split_size lets a request have a block.
+
+        Blocks from that size on are never split: they are kept for requests of that kind, and of
+        about their own size.
+        """
+        if size_bytes < self._options.max_split_bytes:
+            return block_bytes < self._options.max_split_bytes
+        return block_bytes < size_bytes + self._options.max_non_split_rounding_bytes
+
+    def _new_block(self, pool: Pool, size_bytes: int, nbytes: int) -> Block:
+        """Get memory from the driver, at the cost of what is cached (malloc)."""
+        segments = self._segments
+        if segments.collects_garbage:
+            segments.collect_garbage()
+        block = segments.ask(pool, size_bytes, nbytes)
+        if block is None and segments.release_oversize(pool, size_bytes):
+            block = segments.ask(pool, size_bytes, nbytes)
+        if block is None:
+            segments.release_cached()
+            self._statistics.num_alloc_retries += 1
+            block = segments.ask(pool, size_bytes, nbytes)
+        if block is None:
+            self._statistics.num_ooms += 1
+            raise card_full(
+                tried_bytes=segments.segment_bytes(size_bytes),
+                total_bytes=self._card.capacity_bytes,
+                free_bytes=self._card.free_bytes,
+                limit_bytes=segments.limit_bytes,
+                allocated_bytes=self._statistics.allocated_bytes,
+                reserved_bytes=self._statistics.reserved_bytes.current,
+            )
+        return block
