@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gpu_studio.core.device_facts import facts_of
 from gpu_studio.core.facts import FactGroup, PcSnapshot
 from gpu_studio.core.findings import find
-from gpu_studio.core.protocol import MemoryRead, ReadMemory, is_last
+from gpu_studio.core.protocol import EngineEnded, MemoryRead, ReadMemory, is_last
 from gpu_studio.core.report import report_json, report_markdown, report_text
 from gpu_studio.core.sensor_history import minutes_of
 from gpu_studio.model.device_list import DeviceList
@@ -53,6 +53,7 @@ class DevicesModel(QObject):
         self._findings: Sequence[Finding] = ()
         self._memory: dict[str, MemoryRead] = {}
         self._question: ReadMemory | None = None
+        self._deadly: str | None = None  # the address that an engine died over when asked
         self.list = DeviceList(self)
         self.processes = ProcessTable(self)
         self._timer = QTimer(self)
@@ -79,6 +80,7 @@ class DevicesModel(QObject):
     def select(self, identity: str) -> None:
         """Look at another device."""
         self._is_chosen = True
+        self._deadly = None
         self._look_at(identity)
 
     def watch(self, watched: bool) -> None:
@@ -233,16 +235,15 @@ class DevicesModel(QObject):
     def _ask_memory(self) -> None:
         device, session = self.device, self._studio.session
         engine = session.description
+        address = device.address if device is not None and device.kind == "cuda" else None
         if (
-            self._question is None
-            and device is not None
-            and device.kind == "cuda"
-            and device.address is not None
+            address is not None
+            and address != self._deadly
             and engine is not None
             and engine.cuda_available
             and session.state.is_idle
         ):
-            self._question = ReadMemory(device=device.address)
+            self._question = ReadMemory(device=address)
             session.submit(self._question)
 
     def _receive(self, request: Request, event: Event) -> None:
@@ -250,6 +251,8 @@ class DevicesModel(QObject):
             return
         if is_last(event, request):
             self._question = None
+        if isinstance(event, EngineEnded) and not event.stopped:
+            self._deadly = request.device
         if isinstance(event, MemoryRead):
             self._memory[request.device] = event
             self.facts_changed.emit()

@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices import CardReading, Telemetry
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EmptyCache,
+    EngineEnded,
+    MemoryRead,
+    ReadMemory,
+    RequestFailed,
+)
+from gpu_studio.model import devices as module
+from gpu_studio.model import sensors as sensors_module
+from gpu_studio.model.device_list import SUMMARY_ROLE
+from gpu_studio.model.devices import DevicesModel
+from gpu_studio.model.engine_session import EngineState
+from tests.fakes import (
+    Pause,
+    cpu_only,
+    described,
+    described_with_cuda,
+    gt_1030,
+    reading,
+    two_cards,
+)
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def model(studio):
+    return DevicesModel(studio)
+
+
+@pytest.fixture
+def with_cuda(engines):
+    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2)]
+    engines.scripts[ReadMemory] = lambda _engine, request: [
+        MemoryRead(
+            device=request.device, taken_at_s=0.0, allocated_bytes=GIB, reserved_bytes=2 * GIB
+        )
+    ]
+    return engines
+
+
+def start(qtbot, studio):
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
+
+
+def row(model, key):
+    return next(fact for group in model.groups for fact in group.facts if fact.key == key)
+
+
+def questions(engines):
+    return [request.device for request in engines.requests if isinstance(request, ReadMemory)]
+
+
+# ── which device ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_before_anything_is_found_it_says_that_it_looks(model):
+    assert model.device is None
+    assert model.groups == ()
+    assert model.minutes == ()
+    assert model.has_cards is None
+    assert model.report("text", masked=True) == ""
+    assert model.verdict.sentence == "Looking at what is in this PC …"
+
+
+def test_a_pc_without_a_card_shows_its_cpu(qtbot, studio, model):
+    start(qtbot, studio)
+    assert model.device.kind == "cpu"
+    assert model.has_cards is False
+    assert model.verdict.code == "no_nvidia_card"
+    assert model.verdict.tone == ""
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_the_first_card_that_pytorch_sees_is_shown_first(qtbot, studio, with_cuda, model):
+    second = two_cards().cards[1]
+    with_cuda.scripts[DescribeEngine] = [described_with_cuda(visible_devices=second.uuid)]
+    start(qtbot, studio)
+    assert model.device.identity == second.identity
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_what_was_chosen_stays_chosen(qtbot, studio, with_cuda, model):
+    start(qtbot, studio)
+    with qtbot.waitSignal(model.selection_changed):
+        model.select("cpu")
+    with qtbot.assertNotEmitted(model.selection_changed):
+        studio.sensors.number_for(two_cards().cards[1].uuid)
+    assert model.device.kind == "cpu"
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_card_that_is_gone_gives_way_to_another(qtbot, studio, sensor_source, with_cuda, model):
+    start(qtbot, studio)
+    model.select(two_cards().cards[1].identity)
+    sensor_source.send(gt_1030())
+    qtbot.waitUntil(lambda: model.list.rowCount() == 2)
+    assert model.device.identity == gt_1030().cards[0].identity
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_the_list_names_the_devices_and_learns_from_the_engine(qtbot, studio, model):
+    start(qtbot, studio)
+    names = [model.list.index(i).data() for i in range(2)]
+    assert names == ["AMD Ryzen 7 5700G with Radeon Graphics", "NVIDIA GeForce GT 1030"]
+    assert model.list.index(0).data(SUMMARY_ROLE).endswith("AVX2")
+    assert "cuda:0" in model.list.index(1).data(SUMMARY_ROLE)
+
+
+# ── the verdict ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_each_device_has_its_own_verdict(qtbot, studio, with_cuda, model):
+    with_cuda.scripts[DescribeEngine] = [described_with_cuda(arch_list=("sm_86",), device_count=2)]
+    start(qtbot, studio)
+    gt, rtx = two_cards().cards
+    model.select(gt.identity)
+    assert (model.verdict.code, model.verdict.tone) == ("no_code_for_card", "failure")
+    model.select(rtx.identity)
+    assert (model.verdict.code, model.verdict.tone) == ("ok", "good")
+    model.select("cpu")
+    assert model.verdict.sentence == "PyTorch runs on your Ryzen 7 5700G with Radeon Graphics."
+    assert model.verdict.tone == "good"
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_until_pytorch_was_heard_it_is_being_asked(qtbot, studio, with_cuda, model):
+    with_cuda.scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    studio.start()
+    qtbot.waitUntil(lambda: model.device is not None)
+    assert model.verdict.sentence == "Asking PyTorch whether it can use your GT 1030 …"
+    model.select("cpu")
+    assert model.verdict.code == "waiting"
+    with_cuda.latest.go()
+    qtbot.waitUntil(lambda: model.verdict.code == "ok")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_where_pytorch_does_not_start_nobody_knows(qtbot, studio, engines, model):
+    failure = Failure(FailureKind.INTERNAL, "No torch here.")
+    engines.scripts[DescribeEngine] = [Pause(), RequestFailed(failure=failure)]
+    studio.start()
+    qtbot.waitUntil(lambda: model.device is not None and engines.latest.paused.is_set())
+    with qtbot.waitSignal(
+        model.facts_changed, check_params_cb=lambda: studio.session.state is EngineState.FAILED
+    ):
+        engines.latest.go()
+    assert model.verdict.sentence.startswith("PyTorch did not start")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_card_that_is_lost_is_not_called_usable(
+    qtbot, studio, sensor_source, inventory, with_cuda, model
+):
+    start(qtbot, studio)
+    sensor_source.send(reading(inventory, 1.0))
+    qtbot.waitUntil(lambda: model.is_readable and bool(studio.sensors.readings))
+    assert model.verdict.code == "ok"
+    lost = CardReading(
+        uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
+    )
+    sensor_source.send(msgspec.structs.replace(reading(inventory, 2.0), cards=(lost,)))
+    qtbot.waitUntil(lambda: not model.is_readable)
+    assert model.verdict.sentence == "GT 1030: It was lost."
+    assert model.trouble == "It was lost."
+    assert {fact.key for group in model.groups for fact in group.facts} >= {"name", "uuid"}
+    assert all(fact.is_known for group in model.groups for fact in group.facts)
+
+
+def test_silent_sensors_are_told_and_their_last_words_stay(
+    qtbot, studio, sensor_source, model, monkeypatch
+):
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
+    studio.start()
+    with qtbot.waitSignal(studio.sensors.silence_changed):
+        sensor_source.send(reading(cpu_only()))
+    assert "stopped answering" in model.trouble
+    assert model.is_readable
+    assert row(model, "utilization").is_known
+
+
+def test_sensors_that_never_answer_are_told(qtbot, studio, sensor_source, model, monkeypatch):
+    monkeypatch.setattr(sensors_module, "_SILENT_AT_START_MS", 20)
+    sensor_source._events.clear()
+    with qtbot.waitSignal(studio.sensors.silence_changed):
+        studio.start()
+    assert model.verdict.sentence == "The PC's devices could not be read."
+
+
+# ── what arrives ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_reading_renews_rows_curves_and_processes(
+    qtbot, studio, sensor_source, inventory, with_cuda, model
+):
+    start(qtbot, studio)
+    with qtbot.waitSignals([model.facts_changed, model.minute_changed]):
+        sensor_source.send(reading(inventory, 1.0, temperature_c=77.0))
+    assert row(model, "temperature").value.startswith("77")
+    assert model.minutes[2].values == (77.0,)
+    assert [process.pid for process in model.processes.processes] == [1234]
+    model.select("cpu")
+    assert model.processes.rowCount() == 0
+    assert model.minutes[0].values == (12.0,)
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_pytorchs_memory_is_asked_for_while_somebody_looks(qtbot, studio, with_cuda, model):
+    start(qtbot, studio)
+    assert row(model, "allocated").reason == "Not read yet."
+    model._timer.setInterval(60_000)
+    model.watch(True)
+    qtbot.waitUntil(lambda: row(model, "allocated").is_known)
+    assert row(model, "allocated").value.startswith("1")
+    assert row(model, "reserved").value.startswith("2")
+    model.select(two_cards().cards[1].identity)
+    qtbot.waitUntil(lambda: questions(with_cuda)[-1] == "cuda:1")
+    model.watch(False)
+    assert not model._timer.isActive()
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_it_is_asked_again_and_again_but_not_twice_at_once(qtbot, studio, with_cuda, model):
+    answers = with_cuda.scripts[ReadMemory]
+    with_cuda.scripts[ReadMemory] = lambda engine, request: [Pause(), *answers(engine, request)]
+    start(qtbot, studio)
+    model._timer.setInterval(5)
+    model.watch(True)
+    qtbot.waitUntil(lambda: len(questions(with_cuda)) == 1)
+    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
+        pass
+    assert len(questions(with_cuda)) == 1
+    with_cuda.latest.go()
+    qtbot.waitUntil(lambda: len(questions(with_cuda)) == 2)
+    with_cuda.latest.go()
+    model.watch(False)
+    qtbot.waitUntil(lambda: studio.session.state.is_idle)
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_cpu_is_never_asked_for_it(qtbot, studio, with_cuda, model):
+    start(qtbot, studio)
+    model.select("cpu")
+    model._timer.setInterval(5)
+    model.watch(True)
+    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
+        pass
+    assert questions(with_cuda) == []
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_working_engine_is_not_disturbed(qtbot, studio, with_cuda, model):
+    with_cuda.scripts[EmptyCache] = [Pause()]
+    start(qtbot, studio)
+    work = EmptyCache(device="cuda:0")
+    studio.session.submit(work)
+    model._timer.setInterval(5)
+    model.watch(True)
+    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
+        pass
+    model.watch(False)
+    with_cuda.latest.go()
+    qtbot.waitUntil(lambda: studio.session.state.is_idle)
+    assert questions(with_cuda) == []
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_card_that_pytorch_cannot_use_is_never_asked_for_it(qtbot, studio, engines, model):
+    engines.scripts[DescribeEngine] = [described()]
+    start(qtbot, studio)
+    model._timer.setInterval(5)
+    model.watch(True)
+    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
+        pass
+    assert questions(engines) == []
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_fresh_engine_holds_nothing(qtbot, studio, with_cuda, model):
+    start(qtbot, studio)
+    model.watch(True)
+    qtbot.waitUntil(lambda: row(model, "allocated").is_known)
+    model.watch(False)
+    with qtbot.waitSignal(studio.session.engine_described):
+        studio.session.restart()
+    assert row(model, "allocated").reason == "Not read yet."
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_the_question_kills_no_second_engine(qtbot, studio, with_cuda, model):
+    answers = with_cuda.scripts[ReadMemory]
+    with_cuda.scripts[ReadMemory] = [EngineEnded(exit_code=-11)]
+    start(qtbot, studio)
+    model._timer.setInterval(5)
+    with qtbot.waitSignal(studio.session.engine_described):
+        model.watch(True)
+    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
+        qtbot.waitUntil(lambda: studio.session.state.is_idle)
+    assert len(questions(with_cuda)) == 1
+    with_cuda.scripts[ReadMemory] = answers
+    model.select("cpu")
+    model.select(gt_1030().cards[0].identity)
+    qtbot.waitUntil(lambda: row(model, "allocated").is_known)
+    model.watch(False)
+    qtbot.waitUntil(lambda: studio.session.state.is_idle)
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_reports_say_what_is_known(qtbot, studio, with_cuda, model):
+    start(qtbot, studio)
+    assert "PyTorch can use your GT 1030." in model.report("text", masked=True)
+    assert model.report("markdown", masked=True).startswith("## ")
+    value = json.loads(model.report("json", masked=False))
+    assert value["devices"][1]["uuid"] == gt_1030().cards[0].uuid
+    assert value["findings"][0]["code"] == "ok"
+
+
+def test_the_question_comes_at_most_every_two_seconds():
+    assert module._MEMORY_EVERY_MS >= 2000
