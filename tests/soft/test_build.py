@@ -107,7 +107,7 @@ def test_a_card_is_read_from_the_command_line() -> None:
 
 
 def test_the_runner_starts_a_program_with_the_cards() -> None:
-    code = "import torch; print([torch.cuda.get_device_name(i) for i in (0, 1)]); raise SystemExit(3)"
+    code = "import torch; print(*map(torch.cuda.get_device_name, (0, 1))); raise SystemExit(3)"
     command = ["--card", "First:8.6:4096:10", "--card", "Second:8.6:8192:20", "--"]
     done = subprocess.run(
         [sys.executable, "-m", "tests.softcards.run", *command, sys.executable, "-c", code],
@@ -116,5 +116,5 @@ def test_the_runner_starts_a_program_with_the_cards() -> None:
         cwd=ROOT,
         check=False,
     )
-    assert done.stdout.strip() == "['Second', 'First']", done.stderr
+    assert done.stdout.strip() == "Second First", done.stderr
     assert done.returncode == 3
