@@ -9,7 +9,13 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gpu_studio.core.device_facts import facts_of
 from gpu_studio.core.facts import FactGroup, PcSnapshot
 from gpu_studio.core.findings import find
-from gpu_studio.core.protocol import EngineEnded, MemoryRead, ReadMemory, is_last
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    MemoryRead,
+    ReadMemory,
+    RequestFailed,
+    is_last,
+)
 from gpu_studio.core.report import report_json, report_markdown, report_text
 from gpu_studio.core.sensor_history import minutes_of
 from gpu_studio.model.device_list import DeviceList
@@ -53,7 +59,7 @@ class DevicesModel(QObject):
         self._findings: Sequence[Finding] = ()
         self._memory: dict[str, MemoryRead] = {}
         self._question: ReadMemory | None = None
-        self._deadly: str | None = None  # the address that an engine died over when asked
+        self._unanswered: str | None = None  # the address that an engine failed over when asked
         self.list = DeviceList(self)
         self.processes = ProcessTable(self)
         self._timer = QTimer(self)
@@ -62,7 +68,7 @@ class DevicesModel(QObject):
         session, sensors = studio.session, studio.sensors
         session.engine_described.connect(self._meet_engine)
         session.event_received.connect(self._receive)
-        session.state_changed.connect(self.facts_changed)
+        session.state_changed.connect(self._enter)
         sensors.inventory_changed.connect(self._find)
         sensors.reading_taken.connect(self._read)
         sensors.silence_changed.connect(self.facts_changed)
@@ -80,7 +86,7 @@ class DevicesModel(QObject):
     def select(self, identity: str) -> None:
         """Look at another device."""
         self._is_chosen = True
-        self._deadly = None
+        self._unanswered = None
         self._look_at(identity)
 
     def watch(self, watched: bool) -> None:
@@ -222,6 +228,13 @@ class DevicesModel(QObject):
         self._question = None
         self._find()
 
+    def _enter(self, state: EngineState) -> None:
+        self.facts_changed.emit()
+        device = self.device
+        is_unread = device is not None and device.address not in self._memory
+        if state.is_idle and is_unread and self._timer.isActive():
+            self._ask_memory()
+
     def _read(self) -> None:
         self._show_processes()
         self.facts_changed.emit()
@@ -238,7 +251,7 @@ class DevicesModel(QObject):
         address = device.address if device is not None and device.kind == "cuda" else None
         if (
             address is not None
-            and address != self._deadly
+            and address != self._unanswered
             and engine is not None
             and engine.cuda_available
             and session.state.is_idle
@@ -251,8 +264,9 @@ class DevicesModel(QObject):
             return
         if is_last(event, request):
             self._question = None
-        if isinstance(event, EngineEnded) and not event.stopped:
-            self._deadly = request.device
+        has_died = isinstance(event, EngineEnded) and not event.stopped
+        if has_died or isinstance(event, RequestFailed):
+            self._unanswered = request.device
         if isinstance(event, MemoryRead):
             self._memory[request.device] = event
             self.facts_changed.emit()

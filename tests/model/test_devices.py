@@ -233,6 +233,16 @@ def test_pytorchs_memory_is_asked_for_while_somebody_looks(qtbot, studio, with_c
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
+def test_the_first_answer_comes_with_the_engine(qtbot, studio, with_cuda, model):
+    model._timer.setInterval(60_000)
+    model.watch(True)
+    studio.start()
+    qtbot.waitUntil(lambda: model.device is not None and row(model, "allocated").is_known)
+    assert questions(with_cuda) == ["cuda:0"]
+    model.watch(False)
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
 def test_it_is_asked_again_and_again_but_not_twice_at_once(qtbot, studio, with_cuda, model):
     answers = with_cuda.scripts[ReadMemory]
     with_cuda.scripts[ReadMemory] = lambda engine, request: [Pause(), *answers(engine, request)]
@@ -300,15 +310,26 @@ def test_a_fresh_engine_holds_nothing(qtbot, studio, with_cuda, model):
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_the_question_kills_no_second_engine(qtbot, studio, with_cuda, model):
+@pytest.mark.parametrize(
+    "end",
+    [
+        EngineEnded(exit_code=-11),
+        RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "No.", fatal=True)),
+        RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "No.")),
+    ],
+)
+def test_a_question_that_an_engine_failed_over_is_not_asked_again(
+    qtbot, studio, with_cuda, model, end
+):
     answers = with_cuda.scripts[ReadMemory]
-    with_cuda.scripts[ReadMemory] = [EngineEnded(exit_code=-11)]
+    with_cuda.scripts[ReadMemory] = [end]
     start(qtbot, studio)
     model._timer.setInterval(5)
-    with qtbot.waitSignal(studio.session.engine_described):
+    with qtbot.waitSignal(studio.session.event_received):
         model.watch(True)
+    qtbot.waitUntil(lambda: studio.session.state.is_idle)
     with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
-        qtbot.waitUntil(lambda: studio.session.state.is_idle)
+        pass
     assert len(questions(with_cuda)) == 1
     with_cuda.scripts[ReadMemory] = answers
     model.select("cpu")
