@@ -51,9 +51,11 @@ def _proof(finished: PlaceFinished) -> str:
 
 
 def _scientific(value: float) -> str:
-    """Return a small number in two digits: ``2.4e-7``."""
+    """Return a number in two digits: ``2.4e-7``, ``0.31``."""
+    if not value or abs(value) >= 0.01:
+        return f"{value:.2g}"
     mantissa, _, exponent = f"{value:.1e}".partition("e")
-    return f"{mantissa}e{int(exponent)}" if value else "0"
+    return f"{mantissa}e{int(exponent)}"
 
 
 def explain_failure(failure: Failure) -> str:

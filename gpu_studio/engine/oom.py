@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _READ_PERIOD_S = 1 / 60
+# Allocating takes microseconds: spread out, so that a person can watch the card fill.
+_FILLING_S = 2.0
+_LONGEST_PAUSE_S = 0.25
 _MOST_TENSORS = 1_000_000
 # The driver gives whole pages of this size.
 _SEGMENT_BYTES = 2 << 20
@@ -49,7 +52,7 @@ def break_memory(request: BreakMemory, stop: threading.Event) -> Iterator[Event]
     total_bytes = torch.cuda.get_device_properties(device).total_memory
     limit_before = torch.cuda.get_per_process_memory_fraction(device)
     tensors: list[torch.Tensor] = []
-    error_text = ""
+    error_text, pause_s = "", _pause_s(request)
     try:
         # Half a byte more: PyTorch multiplies again and cuts to whole bytes.
         fraction = min(1.0, (request.budget_bytes + 0.5) / total_bytes)
@@ -66,6 +69,7 @@ def break_memory(request: BreakMemory, stop: threading.Event) -> Iterator[Event]
             if time.perf_counter() - read_at_s >= _READ_PERIOD_S:
                 yield read_memory(device, "allocated")
                 read_at_s = time.perf_counter()
+            stop.wait(pause_s)
         at_end = read_memory(device, "oom" if error_text else "allocated")
         yield at_end
         outcome = _outcome(request, len(tensors), error_text, at_end)
@@ -89,6 +93,13 @@ def _check_numbers(request: BreakMemory) -> None:
                 FailureKind.BAD_REQUEST,
                 f"The {name} {value} is out of range: give a whole number from 1 to {largest}.",
             )
+
+
+def _pause_s(request: BreakMemory) -> float:
+    """Return how long to wait after each tensor; many small ones need no slowing down."""
+    size_bytes = request.size**2 * ITEM_BYTES[request.dtype]
+    expected = max(1, min(request.count, request.budget_bytes // size_bytes))
+    return min(_FILLING_S / expected, _LONGEST_PAUSE_S) if expected <= 1000 else 0.0
 
 
 def _allocate(request: BreakMemory, device: torch.device) -> torch.Tensor | str:

@@ -42,6 +42,11 @@ class TextRows(QAbstractTableModel):
         self._rows = list(rows)
         self.endResetModel()
 
+    def set_head(self, head: Sequence[str]) -> None:
+        """Name the columns otherwise."""
+        self._head = tuple(head)
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._head) - 1)
+
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
         """Return the number of rows."""
         return 0 if parent.isValid() else len(self._rows)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QComboBox,
-    QFrame,
     QGridLayout,
     QHBoxLayout,
-    QScrollArea,
     QSlider,
     QVBoxLayout,
     QWidget,
@@ -29,7 +27,9 @@ from gpu_studio.model.oom_experiment import (
     default_budget,
     largest_budget,
 )
+from gpu_studio.ui.eliding_combo import ElidingCombo
 from gpu_studio.ui.parts import GAP, Card, Text, button, section
+from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
     from gpu_studio.core.oom_words import Outcome
@@ -52,7 +52,6 @@ class OomPanel(Card):
         for preset in PRESETS:
             self._preset.addItem(preset.name)
         self._preset.addItem(_OWN)
-        self._preset.view().setMinimumWidth(self._preset.view().sizeHintForColumn(0) + GAP)
         self._dtype = self._combo("memory.oom.dtype", "Type of the numbers")
         self._dtype.addItems(DTYPES)
         self._source = Text(role="muted", name="memory.oom.source", wraps=True)
@@ -93,11 +92,11 @@ class OomPanel(Card):
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
     def _combo(self, name: str, accessible_name: str) -> QComboBox:
-        combo = QComboBox()
+        combo = ElidingCombo()
         combo.setObjectName(name)
         combo.setAccessibleName(accessible_name)
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(10)
+        combo.setMinimumContentsLength(8)
         return combo
 
     def _slider(self, name: str, highest: int) -> tuple[QSlider, Text]:
@@ -109,14 +108,11 @@ class OomPanel(Card):
 
     def _lay_out(self) -> None:
         self.column.setContentsMargins(0, 0, 0, 0)
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        page = QWidget()
-        page.setProperty("page", True)
-        column = QVBoxLayout(page)
+        page = ScrollPage("Out-of-memory experiment")
+        page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        # Into the window first, then filled: a filled one is styled anew at each step up.
+        self.column.addWidget(page)
+        column = page.column
         column.setContentsMargins(14, 12, 14, 12)
         column.setSpacing(8)
         column.addWidget(section("Break it on purpose"))
@@ -128,22 +124,17 @@ class OomPanel(Card):
             ("How many", self._count, self._count_words),
             ("Budget", self._budget, self._budget_words),
         ):
-            column.addLayout(_slider_row(title, slider, words))
-        column.addLayout(self._bottom_row())
-        for text in (self._headline, self._outcome, self._next_step):
-            self._result.column.addWidget(text)
-        column.addWidget(self._result)
-        column.addStretch(1)
-        area.setWidget(page)
-        self.column.addWidget(area)
-
-    def _bottom_row(self) -> QHBoxLayout:
+            _add_slider_row(column, title, slider, words)
         line = QHBoxLayout()
         line.setSpacing(GAP)
+        column.addLayout(line)
         line.addWidget(self._dtype, 1)
         line.addWidget(self._run)
         line.addWidget(self._stop)
-        return line
+        column.addWidget(self._result)
+        for text in (self._headline, self._outcome, self._next_step):
+            self._result.column.addWidget(text)
+        column.addStretch(1)
 
     def _connect(self, studio: Studio) -> None:
         self._preset.activated.connect(self._take_preset)
@@ -272,12 +263,12 @@ class OomPanel(Card):
         self._result.show()
 
 
-def _slider_row(title: str, slider: QSlider, words: Text) -> QGridLayout:
+def _add_slider_row(column: QVBoxLayout, title: str, slider: QSlider, words: Text) -> None:
     grid = QGridLayout()
     grid.setVerticalSpacing(2)
+    column.addLayout(grid)
     label = Text(title)
     label.setBuddy(slider)
     grid.addWidget(label, 0, 0)
     grid.addWidget(words, 0, 1, Qt.AlignmentFlag.AlignRight)
     grid.addWidget(slider, 1, 0, 1, 2)
-    return grid

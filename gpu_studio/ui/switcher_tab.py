@@ -8,10 +8,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
-    QFrame,
     QHBoxLayout,
     QHeaderView,
-    QScrollArea,
+    QTableView,
     QVBoxLayout,
     QWidget,
 )
@@ -21,6 +20,7 @@ from gpu_studio.model.placement import PlacementModel
 from gpu_studio.model.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.ui.device_card import DeviceCard, DeviceInk
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, table
+from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
@@ -60,8 +60,17 @@ class SwitcherTab(QWidget):
         line = QHBoxLayout(self)
         line.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
         line.setSpacing(MARGIN)
-        line.addWidget(self._make_choice(), 2)
-        line.addWidget(self._make_move(), 5)
+        # Into the window first, then filled: a filled part is styled anew at each step up.
+        left = ScrollPage("Devices to choose from", self)
+        left.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        left.setMinimumWidth(_LEFT_WIDTHS[0])
+        left.setMaximumWidth(_LEFT_WIDTHS[1])
+        right = QVBoxLayout()
+        right.setSpacing(GAP)
+        line.addWidget(left, 2)
+        line.addLayout(right, 5)
+        self._fill_choice(left.column)
+        self._fill_move(right)
         self.model.rows_changed.connect(self._show_rows)
         self.model.chosen_changed.connect(self._show_chosen)
         self.model.choice_said.connect(self._show_said)
@@ -74,46 +83,35 @@ class SwitcherTab(QWidget):
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
-    def _make_choice(self) -> QWidget:
+    def _fill_choice(self, column: QVBoxLayout) -> None:
         self._why = Text(role="muted", name="switcher.why", wraps=True)
-        self._cards_column = QVBoxLayout()
-        self._cards_column.setSpacing(8)
         cards = QWidget()
         cards.setObjectName("switcher.cards")
         cards.setAccessibleName("Devices to choose from")
-        cards.setLayout(self._cards_column)
-        self._cards_column.setContentsMargins(0, 0, 0, 0)
         self._use = button("Use this card", self.model.use, name="switcher.activate", primary=True)
         self._only = button(
             "Show PyTorch only this card", self.model.show_only, name="switcher.visible_only"
         )
         self._all = button("Show PyTorch all cards", self.model.show_all, name="switcher.show_all")
         self._choice_card = Card(name="switcher.said_card")
-        self._choice_said = Text(name="switcher.said", wraps=True)
-        self._choice_card.column.addWidget(self._choice_said)
         self._explained = Text(role="muted", name="switcher.explained", wraps=True)
-        page = QWidget()
-        page.setProperty("page", True)
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 2, 0)
-        column.setSpacing(GAP)
         for widget in (
             Text("1  Choose a device", "title"), self._why, cards, self._use, self._only,
             self._all, self._choice_card, self._explained,
         ):  # fmt: skip
             column.addWidget(widget)
         column.addStretch(1)
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setMinimumWidth(_LEFT_WIDTHS[0])
-        area.setMaximumWidth(_LEFT_WIDTHS[1])
-        area.setWidget(page)
-        return area
+        self._cards_column = QVBoxLayout(cards)
+        self._cards_column.setContentsMargins(0, 0, 0, 0)
+        self._cards_column.setSpacing(8)
+        self._choice_said = Text(name="switcher.said", wraps=True)
+        self._choice_card.column.addWidget(self._choice_said)
 
-    def _make_move(self) -> QWidget:
+    def _fill_move(self, column: QVBoxLayout) -> None:
+        column.addWidget(Text("2  Move a model and see where everything is", "title"))
+        card = Card(self, name="switcher.move_card")
+        card.column.setSpacing(GAP)
+        column.addWidget(card, 1)
         self._models = QComboBox()
         self._models.setObjectName("switcher.model")
         self._models.setAccessibleName("Model to move")
@@ -122,38 +120,32 @@ class SwitcherTab(QWidget):
         self._move = button("Move", self._start_move, name="switcher.move", primary=True)
         head = QHBoxLayout()
         head.setSpacing(GAP)
+        card.column.addLayout(head)
         head.addWidget(self._models, 1)
         head.addWidget(self._move)
         self._about_model = Text(role="muted", name="switcher.about_model", wraps=True)
-        self._table = table(
+        self._table = self._make_table()
+        self._hint = Text(role="muted", name="switcher.hint", wraps=True)
+        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._proof_card = Card(name="switcher.proof_card")
+        card.column.addWidget(self._about_model)
+        card.column.addWidget(self._table, 100)
+        card.column.addWidget(self._hint, 100)
+        card.column.addWidget(self._proof_card)
+        card.column.addStretch(1)
+        self._proof = Text(name="switcher.proof", wraps=True)
+        self._proof_card.column.addWidget(self._proof)
+
+    def _make_table(self) -> QTableView:
+        view = table(
             self.model.table,
             name="switcher.placement",
             accessible_name="Every parameter and buffer with its device before and after",
         )
-        self._table.setItemDelegate(DeviceInk(self._theme, self._table))
-        header = self._table.horizontalHeader()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
-        self._hint = Text(role="muted", name="switcher.hint", wraps=True)
-        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        card = Card(name="switcher.move_card")
-        card.column.setSpacing(GAP)
-        card.column.addLayout(head)
-        card.column.addWidget(self._about_model)
-        card.column.addWidget(self._table, 100)
-        card.column.addWidget(self._hint, 100)
-        self._proof_card = Card(name="switcher.proof_card")
-        self._proof = Text(name="switcher.proof", wraps=True)
-        self._proof_card.column.addWidget(self._proof)
-        card.column.addWidget(self._proof_card)
-        card.column.addStretch(1)
-        side = QWidget()
-        column = QVBoxLayout(side)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(GAP)
-        column.addWidget(Text("2  Move a model and see where everything is", "title"))
-        column.addWidget(card, 1)
-        return side
+        view.setItemDelegate(DeviceInk(self._theme, view))
+        view.horizontalHeader().setStretchLastSection(False)
+        view.horizontalHeader().setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
+        return view
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the devices before and after in sight where there is little room."""

@@ -13,6 +13,7 @@ from gpu_studio.core.protocol import (
     EngineEnded,
     ReadMemory,
 )
+from gpu_studio.model.memory_history import Mark
 from gpu_studio.ui.live_plot import LivePlot
 from gpu_studio.ui.memory_tab import MemoryTab
 from gpu_studio.ui.tank import TankBar
@@ -80,7 +81,7 @@ def start(qtbot, tab, studio):
     qtbot.waitUntil(lambda: tab.model.latest is not None)
 
 
-def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, studio, qtbot):
+def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, engines, studio, qtbot):
     scripts[DescribeEngine] = [Pause(), described_with_cuda()]
     studio.start()
     qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
@@ -88,7 +89,8 @@ def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, studio, qtbot)
     assert "starting" in text(tab, "memory.oom.reason")
     assert not find(tab, "memory.oom.run").isEnabled()
     assert not find(tab, "memory.empty_cache").isEnabled()
-    studio.session._engine.go()
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    engines.latest.go()
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     assert find(tab, "memory.oom.reason").isHidden()
 
@@ -140,22 +142,23 @@ def test_the_tank_tells_what_is_pointed_at(tab, studio, qtbot):
 
 def test_the_tank_has_a_table(tab, studio, qtbot):
     start(qtbot, tab, studio)
-    table = find(tab, "memory.tank.table", QTableView)
-    assert not table.isVisible()
     click(qtbot, tab, "memory.tank.numbers")
+    table = find(tab, "memory.tank.table", QTableView)
     qtbot.waitUntil(lambda: table.isVisible() and table.model().rowCount() == 4)
     cells = [table.model().index(1, column).data() for column in range(4)]
     assert cells[0] == "Tensors"
     assert cells[1].startswith("100")
+    click(qtbot, tab, "memory.tank.numbers")
+    assert not table.isVisible()
 
 
 def test_the_curves_are_allocated_and_reserved_and_have_a_table(tab, studio, qtbot):
     start(qtbot, tab, studio)
     plot = find(tab, "memory.plot", LivePlot)
     assert set(plot.curve_keys) == {"allocated", "reserved"}
-    xs, ys = tab._lower()
+    xs, ys = tab._curves._lower()
     assert ys[-1] == 100 * MIB
-    assert tab._upper()[1][-1] == 120 * MIB
+    assert tab._curves._upper()[1][-1] == 120 * MIB
     assert len(xs) == len(ys)
     qtbot.waitUntil(lambda: "Now: 2" in plot.accessibleDescription())
     click(qtbot, tab, "memory.plot.as_table")
@@ -379,3 +382,26 @@ def test_it_is_painted_again_in_the_other_theme(tab, studio, settings, qtbot):
     assert light.lightness() > 200
     assert dark.lightness() < 60
     settings.change(theme="light")
+
+
+def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(
+    tab, scripts, studio, qtbot
+):
+    scripts[BreakMemory] = lambda engine, request: [
+        memory_read(mark="start"),
+        memory_read(allocated=1024, reserved=1024, mark="oom", taken_at_s=10.4),
+        memory_read(reserved=1024, mark="freed", taken_at_s=10.5),
+        oom_finished(),
+    ]
+    start(qtbot, tab, studio)
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    click(qtbot, tab, "memory.oom.run")
+    plot = find(tab, "memory.plot", LivePlot)
+    qtbot.waitUntil(lambda: len(plot._markers) == 2)
+    assert [(label, role) for _at_s, label, role in plot._markers] == [
+        ("", "muted"),
+        ("out of memory", "failure"),
+    ]
+    tab.model.history.mark(Mark(at_s=tab.model.now_s + 12, label="empty_cache"))
+    tab.model.marks_changed.emit()
+    assert plot._markers[-1][1] == "empty_cache"

@@ -105,14 +105,15 @@ def radio(tab, identity):
     return find(tab, f"switcher.radio.{identity}", QRadioButton)
 
 
-def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, studio, qtbot):
+def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, engines, studio, qtbot):
     assert "engine is starting" in text(tab, "switcher.why")
     scripts[DescribeEngine] = [Pause(), described_with_cuda(models=MODELS)]
     studio.start()
     qtbot.waitUntil(lambda: "engine is starting" in text(tab, "switcher.why"))
     for name in ("switcher.activate", "switcher.visible_only", "switcher.move", "switcher.model"):
         assert not find(tab, name).isEnabled(), name
-    studio.session._engine.go()
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    engines.latest.go()
     qtbot.waitUntil(find(tab, "switcher.move").isEnabled)
     assert find(tab, "switcher.activate").isEnabled()
     assert find(tab, "switcher.why").isHidden()

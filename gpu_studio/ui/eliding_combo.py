@@ -1,0 +1,38 @@
+"""A combo box that ends a text too long for it with an ellipsis instead of cutting a letter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QStylePainter
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QPaintEvent
+
+_MARGIN = 16
+
+
+class ElidingCombo(QComboBox):
+    """Shows as much of its text as there is room for."""
+
+    def showPopup(self) -> None:
+        """Open the list as wide as its longest entry."""
+        view = self.view()
+        view.setMinimumWidth(view.sizeHintForColumn(0) + _MARGIN)
+        super().showPopup()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the frame, and the text that fits into it."""
+        painter = QStylePainter(self)
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        room = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox, option,
+            QStyle.SubControl.SC_ComboBoxEditField, self,
+        ).width()  # fmt: skip
+        option.currentText = self.fontMetrics().elidedText(
+            option.currentText, Qt.TextElideMode.ElideRight, room - 4
+        )
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
