@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
@@ -68,10 +68,6 @@ class SensorCard(Card):
         self.column.addWidget(self._notice)
         self.column.addStretch(1)
         self._notice.hide()
-
-    def minimumSizeHint(self) -> QSize:
-        """Return a width that is the same for all, so that columns are equally wide."""
-        return QSize(_CARD_WIDTH, super().minimumSizeHint().height())
 
     def show_minute(self, minute: SensorMinute, role: str) -> None:
         """Show this minute in a device's colour."""

@@ -16,6 +16,7 @@ from gpu_studio.ui.devices_tab import DevicesTab
 from gpu_studio.ui.live_plot import LivePlot
 from gpu_studio.ui.theme import COLOURS
 from tests.fakes import (
+    Pause,
     cpu_only,
     described_with_cuda,
     gt_1030,
@@ -102,6 +103,30 @@ def test_a_pc_without_a_card_is_explained_and_shows_its_cpu(qtbot, studio, tab, 
 def test_a_pc_with_a_card_is_not_consoled(qtbot, studio, tab):
     start(qtbot, studio, tab)
     assert not is_shown(tab, "devices.without_card")
+
+
+def test_a_card_that_comes_later_ends_the_consolation(qtbot, studio, tab, sensor_source):
+    start(qtbot, studio, tab)
+    assert is_shown(tab, "devices.without_card")
+    with qtbot.waitSignal(studio.sensors.inventory_changed):
+        sensor_source.send(gt_1030())
+    assert not is_shown(tab, "devices.without_card")
+    assert said(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_nothing_was_chosen_by_being_shown(qtbot, studio, with_cuda, tab):
+    second = two_cards().cards[1]
+    with_cuda.scripts[DescribeEngine] = [Pause(), described_with_cuda(visible_devices=second.uuid)]
+    tab.show()
+    studio.start()
+    qtbot.waitUntil(
+        lambda: studio.sensors.inventory is not None and with_cuda.latest.paused.is_set()
+    )
+    assert said(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+    with qtbot.waitSignal(studio.session.engine_described):
+        with_cuda.latest.go()
+    assert said(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
 
 
 def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
@@ -313,7 +338,7 @@ def test_a_lost_card_says_so_instead_of_curves_and_processes(
     )
     assert said(tab, "devices.verdict.sentence") == "GT 1030: It was lost."
     assert not is_shown(tab, "devices.sensors")
-    assert not is_shown(tab, "devices.processes")
+    assert not is_shown(tab, "devices.processes.card")
     assert tab.findChild(QLabel, "devices.details.uuid") is not None
     show_reading(qtbot, studio, sensor_source, reading(inventory, 3.0))
     assert is_shown(tab, "devices.sensors")
