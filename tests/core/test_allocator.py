@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from typing import Any
 
 import pytest
 
 from gpu_studio.core.allocator import AllocatorModel, Block, OutOfMemory
 from gpu_studio.core.allocator_error import format_size
+from tests.core.allocator_trace import RECORD, SETTINGS, Setting, follow
 from tests.soft.test_allocator import CASES, EXPANDABLE, Case
 
 MIB = 1 << 20
@@ -336,3 +339,46 @@ def test_the_large_pool_gives_way_to_the_oldest_first():
     sizes = [segment["total_size"] for segment in model.snapshot()["segments"]]
     assert 100 * MIB not in sizes
     assert model.stats()["num_alloc_retries"] == 0
+
+
+class ModelAlone:
+    """The model, for the calls whose outcome PyTorch's allocator left on record."""
+
+    def __init__(self, setting: Setting, other_bytes: int) -> None:
+        self._model = AllocatorModel(
+            setting.total_mib * MIB, other_bytes, conf=setting.conf, fraction=setting.fraction
+        )
+        self._blocks: list[Block] = []
+
+    @property
+    def living(self) -> int:
+        return len(self._blocks)
+
+    def malloc(self, size_bytes: int) -> str | None:
+        try:
+            self._blocks.append(self._model.allocate(size_bytes))
+        except OutOfMemory as error:
+            return str(error)
+        return None
+
+    def free(self, index: int) -> None:
+        self._blocks[index], self._blocks[-1] = self._blocks[-1], self._blocks[index]
+        self._model.free(self._blocks.pop())
+
+    def empty_cache(self) -> None:
+        self._model.empty_cache()
+
+    def stats(self) -> dict[str, int]:
+        return self._model.stats()
+
+    def snapshot(self) -> dict[str, Any]:
+        return self._model.snapshot()
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_the_model_does_what_pytorch_did(setting):
+    record = json.loads(RECORD.read_text())[str(setting)]
+    assert record["version"].startswith("2.13.")
+    found = follow(ModelAlone(setting, record["other_bytes"]), setting)
+    same = [one == two for one, two in zip(found, record["digests"], strict=True)]
+    assert all(same), f"differs before call {250 * (same.index(False) + 1)}"

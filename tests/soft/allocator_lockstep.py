@@ -1,8 +1,7 @@
-"""Drives PyTorch's allocator and the model of it with the same calls, and stops where they differ.
+"""PyTorch's allocator and the model of it, side by side, for a child on a soft card.
 
-Runs in a child on a soft card. After every step all counters of ``torch.cuda.memory_stats()`` are
-compared, after an allocation also its address, after an out-of-memory error its text, and now and
-then the whole snapshot.
+Whatever is asked of the one is asked of the other, and all they tell must be the same: addresses,
+the texts of errors, every counter of ``torch.cuda.memory_stats()``, and the whole snapshot.
 """
 
 from __future__ import annotations
@@ -14,99 +13,50 @@ from typing import Any
 import torch
 
 from gpu_studio.core.allocator import AllocatorModel, Block, OutOfMemory
+from gpu_studio.core.allocator_configuration import parse_configuration
+from tests.core.allocator_trace import Setting, follow
 
-MIB = 1 << 20
-_BOUNDARIES = (512, MIB, 2 * MIB, 10 * MIB, 20 * MIB, 64 * MIB)
-_OFFSETS = (-512, -1, 0, 1, 512)
-_PROCESSES = re.compile(r"(Process \d+|Including non-PyTorch memory, this process) has [^a-z]*"
-                        r"([KMG]iB|bytes) memory in use\. ")  # fmt: skip
-_SNAPSHOT_EVERY = 997
-
-
-class Trace:
-    """Random calls: sizes from 1 byte to a quarter of the card, frees in any order.
-
-    Phases in which memory fills up take turns with phases in which it empties, each with a largest
-    size of its own, so that the card is now full and now nearly free, of large and of small blocks.
-    Some sizes come back, as those of a network's layers do.
-    """
-
-    def __init__(self, seed: int, card_bytes: int) -> None:
-        self._random = random.Random(seed)
-        self._card_bytes = card_bytes
-        self._next_phase()
-
-    def verb(self, living: int) -> str:
-        """Return what to do next, with that many tensors living."""
-        self._left -= 1
-        if self._left < 0:
-            self._next_phase()
-            return self._random.choice(("empty_cache", "malloc"))
-        is_malloc = living == 0 or self._random.random() < self._share_of_mallocs
-        return "malloc" if is_malloc else "free"
-
-    def size_bytes(self) -> int:
-        return self._random.choice(self._usual) if self._random.random() < 0.4 else self._any_size()
-
-    def victim(self, living: int) -> int:
-        """Return which tensor to free: a new one, an old one, or any."""
-        return self._random.choice((0, living - 1, self._random.randrange(living)))
-
-    def _next_phase(self) -> None:
-        self._left = self._random.randrange(1, 300)
-        self._share_of_mallocs = self._random.choice((0.1, 0.3, 0.5, 0.6, 0.8, 0.95))
-        self._largest_bytes = self._card_bytes // self._random.choice((4, 4, 4, 16, 256, 4096))
-        self._usual = [self._any_size() for _ in range(8)]
-
-    def _any_size(self) -> int:
-        kind = self._random.random()
-        if kind < 0.0004:
-            return self._random.choice((self._card_bytes * 3 // 2, 1 << 50, 1 << 60))
-        if kind < 0.1:
-            size_bytes = self._random.choice(_BOUNDARIES) + self._random.choice(_OFFSETS)
-            return min(size_bytes, self._largest_bytes)
-        if kind < 0.2:
-            return self._random.randrange(1, self._largest_bytes + 1)
-        return int(2 ** self._random.uniform(0, self._largest_bytes.bit_length() - 1))
+_PROCESSES = re.compile(
+    r"(Process \d+|Including non-PyTorch memory, this process) has \S+ \S+ memory in use\. "
+)
 
 
 class Lockstep:
-    """PyTorch's allocator and the model, side by side.
+    """Both allocators; one that differs is an AssertionError.
 
     Args:
         conf: the options, which this process was started with.
         fraction: for ``set_per_process_memory_fraction``.
     """
 
-    def __init__(self, conf: str, fraction: float) -> None:
-        free_bytes, self.total_bytes = torch.cuda.mem_get_info()
+    def __init__(self, conf: str = "", fraction: float = 1.0) -> None:
+        free_bytes, total_bytes = torch.cuda.mem_get_info()
         if fraction < 1:
             torch.cuda.set_per_process_memory_fraction(fraction)
-        self.model = AllocatorModel(
-            self.total_bytes, self.total_bytes - free_bytes, conf=conf, fraction=fraction
-        )
-        self._living: list[tuple[torch.Tensor, Block]] = []
-        self._offset: int | None = None
+        self.other_bytes = total_bytes - free_bytes
+        self.model = AllocatorModel(total_bytes, self.other_bytes, conf=conf, fraction=fraction)
+        self._tensors: list[tuple[torch.Tensor, Block]] = []
+        self._offset = 0
 
     @property
     def living(self) -> int:
-        return len(self._living)
+        return len(self._tensors)
 
-    def malloc(self, size_bytes: int) -> None:
-        real, block = self._real_malloc(size_bytes), self._model_malloc(size_bytes)
+    def malloc(self, size_bytes: int) -> str | None:
+        real, block = _real_malloc(size_bytes), self._model_malloc(size_bytes)
         if isinstance(real, str) or isinstance(block, str):
             assert block == real, f"the model: {block}; PyTorch: {real}"
-            return
+            return real
         if size_bytes:
-            if self._offset is None:
-                self._offset = real.data_ptr() - block.address
+            self._offset = self._offset or real.data_ptr() - block.address
             there = real.data_ptr() - self._offset
             assert block.address == there, f"{block} is at {there:#x} in PyTorch"
-        self._living.append((real, block))
+        self._tensors.append((real, block))
+        return None
 
     def free(self, index: int) -> None:
-        self._living[index], self._living[-1] = self._living[-1], self._living[index]
-        real, block = self._living.pop()
+        self._tensors[index], self._tensors[-1] = self._tensors[-1], self._tensors[index]
+        real, block = self._tensors.pop()
         del real
         self.model.free(block)
 
@@ -114,29 +64,27 @@ class Lockstep:
         torch.cuda.empty_cache()
         self.model.empty_cache()
 
-    def compare(self) -> None:
-        """Compare every counter, and what the driver has left."""
-        model = self.model.stats()
-        real = _flat(torch.cuda.memory_stats_as_nested_dict())
+    def stats(self) -> dict[str, int]:
+        """Return PyTorch's counters, which are the model's too."""
+        model, real = self.model.stats(), _flat(torch.cuda.memory_stats_as_nested_dict())
         if model != real:
-            differing = {
-                key: (model.get(key), real.get(key))
-                for key in sorted(model.keys() | real.keys())
-                if model.get(key) != real.get(key)
-            }
+            names = sorted(model.keys() | real.keys())
+            told = {name: (model.get(name), real.get(name)) for name in names}
+            differing = {name: pair for name, pair in told.items() if pair[0] != pair[1]}
             raise AssertionError(f"(model, PyTorch) differ in {differing}")
+        return real
 
-    def compare_all(self) -> None:
-        """Compare segments and blocks, options, and the driver's free memory, too."""
-        self.compare()
+    def snapshot(self) -> dict[str, Any]:
+        """Return PyTorch's snapshot, which is the model's too, at the model's addresses."""
         free_bytes, _ = torch.cuda.mem_get_info()
         assert self.model.free_bytes == free_bytes
-        real, model = torch.cuda.memory._snapshot(), self.model.snapshot()
+        real = torch.cuda.memory._snapshot()
         for segment in real["segments"]:
             segment["address"] -= self._offset
             for block in segment["blocks"]:
                 block["address"] -= self._offset
-        assert model == real, "the snapshots differ"
+        assert self.model.snapshot() == real, "the snapshots differ"
+        return real
 
     def _model_malloc(self, size_bytes: int) -> Block | str:
         try:
@@ -144,38 +92,67 @@ class Lockstep:
         except OutOfMemory as error:
             return str(error)
 
-    @staticmethod
-    def _real_malloc(size_bytes: int) -> torch.Tensor | str:
-        try:
-            return torch.empty(size_bytes, dtype=torch.uint8, device="cuda")
-        except torch.OutOfMemoryError as error:
-            return _PROCESSES.sub("", str(error))
+
+def _real_malloc(size_bytes: int) -> torch.Tensor | str:
+    try:
+        return torch.empty(size_bytes, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError as error:
+        return _PROCESSES.sub("", str(error))
 
 
-def run(conf: str, fraction: float, seed: int, steps: int) -> dict[str, Any]:
-    """Go on for so many steps and return PyTorch's counters at the end.
+def run(setting: Setting, steps: int) -> dict[str, Any]:
+    """Make the calls of a setting of both, and return what PyTorch told of them."""
+    both = Lockstep(setting.conf, setting.fraction)
+    digests = follow(both, setting, steps)
+    both.snapshot()
+    return {"other_bytes": both.other_bytes, "digests": digests, "stats": both.stats()}
 
-    Raises:
-        AssertionError: the two differ; it names the step.
-    """
-    both = Lockstep(conf, fraction)
-    trace = Trace(seed, both.total_bytes)
-    for step in range(steps):
-        verb = trace.verb(both.living)
-        try:
-            if verb == "malloc":
-                both.malloc(trace.size_bytes())
-            elif verb == "free":
-                both.free(trace.victim(both.living))
-            else:
-                both.empty_cache()
-            both.compare()
-            if step % _SNAPSHOT_EVERY == 0:
-                both.compare_all()
-        except AssertionError as error:
-            raise AssertionError(f"step {step}, {verb}, seed {seed}: {error}") from error
-    both.compare_all()
-    return dict(torch.cuda.memory_stats())
+
+_KEYS = [
+    "large_segment_size_mb", "max_split_size_mb", "max_non_split_rounding_mb",
+    "garbage_collection_threshold", "roundup_power2_divisions", "expandable_segments",
+    "pinned_use_background_threads", "pinned_max_round_threshold_mb", "pinned_max_cached_size_mb",
+    "backend", "release_lock_on_cudamalloc", "pinned_use_hip_host_register",
+    "graph_capture_record_stream_reuse", "pinned_num_register_threads",
+    "pinned_reserve_segment_size_mb", "per_process_memory_fraction", "throw_on_cudamalloc_oom",
+    "unheard_of",
+]  # fmt: skip
+_VALUES = [
+    "True", "False", "true", "0", "1", "2", "3", "8", "11", "19", "20", "64", "256", "-1", "+5",
+    "1e3", "0.5", ".5", "5.", "nan", "-inf", "0x10", "0x1p-3", "0xg", "abc", "64x", "1e-400",
+    "99999999999999999999", "-18446744073709551615", "0e-999", "native", "cudaMallocAsync", "",
+    "[", "[]", ">", "[4:1]", "[4:1,>:2]", "[256:1,512:2,>:8]", "[2:3]", "[3:2]", "1e", "-", "5 5",
+]  # fmt: skip
+
+
+def compare_options(seed: int, texts: int) -> int:
+    """Give random option texts to both parsers; returns how many distinct errors there were."""
+    chance = random.Random(seed)
+    errors = set()
+    for _ in range(texts):
+        parts = [
+            chance.choice(_KEYS) + chance.choice(":::::=,") + chance.choice(_VALUES)
+            for _ in range(chance.choice((1, 1, 2, 3)))
+        ]
+        text = chance.choice((",", ",", " ,", "")).join(parts)
+        if chance.random() < 0.3:
+            cut = chance.randrange(len(text) + 1)
+            text = text[:cut] + chance.choice(("", ",", ":", "[", "]", "1"))
+        # This one option is not put back by reading the next text.
+        torch._C._accelerator_setAllocatorSettings("large_segment_size_mb:20")
+        real = _error(torch._C._accelerator_setAllocatorSettings, text)
+        model = _error(parse_configuration, text)
+        assert model == real, f"{text!r}: the model {model}, PyTorch {real}"
+        errors.add(real)
+    return len(errors)
+
+
+def _error(parse: Any, text: str) -> tuple[str, str] | None:
+    try:
+        parse(text)
+    except (ValueError, IndexError, RuntimeError) as error:
+        return type(error).__name__, str(error)
+    return None
 
 
 def _flat(nested: dict[str, Any], prefix: str = "") -> dict[str, int]:

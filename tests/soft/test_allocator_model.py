@@ -1,85 +1,55 @@
 """The allocator's model and PyTorch's allocator do the same, call by call and to the byte.
 
-Every run makes the same random calls of both: 4,000 of them here, and a million with
-``ALLOCATOR_STEPS=1000000`` in the environment.
+Every run makes the same random calls of both: 2,000 here, of which what PyTorch did must also be
+what is on record (ALLOCATOR_RECORD=1 in the environment writes the record anew); a million with
+ALLOCATOR_STEPS=1000000.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.core.allocator_trace import RECORD, SETTINGS, STEPS, Setting
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
 
 if TYPE_CHECKING:
     from tests.soft.conftest import MakeChild, MakePc
 
-STEPS = int(os.environ.get("ALLOCATOR_STEPS", "4000"))
-TIMEOUT_S = 60 + STEPS // 500
-
-
-@dataclass(frozen=True)
-class Run:
-    """What the two are told, and a counter beside those of a full card that must have moved."""
-
-    conf: str = ""
-    fraction: float = 1.0
-    moved: str = "inactive_split.all.allocated"
-    total_mib: int = 1996
-
-    def __str__(self) -> str:
-        return f"{self.conf or 'no option'}, fraction {self.fraction}, {self.total_mib} MiB"
-
-
-RUNS = [
-    Run(),
-    Run(total_mib=96),
-    Run(fraction=0.6),
-    Run("per_process_memory_fraction:0.4"),
-    Run("max_split_size_mb:64", moved="oversize_segments.freed"),
-    Run("max_split_size_mb:20,max_non_split_rounding_mb:40", moved="oversize_segments.freed"),
-    Run("roundup_power2_divisions:4"),
-    Run("roundup_power2_divisions:[64:2,256:8,>:1]"),
-    Run("garbage_collection_threshold:0.6", 0.8),
-    Run("garbage_collection_threshold:0.3,max_split_size_mb:128", 0.9),
-    Run("large_segment_size_mb:64"),
-    Run("large_segment_size_mb:11"),
-    Run("expandable_segments:True", moved="num_device_free"),
-    Run("expandable_segments:True", total_mib=256, moved="num_device_free"),
-    Run("expandable_segments:True,large_segment_size_mb:32", 0.7, moved="num_device_free"),
-    Run(
-        "expandable_segments:True,max_split_size_mb:64,roundup_power2_divisions:8",
-        moved="oversize_allocations.freed",
-    ),
-    Run("throw_on_cudamalloc_oom:True", moved="num_oom_rejections"),
-    Run(
-        "throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.5,"
-        "garbage_collection_threshold:0.5",
-        0.6,
-        moved="num_oom_rejections",
-    ),
-]
+steps = int(os.environ.get("ALLOCATOR_STEPS", STEPS))
+TIMEOUT_S = 60 + steps // 500
+FULL_CARD = ("num_ooms", "num_alloc_retries", "num_device_alloc", "num_device_free")
 
 
 @pytest.mark.timeout(TIMEOUT_S + 30)
-@pytest.mark.parametrize("run", RUNS, ids=str)
-def test_the_model_is_pytorchs_allocator(run: Run, soft_pc: MakePc, child: MakeChild) -> None:
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_the_model_is_pytorchs_allocator(
+    setting: Setting, soft_pc: MakePc, child: MakeChild
+) -> None:
     pc = soft_pc(MODERN_1996_MIB)
-    pc.set(0, total_bytes=run.total_mib * MIB)
-    env = {"PYTORCH_CUDA_ALLOC_CONF": run.conf} if run.conf else {}
+    pc.set(0, total_bytes=setting.total_mib * MIB)
+    env = {"PYTORCH_CUDA_ALLOC_CONF": setting.conf} if setting.conf else {}
     one = child(pc, TORCH_CPP_LOG_LEVEL="ERROR", **env)
-    stats = one.run(
-        "from tests.soft.allocator_lockstep import run\n"
-        f"run({run.conf!r}, {run.fraction}, seed=7, steps={STEPS})",
+    told = one.run(
+        "from tests.soft.allocator_lockstep import Setting, run\n"
+        f"dict(run({setting!r}, {steps}), version=torch.__version__)",
         timeout_s=TIMEOUT_S,
     )
-    told = ("num_ooms", "num_alloc_retries", "num_device_alloc", "num_device_free")
-    for counter in (*told, run.moved):
-        assert stats[counter] > 0, counter
+    stats = told["stats"]
+    is_expandable = "expandable" in setting.conf
+    assert stats["segment.all.allocated"] == 0 if is_expandable else stats[setting.moved] > 0
+    assert all(stats[counter] > 0 for counter in FULL_CARD)
+    record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    if os.environ.get("ALLOCATOR_RECORD"):
+        del told["stats"]
+        record[str(setting)] = told
+        RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    elif steps == STEPS:
+        assert told["digests"] == record[str(setting)]["digests"]
 
 
 # So small that the error's text tells the limit to the byte: 249.5, 748.5, 209.3 and 627.9.
@@ -89,11 +59,31 @@ FRACTIONS = (2.0**-23, 3 * 2.0**-23, 1e-7, 3e-7)
 @pytest.mark.parametrize("fraction", FRACTIONS)
 def test_a_limit_is_the_nearest_byte(fraction: float, soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(MODERN_1996_MIB), TORCH_CPP_LOG_LEVEL="ERROR")
+    error = one.run(
+        "from tests.soft.allocator_lockstep import Lockstep\n"
+        f"Lockstep(fraction={fraction}).malloc(1)"
+    )
+    assert "allowed" in error
+
+
+# A byte below a request, but for three tenths of one: rounded down, both are too little.
+SHARES = [
+    ("throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.05110220426547982", 0.9),
+    ("garbage_collection_threshold:0.10020040051492757", 0.5),
+]
+
+
+@pytest.mark.parametrize(("conf", "fraction"), SHARES)
+def test_other_shares_are_rounded_down(
+    conf: str, fraction: float, soft_pc: MakePc, child: MakeChild
+) -> None:
+    one = child(soft_pc(MODERN_1996_MIB), PYTORCH_CUDA_ALLOC_CONF=conf, TORCH_CPP_LOG_LEVEL="ERROR")
     one.run(
         "from tests.soft.allocator_lockstep import Lockstep\n"
-        f"both = Lockstep('', {fraction})\n"
-        "both.malloc(1)\n"
-        "both.compare_all()"
+        f"both = Lockstep({conf!r}, {fraction})\n"
+        "for mib in (100, 102, 200):\n"
+        "    if both.malloc(mib * MIB) is None: both.free(0)\n"
+        "    both.stats()\n"
     )
 
 
@@ -108,10 +98,34 @@ CONFS = [
 @pytest.mark.parametrize("conf", CONFS)
 def test_options_mean_what_pytorch_says(conf: str, soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(MODERN_1996_MIB), PYTORCH_CUDA_ALLOC_CONF=conf)
-    real, model = one.run(
-        "from gpu_studio.core.allocator import AllocatorModel\n"
-        f"settings = AllocatorModel(1 << 31, conf={conf!r}).snapshot()['allocator_settings']\n"
-        "torch.empty(1, device='cuda')\n"
-        "[torch.cuda.memory._snapshot()['allocator_settings'], settings]"
+    one.run(
+        "from tests.soft.allocator_lockstep import Lockstep\n"
+        f"both = Lockstep({conf!r})\n"
+        "both.malloc(1)\n"
+        "both.snapshot()\n"
+        "None"
     )
-    assert model == real
+
+
+def test_options_are_refused_in_pytorchs_words(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(MODERN_1996_MIB), TORCH_CPP_LOG_LEVEL="ERROR")
+    errors = one.run(
+        "from tests.soft.allocator_lockstep import compare_options\n"
+        "compare_options(seed=1, texts=5000)"
+    )
+    assert errors > 30
+
+
+def test_pytorchs_viewer_opens_a_snapshot(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(MODERN_1996_MIB))
+    pages = one.run(
+        "from torch.cuda import _memory_viz\n"
+        "from gpu_studio.core.allocator import AllocatorModel\n"
+        "model = AllocatorModel(1 << 31)\n"
+        "kept = [model.allocate(size) for size in (1, 3 * MIB, 40 * MIB)]\n"
+        "model.free(kept[1])\n"
+        "snapshot = model.snapshot()\n"
+        "[_memory_viz.segsum(snapshot), _memory_viz.segment_plot(snapshot)]"
+    )
+    assert "[aa] 40.0MiB allocated" in pages[0]
+    assert "<!DOCTYPE html>" in pages[1]
