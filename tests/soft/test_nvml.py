@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
@@ -112,6 +114,22 @@ def test_the_file_can_be_changed_by_hand(soft_pc: MakePc, child: MakeChild) -> N
     path = pc.folder / "pc.conf"
     path.write_text(path.read_text().replace("temperature_c = 41", "temperature_c = 104"))
     assert one.run("n.nvmlDeviceGetTemperature(h, 0)") == 104
+
+
+def test_a_change_that_the_clock_does_not_show_is_seen(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(RTX_3060)
+    one = child(pc)
+    one.run(OPEN)
+    path = pc.folder / "pc.conf"
+    before = path.stat()
+    path.write_text(path.read_text().replace("temperature_c = 41", "temperature_c = 42"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert one.run("n.nvmlDeviceGetTemperature(h, 0)") == 41, "same size, same time, same file"
+    with (pc.folder / "usage").open("r+b") as table:
+        (generation,) = struct.unpack("<Q", table.read(8))
+        table.seek(0)
+        table.write(struct.pack("<Q", generation + 1))
+    assert one.run("n.nvmlDeviceGetTemperature(h, 0)") == 42
 
 
 def test_a_query_turns_not_supported(soft_pc: MakePc, child: MakeChild) -> None:

@@ -13,7 +13,7 @@ from tests.softcards.catalogue import RTX_3060
 if TYPE_CHECKING:
     from tests.soft.conftest import MakeChild, MakePc
 
-SLOW = replace(RTX_3060, kernel_ms=5.0)
+SLOW = replace(RTX_3060, kernel_ms=10.0)
 
 SETUP = """
 import time
@@ -35,6 +35,7 @@ def test_events_measure_kernel_time_times_launches(soft_pc: MakePc, child: MakeC
     one.run(SETUP)
     measured = one.run(
         """
+        launch(20)  # the card stays behind the program, however slow the program is
         start.record()
         launch(20)
         end.record()
@@ -42,7 +43,7 @@ def test_events_measure_kernel_time_times_launches(soft_pc: MakePc, child: MakeC
         start.elapsed_time(end)
         """
     )
-    assert measured == pytest.approx(100.0, rel=0.02)
+    assert measured == pytest.approx(200.0, rel=1e-4)
 
 
 def test_kernel_time_can_change_while_a_program_runs(soft_pc: MakePc, child: MakeChild) -> None:
@@ -50,8 +51,17 @@ def test_kernel_time_can_change_while_a_program_runs(soft_pc: MakePc, child: Mak
     one = child(pc)
     one.run(SETUP)
     pc.set(0, kernel_ns=20_000_000)
-    code = "start.record(); launch(3); end.record(); end.synchronize(); start.elapsed_time(end)"
-    assert one.run(code) == pytest.approx(60.0, rel=0.02)
+    measured = one.run(
+        """
+        launch(10)
+        start.record()
+        launch(3)
+        end.record()
+        end.synchronize()
+        start.elapsed_time(end)
+        """
+    )
+    assert measured == pytest.approx(60.0, rel=1e-4)
 
 
 def test_a_launch_returns_before_its_kernel_ends(soft_pc: MakePc, child: MakeChild) -> None:
@@ -65,9 +75,9 @@ def test_a_launch_returns_before_its_kernel_ends(soft_pc: MakePc, child: MakeChi
         [launched, waited, query]
         """
     )
-    assert launched_ms < 100, "timed without synchronize, the work looks free"
+    assert launched_ms < 200, "timed without synchronize, the work looks free"
     assert query is False
-    assert launched_ms + waited_ms >= 195
+    assert launched_ms + waited_ms >= 399
     assert one.run("torch.cuda.current_stream().query()") is True
 
 
@@ -89,8 +99,8 @@ def test_an_event_is_reached_after_the_work_before_it(soft_pc: MakePc, child: Ma
 def test_reading_a_value_waits_for_the_card(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(SLOW))
     one.run(SETUP)
-    waited_ms = one.run("launch(20)\nelapsed_ms(lambda: x[0].item())[0]")
-    assert waited_ms >= 90
+    waited_ms = one.run("elapsed_ms(lambda: (launch(20), x[0].item()))[0]")
+    assert waited_ms >= 199
 
 
 def test_streams_run_beside_each_other(soft_pc: MakePc, child: MakeChild) -> None:
@@ -101,12 +111,12 @@ def test_streams_run_beside_each_other(soft_pc: MakePc, child: MakeChild) -> Non
         def both():
             for stream in (torch.cuda.Stream(), torch.cuda.Stream()):
                 with torch.cuda.stream(stream):
-                    launch(20)
+                    launch(40)
             torch.cuda.synchronize()
         elapsed_ms(both)[0]
         """
     )
-    assert 98 <= together_ms < 180
+    assert 399 <= together_ms < 700
 
 
 def test_a_stream_waits_for_an_event_of_another(soft_pc: MakePc, child: MakeChild) -> None:
@@ -125,7 +135,7 @@ def test_a_stream_waits_for_an_event_of_another(soft_pc: MakePc, child: MakeChil
         elapsed_ms(chain)[0]
         """
     )
-    assert chained_ms >= 198
+    assert chained_ms >= 399
 
 
 def test_cards_are_waited_for_one_by_one(soft_pc: MakePc, child: MakeChild) -> None:
@@ -139,12 +149,12 @@ def test_cards_are_waited_for_one_by_one(soft_pc: MakePc, child: MakeChild) -> N
         [other, own]
         """
     )
-    assert other_ms < 50
+    assert other_ms < 200
     assert own_ms > 100
 
 
 def test_pinned_memory_is_copied_beside_the_program(soft_pc: MakePc, child: MakeChild) -> None:
-    one = child(soft_pc(replace(RTX_3060, host_copy_mb_s=500)))
+    one = child(soft_pc(replace(RTX_3060, host_copy_mb_s=100)))
     one.run(SETUP)
     pageable_ms, pinned_ms, whole_ms = one.run(
         """
@@ -160,9 +170,9 @@ def test_pinned_memory_is_copied_beside_the_program(soft_pc: MakePc, child: Make
         [first, second, second + rest]
         """
     )
-    assert pageable_ms >= 65, "32 ms at 500 MB/s, and twice that through a staging buffer"
-    assert pinned_ms < 25
-    assert whole_ms >= 32
+    assert pageable_ms >= 335, "168 ms at 100 MB/s, and twice that through a staging buffer"
+    assert pinned_ms < 120
+    assert whole_ms >= 167
 
 
 def test_a_kernel_that_hangs_never_ends(soft_pc: MakePc, child: MakeChild) -> None:
