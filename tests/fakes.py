@@ -287,6 +287,13 @@ def batch(
     )
 
 
+_DEVICE_NAMES = {
+    "cpu": "Ryzen 7 5700G",
+    "cuda:0": "NVIDIA GeForce GT 1030",
+    "cuda:1": "NVIDIA GeForce RTX 3060",
+}
+
+
 def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any) -> RunFinished:
     """Return the result that these samples give."""
     summary = summarize(samples_s)
@@ -295,7 +302,7 @@ def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any)
     plain = RunFinished(
         run_id=request.run_id, workload=request.workload, size=request.size, dtype=request.dtype,
         device=request.device,
-        device_name="Ryzen 7 5700G" if request.device == "cpu" else "NVIDIA GeForce GT 1030",
+        device_name=_DEVICE_NAMES.get(request.device, request.device),
         median_s=summary.median_s, iqr_s=summary.iqr_s, ci95_s=summary.ci95_s,
         p99_s=summary.p99_s, samples=summary.samples, calls_per_sample=4,
         throughput=2.0 * request.size**2 / summary.median_s, throughput_unit=unit,

@@ -39,7 +39,8 @@ def describe_run(run: Run, device_label: str) -> list[str]:
     lines += _samples(run)
     stamp = run.stamp
     if stamp is not None:
-        lines += [f"▲ {_capitalized(doubt)}." for doubt in stamp.doubts]
+        if stamp.doubts:
+            lines.append(f"▲ {_capitalized('; '.join(stamp.doubts))}.")
         lines.append(f"✔ {_capitalized('; '.join(stamp.facts))}.")
     elif run.state.is_over:
         lines.append(f"{sign_of(run).rstrip('.')}.")

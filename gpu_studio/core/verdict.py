@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.protocol import RunFinished
 
+_OPENING = "On this PC "
 _SAME_WITHIN = 1.05  # below this ratio two devices are called equally fast
 
 
@@ -48,7 +49,10 @@ def verdict(results: Sequence[RunFinished]) -> str:
     pairs = {device: ratios for device, ratios in pairs.items() if ratios}
     sentences = [_compare(device, ratios, same_kind) for device, ratios in pairs.items()]
     if sentences:
-        return " ".join(sentences)
+        # The work is the same for each: the first sentence says it for all.
+        work = f" ({_kind(latest)})"
+        others = (text.replace(work, "").removeprefix(_OPENING) for text in sentences[1:])
+        return " ".join([sentences[0], *(text[:1].upper() + text[1:] for text in others)])
     return _alone(same_kind)
 
 
@@ -86,6 +90,10 @@ def _work(result: RunFinished) -> tuple[str, int, str]:
     return result.workload, result.size, result.dtype
 
 
+def _kind(result: RunFinished) -> str:
+    return f"{result.workload}, {result.dtype}"
+
+
 def _ratios(results: Sequence[RunFinished], device: str) -> dict[int, float]:
     """Return size → how many times faster the device is than the CPU, by ascending size."""
     medians: dict[int, dict[str, float]] = defaultdict(dict)
@@ -102,32 +110,32 @@ def _compare(device: str, ratios: dict[int, float], results: Sequence[RunFinishe
     latest = next(result for result in reversed(results) if result.device == device)
     name = f"the {latest.device_name.removeprefix('NVIDIA ')}"
     label = f" (recording: {latest.recording})" if latest.recording else ""
-    work = f"{latest.workload}, {latest.dtype}"
+    work = _kind(latest)
     wins = [size for size, ratio in ratios.items() if ratio >= _SAME_WITHIN]
     loses = [size for size, ratio in ratios.items() if ratio <= 1 / _SAME_WITHIN]
     best = max(ratios, key=lambda size: ratios[size])
     worst = min(ratios, key=lambda size: ratios[size])
     if wins and not loses:
         return (
-            f"On this PC {name} wins at every size measured ({work}): up to "
+            f"{_OPENING}{name} wins at every size measured ({work}): up to "
             f"{format_ratio(ratios[best])} faster, at {format_size(best)}{label}."
         )
     if loses and not wins:
         return (
-            f"On this PC the CPU wins at every size measured ({work}): at {format_size(worst)} "
+            f"{_OPENING}the CPU wins at every size measured ({work}): at {format_size(worst)} "
             f"it is {format_ratio(1 / ratios[worst])} faster than {name}{label}."
         )
     if not wins:
-        return f"On this PC the CPU and {name} are equally fast ({work}){label}."
+        return f"{_OPENING}the CPU and {name} are equally fast ({work}){label}."
     first_win = next((size for size in wins if _never_loses_from(ratios, size)), None)
     if first_win is None:
         return (
-            f"On this PC it depends on the size ({work}): {name} is "
+            f"{_OPENING}it depends on the size ({work}): {name} is "
             f"{format_ratio(ratios[best])} faster at {format_size(best)}, the CPU "
             f"{format_ratio(1 / ratios[worst])} at {format_size(worst)}{label}."
         )
     return (
-        f"On this PC {name} wins from {format_size(first_win)} on, of the sizes measured ({work}); "
+        f"{_OPENING}{name} wins from {format_size(first_win)} on, of the sizes measured ({work}); "
         f"at {format_size(worst)} the CPU is {format_ratio(1 / ratios[worst])} faster{label}."
     )
 

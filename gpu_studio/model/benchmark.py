@@ -221,8 +221,9 @@ class Benchmark(QObject):
         elif self._waiting:
             self._begin_next()
         else:
-            failed = any(other.state is RunState.FAILED for other in self._plan)
-            self._finish(Notice(f"Done: {self._count()}.", bad=failed))
+            failed = sum(other.state is RunState.FAILED for other in self._plan)
+            reasons = f" {failed} could not run; the table says why." if failed else ""
+            self._finish(Notice(f"Done: {self._count()}.{reasons}", bad=bool(failed)))
 
     def _finish(self, notice: Notice) -> None:
         self._notice = notice

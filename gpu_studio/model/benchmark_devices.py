@@ -58,8 +58,10 @@ def _card_label(card: Device, inventory: Inventory | None) -> str:
 
 
 def _address(card: Device, description: EngineDescribed | None) -> tuple[str | None, str]:
+    if description is None:
+        return None, "Not known until the engine is there."
     access = access_of(card, description)
-    if access.address is None or description is None:
+    if access.address is None:
         return None, access.reason
     capability = version_numbers(card.compute_capability)[:2]
     if len(capability) == 2 and description.arch_list:

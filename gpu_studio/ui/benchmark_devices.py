@@ -58,6 +58,7 @@ class DeviceBoxes(QWidget):
             widget = item.widget()
             if widget is not None:
                 widget.hide()
+                widget.setObjectName("")  # it lives on for a moment, beside its successor
                 widget.deleteLater()
         self._choices = list(choices)
         self._boxes = [self._add(choice) for choice in choices]

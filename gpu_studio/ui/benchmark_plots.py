@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 # One a curve, so that colour is not the only difference.
-_LEGEND_COLUMNS = 4
+_LEGEND_COLUMNS = 3
 _SYMBOLS = ("o", "s", "t1", "d", "p", "h", "star", "t", "+", "x", "t2", "t3")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QItemSelectionModel, Qt, Signal
+from PySide6.QtCore import QItemSelectionModel, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHeaderView
 
 from gpu_studio.core.run_words import describe_run
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 _DETAIL_LINES = 4
+_TABLE_HEIGHT = 96  # the head and two rows
+_NARROWEST_STAMP = 100  # pixels: a running phase
 _WIDEST_STAMP = 150  # pixels for which other columns make room; a failure's reason is longer
 
 
@@ -53,6 +55,7 @@ class BenchmarkResults(Card):
         self._table.setItemDelegateForColumn(
             Column.DEVICE, SwatchDelegate(theme, ADDRESS_ROLE, self)
         )
+        self._table.setMinimumHeight(_TABLE_HEIGHT)
         self._details = Text("", "muted", name="benchmark.details", wraps=True)
         self._details.setIndent(10)
         # So many lines are always there: the plot above does not jump with each selection.
@@ -75,6 +78,7 @@ class BenchmarkResults(Card):
         """Fit the columns into another width."""
         super().resizeEvent(event)
         self._fit_columns()
+        self._follow()
 
     @property
     def selected(self) -> Run | None:
@@ -98,12 +102,19 @@ class BenchmarkResults(Card):
         run = self.selected
         self._describe(run)
         self.run_selected.emit(run)
+        # The line of details takes its room first.
+        QTimer.singleShot(0, self, self._show_selected)
+
+    def _show_selected(self) -> None:
+        for index in self._table.selectionModel().selectedRows():
+            self._table.scrollTo(index)
 
     def _run_changed(self, run: Run) -> None:
         if run is self.selected:
             self._describe(run)
         if run.state.is_over:
             self._fit_columns()
+            self._follow()
 
     def _describe(self, run: Run | None) -> None:
         lines = []
@@ -118,13 +129,22 @@ class BenchmarkResults(Card):
         self._table.setColumnHidden(Column.WORKLOAD, len(workloads) < 2)
         self._table.setColumnHidden(Column.SAMPLES, False)
         self._table.resizeColumnsToContents()
-        stamp = min(self._table.sizeHintForColumn(Column.STAMP), _WIDEST_STAMP)
+        stamp = max(
+            _NARROWEST_STAMP, min(self._table.sizeHintForColumn(Column.STAMP), _WIDEST_STAMP)
+        )
         needed = stamp + sum(
             self._table.columnWidth(column) for column in Column if column != Column.STAMP
         )
         self._table.setColumnHidden(Column.SAMPLES, needed > self._table.viewport().width())
+        # Fitting has narrowed it as well: set again, it takes the rest of the width.
+        header = self._table.horizontalHeader()
+        header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
 
     def _rows_inserted(self) -> None:
         self._fit_columns()
+        self._follow()
+
+    def _follow(self) -> None:
+        """Keep the newest run in sight while no other was chosen."""
         if self.selected is None:
             self._table.scrollToBottom()

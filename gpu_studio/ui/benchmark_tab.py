@@ -216,6 +216,7 @@ class BenchmarkTab(QWidget):
         self._caption.setText(self._plots.caption)
 
     def _run_begun(self) -> None:
+        self._caption.setText(self._plots.caption)
         if len(self.benchmark.runs) == 1:
             self._show_results()
 
@@ -245,7 +246,7 @@ class BenchmarkTab(QWidget):
             sentence = "Nothing has finished yet." if runs else "Nothing was measured yet."
         self._verdict.setText(sentence)
         lines = trust_lines(self._latest_kind())
-        self._trust.setText("   ·   ".join(map(str, lines)))
+        self._trust.setText("\u00a0\u00a0·  ".join(map(str, lines)))
         self._trust.set_role("muted" if all(line.good for line in lines) else "amber")
         self._trust.setVisible(bool(lines))
         self._plan_changed()

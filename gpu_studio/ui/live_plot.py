@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 FRAME_MS = 50
+_LEGEND_ROW = 22  # pixels
 _NOTHING = (-1, 0.0, 0.0)
 _POINTS_DRAWN = 4000  # a curve of more points is drawn by its extremes; every spike stays
 
@@ -71,7 +72,8 @@ class LivePlot(QFrame):
         x_unit, y_unit: how an axis writes its numbers: ``""``, ``"s"``, ``"ago"``, ``"bytes"``,
             ``"%"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"size"``.
         logarithmic: both axes; x in powers of two where its unit is ``"size"``.
-        legend: how many of the curves' labels stand side by side; 0 shows none.
+        legend: how many of the curves' labels stand side by side; one column lies in the plot,
+            several lie over it, 0 shows none.
     """
 
     def __init__(
@@ -211,7 +213,11 @@ class LivePlot(QFrame):
         if self._legend_columns:
             # Time grows with size, so a log-log plot is empty at its upper left.
             corner = (10, 10) if self._logarithmic else (-10, 10)
-            plot.addLegend(offset=corner, labelTextSize="9pt", colCount=self._legend_columns)
+            legend = plot.addLegend(
+                offset=corner, labelTextSize="9pt", colCount=self._legend_columns
+            )
+            if self._legend_columns > 1:
+                legend.setParentItem(plot.plotItem)  # the plot itself would clip it
         self.plot = plot
         layout = self.layout()
         assert layout is not None
@@ -248,6 +254,18 @@ class LivePlot(QFrame):
         label = curve.label.replace("&", "&amp;").replace("<", "&lt;")
         curve.item = self.plot.plot([], [], name=label or None, **options)
         curve.drawn = _NOTHING
+        self._place_legend()
+
+    def _place_legend(self) -> None:
+        """Give a legend over the plot the room of its rows."""
+        from gpu_studio.ui.axes import END_ROOM
+
+        assert self.plot is not None
+        if self._legend_columns > 1:
+            item = self.plot.plotItem
+            rows = -(-len(item.legend.items) // self._legend_columns)
+            item.layout.setContentsMargins(1, max(END_ROOM // 2, rows * _LEGEND_ROW), END_ROOM, 1)
+            item.legend.anchor((0, 0), (0, 0), offset=(_LEGEND_ROW, -_LEGEND_ROW // 2))
 
     def _recolour(self) -> None:
         """Take the theme's colours; pyqtgraph's items keep theirs, so they are made again."""
@@ -263,9 +281,10 @@ class LivePlot(QFrame):
         legend = self.plot.plotItem.legend
         if legend is not None:
             legend.setLabelTextColor(self._theme.colour("text"))
-            ground = QColor(self._theme.colour("card"))
-            ground.setAlpha(200)  # a label stays readable over a curve
-            legend.setBrush(ground)
+            if self._legend_columns == 1:
+                ground = QColor(self._theme.colour("card"))
+                ground.setAlpha(200)  # a label stays readable over a curve
+                legend.setBrush(ground)
         for curve in self._curves.values():
             if curve.item is not None:
                 self.plot.removeItem(curve.item)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtTest import QAbstractItemModelTester
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import RunFailed, RunFinished, RunPhaseChanged, RunWorkload
+from gpu_studio.core.runs import Run
+from gpu_studio.model.results_table import ADDRESS_ROLE, Column, ResultsTable
+from tests.fakes import batch, gt_1030, run_events, started
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import Event
+    from gpu_studio.model.studio import Studio
+
+
+class Runs(QObject):
+    """As much of a benchmark as the table looks at."""
+
+    run_begun = Signal(object)
+    run_changed = Signal(object)
+    runs_cleared = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[Run] = []
+
+    @property
+    def results(self) -> list[RunFinished]:
+        return [run.result for run in self.runs if run.result is not None]
+
+    def begin(self, size: int = 512, device: str = "cpu", **changes: Any) -> Run:
+        request = RunWorkload(
+            run_id=f"{len(self.runs)}", workload="elementwise", device=device, size=size,
+            dtype="float32",
+        )  # fmt: skip
+        run = Run(request)
+        self.runs.append(run)
+        self.run_begun.emit(run)
+        return run
+
+    def tell(self, run: Run, event: Event) -> None:
+        run.apply(event)
+        self.run_changed.emit(run)
+
+    def finish(self, run: Run, **changes: Any) -> None:
+        for event in run_events(run.request, **changes):
+            run.apply(event)
+        self.run_changed.emit(run)
+
+
+@pytest.fixture
+def runs(qapp: object) -> Runs:
+    return Runs()
+
+
+@pytest.fixture
+def inventory() -> object:
+    return gt_1030()
+
+
+@pytest.fixture
+def table(runs: Runs, ready_studio: Studio) -> ResultsTable:
+    table = ResultsTable(runs, ready_studio.sensors, runs)
+    QAbstractItemModelTester(table, QAbstractItemModelTester.FailureReportingMode.Fatal, table)
+    return table
+
+
+def texts(table: ResultsTable, row: int) -> list[str]:
+    return [
+        table.index(row, column).data().replace("\u202f", " ")
+        for column in range(table.columnCount())
+    ]
+
+
+def test_a_run_is_a_row_from_its_beginning_to_its_stamp(runs: Runs, table: ResultsTable) -> None:
+    run = runs.begin(device="cuda:0")
+    assert texts(table, 0) == [
+        "elementwise", "512", "float32", "GT 1030", "–", "–", "–", "–", "–", "… waiting",
+    ]  # fmt: skip
+    run.apply(started(run.request))
+    runs.tell(run, RunPhaseChanged(run_id="0", phase="warm-up"))
+    assert texts(table, 0)[Column.STAMP] == "… warm-up"
+    runs.tell(run, batch(run.request, (0.001, 0.002, 0.003), spent_s=0.1))
+    assert texts(table, 0)[Column.MEDIAN : Column.THROUGHPUT] == ["2.00 ms", "50 %", "3"]
+    runs.finish(run)
+    assert texts(table, 0)[Column.MEDIAN :] == [
+        "226 µs", "0.6 %", "43", "2.32 GB/s", "–", "✔ verified",
+    ]  # fmt: skip
+
+
+def test_only_the_changed_row_is_told(runs: Runs, table: ResultsTable, qtbot: Any) -> None:
+    first, second = runs.begin(64), runs.begin(128)
+    with qtbot.waitSignal(table.dataChanged) as changed:
+        runs.finish(second)
+    top_left, bottom_right = changed.args[:2]
+    assert (top_left.row(), bottom_right.row()) == (1, 1)
+    assert (top_left.column(), bottom_right.column()) == (0, table.columnCount() - 1)
+    with qtbot.assertNotEmitted(table.dataChanged):
+        runs.run_changed.emit(first)
+
+
+def test_the_speed_up_comes_with_the_cpus_result(runs: Runs, table: ResultsTable) -> None:
+    card, other = runs.begin(device="cuda:0"), runs.begin(64, device="cuda:0")
+    runs.finish(card)
+    runs.finish(other)
+    assert texts(table, 0)[Column.SPEED_UP] == "–"
+    runs.finish(runs.begin(device="cpu"))
+    assert [texts(table, row)[Column.SPEED_UP] for row in range(3)] == ["1.2 ×", "–", "–"]
+
+
+def test_a_doubt_and_a_failure_show_in_the_stamp(runs: Runs, table: ResultsTable) -> None:
+    runs.finish(runs.begin(), throttled=True)
+    failed = runs.begin(4096)
+    failed.apply(started(failed.request))
+    failure = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free.")
+    runs.tell(failed, RunFailed(run_id="1", failure=failure))
+    assert texts(table, 0)[Column.STAMP] == "▲ throttled"
+    assert texts(table, 1)[Column.STAMP] == "✖ failed: It needs 64 GiB, 3 GiB are free."
+
+
+def test_a_row_tells_all_facts_as_plain_text(runs: Runs, table: ResultsTable) -> None:
+    runs.finish(runs.begin(), device_name='<img src="x">&Co')
+    tip = table.index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
+    assert "95\u202f% interval" in tip
+    assert "40 samples of 4 calls" in tip
+    assert "&lt;img src=&quot;x&quot;&gt;&amp;Co" in tip
+
+
+def test_numbers_and_their_heads_are_aligned_alike(runs: Runs, table: ResultsTable) -> None:
+    runs.finish(runs.begin())
+    horizontal = Qt.Orientation.Horizontal
+    for column in Column:
+        cell = table.index(0, column).data(Qt.ItemDataRole.TextAlignmentRole)
+        head = table.headerData(column, horizontal, Qt.ItemDataRole.TextAlignmentRole)
+        assert cell == head
+    right = Qt.AlignmentFlag.AlignRight
+    assert table.index(0, Column.MEDIAN).data(Qt.ItemDataRole.TextAlignmentRole) & right
+    assert not table.index(0, Column.STAMP).data(Qt.ItemDataRole.TextAlignmentRole) & right
+
+
+def test_only_a_device_has_an_address(runs: Runs, table: ResultsTable) -> None:
+    runs.begin(device="cuda:0")
+    assert table.index(0, Column.DEVICE).data(ADDRESS_ROLE) == "cuda:0"
+    assert table.index(0, Column.SIZE).data(ADDRESS_ROLE) is None
+
+
+def test_clear_leaves_no_row(runs: Runs, table: ResultsTable) -> None:
+    run = runs.begin()
+    assert table.run(0) is run
+    assert table.row_of(run) == 0
+    runs.runs_cleared.emit()
+    assert table.rowCount() == 0

@@ -1,0 +1,667 @@
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+from PySide6.QtCore import QItemSelectionModel, QObject, QPoint, Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QTableView,
+    QWidget,
+)
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineEnded,
+    RunFailed,
+    RunFinished,
+    RunPhaseChanged,
+    RunWorkload,
+)
+from gpu_studio.model.results_table import Column
+from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.live_plot import LivePlot
+from tests.fakes import (
+    Engines,
+    Pause,
+    ScriptedEngine,
+    batch,
+    described,
+    described_with_cuda,
+    finished,
+    gt_1030,
+    run_events,
+    samples_of,
+    started,
+    two_cards,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.settings import Settings
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+Found = TypeVar("Found", bound=QObject)
+
+with_a_card = pytest.mark.parametrize("inventory", [gt_1030()])
+
+
+@pytest.fixture
+def engines(inventory: Any) -> Engines:
+    cards = len(inventory.cards)
+    description = described_with_cuda(device_count=cards) if cards else described()
+    return Engines({DescribeEngine: [description]})
+
+
+@pytest.fixture
+def tab(qtbot: QtBot, studio: Studio, theme: Theme) -> BenchmarkTab:
+    """The tab in a window of its own; the engine has not started yet."""
+    tab = BenchmarkTab(studio, theme)
+    qtbot.addWidget(tab)
+    tab.resize(1240, 720)
+    with qtbot.waitActive(tab):  # shortcuts are heard by the active window alone
+        tab.show()
+        tab.activateWindow()
+    return tab
+
+
+@pytest.fixture
+def ready(qtbot: QtBot, studio: Studio, tab: BenchmarkTab) -> BenchmarkTab:
+    """The tab with its engine described and its devices found."""
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
+    return tab
+
+
+def find(tab: QWidget, kind: type[Found], name: str) -> Found:
+    found = tab.findChild(kind, name)
+    assert found is not None, name
+    return found
+
+
+def text(tab: QWidget, name: str) -> str:
+    """Return a label's text as a person reads it; empty where it is not shown."""
+    label = find(tab, QLabel, name)
+    return label.text().replace("\u202f", " ").replace("\u00a0", " ") if label.isVisible() else ""
+
+
+def click(qtbot: QtBot, tab: QWidget, name: str) -> None:
+    button = find(tab, QPushButton, name)
+    assert button.isVisible()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def toggle(qtbot: QtBot, tab: QWidget, name: str) -> None:
+    box = find(tab, QCheckBox, name)
+    assert box.isEnabled()
+    # A check box hears a click on its text alone.
+    qtbot.mouseClick(box, Qt.MouseButton.LeftButton, pos=QPoint(8, box.height() // 2))
+
+
+def type_sizes(qtbot: QtBot, tab: QWidget, sizes: str) -> QLineEdit:
+    field = find(tab, QLineEdit, "benchmark.sizes")
+    field.selectAll()
+    qtbot.keyClicks(field, sizes)
+    return field
+
+
+def run(qtbot: QtBot, tab: BenchmarkTab, sizes: str = "64, 512, 2048") -> None:
+    type_sizes(qtbot, tab, sizes)
+    click(qtbot, tab, "benchmark.run")
+    wait_over(qtbot, tab)
+
+
+def wait_over(qtbot: QtBot, tab: BenchmarkTab) -> None:
+    qtbot.waitUntil(lambda: not tab.benchmark.state.is_busy)
+
+
+def wait_samples(qtbot: QtBot, tab: BenchmarkTab) -> None:
+    def timed() -> bool:
+        running = tab.benchmark.running
+        return running is not None and len(running.series) > 0
+
+    qtbot.waitUntil(timed)
+
+
+def cells(tab: QWidget, column: Column) -> list[str]:
+    model = find(tab, QTableView, "benchmark.results").model()
+    return [
+        model.index(row, column).data().replace("\u202f", " ") for row in range(model.rowCount())
+    ]
+
+
+def select_row(qtbot: QtBot, tab: QWidget, row: int) -> None:
+    view = find(tab, QTableView, "benchmark.results")
+    view.scrollTo(view.model().index(row, 0))
+    place = view.visualRect(view.model().index(row, Column.SIZE)).center()
+    qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def drawn(tab: QWidget, plot: str, key: str) -> tuple[list[float], list[float]]:
+    """Return what a curve shows, in the data's own scale."""
+    curve = find(tab, LivePlot, plot)._curves[key]
+    assert curve.item is not None
+    xs, ys = curve.item.getOriginalDataset()
+    return ([], []) if xs is None else (xs.tolist(), ys.tolist())
+
+
+def hold(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+    yield started(request)
+    yield RunPhaseChanged(run_id=request.run_id, phase="timing", expected_call_s=1.2)
+    yield batch(request, samples_of(request, 8), spent_s=0.5)
+    yield Pause()
+    yield finished(request, samples_of(request, 8))
+
+
+# ── before anything ran ───────────────────────────────────────────────────────────────────────
+
+
+def test_everything_a_script_drives_is_there_before_the_tab_was_seen(
+    qtbot: QtBot, studio: Studio, theme: Theme
+) -> None:
+    tab = BenchmarkTab(studio, theme)
+    qtbot.addWidget(tab)
+    for part in (
+        "workload", "sizes", "dtype", "devices", "run", "stop", "progress", "plot", "results",
+        "verdict", "export",
+    ):  # fmt: skip
+        assert tab.findChild(QWidget, f"benchmark.{part}") is not None, part
+
+
+def test_every_control_has_a_name_for_those_who_do_not_see_it(ready: BenchmarkTab) -> None:
+    for kind in (QPushButton, QComboBox, QLineEdit, QTableView, QProgressBar, LivePlot):
+        for widget in ready.findChildren(kind):
+            named = widget.objectName().startswith("benchmark.")
+            assert not named or widget.accessibleName(), widget.objectName()
+    boxes = ready.findChildren(QCheckBox)
+    assert len(boxes) >= 5
+    assert all(box.text() or box.accessibleName() for box in boxes)
+
+
+def test_until_the_engine_is_there_nothing_can_run(
+    qtbot: QtBot, studio: Studio, tab: BenchmarkTab
+) -> None:
+    run_button = find(tab, QPushButton, "benchmark.run")
+    assert not run_button.isEnabled()
+    assert text(tab, "benchmark.progress.text") == "The engine is starting…"
+    assert text(tab, "benchmark.verdict") == "Nothing was measured yet."
+    qtbot.keyClick(find(tab, QLineEdit, "benchmark.sizes"), Qt.Key.Key_Return)
+    assert not tab.benchmark.runs
+    studio.start()
+    qtbot.waitUntil(run_button.isEnabled)
+    assert text(tab, "benchmark.progress.text") == "4 runs, at least 10 s."
+    assert find(tab, QComboBox, "benchmark.workload").currentText() == "Elementwise"
+    assert "bound by memory" in text(tab, "benchmark.workload.sentence")
+
+
+def test_without_an_engine_there_is_a_way_to_start_one(
+    qtbot: QtBot, studio: Studio, engines: Engines, tab: BenchmarkTab, caplog: Any
+) -> None:
+    fresh = find(tab, QPushButton, "benchmark.fresh_engine")
+    assert not fresh.isVisible()
+    engines.scripts[DescribeEngine] = [EngineEnded(exit_code=1)]
+    studio.start()
+    qtbot.waitUntil(fresh.isVisible)
+    assert text(tab, "benchmark.progress.text") == "There is no engine."
+    engines.scripts[DescribeEngine] = [described()]
+    click(qtbot, tab, "benchmark.fresh_engine")
+    qtbot.waitUntil(find(tab, QPushButton, "benchmark.run").isEnabled)
+    assert not fresh.isVisible()
+
+
+# ── choosing ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("0", "The size 0 is out of range"),
+        ("-5", "“-5” is not a size"),
+        ("99999999999", "The size 99999999999 is out of range"),
+        ("12, abc", "“abc” is not a size"),
+        (" ", "Give at least one size"),
+    ],
+)
+def test_a_wrong_size_gets_a_sentence_and_disables_run_alone(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, typed: str, said: str
+) -> None:
+    field = type_sizes(qtbot, ready, typed)
+    assert said in text(ready, "benchmark.sizes.error")
+    assert field.property("invalid") is True
+    assert not find(ready, QPushButton, "benchmark.run").isEnabled()
+    assert find(ready, QComboBox, "benchmark.workload").isEnabled()
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert not ready.benchmark.runs
+    type_sizes(qtbot, ready, "64")
+    assert text(ready, "benchmark.sizes.error") == ""
+    assert find(ready, QPushButton, "benchmark.run").isEnabled()
+
+
+def test_nothing_chosen_is_said(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    toggle(qtbot, ready, "benchmark.devices.cpu")
+    assert text(ready, "benchmark.progress.text") == "Choose at least one device."
+    toggle(qtbot, ready, "benchmark.devices.cpu")
+    toggle(qtbot, ready, "benchmark.dtype.float32")
+    assert text(ready, "benchmark.progress.text") == "Choose at least one precision."
+    assert not find(ready, QPushButton, "benchmark.run").isEnabled()
+
+
+@with_a_card
+def test_the_choices_make_the_plan(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, settings: Settings
+) -> None:
+    find(ready, QComboBox, "benchmark.workload").setCurrentIndex(1)
+    toggle(qtbot, ready, "benchmark.dtype.float16")
+    toggle(qtbot, ready, "benchmark.devices.cpu")
+    budget = find(ready, QComboBox, "benchmark.budget")
+    budget.setCurrentIndex(budget.findData(0.5))
+    run(qtbot, ready, "128")
+    asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
+    assert {(r.workload, r.size, r.dtype, r.device, r.budget_s) for r in asked} == {
+        ("matmul", 128, "float16", "cuda:0", 0.5),
+        ("matmul", 128, "float32", "cuda:0", 0.5),
+    }
+    choices = settings.choices
+    assert (choices.workload, choices.sizes, choices.budget_s) == ("matmul", "128", 0.5)
+    assert set(choices.dtypes) == {"float32", "float16"}
+
+
+def test_the_last_choices_are_there_at_the_next_start(
+    qtbot: QtBot, studio: Studio, settings: Settings, theme: Theme
+) -> None:
+    settings.change(workload="matmul", sizes="7, 8", dtypes=("float64",), budget_s=3.5)
+    tab = BenchmarkTab(studio, theme)
+    qtbot.addWidget(tab)
+    studio.start()
+    workload = find(tab, QComboBox, "benchmark.workload")
+    qtbot.waitUntil(lambda: workload.currentData() == "matmul")
+    assert find(tab, QLineEdit, "benchmark.sizes").text() == "7, 8"
+    assert find(tab, QComboBox, "benchmark.budget").currentData() == 3.5
+    boxes = find(tab, QWidget, "benchmark.dtype").findChildren(QCheckBox)
+    assert [box.text() for box in boxes if box.isChecked()] == ["float64"]
+
+
+def test_return_in_the_sizes_runs_and_escape_stops(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = hold
+    field = type_sizes(qtbot, ready, "64")
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    wait_samples(qtbot, ready)
+    qtbot.keyClick(field, Qt.Key.Key_Escape)
+    wait_over(qtbot, ready)
+    assert cells(ready, Column.STAMP) == ["■ stopped"]
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_card_that_pytorch_cannot_use_is_listed_with_the_reason(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    assert find(ready, QCheckBox, "benchmark.devices.cuda:0").isChecked()
+    engines.scripts[DescribeEngine] = [described()]
+    ready._studio.session.restart()
+    qtbot.waitUntil(lambda: ready._studio.session.state.is_idle)
+    devices = find(ready, QWidget, "benchmark.devices")
+    qtbot.waitUntil(
+        lambda: (
+            [box.isEnabled() for box in devices.findChildren(QCheckBox) if box.isVisible()]
+            == [True, False, False]
+        )
+    )
+    reasons = [label.text() for label in devices.findChildren(QLabel) if label.isVisible()]
+    assert reasons[1:] == ["This PyTorch was built without CUDA."] * 2
+
+
+@with_a_card
+def test_a_device_taken_away_stays_so_when_the_devices_are_listed_again(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, studio: Studio
+) -> None:
+    toggle(qtbot, ready, "benchmark.devices.cpu")
+    engines.scripts[DescribeEngine] = [described()]
+    studio.session.restart()
+    qtbot.waitUntil(lambda: studio.session.state.is_idle)
+    assert ready.findChild(QCheckBox, "benchmark.devices.cuda:0") is None
+    assert not find(ready, QCheckBox, "benchmark.devices.cpu").isChecked()
+
+
+# ── running ───────────────────────────────────────────────────────────────────────────────────
+
+
+@with_a_card
+def test_a_run_shows_what_it_does_and_every_sample(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = hold
+    type_sizes(qtbot, ready, "64, 128")
+    click(qtbot, ready, "benchmark.run")
+    wait_samples(qtbot, ready)
+    qtbot.waitUntil(lambda: cells(ready, Column.SAMPLES) == ["8"])
+    assert text(ready, "benchmark.progress.text").startswith("64 × 64 · float32 · CPU · timing")
+    progress = find(ready, QProgressBar, "benchmark.progress")
+    assert progress.isVisible()
+    assert progress.value() == 62  # a quarter of the first of four runs
+    assert progress.format() == find(ready, QLabel, "benchmark.progress.text").text()
+    assert "One call takes about 1.20 s; Stop will end the engine" in text(
+        ready, "benchmark.warning"
+    )
+    assert not find(ready, QPushButton, "benchmark.run").isEnabled()
+    assert cells(ready, Column.STAMP) == ["… timing"]
+    assert "64 × 64" in text(ready, "benchmark.plot.caption")
+    samples = list(
+        samples_of(RunWorkload(run_id="", workload="", device="cpu", size=64, dtype=""), 8)
+    )
+    qtbot.waitUntil(lambda: drawn(ready, "benchmark.plot", "cpu")[1] == samples)
+    engines.latest.go()
+    # The next device at the same size has a curve beside the first one.
+    qtbot.waitUntil(lambda: len(drawn_keys(ready)) == 2)
+    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cuda:0")[0]) == 8)
+    assert drawn(ready, "benchmark.plot", "cpu")[0] == [1, 2, 3, 4, 5, 6, 7, 8]
+    engines.latest.go()
+    # The next size begins with its own curves.
+    qtbot.waitUntil(lambda: drawn_keys(ready) == ("cpu",))
+    assert "128 × 128" in text(ready, "benchmark.plot.caption")
+    click(qtbot, ready, "benchmark.stop")
+    wait_over(qtbot, ready)
+
+
+def drawn_keys(tab: QWidget) -> tuple[str, ...]:
+    return find(tab, LivePlot, "benchmark.plot").curve_keys
+
+
+@with_a_card
+def test_the_verdict_the_table_and_the_curves_say_the_same(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    run(qtbot, ready)
+    assert text(ready, "benchmark.verdict") == (
+        "On this PC the GeForce GT 1030 wins from 512 × 512 on, of the sizes measured "
+        "(elementwise, float32); at 64 × 64 the CPU is 48.9 × faster."
+    )
+    assert "✔ every result was checked" in text(ready, "benchmark.trust")
+    assert cells(ready, Column.SIZE) == ["64", "64", "512", "512", "2048", "2048"]
+    assert cells(ready, Column.SPEED_UP) == ["–", "0.020 ×", "–", "1.2 ×", "–", "6.8 ×"]
+    assert set(cells(ready, Column.STAMP)) == {"✔ verified"}
+    # Several sizes have finished, so the medians over the size are in front.
+    plot = find(ready, LivePlot, "benchmark.plot.sizes")
+    assert plot.isVisible()
+    assert find(ready, QPushButton, "benchmark.view.sizes").isChecked()
+    assert "cuda:0 float32 2048 × 2048: 619 µs" in (
+        plot.accessibleDescription().replace("\u202f", " ")
+    )
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    medians = {(result.device, result.size): result.median_s for result in ready.benchmark.results}
+    for device in ("cpu", "cuda:0"):
+        xs, ys = drawn(ready, "benchmark.plot.sizes", f"{device} float32")
+        assert xs == [64, 512, 2048]
+        assert ys == [medians[device, size] for size in (64, 512, 2048)]
+
+
+@with_a_card
+def test_the_crossing_is_marked_between_the_sizes_measured(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    run(qtbot, ready, "64, 512")
+    plot = find(ready, LivePlot, "benchmark.plot.sizes")
+    ((crosses_at, label, role),) = plot._markers
+    assert (label, role) == ("between 64 and 512", "gpu0")
+    assert 64 < crosses_at < 512
+    run(qtbot, ready, "1024, 2048")
+    assert len(plot._markers) == 1
+    click(qtbot, ready, "benchmark.clear")
+    assert (plot._markers, plot.curve_keys) == ([], ())
+
+
+@with_a_card
+def test_no_crossing_where_the_curves_do_not_cross(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "2048, 1024")
+    plot = find(ready, LivePlot, "benchmark.plot.sizes")
+    assert plot._markers == []
+    # and the curve goes from the smaller to the larger size, in whichever order they ran
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [1024, 2048]
+
+
+def test_one_size_stays_in_the_live_view(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64")
+    assert find(ready, LivePlot, "benchmark.plot").isVisible()
+
+
+def test_a_view_that_was_chosen_stays(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
+    engines.scripts[RunWorkload] = hold
+    type_sizes(qtbot, ready, "64, 128")
+    click(qtbot, ready, "benchmark.run")
+    wait_samples(qtbot, ready)
+    click(qtbot, ready, "benchmark.view.sizes")
+    assert find(ready, LivePlot, "benchmark.plot.sizes").isVisible()
+    assert text(ready, "benchmark.plot.caption") == "Nothing has finished yet."
+    click(qtbot, ready, "benchmark.view.live")
+    engines.latest.go()
+    qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
+    wait_samples(qtbot, ready)
+    engines.latest.go()
+    wait_over(qtbot, ready)
+    assert find(ready, LivePlot, "benchmark.plot").isVisible()
+
+
+@with_a_card
+def test_selecting_a_row_shows_that_run(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64, 512")
+    select_row(qtbot, ready, 1)
+    assert find(ready, LivePlot, "benchmark.plot").isVisible()
+    details = text(ready, "benchmark.details")
+    assert "elementwise · 64 × 64 · float32 · NVIDIA GeForce GT 1030: 200 µs a call" in details
+    assert "95 % interval" in details
+    assert "40 samples of 4 calls" in details
+    assert drawn_keys(ready) == ("cuda:0", "median")
+    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cuda:0")[0]) == 40)
+    selected = ready.benchmark.runs[1]
+    assert selected.result is not None
+    assert drawn(ready, "benchmark.plot", "median")[1] == [selected.result.median_s] * 2
+    assert "a sample is the mean of 4 calls" in text(ready, "benchmark.plot.caption")
+    # Escape lets go of the row: the latest size of all devices again.
+    qtbot.keyClick(find(ready, QTableView, "benchmark.results"), Qt.Key.Key_Escape)
+    assert drawn_keys(ready) == ("cpu", "cuda:0")
+    assert text(ready, "benchmark.details") == ""
+
+
+def test_rows_can_be_reached_by_the_keyboard(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64, 512")
+    view = find(ready, QTableView, "benchmark.results")
+    view.setFocus()
+    view.selectionModel().setCurrentIndex(
+        view.model().index(0, Column.SIZE), QItemSelectionModel.SelectionFlag.NoUpdate
+    )
+    qtbot.keyClick(view, Qt.Key.Key_Down)
+    assert "512 × 512" in text(ready, "benchmark.details")
+
+
+def test_stop_keeps_what_was_measured(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
+    engines.scripts[RunWorkload] = hold
+    type_sizes(qtbot, ready, "64, 128")
+    click(qtbot, ready, "benchmark.run")
+    wait_samples(qtbot, ready)
+    click(qtbot, ready, "benchmark.stop")
+    wait_over(qtbot, ready)
+    assert cells(ready, Column.STAMP) == ["■ stopped"]
+    assert cells(ready, Column.SAMPLES) == ["8"]
+    assert "Stopped: 0 of 2 runs finished." in text(ready, "benchmark.progress.text")
+    assert text(ready, "benchmark.verdict") == "Nothing has finished yet."
+    assert not find(ready, QPushButton, "benchmark.stop").isEnabled()
+    assert find(ready, QPushButton, "benchmark.run").isEnabled()
+
+
+def test_an_engine_that_dies_is_told_and_run_goes_on(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, studio: Studio
+) -> None:
+    def crash(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        if request.size == 64:
+            yield from run_events(request)
+        else:
+            yield started(request)
+            yield EngineEnded(exit_code=-11)
+
+    engines.scripts[RunWorkload] = crash
+    run(qtbot, ready, "64, 128, 256")
+    assert "The engine crashed (signal 11)" in text(ready, "benchmark.warning")
+    assert "press Run to go on" in text(ready, "benchmark.warning")
+    assert cells(ready, Column.STAMP)[0] == "✔ verified"
+    assert cells(ready, Column.STAMP)[1].startswith("✖ failed: The engine crashed")
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
+    qtbot.waitUntil(find(ready, QPushButton, "benchmark.run").isEnabled)
+    run(qtbot, ready, "128")
+    assert cells(ready, Column.STAMP)[2] == "✔ verified"
+    assert text(ready, "benchmark.warning") == ""
+
+
+def test_a_refusal_is_a_row_with_its_sentence(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    refusal = Failure(
+        FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free.", "Traceback (most recent …"
+    )
+
+    def refuse(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        yield RunFailed(run_id=request.run_id, failure=refusal)
+
+    engines.scripts[RunWorkload] = refuse
+    run(qtbot, ready, "64")
+    assert cells(ready, Column.STAMP) == ["✖ failed: It needs 64 GiB, 3 GiB are free."]
+    assert "1 could not run; the table says why." in text(ready, "benchmark.warning")
+    select_row(qtbot, ready, 0)
+    assert "Traceback" not in text(ready, "benchmark.details")
+
+
+def test_a_doubt_shows_over_the_plot(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, verified=False)
+    run(qtbot, ready, "64")
+    assert "▲ wrong results at 64 × 64" in text(ready, "benchmark.trust")
+    assert find(ready, QLabel, "benchmark.trust").property("role") == "amber"
+
+
+def test_names_from_outside_are_plain_text(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    evil = "<b>CPU</b> & Co"
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, device_name=evil)
+    run(qtbot, ready, "64")
+    assert evil in text(ready, "benchmark.verdict")
+    for name in ("benchmark.verdict", "benchmark.details", "benchmark.plot.caption"):
+        assert find(ready, QLabel, name).textFormat() is Qt.TextFormat.PlainText
+
+
+def test_runs_of_two_workloads_are_told_apart(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    view = find(ready, QTableView, "benchmark.results")
+    run(qtbot, ready, "32")
+    assert view.isColumnHidden(Column.WORKLOAD)
+    find(ready, QComboBox, "benchmark.workload").setCurrentIndex(1)
+    run(qtbot, ready, "64, 128")
+    assert not view.isColumnHidden(Column.WORKLOAD)
+    assert cells(ready, Column.WORKLOAD) == ["elementwise", "matmul", "matmul"]
+    # The medians over the size are of one workload.
+    qtbot.waitUntil(lambda: find(ready, LivePlot, "benchmark.plot.sizes").plot is not None)
+    assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [64, 128]
+
+
+def test_a_narrow_window_gives_up_the_number_of_samples_first(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    run(qtbot, ready, "64")
+    view = find(ready, QTableView, "benchmark.results")
+    assert not view.isColumnHidden(Column.SAMPLES)
+    ready.resize(880, 600)
+    qtbot.waitUntil(lambda: view.isColumnHidden(Column.SAMPLES))
+    ready.resize(1240, 720)
+    qtbot.waitUntil(lambda: not view.isColumnHidden(Column.SAMPLES))
+
+
+# ── keeping ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_clear_brings_the_empty_page_back(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64, 128")
+    click(qtbot, ready, "benchmark.clear")
+    assert cells(ready, Column.SIZE) == []
+    assert text(ready, "benchmark.verdict") == "Nothing was measured yet."
+    assert not find(ready, QTableView, "benchmark.results").isVisible()
+    assert not find(ready, QPushButton, "benchmark.export").isVisible()
+
+
+def export(tab: QWidget, kind: str) -> None:
+    find(tab, QAction, f"benchmark.export.{kind}").trigger()
+
+
+@pytest.fixture
+def chosen_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where the file dialog says to save, without its suffix."""
+    path = tmp_path / "results"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_args: (str(path), ""))
+    return path
+
+
+def test_csv_and_json_are_written(qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path) -> None:
+    run(qtbot, ready, "64, 128")
+    export(ready, "csv")
+    written = chosen_path.with_suffix(".csv")
+    assert text(ready, "benchmark.export.outcome") == f"Saved as {written}"
+    with written.open(encoding="utf-8", newline="") as file:
+        assert [line["size"] for line in csv.DictReader(file)] == ["64", "128"]
+    export(ready, "json")
+    exported = json.loads(chosen_path.with_suffix(".json").read_text(encoding="utf-8"))
+    assert [len(run["samples_s"]) for run in exported["runs"]] == [40, 40]
+    assert exported["engine"]["torch_version"] == "2.13.0+cpu"
+    assert exported["exported_at"].startswith("20")
+
+
+def test_a_file_that_cannot_be_written_is_told(
+    qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path
+) -> None:
+    run(qtbot, ready, "64")
+    chosen_path.with_suffix(".csv").mkdir()
+    export(ready, "csv")
+    assert "could not be written" in text(ready, "benchmark.export.outcome")
+    assert find(ready, QLabel, "benchmark.export.outcome").property("role") == "failure"
+
+
+def test_a_dialog_that_was_closed_writes_nothing(
+    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(qtbot, ready, "64")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_args: ("", ""))
+    export(ready, "json")
+    assert text(ready, "benchmark.export.outcome") == ""
+
+
+@pytest.mark.parametrize(("kind", "start"), [("markdown", "| Workload |"), ("text", "Workload ")])
+def test_the_table_goes_onto_the_clipboard(
+    qtbot: QtBot, ready: BenchmarkTab, kind: str, start: str
+) -> None:
+    run(qtbot, ready, "64")
+    export(ready, kind)
+    assert QGuiApplication.clipboard().text().startswith(start)
+    assert text(ready, "benchmark.export.outcome") == "The table is on the clipboard."
+
+
+def test_the_look_changes_while_results_are_shown(
+    qtbot: QtBot, ready: BenchmarkTab, settings: Settings, theme: Theme
+) -> None:
+    run(qtbot, ready, "64, 128")
+    plot = find(ready, LivePlot, "benchmark.plot.sizes")
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    settings.change(theme="dark" if not theme.is_dark else "light")
+    assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [64, 128]
+    assert isinstance(ready.benchmark.results[0], RunFinished)
