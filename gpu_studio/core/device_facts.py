@@ -15,16 +15,17 @@ from gpu_studio.core.facts import (
     fact,
     percent_text,
 )
+from gpu_studio.core.protocol import EngineDescribed
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices import Device
-    from gpu_studio.core.protocol import EngineDescribed
 
 _NO_CPU_SENSOR = "The system offers no such sensor of this CPU."
 _NOT_READ_YET = "Not read yet."
 _ENGINE_STARTS = "The engine is starting."
 _CPU_BUILD = "This PyTorch is built for the CPU alone."
+_STARTING = EngineDescribed(pid=0, torch_version="")
 _SIMD = "What PyTorch's own kernels use on this CPU."
 
 
@@ -87,26 +88,21 @@ def _cores(device: Device) -> str | None:
 
 
 def _torch_group(snapshot: PcSnapshot) -> FactGroup:
-    engine = snapshot.engine
-    if engine is None:
-        facts: tuple[Fact, ...] = (fact("torch_version", "PyTorch", None, _ENGINE_STARTS),)
-        return FactGroup(title="PyTorch", facts=facts)
-    no_cuda = engine.cuda_reason or "PyTorch sees no card."
-    no_code = "PyTorch tells it only where it can use CUDA." if engine.cuda_build else _CPU_BUILD
-    facts = (
-        Fact(
-            key="cuda_available",
-            label="CUDA available",
-            value="yes" if engine.cuda_available else "no",
-            reason="" if engine.cuda_available else no_cuda,
-        ),
-        fact("torch_version", "PyTorch", engine.torch_version),
-        fact("cuda_build", "Built for CUDA", engine.cuda_build, _CPU_BUILD),
+    engine = snapshot.engine or _STARTING
+    why_not = "It does not say." if snapshot.engine else _ENGINE_STARTS
+    no_cuda = engine.cuda_reason or ("PyTorch sees no card." if snapshot.engine else why_not)
+    cpu_build = _CPU_BUILD if snapshot.engine else why_not
+    no_code = "PyTorch tells it only where it can use CUDA." if engine.cuda_build else cpu_build
+    count = str(engine.device_count) if snapshot.engine else None
+    facts: tuple[Fact, ...] = (
+        _cuda_available(snapshot.engine, no_cuda),
+        fact("torch_version", "PyTorch", engine.torch_version, why_not),
+        fact("cuda_build", "Built for CUDA", engine.cuda_build, cpu_build),
         fact("arch_list", "Has code for", " ".join(engine.arch_list), no_code),
-        fact("device_count", "Cards it sees", str(engine.device_count)),
+        fact("device_count", "Cards it sees", count, why_not),
         fact("current_device", "Current card", _current_card(snapshot), no_cuda),
-        fact("cpu_threads", "CPU threads", str(engine.cpu_threads or ""), "It does not say."),
-        fact("python_version", "Python", engine.python_version, "It does not say."),
+        fact("cpu_threads", "CPU threads", str(engine.cpu_threads or ""), why_not),
+        fact("python_version", "Python", engine.python_version, why_not),
     )
     if engine.visible_devices is not None:
         visible = engine.visible_devices or "none"
@@ -114,6 +110,13 @@ def _torch_group(snapshot: PcSnapshot) -> FactGroup:
     if engine.recording:
         facts += (fact("recording", "Recording", engine.recording),)
     return FactGroup(title="PyTorch", facts=facts)
+
+
+def _cuda_available(engine: EngineDescribed | None, why_not: str) -> Fact:
+    if engine is None:
+        return fact("cuda_available", "CUDA available", None, why_not)
+    value, reason = ("yes", "") if engine.cuda_available else ("no", why_not)
+    return fact("cuda_available", "CUDA available", value, note=reason)
 
 
 def _current_card(snapshot: PcSnapshot) -> str | None:

@@ -57,7 +57,8 @@ class DevicesTab(QWidget):
         self._model.selection_changed.connect(self._update)
         self._model.selection_changed.connect(self._update_sensors)
         self._model.facts_changed.connect(self._update)
-        self._model.minute_changed.connect(self._update_sensors)
+        # In a turn of its own, so that the window answers in between.
+        self._model.minute_changed.connect(self._update_sensors, Qt.ConnectionType.QueuedConnection)
         self._update()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -124,6 +125,7 @@ class DevicesTab(QWidget):
     def _show_facts(self) -> None:
         if self._facts is None:
             self._facts = FactGrid(name="devices.details")
+            self._facts.built.connect(self._update)
             card = Card()
             card.column.addWidget(self._facts)
             self._page.addWidget(card)
@@ -131,7 +133,7 @@ class DevicesTab(QWidget):
 
     def _show_processes(self, device: Device) -> None:
         has_table = device.kind == "cuda" and self._model.is_readable
-        if has_table and self._processes is None:
+        if has_table and self._processes is None and self._facts and self._facts.is_built:
             self._processes = ProcessCard(self._model.processes)
             self._page.addWidget(self._processes)
         if self._processes is not None:

@@ -228,7 +228,7 @@ def test_the_line_under_the_name():
     assert plain(summary_line(hidden, None)) == "not seen by PyTorch · 2 GiB · 6.1"
     lost = Device(kind="cuda", name="NVIDIA card", unreadable="Lost.")
     assert summary_line(lost, None) == "cannot be read"
-    assert summary_line(Device(kind="cpu", name="CPU", cores=1, threads=1), None) == (
+    assert plain(summary_line(Device(kind="cpu", name="CPU", cores=1, threads=1), None)) == (
         "CPU · 1 core, 1 thread"
     )
 
@@ -274,3 +274,16 @@ def test_each_card_has_its_own_telemetry():
     taken = Reading(taken_at_s=0.0, cpu=Telemetry(), cards=(first, hot))
     snapshot = PcSnapshot(inventory=found, reading=taken)
     assert [snapshot.telemetry(card).temperature_c for card in found.cards] == [41.0, 80.0]
+
+
+def test_the_rows_are_the_same_before_the_engine_is_there():
+    card = numbered()
+    before = facts_of(card, card_snapshot(card))
+    after = facts_of(card, card_snapshot(card, described_with_cuda()))
+    assert [fact.key for group in before for fact in group.facts] == [
+        fact.key for group in after for fact in group.facts
+    ]
+    torch = next(group for group in before if group.title == "PyTorch")
+    assert {(fact.value, fact.reason) for fact in torch.facts} == {
+        ("n/a", "The engine is starting.")
+    }

@@ -5,7 +5,7 @@ import sys
 
 import msgspec
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QPushButton, QTableView, QWidget
 
@@ -13,6 +13,7 @@ from gpu_studio.core.devices import CardReading, Device, GpuProcess, Telemetry
 from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.ui.devices_tab import DevicesTab
+from gpu_studio.ui.fact_grid import FactGrid
 from gpu_studio.ui.live_plot import LivePlot
 from gpu_studio.ui.theme import COLOURS
 from tests.fakes import (
@@ -53,11 +54,20 @@ def start(qtbot, studio, tab):
     tab.show()
     studio.start()
     qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
+    settle(qtbot, tab)
+
+
+def settle(qtbot, tab):
+    """Wait until the facts, which are built one group at a time, are all there."""
+    qtbot.waitUntil(lambda: tab.findChild(FactGrid) is not None)
+    qtbot.waitUntil(lambda: tab.findChild(FactGrid).is_built)
+    qtbot.waitUntil(lambda: not tab.findChild(FactGrid)._turn.isActive())
 
 
 def show_reading(qtbot, studio, sensor_source, taken):
     with qtbot.waitSignal(studio.sensors.reading_taken):
         sensor_source.send(taken)
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.MetaCall.value)
 
 
 def find(tab, kind, name):
