@@ -14,6 +14,7 @@ from PySide6.QtCore import QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication, QMainWindow
 
+from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.local import LocalEngine
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QMessageLogContext
 
-    from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
+    from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.model.sensors import SensorSource
 
 APP_ID = "org.gpustudio.GPUStudio"
@@ -62,7 +63,8 @@ def build_window(
     kept = settings or Settings(_settings_path())
 
     def real_engine(environment: EngineEnvironment) -> Engine:
-        if kept.choices.engine == "window":
+        # What CUDA may see is chosen before it starts: that takes a process of its own.
+        if kept.choices.engine == "window" and environment == EngineEnvironment():
             return LocalEngine()
         return ProcessEngine(environment, log_path=log_path)
 

@@ -6,6 +6,7 @@ import os
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
+import gc
 import weakref
 from typing import TYPE_CHECKING
 
@@ -47,8 +48,11 @@ def nothing_left_behind(
         start(worker)
 
     monkeypatch.setattr(Worker, "start", noted_start)
+    # As in the program: a worker's thread must not collect the window's objects.
+    gc.disable()
     before = {id(widget) for widget in QApplication.topLevelWidgets()}
     yield
+    gc.enable()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     widgets = [
         widget

@@ -20,6 +20,7 @@ from gpu_studio.core.protocol import (
     EngineDescribed,
     EngineEnded,
     Event,
+    ReadMemory,
     Request,
     RequestFailed,
     RunFailed,
@@ -196,8 +197,10 @@ class EngineSession(QObject):
             return
         self._request = self._waiting.popleft()
         self._lost = False
-        starting = isinstance(self._request, DescribeEngine)
-        self._enter(EngineState.STARTING if starting else EngineState.BUSY)
+        if isinstance(self._request, DescribeEngine):
+            self._enter(EngineState.STARTING)
+        elif not isinstance(self._request, ReadMemory):  # a glance is no work
+            self._enter(EngineState.BUSY)
         engine, retired, request = self._engine, self._retired, self._request
         self._retired = None
 

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.model.collector import Collector
 from gpu_studio.model.headline import HeadlineModel
 from gpu_studio.model.settings import THEMES
 from gpu_studio.ui.banner import Banner
@@ -49,6 +50,7 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._studio, self._theme, self._log_path = studio, theme, log_path
         self._has_started = False
+        self._collector = Collector(self)
         studio.setParent(self)
         theme.setParent(self)
         self.setObjectName("window")
@@ -126,6 +128,7 @@ class MainWindow(QMainWindow):
             window_geometry=geometry, first_tab=self.tabs.currentIndex()
         )
         self._studio.close()
+        self._collector.stop()
         super().closeEvent(event)
 
     def _show_headline(self, headline: Headline | None) -> None:
@@ -143,7 +146,11 @@ class MainWindow(QMainWindow):
     def _start(self) -> None:
         # The visible plots were asked for by the same first paint and are built before this:
         # importing pyqtgraph holds the event loop, and the engine should not start under it.
-        QTimer.singleShot(0, self, self._studio.start)
+        QTimer.singleShot(0, self, self._start_studio)
+
+    def _start_studio(self) -> None:
+        self._collector.start()
+        self._studio.start()
 
     def _restore(self) -> None:
         self.resize(*_FIRST_SIZE)

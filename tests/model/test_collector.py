@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+from gpu_studio.model import collector
+from gpu_studio.model.collector import Collector
+
+
+class Knot:
+    """Garbage that only the cycle collector finds; notes the thread that destroyed it."""
+
+    def __init__(self, destroyed_in: list[int]) -> None:
+        self._me = self
+        self._destroyed_in = destroyed_in
+
+    def __del__(self) -> None:
+        self._destroyed_in.append(threading.get_ident())
+
+
+@pytest.fixture
+def automatic():
+    """Python's own collection, as a program has it before a window is there."""
+    was_enabled = gc.isenabled()
+    gc.enable()
+    yield
+    if not was_enabled:
+        gc.disable()
+
+
+def test_garbage_is_destroyed_in_the_thread_of_the_collector(qtbot, automatic, monkeypatch):
+    monkeypatch.setattr(collector, "_PERIOD_MS", 10)
+    mine = Collector()
+    mine.start()
+    destroyed_in: list[int] = []
+    knot = weakref.ref(Knot(destroyed_in))
+    kept: list[list[int]] = []
+
+    def work() -> None:
+        while knot() is not None and len(kept) < 5_000_000:
+            kept.append([])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    qtbot.waitUntil(lambda: knot() is None, timeout=20_000)
+    thread.join()
+    mine.stop()
+    assert destroyed_in == [threading.get_ident()]
+
+
+def test_python_gets_back_what_it_had(qapp, automatic):
+    mine = Collector()
+    mine.start()
+    assert not gc.isenabled()
+    mine.start()
+    mine.stop()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+    gc.disable()
+    mine.start()
+    mine.stop()
+    assert not gc.isenabled()
