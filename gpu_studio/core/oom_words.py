@@ -37,7 +37,7 @@ def explain_outcome(finished: OomFinished) -> Outcome:
         case "over_budget":
             return Outcome(
                 headline="Over the budget.",
-                sentence=_asked(finished) + _limit(finished),
+                sentence=_joined(_asked(finished), _limit(finished)),
                 next_step=(
                     "The card is not full: PyTorch refused because of the budget. Raise it, or "
                     "take a smaller type: float16 halves every tensor."
@@ -47,7 +47,7 @@ def explain_outcome(finished: OomFinished) -> Outcome:
         case "card_full":
             return Outcome(
                 headline="The card is full.",
-                sentence=_asked(finished) + _space(finished),
+                sentence=_joined(_asked(finished), _space(finished)),
                 next_step=(
                     "Close other programs that use the card, take smaller tensors, or a smaller "
                     "type: float16 halves every tensor."
@@ -62,7 +62,7 @@ def explain_outcome(finished: OomFinished) -> Outcome:
             )
     return Outcome(
         headline="The card refused.",
-        sentence=_asked(finished) + _space(finished) + _quoted(finished.error_text),
+        sentence=_joined(_asked(finished), _space(finished), _quoted(finished.error_text)),
         next_step="Read the card's free memory now, and try a smaller budget.",
         tone="failure",
     )
@@ -87,12 +87,16 @@ def _tensors(finished: OomFinished) -> str:
     return f"{count} tensors of {one}, together {total},"
 
 
+def _joined(*sentences: str) -> str:
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
 def _asked(finished: OomFinished) -> str:
     tried = finished.tried_bytes or finished.tensor_bytes
     sentence = f"Tensor {finished.tensors + 1} asked for {format_bytes(tried)}"
     if finished.allocated_bytes is None:
-        return f"{sentence}. "
-    return f"{sentence} when {format_bytes(finished.allocated_bytes)} were allocated. "
+        return f"{sentence}."
+    return f"{sentence} when {format_bytes(finished.allocated_bytes)} were allocated."
 
 
 def _limit(finished: OomFinished) -> str:
@@ -113,7 +117,7 @@ def _space(finished: OomFinished) -> str:
         parts.append(
             f"{format_bytes(finished.unallocated_bytes)} were reserved in pieces too small for it"
         )
-    return f"{', and '.join(parts)}. " if parts else ""
+    return f"{', and '.join(parts)}." if parts else ""
 
 
 def _quoted(error_text: str) -> str:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.facts import SPACE, amount_text, bytes_text, celsius_text, percent_text
+from gpu_studio.core.facts import (
+    NOT_AVAILABLE,
+    SPACE,
+    amount_text,
+    bytes_text,
+    celsius_text,
+    percent_text,
+)
 from gpu_studio.core.units import format_bytes, three_digits
 
 if TYPE_CHECKING:
@@ -142,13 +149,15 @@ def _minute(
     newest = recent[-1][1]
     values = tuple(value for _, value in points)
     most = kind.most(device, newest)
+    # A sensor may be refused later on: what it said before is no present value.
+    is_told = kind.value(newest) is not None
     return SensorMinute(
         kind,
         times_s=tuple(at_s for at_s, _ in points),
         values=values,
         scale=_scale(kind, values, most),
-        latest=_latest(kind, values[-1], most, newest),
-        change=_change(kind, values, [telemetry for _, telemetry in recent]),
+        latest=_latest(kind, values[-1], most, newest) if is_told else NOT_AVAILABLE,
+        change=_change(kind, values, [telemetry for _, telemetry in recent]) if is_told else "",
     )
 
 

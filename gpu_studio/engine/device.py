@@ -131,7 +131,7 @@ def prove_kernels(device: torch.device) -> None:
         major, minor = torch.cuda.get_device_capability(device)
         message = (
             f"This PyTorch ({torch.__version__}) has no code for the "
-            f"{torch.cuda.get_device_name(device)} (compute capability {major}.{minor}), only for "
+            f"{card_name(device)} (compute capability {major}.{minor}), only for "
             f"{', '.join(torch.cuda.get_arch_list())}: another build of PyTorch is needed."
         )
         raise StudioError(FailureKind.NO_KERNEL, message) from error
@@ -148,6 +148,14 @@ def synchronize(device: torch.device) -> None:
     """Wait until a device has done all it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def card_name(device: torch.device) -> str:
+    """Return a card's name; one that is no UTF-8 cannot be asked of PyTorch."""
+    try:
+        return str(torch.cuda.get_device_name(device))
+    except UnicodeDecodeError:
+        return "NVIDIA card"
 
 
 def uuid_of(device: torch.device) -> str | None:

@@ -9,7 +9,14 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import DeviceUsed, Event, PlaceFinished, PlaceModel, PlaceRow
-from gpu_studio.engine.device import cuda_state, prove_kernels, start_cuda, synchronize, uuid_of
+from gpu_studio.engine.device import (
+    card_name,
+    cuda_state,
+    prove_kernels,
+    start_cuda,
+    synchronize,
+    uuid_of,
+)
 from gpu_studio.engine.device import resolve as resolve_device
 from gpu_studio.engine.models import BuiltInModel, find_model
 
@@ -40,7 +47,7 @@ def use_device(cuda_index: int) -> DeviceUsed:
     torch.cuda.set_device(device)
     return DeviceUsed(
         cuda_index=cuda_index,
-        name=torch.cuda.get_device_name(device),
+        name=card_name(device),
         uuid=uuid_of(device),
         snippet=_USE_SNIPPET.format(index=cuda_index),
     )

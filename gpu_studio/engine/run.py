@@ -23,7 +23,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.core.sizes import ITEM_BYTES
 from gpu_studio.core.statistics import summarize
 from gpu_studio.engine.admission import check_numbers, refuse_too_large
-from gpu_studio.engine.device import prove_kernels, resolve, uuid_of
+from gpu_studio.engine.device import card_name, prove_kernels, resolve, uuid_of
 from gpu_studio.engine.memory import read_memory
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
 from gpu_studio.engine.timing import (
@@ -264,7 +264,7 @@ class WorkloadRun:
         )
 
     def _device_name(self, device: torch.device) -> str:
-        return self._cpu_name if device.type == "cpu" else torch.cuda.get_device_name(device)
+        return self._cpu_name if device.type == "cpu" else card_name(device)
 
     def _check_stop(self) -> None:
         if self._stop.is_set():

@@ -24,7 +24,7 @@ def test_a_full_card_names_what_was_free_and_what_lay_in_pieces():
         oom_finished("card_full", free_bytes=154 << 20, unallocated_bytes=8 << 20)
     )
     sentence = plain(outcome.sentence)
-    assert "154 MiB of 1.95 GiB were free" in sentence
+    assert sentence.endswith(" 154 MiB of 1.95 GiB were free.")
     assert "8 MiB were reserved in pieces too small" in sentence
     assert outcome.tone == "failure"
 

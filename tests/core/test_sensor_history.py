@@ -64,6 +64,13 @@ def test_a_refused_sensor_is_said_to_be_and_has_no_curve():
     assert minute.sentence == "Power: n/a, this device does not report it."
 
 
+def test_a_sensor_that_is_refused_later_has_no_present_value():
+    minute = card_minutes([{"power_w": 12.0}, {"power_w": 12.0}, {"power_w": None}])["power"]
+    assert minute.values == (12.0, 12.0)
+    assert (minute.latest, minute.change) == ("n/a", "")
+    assert plain(minute.sentence).startswith("Power: n/a. In the last 1 seconds between 12.0 W")
+
+
 def test_one_reading_is_too_early_to_call_it_refused():
     minute = card_minutes([{"utilization_percent": None}])["utilization"]
     assert not minute.is_refused

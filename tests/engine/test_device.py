@@ -147,3 +147,11 @@ def test_describing_starts_no_cuda():
         pytest.skip("another test has started CUDA in this process")
     ask(DescribeEngine())
     assert not torch.cuda.is_initialized()
+
+
+def test_a_name_that_is_no_utf_8_ends_no_run(monkeypatch: pytest.MonkeyPatch):
+    card = torch.device("cuda", 0)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: b"\xf8".decode())
+    assert devices.card_name(card) == "NVIDIA card"
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GT {device.index}")
+    assert devices.card_name(card) == "GT 0"
