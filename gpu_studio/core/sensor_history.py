@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -164,7 +165,8 @@ def _minute(
 def _scale(kind: SensorKind, values: Iterable[float], most: float | None) -> tuple[float, float]:
     highest = max(values)
     if kind.key == "temperature":
-        return min(20.0, *values), max(80.0, highest)
+        low = 10.0 * math.floor((min(values) - 5) / 10)
+        return low, max(low + 40.0, 10.0 * math.ceil((highest + 5) / 10))
     if most is None or highest > most:
         most = 1.2 * highest
     return 0.0, most or 1.0

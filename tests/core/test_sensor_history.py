@@ -132,9 +132,9 @@ def test_a_lost_card_adds_nothing():
     [
         ("utilization", {"utilization_percent": 3.0}, (0.0, 100.0)),
         ("memory", {"memory_used_bytes": 1 << 20}, (0.0, float(2 << 30))),
-        ("temperature", {"temperature_c": 40.0}, (20.0, 80.0)),
-        ("temperature", {"temperature_c": 95.0}, (20.0, 95.0)),
-        ("temperature", {"temperature_c": 5.0}, (5.0, 80.0)),
+        ("temperature", {"temperature_c": 40.0}, (30.0, 70.0)),
+        ("temperature", {"temperature_c": 95.0}, (90.0, 130.0)),
+        ("temperature", {"temperature_c": -5.0}, (-10.0, 30.0)),
         ("power", {"power_w": 10.0, "power_limit_w": 30.0}, (0.0, 30.0)),
         ("power", {"power_w": 10.0, "power_limit_w": None}, (0.0, 12.0)),
         ("power", {"power_w": 40.0, "power_limit_w": 30.0}, (0.0, 48.0)),
@@ -144,6 +144,11 @@ def test_a_lost_card_adds_nothing():
 )
 def test_a_scale_holds_its_values_and_what_there_is(key, changes, scale):
     assert card_minutes([changes])[key].scale == pytest.approx(scale)
+
+
+def test_a_wide_range_of_temperatures_fits():
+    minute = card_minutes([{"temperature_c": t} for t in (26.0, 78.0)])["temperature"]
+    assert minute.scale == (20.0, 90.0)
 
 
 def test_a_cpu_has_its_own_sensors():
