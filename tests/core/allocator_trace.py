@@ -67,6 +67,36 @@ SETTINGS = [
 ]
 
 
+@dataclass(frozen=True)
+class Edge:
+    """Calls at the very edge of a rule: each block is freed at once, and what is reserved told."""
+
+    conf: str
+    fraction: float
+    mib: tuple[int, ...]
+    reserved_mib: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.conf or 'no option'}, fraction {self.fraction}"
+
+
+_THROW = "throw_on_cudamalloc_oom:True,per_process_memory_fraction"
+_COLLECT = "garbage_collection_threshold"
+EDGES = [
+    # A block that may not be split serves requests less than 20 MiB smaller.
+    Edge("max_split_size_mb:20", 1.0, (60, 40, 41), (60, 100, 100)),
+    # 102 MiB of 1996, but for three tenths of a byte and for seven: a limit is the nearest byte,
+    Edge("", 0.05110220426547982, (102,), (102,)),
+    Edge("", 0.051102204074362716, (102,), (0,)),
+    # a share that requests are rejected for is rounded down,
+    Edge(f"{_THROW}:0.05110220426547982", 0.9, (102,), (0,)),
+    Edge(f"{_THROW}:0.05110220440881764", 0.9, (102,), (102,)),
+    # and so is what garbage is collected beyond: 100 MiB of 998, and less by three tenths.
+    Edge(f"{_COLLECT}:0.10020040051492757", 0.5, (100, 200), (100, 200)),
+    Edge(f"{_COLLECT}:0.10020040080160321", 0.5, (100, 200), (100, 300)),
+]
+
+
 class Allocator(Protocol):
     """What the calls are made of."""
 
@@ -160,3 +190,13 @@ def follow(allocator: Allocator, setting: Setting, steps: int = STEPS) -> list[s
         except AssertionError as found:
             raise AssertionError(f"step {step}, {verb}, {setting}: {found}") from found
     return digests
+
+
+def reserved_at(allocator: Allocator, edge: Edge) -> tuple[int, ...]:
+    """Make an edge's calls; returns what is reserved after each, in MiB."""
+    reserved_mib = []
+    for mib in edge.mib:
+        if allocator.malloc(mib * MIB) is None:
+            allocator.free(0)
+        reserved_mib.append(allocator.stats()["reserved_bytes.all.current"] // MIB)
+    return tuple(reserved_mib)

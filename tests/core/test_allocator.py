@@ -10,7 +10,7 @@ import pytest
 
 from gpu_studio.core.allocator import AllocatorModel, Block, OutOfMemory
 from gpu_studio.core.allocator_error import format_size
-from tests.core.allocator_trace import RECORD, SETTINGS, Setting, follow
+from tests.core.allocator_trace import EDGES, RECORD, SETTINGS, follow, reserved_at
 from tests.soft.test_allocator import CASES, EXPANDABLE, Case
 
 MIB = 1 << 20
@@ -344,10 +344,8 @@ def test_the_large_pool_gives_way_to_the_oldest_first():
 class ModelAlone:
     """The model, for the calls whose outcome PyTorch's allocator left on record."""
 
-    def __init__(self, setting: Setting, other_bytes: int) -> None:
-        self._model = AllocatorModel(
-            setting.total_mib * MIB, other_bytes, conf=setting.conf, fraction=setting.fraction
-        )
+    def __init__(self, model: AllocatorModel) -> None:
+        self._model = model
         self._blocks: list[Block] = []
 
     @property
@@ -379,6 +377,18 @@ class ModelAlone:
 def test_the_model_does_what_pytorch_did(setting):
     record = json.loads(RECORD.read_text())[str(setting)]
     assert record["version"].startswith("2.13.")
-    found = follow(ModelAlone(setting, record["other_bytes"]), setting)
+    model = AllocatorModel(
+        setting.total_mib * MIB,
+        record["other_bytes"],
+        conf=setting.conf,
+        fraction=setting.fraction,
+    )
+    found = follow(ModelAlone(model), setting)
     same = [one == two for one, two in zip(found, record["digests"], strict=True)]
     assert all(same), f"differs before call {250 * (same.index(False) + 1)}"
+
+
+@pytest.mark.parametrize("edge", EDGES, ids=str)
+def test_the_edges_of_rules_are_pytorchs(edge):
+    model = AllocatorModel(1996 * MIB, CONTEXT_MIB * MIB, conf=edge.conf, fraction=edge.fraction)
+    assert reserved_at(ModelAlone(model), edge) == edge.reserved_mib

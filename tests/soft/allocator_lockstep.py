@@ -14,7 +14,9 @@ import torch
 
 from gpu_studio.core.allocator import AllocatorModel, Block, OutOfMemory
 from gpu_studio.core.allocator_configuration import parse_configuration
-from tests.core.allocator_trace import Setting, follow
+from tests.core.allocator_trace import Edge, Setting, follow, reserved_at
+
+__all__ = ["Edge", "Lockstep", "Setting", "compare_options", "reserved_at", "run"]
 
 _PROCESSES = re.compile(
     r"(Process \d+|Including non-PyTorch memory, this process) has \S+ \S+ memory in use\. "

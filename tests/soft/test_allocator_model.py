@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.core.allocator_trace import RECORD, SETTINGS, STEPS, Setting
+from tests.core.allocator_trace import EDGES, RECORD, SETTINGS, STEPS, Edge, Setting
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
 
@@ -66,25 +66,16 @@ def test_a_limit_is_the_nearest_byte(fraction: float, soft_pc: MakePc, child: Ma
     assert "allowed" in error
 
 
-# A byte below a request, but for three tenths of one: rounded down, both are too little.
-SHARES = [
-    ("throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.05110220426547982", 0.9),
-    ("garbage_collection_threshold:0.10020040051492757", 0.5),
-]
-
-
-@pytest.mark.parametrize(("conf", "fraction"), SHARES)
-def test_other_shares_are_rounded_down(
-    conf: str, fraction: float, soft_pc: MakePc, child: MakeChild
-) -> None:
-    one = child(soft_pc(MODERN_1996_MIB), PYTORCH_CUDA_ALLOC_CONF=conf, TORCH_CPP_LOG_LEVEL="ERROR")
-    one.run(
-        "from tests.soft.allocator_lockstep import Lockstep\n"
-        f"both = Lockstep({conf!r}, {fraction})\n"
-        "for mib in (100, 102, 200):\n"
-        "    if both.malloc(mib * MIB) is None: both.free(0)\n"
-        "    both.stats()\n"
+@pytest.mark.parametrize("edge", EDGES, ids=str)
+def test_the_edges_of_rules_are_pytorchs(edge: Edge, soft_pc: MakePc, child: MakeChild) -> None:
+    env = {"PYTORCH_CUDA_ALLOC_CONF": edge.conf} if edge.conf else {}
+    one = child(soft_pc(MODERN_1996_MIB), TORCH_CPP_LOG_LEVEL="ERROR", **env)
+    reserved_mib = one.run(
+        "from tests.soft.allocator_lockstep import Edge, Lockstep, reserved_at\n"
+        f"edge = {edge!r}\n"
+        "reserved_at(Lockstep(edge.conf, edge.fraction), edge)"
     )
+    assert tuple(reserved_mib) == edge.reserved_mib
 
 
 CONFS = [
