@@ -51,6 +51,7 @@ def build_window(
     sensor_source: SensorSource | None = None,
     settings: Settings | None = None,
     log_path: Path | None = None,
+    tabs_after_paint: bool = False,
 ) -> QMainWindow:
     """Return the whole window, not yet shown. Nothing is started before its first paint.
 
@@ -59,6 +60,7 @@ def build_window(
         sensor_source: the stream of telemetry; the sensor reader's child by default.
         settings: the user's choices; those in the user's configuration folder by default.
         log_path: where children and the Help menu look for the log.
+        tabs_after_paint: make the tabs that are not seen first after the first paint.
     """
     kept = settings or Settings(_settings_path())
 
@@ -73,7 +75,7 @@ def build_window(
     )
     theme = Theme(kept)
     theme.apply()
-    window = MainWindow(studio, theme, log_path)
+    window = MainWindow(studio, theme, log_path, tabs_after_paint=tabs_after_paint)
     kept.setParent(window)
     window.setWindowIcon(_icon())
     return window
@@ -86,7 +88,7 @@ def main() -> int:
     application = QApplication(sys.argv)
     application.setApplicationName("GPU Studio")
     application.setDesktopFileName(APP_ID)
-    window = build_window(log_path=log_path)
+    window = build_window(log_path=log_path, tabs_after_paint=True)
     sys.excepthook = _report_unexpected
     # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals
     # only between its own instructions, so it gets a turn now and then.

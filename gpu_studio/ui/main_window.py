@@ -21,14 +21,10 @@ from gpu_studio.model.collector import Collector
 from gpu_studio.model.headline import HeadlineModel
 from gpu_studio.model.settings import THEMES
 from gpu_studio.ui.banner import Banner
-from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.code_pane import CodePane
-from gpu_studio.ui.devices_tab import DevicesTab
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.memory_tab import MemoryTab
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.status import StatusLine
-from gpu_studio.ui.switcher_tab import SwitcherTab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,10 +39,58 @@ _SMALLEST = (1024, 640)
 _FIRST_SIZE = (1280, 800)
 
 
-class MainWindow(QMainWindow):
-    """Shows the studio, starts it once the window is painted, and ends it with the window."""
+def _devices(studio: Studio, theme: Theme) -> QWidget:
+    from gpu_studio.ui.devices_tab import DevicesTab
 
-    def __init__(self, studio: Studio, theme: Theme, log_path: Path | None = None) -> None:
+    return DevicesTab(studio, theme)
+
+
+def _switcher(studio: Studio, theme: Theme) -> QWidget:
+    from gpu_studio.ui.switcher_tab import SwitcherTab
+
+    return SwitcherTab(studio, theme)
+
+
+def _benchmark(studio: Studio, theme: Theme) -> QWidget:
+    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+
+    return BenchmarkTab(studio, theme)
+
+
+def _memory(studio: Studio, theme: Theme) -> QWidget:
+    from gpu_studio.ui.memory_tab import MemoryTab
+
+    return MemoryTab(studio, theme)
+
+
+# Title, icon, and what makes the tab; imported when it is made, which is most of a tab's cost.
+_TABS = (
+    ("Devices", "card", _devices),
+    ("Switcher", "switch", _switcher),
+    ("Benchmark", "chart", _benchmark),
+    ("Memory", "memory", _memory),
+)
+
+
+class MainWindow(QMainWindow):
+    """Shows the studio, starts it once the window is painted, and ends it with the window.
+
+    Args:
+        studio: what it shows; the window owns it from now on.
+        theme: its look; owned as well.
+        log_path: where the Help menu looks for the log.
+        tabs_after_paint: make only the tab that is seen first now, and the others once it was
+            painted, one at a time: the window is there sooner.
+    """
+
+    def __init__(
+        self,
+        studio: Studio,
+        theme: Theme,
+        log_path: Path | None = None,
+        *,
+        tabs_after_paint: bool = False,
+    ) -> None:
         super().__init__()
         self._studio, self._theme, self._log_path = studio, theme, log_path
         self._has_started = False
@@ -65,12 +109,10 @@ class MainWindow(QMainWindow):
         self.tabs.setDocumentMode(True)
         self.tabs.tabBar().setDrawBase(False)
         self.tabs.setAccessibleName("Tabs")
-        for title, image, tab in (
-            ("Devices", "card", DevicesTab(studio, theme)),
-            ("Switcher", "switch", SwitcherTab(studio, theme)),
-            ("Benchmark", "chart", BenchmarkTab(studio, theme)),
-            ("Memory", "memory", MemoryTab(studio, theme)),
-        ):
+        first = studio.settings.choices.first_tab
+        self._unmade = [i for i in range(len(_TABS)) if tabs_after_paint and i != first]
+        for index, (title, image, make) in enumerate(_TABS):
+            tab = QWidget() if index in self._unmade else make(studio, theme)
             self.tabs.addTab(tab, icon(image, theme, "muted", "accent"), title)
         page = QWidget()
         column = QVBoxLayout(page)
@@ -144,9 +186,27 @@ class MainWindow(QMainWindow):
         )
 
     def _start(self) -> None:
-        # The visible plots were asked for by the same first paint and are built before this:
-        # importing pyqtgraph holds the event loop, and the engine should not start under it.
-        QTimer.singleShot(0, self, self._start_studio)
+        """Make the tabs that are still to be made, one a turn of the event loop, then start.
+
+        The visible plots were asked for by the same first paint and are built before this:
+        importing pyqtgraph holds the event loop, and the engine should not start under it.
+        """
+        if self._unmade:
+            self._make_tab(self._unmade.pop(0))
+            QTimer.singleShot(0, self, self._start)
+        else:
+            QTimer.singleShot(0, self, self._start_studio)
+
+    def _make_tab(self, index: int) -> None:
+        title, image, make = _TABS[index]
+        is_current = index == self.tabs.currentIndex()
+        place = self.tabs.widget(index)
+        tab = make(self._studio, self._theme)
+        self.tabs.removeTab(index)
+        self.tabs.insertTab(index, tab, icon(image, self._theme, "muted", "accent"), title)
+        if is_current:
+            self.tabs.setCurrentIndex(index)
+        place.deleteLater()
 
     def _start_studio(self) -> None:
         self._collector.start()
