@@ -23,7 +23,6 @@ from gpu_studio.ui.verdict_card import VerdictCard
 if TYPE_CHECKING:
     from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 
-    from gpu_studio.core.devices import Device
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
@@ -48,8 +47,9 @@ class DevicesTab(QWidget):
         self._verdict = VerdictCard(theme, name="devices.verdict")
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
         self._sensors = SensorGrid(theme)
-        self._facts: FactGrid | None = None
-        self._processes: ProcessCard | None = None
+        self._facts = FactGrid(name="devices.details")
+        self._details = Card()
+        self._processes = ProcessCard(self._model.processes)
         self._without_card: Card | None = None
         self._page = QVBoxLayout()
         self._lay_out()
@@ -89,12 +89,16 @@ class DevicesTab(QWidget):
         head.addWidget(self._identity, 1, Qt.AlignmentFlag.AlignBottom)
         page = ScrollPage("The selected device")
         page.column.addLayout(head)
-        for widget in (self._verdict, self._trouble, self._sensors):
+        self._details.column.addWidget(self._facts)
+        for widget in (
+            self._verdict, self._trouble, self._sensors, self._details, self._processes,
+        ):  # fmt: skip
             self._page.addWidget(widget)
         self._page.setSpacing(GAP)
         page.column.addLayout(self._page)
         page.column.addStretch(1)
-        self._trouble.hide()
+        for widget in (self._trouble, self._details, self._processes):
+            widget.hide()
         row = QHBoxLayout(self)
         row.setContentsMargins(MARGIN, GAP, MARGIN - 6, GAP)
         row.setSpacing(MARGIN)
@@ -118,26 +122,10 @@ class DevicesTab(QWidget):
         self._trouble.setText(trouble)
         self._trouble.setVisible(not is_said)
         self._sensors.setVisible(self._model.is_readable)
-        self._show_facts()
-        self._show_processes(device)
-        self._show_what_is_left()
-
-    def _show_facts(self) -> None:
-        if self._facts is None:
-            self._facts = FactGrid(name="devices.details")
-            self._facts.built.connect(self._update)
-            card = Card()
-            card.column.addWidget(self._facts)
-            self._page.addWidget(card)
+        self._details.show()
         self._facts.show_groups(self._model.groups)
-
-    def _show_processes(self, device: Device) -> None:
-        has_table = device.kind == "cuda" and self._model.is_readable
-        if has_table and self._processes is None and self._facts and self._facts.is_built:
-            self._processes = ProcessCard(self._model.processes)
-            self._page.addWidget(self._processes)
-        if self._processes is not None:
-            self._processes.setVisible(has_table)
+        self._processes.setVisible(device.kind == "cuda" and self._model.is_readable)
+        self._show_what_is_left()
 
     def _show_what_is_left(self) -> None:
         """On a PC without a card, say what can be done all the same."""

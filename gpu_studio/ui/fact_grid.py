@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.ui.elided_text import ElidedText
@@ -28,14 +28,9 @@ class FactGrid(QWidget):
 
     A group is built at a time, so that the window answers in between.
 
-    Signals:
-        built(): all groups are there.
-
     Args:
         name: the object name; a value's is ``name.KEY``.
     """
-
-    built = Signal()
 
     def __init__(self, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -94,7 +89,6 @@ class FactGrid(QWidget):
 
     def _build_next(self) -> None:
         if self.is_built:
-            self.built.emit()
             return
         group = self._groups[len(self._blocks)]
         block = QWidget(self)

@@ -12,6 +12,7 @@ from gpu_studio.ui.parts import Card, Text, section, table
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
+    from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.process_table import ProcessTable
@@ -24,9 +25,8 @@ _HEAD_HEIGHT = 34
 class SortedProcesses(QSortFilterProxyModel):
     """Sorts by any column, and says in the heading by which; the style's arrow hides the text."""
 
-    def __init__(self, processes: ProcessTable, parent: QObject | None = None) -> None:
+    def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.setSourceModel(processes)
         self.setSortRole(SORT_ROLE)
 
     def headerData(
@@ -40,21 +40,18 @@ class SortedProcesses(QSortFilterProxyModel):
 
 
 class ProcessCard(Card):
-    """The table of processes, or the sentence that there is none."""
+    """The table of processes, or the sentence that there is none.
+
+    The table gets its columns when it is first shown: measuring them takes longer than all else.
+    """
 
     def __init__(self, processes: ProcessTable, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="devices.processes.card")
         self._processes = processes
+        self._sorted = SortedProcesses(self)
         self._view = table(
-            SortedProcesses(processes, self),
-            name="devices.processes",
-            accessible_name="Processes on this card",
+            self._sorted, name="devices.processes", accessible_name="Processes on this card"
         )
-        self._view.setSortingEnabled(True)
-        self._view.sortByColumn(MEMORY, Qt.SortOrder.DescendingOrder)
-        header = self._view.horizontalHeader()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(PROGRAM, QHeaderView.ResizeMode.Stretch)
         self._note = Text("", "muted", name="devices.processes.note", wraps=True)
         self.column.addWidget(section("Processes"))
         self.column.addWidget(self._view)
@@ -62,6 +59,17 @@ class ProcessCard(Card):
         for signal in (processes.rowsInserted, processes.rowsRemoved, processes.dataChanged):
             signal.connect(self._fit)
         self._fit()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Give the table its columns, once."""
+        super().showEvent(event)
+        if self._sorted.sourceModel() is None:
+            self._sorted.setSourceModel(self._processes)
+            self._view.setSortingEnabled(True)
+            self._view.sortByColumn(MEMORY, Qt.SortOrder.DescendingOrder)
+            header = self._view.horizontalHeader()
+            header.setStretchLastSection(False)
+            header.setSectionResizeMode(PROGRAM, QHeaderView.ResizeMode.Stretch)
 
     def _fit(self) -> None:
         """Be as high as the rows, up to a few."""

@@ -33,6 +33,11 @@ _CARD_WIDTH = 212
 _WIDE = 820
 _MOST_COLUMNS = 3
 _PLOT_HEIGHT = 104
+# Until the first reading, so that an empty axis looks like itself.
+_EMPTY_SCALES = {
+    "%": (0.0, 100.0), "bytes": (0.0, float(1 << 30)), "°C": (20.0, 60.0), "W": (0.0, 100.0),
+    "MHz": (0.0, 2000.0),
+}  # fmt: skip
 _REFUSED = "This device does not report it."
 _WAITING = "Reading …"
 
@@ -55,6 +60,8 @@ class SensorCard(Card):
             theme, name=f"{self.objectName()}.plot", x_unit="ago", y_unit=kind.unit, legend=0
         )
         self._plot.setFixedHeight(_PLOT_HEIGHT)
+        self._plot.set_x_range(-SPAN_S, 0.0)
+        self._plot.set_y_range(*_EMPTY_SCALES[kind.unit])
         self._notice = Text(_WAITING, "muted", name=f"{self.objectName()}.notice", wraps=True)
         head = QHBoxLayout()
         head.setSpacing(GAP)
@@ -88,7 +95,7 @@ class SensorCard(Card):
             )
         if minute.times_s:
             self._plot.set_x_range(minute.times_s[-1] - SPAN_S, minute.times_s[-1])
-        self._plot.set_y_range(*minute.scale)
+            self._plot.set_y_range(*minute.scale)
         self._plot.refresh()
 
     def _points(self) -> tuple[Sequence[float], Sequence[float]]:

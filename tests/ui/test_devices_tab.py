@@ -59,9 +59,7 @@ def start(qtbot, studio, tab):
 
 def settle(qtbot, tab):
     """Wait until the facts, which are built one group at a time, are all there."""
-    qtbot.waitUntil(lambda: tab.findChild(FactGrid) is not None)
     qtbot.waitUntil(lambda: tab.findChild(FactGrid).is_built)
-    qtbot.waitUntil(lambda: not tab.findChild(FactGrid)._turn.isActive())
 
 
 def show_reading(qtbot, studio, sensor_source, taken):
@@ -86,6 +84,11 @@ def is_shown(tab, name):
 
 
 # ── the start ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_everything_that_scripts_drive_is_there_from_the_start(tab):
+    names = ("table", "details", "sensors", "processes", "verdict", "copy")
+    assert all(tab.findChild(QWidget, f"devices.{name}") for name in names)
 
 
 def test_the_first_look_says_that_it_looks(qtbot, tab):
