@@ -55,6 +55,9 @@ class AllocatorModel:
         fraction: as in ``torch.cuda.set_per_process_memory_fraction``; at 1.0 the option
             ``per_process_memory_fraction`` decides.
 
+    Attributes:
+        card: the card's memory; its ``other_bytes`` may change, as other processes come and go.
+
     Raises:
         ValueError, IndexError, RuntimeError: ``conf`` is wrong; the words are PyTorch's.
         ValueError: a size or a fraction that cannot be.
@@ -71,7 +74,7 @@ class AllocatorModel:
         if not 0 <= fraction <= 1:
             raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
         self._options = options = parse_configuration(conf)
-        self._card = ModelledCard(capacity_bytes, other_bytes)
+        self.card = ModelledCard(capacity_bytes, other_bytes)
         self._statistics = statistics = Statistics(options.max_split_bytes)
         # should_split: what is cut off an expandable segment grows together with it again.
         is_expandable = options.expandable_segments
@@ -82,18 +85,13 @@ class AllocatorModel:
         if fraction == 1:
             fraction = options.per_process_memory_fraction
         self._segments = Segments(
-            options, fraction, self._card, statistics, (self._large, self._small)
+            options, fraction, self.card, statistics, (self._large, self._small)
         )
         self._counts_splits = not is_expandable
         self._divides = any(options.roundup_power2_divisions)
         self._is_plain = not (
             self._segments.collects_garbage or is_expandable or options.max_split_bytes != UNLIMITED
         )
-
-    @property
-    def free_bytes(self) -> int:
-        """What the driver has left, ``torch.cuda.mem_get_info()[0]``."""
-        return self._card.free_bytes
 
     def allocate(self, nbytes: int) -> Block:
         """Return a block for a tensor of that many bytes; 0 bytes need no memory.
@@ -227,8 +225,8 @@ class AllocatorModel:
             self._statistics.num_ooms += 1
             raise card_full(
                 tried_bytes=segments.segment_bytes(size_bytes),
-                total_bytes=self._card.capacity_bytes,
-                free_bytes=self._card.free_bytes,
+                total_bytes=self.card.capacity_bytes,
+                free_bytes=self.card.free_bytes,
                 limit_bytes=segments.limit_bytes,
                 allocated_bytes=self._statistics.allocated_bytes,
                 reserved_bytes=self._statistics.reserved_bytes.current,

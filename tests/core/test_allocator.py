@@ -84,7 +84,7 @@ def test_expandable_segments_grow_and_shrink_as_pytorchs():
         assert allocated in (None, found["allocated"]), seen
         assert reserved in (None, found["reserved"]), seen
         assert found["split_bytes"] == found["splits"] == found["segments"] == 0, seen
-        assert steps.model.free_bytes == (1996 - CONTEXT_MIB) * MIB - found["reserved"], seen
+        assert steps.model.card.free_bytes == (1996 - CONTEXT_MIB) * MIB - found["reserved"], seen
 
 
 HINT = (
@@ -221,9 +221,19 @@ def test_an_impossible_card_is_refused(capacity_bytes, other_bytes):
 
 def test_others_may_hold_more_than_the_card():
     model = AllocatorModel(MIB, 2 * MIB)
-    assert model.free_bytes == 0
+    assert model.card.free_bytes == 0
     with pytest.raises(OutOfMemory, match="of which 0 bytes is free"):
         model.allocate(1)
+
+
+def test_another_process_can_take_what_was_free():
+    model = AllocatorModel(100 * MIB)
+    kept = model.allocate(40 * MIB)
+    model.card.other_bytes = 50 * MIB
+    with pytest.raises(OutOfMemory, match=r"of which 10\.00 MiB is free"):
+        model.allocate(20 * MIB)
+    model.card.other_bytes = 0
+    assert model.allocate(20 * MIB).address > kept.address
 
 
 def test_counters_have_pytorchs_names():

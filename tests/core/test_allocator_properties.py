@@ -118,7 +118,7 @@ def test_memory_is_accounted_for(conf, fraction, calls):
     # The limit is held by the request; what is mapped for it may be a page more.
     most = fraction * CARD_BYTES + (32 * MIB if "expandable" in conf else 0.5)
     assert stats["reserved_bytes.all.peak"] <= min(CARD_BYTES - OTHER_BYTES, most)
-    assert model.free_bytes <= CARD_BYTES - OTHER_BYTES - reserved
+    assert model.card.free_bytes <= CARD_BYTES - OTHER_BYTES - reserved
     assert all(block.size_bytes >= block.requested_bytes for block in living)
     assert len({block.address for block in living if block.size_bytes}) == sum(
         block.size_bytes > 0 for block in living
@@ -149,7 +149,7 @@ def test_everything_freed_is_everything_given_back(conf, fraction, calls, order)
     assert all(segment["active_size"] == 0 for segment in model.snapshot()["segments"])
     model.empty_cache()
     assert model.snapshot()["segments"] == []
-    assert model.free_bytes == CARD_BYTES - OTHER_BYTES
+    assert model.card.free_bytes == CARD_BYTES - OTHER_BYTES
     assert not any(value for key, value in model.stats().items() if key.endswith(".current"))
 
 

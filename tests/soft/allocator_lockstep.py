@@ -79,7 +79,7 @@ class Lockstep:
     def snapshot(self) -> dict[str, Any]:
         """Return PyTorch's snapshot, which is the model's too, at the model's addresses."""
         free_bytes, _ = torch.cuda.mem_get_info()
-        assert self.model.free_bytes == free_bytes
+        assert self.model.card.free_bytes == free_bytes
         real = torch.cuda.memory._snapshot()
         for segment in real["segments"]:
             segment["address"] -= self._offset
