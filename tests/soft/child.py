@@ -52,7 +52,7 @@ class Child:
         whole = {**pc.env, **(env or {})}
         # PyTorch reads these when it is imported, so their process must import it itself.
         method = "spawn" if any(key.startswith("PYTORCH_") for key in whole) else "forkserver"
-        context = multiprocessing.get_context(method)
+        context: Any = multiprocessing.get_context(method)
         if method == "forkserver":
             context.set_forkserver_preload(["torch"])
         self._pipe, far_end = context.Pipe()
@@ -123,10 +123,12 @@ def _environment(env: Mapping[str, str]) -> Iterator[None]:
 
 def _evaluated(code: str, names: dict[str, Any]) -> Any:
     tree = ast.parse(code)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "<snippet>", "exec"), names)
-    if last is None:
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, "<snippet>", "exec"), names)
         return None
+    tree.body.pop()
+    exec(compile(tree, "<snippet>", "exec"), names)
     return eval(compile(ast.Expression(last.value), "<snippet>", "eval"), names)
 
 

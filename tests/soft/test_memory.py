@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -107,6 +108,25 @@ def test_out_of_memory_on_a_gt_1030(soft_pc: MakePc, child: MakeChild) -> None:
     assert one.run(ALLOCATOR) == [1792 * MIB, 1792 * MIB]
     stats = one.run("s = torch.cuda.memory_stats(); [s['num_ooms'], s['num_alloc_retries']]")
     assert stats == [1, 1]
+
+
+def test_the_published_error_of_a_gt_1030(soft_pc: MakePc, child: MakeChild) -> None:
+    """The same post's text, number by number.
+
+    Its context and desktop are what the text implies; 8 MiB stay over from a larger block that one
+    of the matrices was cut from.
+    """
+    one = child(soft_pc(replace(GT_1030, context_mib=38, other_mib=4.19)))
+    one.run("x = torch.empty(264 * MIB, dtype=torch.uint8, device='cuda'); del x")
+    one.run(FILL + "fill(7)")
+    with pytest.raises(RaisedError) as raised:
+        one.run("fill(1)")
+    assert raised.value.text.startswith(
+        "CUDA out of memory. Tried to allocate 256.00 MiB. GPU 0 has a total capacity of 1.95 GiB "
+        "of which 153.81 MiB is free. Including non-PyTorch memory, this process has 1.79 GiB "
+        "memory in use. Of the allocated memory 1.75 GiB is allocated by PyTorch, and 8.00 MiB is "
+        "reserved by PyTorch but unallocated."
+    )
 
 
 def test_memory_taken_by_others_in_the_middle(soft_pc: MakePc, child: MakeChild) -> None:

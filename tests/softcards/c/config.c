@@ -17,6 +17,7 @@ static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 static const Config *current;
 static struct stat current_stat;
 static uint64_t current_generation;
+static uint64_t looked_at_ns;
 
 static const char *config_path(void) {
     static char path[4096];
@@ -135,7 +136,10 @@ static void read_config(const char *path) {
     }
     fclose(file);
     for (int i = 0; i < config->cards; i++) {
-        config->card[i].kernel_ns = soft_number(&config->card[i], "kernel_ns", 0);
+        Card *card = &config->card[i];
+        card->kernel_ns = soft_number(card, "kernel_ns", 0);
+        card->capability = (int)soft_number(card, "capability", 0);
+        card->is_lost = soft_number(card, "lost", 0) != 0;
     }
     config->serial = ++serial;
     __atomic_store_n(&current, config, __ATOMIC_RELEASE);
@@ -146,22 +150,33 @@ static bool differs(const struct stat *a, const struct stat *b) {
            a->st_mtim.tv_sec != b->st_mtim.tv_sec || a->st_mtim.tv_nsec != b->st_mtim.tv_nsec;
 }
 
-const Config *soft_config(void) {
-    static const Config nothing;
+static void look(uint64_t generation) {
     pthread_mutex_lock(&reading);
     const char *path = config_path();
-    const Usage *usage = soft_usage();
-    /* Two changes within one tick of the file system's clock can look alike: the count tells. */
-    uint64_t generation = usage ? __atomic_load_n(&usage->generation, __ATOMIC_ACQUIRE) : 0;
     struct stat now;
     if (path != NULL && stat(path, &now) == 0 &&
         (current == NULL || generation != current_generation || differs(&now, &current_stat))) {
         read_config(path);
         current_stat = now;
-        current_generation = generation;
+        __atomic_store_n(&current_generation, generation, __ATOMIC_RELEASE);
     }
+    __atomic_store_n(&looked_at_ns, soft_now(), __ATOMIC_RELEASE);
     pthread_mutex_unlock(&reading);
+}
+
+/* A change that raises the count is seen at once, one by hand within a millisecond. The count also
+ * tells of two changes within one tick of the file system's clock, which can look alike. */
+const Config *soft_config(void) {
+    static const Config nothing;
+    const uint64_t look_every_ns = 1000000;
+    const Usage *usage = soft_usage();
+    uint64_t generation = usage ? __atomic_load_n(&usage->generation, __ATOMIC_ACQUIRE) : 0;
     const Config *config = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    if (config == NULL || generation != __atomic_load_n(&current_generation, __ATOMIC_ACQUIRE) ||
+        soft_now() - __atomic_load_n(&looked_at_ns, __ATOMIC_ACQUIRE) >= look_every_ns) {
+        look(generation);
+        config = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+    }
     return config != NULL ? config : &nothing;
 }
 

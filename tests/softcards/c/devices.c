@@ -159,7 +159,7 @@ int soft_context(int card) {
     int code = 0;
     if (!has_context[card]) {
         const Card *wanted = &soft_config()->card[card];
-        code = soft_number(wanted, "lost", 0) != 0
+        code = wanted->is_lost
                    ? SOFT_DEVICES_UNAVAILABLE
                    : soft_take(card, soft_number(wanted, "context_bytes", 0));
         has_context[card] = code == 0;
@@ -236,7 +236,7 @@ int soft_attribute(int card, int attribute, int *value) {
     const Card *wanted = &soft_config()->card[card];
     unsigned domain, bus, device;
     soft_pci(wanted, &domain, &bus, &device);
-    int capability = (int)soft_number(wanted, "capability", 0);
+    int capability = wanted->capability;
     switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor: *value = capability / 10; return 0;
     case cudaDevAttrComputeCapabilityMinor: *value = capability % 10; return 0;

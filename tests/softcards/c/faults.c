@@ -114,7 +114,7 @@ int soft_sticky(int card) {
         return 0;
     }
     const Config *config = soft_config();
-    if (card < config->cards && soft_number(&config->card[card], "lost", 0) != 0) {
+    if (card < config->cards && config->card[card].is_lost) {
         soft_break(card, SOFT_LAUNCH_FAILURE, 0, false);
     }
     const Break *fault = &broken[card];

@@ -159,13 +159,12 @@ int soft_kernel_status(int card, const void *host_function) {
     pthread_mutex_lock(&lock);
     Code *code = room > 0 ? kernel[slot_of(host_function)].code : NULL;
     pthread_mutex_unlock(&lock);
-    int capability = (int)soft_number(&soft_config()->card[card], "capability", 0);
-    return code == NULL || runs_on(code, capability) ? 0 : SOFT_NO_KERNEL_IMAGE;
+    bool runs = code == NULL || runs_on(code, soft_config()->card[card].capability);
+    return runs ? 0 : SOFT_NO_KERNEL_IMAGE;
 }
 
 int soft_library_status(int card) {
-    int capability = (int)soft_number(&soft_config()->card[card], "capability", 0);
-    return runs_on(&every, capability) ? 0 : SOFT_NO_KERNEL_IMAGE;
+    return runs_on(&every, soft_config()->card[card].capability) ? 0 : SOFT_NO_KERNEL_IMAGE;
 }
 
 int soft_launch(Stream *stream, const void *host_function, uint64_t blocks, uint64_t threads) {

@@ -75,7 +75,7 @@ int nvml_enter_card(const char *function, Device device, const Card **card) {
     }
     *card = &config->card[index];
     int code = soft_fault(function, index);
-    if (code == NVML_SUCCESS && soft_number(*card, "lost", 0) != 0) {
+    if (code == NVML_SUCCESS && (*card)->is_lost) {
         code = NVML_GPU_IS_LOST;
     }
     return code;
@@ -254,8 +254,7 @@ int nvmlDeviceGetPciInfo_v2(Device device, PciInfo2 *info) {
 
 int nvmlDeviceGetCudaComputeCapability(Device device, int *major, int *minor) {
     ENTER_CARD(device);
-    int capability = (int)soft_number(card, "capability", 0);
-    *major = capability / 10;
-    *minor = capability % 10;
+    *major = card->capability / 10;
+    *minor = card->capability % 10;
     return NVML_SUCCESS;
 }

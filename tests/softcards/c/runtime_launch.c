@@ -106,11 +106,10 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
     if (code != 0) {
         return runtime_noted(code);
     }
-    int capability = (int)soft_number(&soft_config()->card[card], "capability", 0);
     memset(attributes, 0, sizeof *attributes);
     attributes->maxThreadsPerBlock = 1024;
     attributes->numRegs = 32;
-    attributes->binaryVersion = attributes->ptxVersion = capability;
+    attributes->binaryVersion = attributes->ptxVersion = soft_config()->card[card].capability;
     attributes->maxDynamicSharedSizeBytes = 49152;
     return cudaSuccess;
 }

@@ -50,7 +50,9 @@ typedef struct {
     int fields;
     OtherProcess other[16];
     int others;
-    uint64_t kernel_ns;
+    uint64_t kernel_ns; /* these three are asked for at every launch */
+    int capability;
+    bool is_lost;
 } Card;
 
 typedef struct {
