@@ -116,6 +116,10 @@ def install_project(pip: Pip, root: Path, pinned_torch: str, extras: Iterable[st
     if not pip.install("--no-index", "--no-deps", "--force-reinstall", str(wheel)):
         raise pip.failure("Installing the program")
     shutil.rmtree(environment / "tmp", ignore_errors=True)
+    # The window is there sooner where nothing has to be compiled first; a folder that may not be
+    # written to only costs that.
+    command = [python, "-I", "-m", "compileall", "-q", str(root / "gpu_studio")]
+    subprocess.run(command, capture_output=True, env=clean_environ(), check=False)
 
 
 def try_imports(environment: Path, modules: Iterable[str], log: Log) -> None:
