@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTabWidget, QWidget
+
+from gpu_studio.app import build_window
+from gpu_studio.core.protocol import DescribeEngine, EngineEnded
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.settings import Settings
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.main_window import MainWindow, show_unexpected
+from tests.fakes import Engines, SteadySensors, cpu_only, gt_1030
+
+# Every name of the design that the tabs as they are have to have.
+NAMES = (
+    "tabs banner code devices.table devices.details devices.sensors devices.processes "
+    "devices.verdict devices.copy switcher.cards switcher.activate switcher.visible_only "
+    "switcher.model switcher.move switcher.placement benchmark.workload benchmark.sizes "
+    "benchmark.dtype benchmark.devices benchmark.run benchmark.stop benchmark.progress "
+    "benchmark.plot benchmark.results benchmark.verdict benchmark.export memory.plot memory.tank "
+    "memory.empty_cache memory.oom.size memory.oom.count memory.oom.dtype memory.oom.budget "
+    "memory.oom.run memory.oom.stop memory.oom.outcome memory.card"
+).split()
+
+
+@pytest.fixture
+def make_window(qtbot, engines, settings):
+    """Build the whole window over scripted engines and sensors."""
+    made = []
+
+    def make(inventory=None, **options) -> MainWindow:
+        window = build_window(
+            engine_factory=engines,
+            sensor_source=SteadySensors(inventory or cpu_only()),
+            settings=settings,
+            **options,
+        )
+        made.append(window)
+        return window
+
+    yield make
+    for window in made:
+        window.close()
+        window.deleteLater()
+
+
+def studio_of(window: MainWindow) -> Studio:
+    return window.findChild(Studio)
+
+
+def shown(qtbot, window: MainWindow) -> MainWindow:
+    window.show()
+    qtbot.waitUntil(lambda: studio_of(window).session.state is EngineState.READY)
+    return window
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_named_place_is_there_before_the_window_is_shown(make_window, name):
+    assert make_window().findChild(QWidget, name) is not None
+
+
+def test_nothing_runs_before_the_first_paint(qtbot, make_window, engines):
+    window = make_window()
+    assert studio_of(window).session.state is EngineState.ABSENT
+    shown(qtbot, window)
+    assert [type(request) for request in engines.requests][:1] == [DescribeEngine]
+
+
+def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, settings):
+    settings.change(first_tab=2)
+    window = make_window(tabs_after_paint=True)
+    tabs = window.findChild(QTabWidget, "tabs")
+    assert window.findChild(QWidget, "benchmark.run") is not None
+    assert window.findChild(QWidget, "memory.tank") is None
+    tabs.setCurrentIndex(3)  # where somebody is quicker than the window
+    shown(qtbot, window)
+    assert [tabs.tabText(i) for i in range(4)] == ["Devices", "Switcher", "Benchmark", "Memory"]
+    assert tabs.currentIndex() == 3
+    assert all(window.findChild(QWidget, name) is not None for name in NAMES)
+    assert len(window.findChildren(QWidget, "benchmark.run")) == 1
+
+
+def test_it_can_be_as_small_as_an_old_screen(qtbot, make_window):
+    window = shown(qtbot, make_window())
+    window.resize(1024, 640)
+    assert (window.width(), window.height()) == (1024, 640)
+
+
+def test_it_can_be_closed_while_it_starts(make_window, engines):
+    window = make_window()
+    window.show()
+    QApplication.processEvents()
+    window.close()
+    assert all("close" in engine.calls for engine in engines.made)
+
+
+def test_closing_keeps_the_tab_and_the_place(qtbot, make_window, settings):
+    window = shown(qtbot, make_window())
+    window.findChild(QTabWidget, "tabs").setCurrentIndex(3)
+    window.resize(1024, 700)
+    window.close()
+    assert settings.choices.first_tab == 3
+    again = make_window()
+    assert again.findChild(QTabWidget, "tabs").currentIndex() == 3
+    assert (again.width(), again.height()) == (1024, 700)
+
+
+def test_a_geometry_that_is_none_is_not_used(make_window, settings):
+    settings.change(window_geometry="not base64 at all")
+    assert make_window().width() == 1280
+
+
+def test_a_card_without_code_is_in_the_banner_with_the_command_to_copy(
+    qtbot, make_window, engines
+):
+    from tests.fakes import described
+
+    engines.scripts[DescribeEngine] = [
+        described(
+            torch_version="2.13.0+cu130", cuda_build="13.0", cuda_available=True, device_count=1,
+            arch_list=("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"),
+        )
+    ]  # fmt: skip
+    window = shown(qtbot, make_window(gt_1030()))
+    qtbot.waitUntil(lambda: "GT 1030" in window.banner.sentence)
+    assert "cu126" in window.banner.sentence
+    window.findChild(QPushButton, "banner.copy").click()
+    assert "torch==2.13.0+cu126" in QGuiApplication.clipboard().text()
+    window.findChild(QPushButton, "banner.close").click()
+    assert window.banner.isHidden()
+
+
+def test_an_engine_that_will_not_live_can_be_asked_for_again(qtbot, make_window, engines):
+    good = engines.scripts[DescribeEngine]
+    engines.scripts[DescribeEngine] = [EngineEnded(exit_code=-6)]
+    window = make_window()
+    window.show()
+    session = studio_of(window).session
+    qtbot.waitUntil(lambda: session.state is EngineState.FAILED)
+    assert "crashed" in window.banner.sentence
+    engines.scripts[DescribeEngine] = good
+    window.findChild(QPushButton, "banner.action").click()
+    qtbot.waitUntil(lambda: session.state is EngineState.READY)
+    qtbot.waitUntil(lambda: window.banner.isHidden())
+
+
+def test_the_status_line_names_device_and_versions(qtbot, make_window):
+    window = shown(qtbot, make_window())
+    status = window.findChild(QLabel, "status")
+    qtbot.waitUntil(lambda: "no NVIDIA driver" in status.text())
+    assert "Engine ready" in status.text()
+    assert "PyTorch" in status.text()
+
+
+def test_colours_are_exchanged_while_it_lives(qtbot, make_window, settings):
+    window = shown(qtbot, make_window())
+    light = window.palette().window().color().name()
+    settings.change(theme="dark")
+    assert window.palette().window().color().name() != light
+    settings.change(theme="light")
+    assert window.palette().window().color().name() == light
+
+
+def test_something_unexpected_is_a_sentence_and_no_trace(qtbot, make_window):
+    window = shown(qtbot, make_window())
+    show_unexpected("Something unexpected happened inside the program; it goes on.")
+    assert "unexpected" in window.banner.sentence
+    assert "Traceback" not in window.banner.accessibleDescription()
+
+
+def test_missing_resources_do_not_stop_the_window(qtbot, make_window, monkeypatch):
+    from gpu_studio.core import resources
+
+    def missing(name: str):
+        raise resources.MissingResourceError(name, "is missing")
+
+    for module in ("gpu_studio.ui.theme", "gpu_studio.ui.icons", "gpu_studio.app"):
+        monkeypatch.setattr(f"{module}.resource_path", missing)
+    shown(qtbot, make_window())
+
+
+def test_the_sensors_rest_while_nobody_looks(qtbot, make_window):
+    sensors = SteadySensors(cpu_only())
+    window = build_window(
+        engine_factory=Engines(), sensor_source=sensors, settings=Settings(None)
+    )
+    qtbot.addWidget(window)
+    shown(qtbot, window)
+    window.hide()
+    assert sensors.calls[-1] == "pause"
+    window.show()
+    assert sensors.calls[-1] == "resume"
+    window.close()
