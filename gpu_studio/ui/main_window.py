@@ -201,6 +201,7 @@ class MainWindow(QMainWindow):
         title, image, make = _TABS[index]
         is_current = index == self.tabs.currentIndex()
         place = self.tabs.widget(index)
+        assert place is not None
         tab = make(self._studio, self._theme)
         self.tabs.removeTab(index)
         self.tabs.insertTab(index, tab, icon(image, self._theme, "muted", "accent"), title)
