@@ -13,13 +13,16 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 _LONGEST_LINE = 64 << 20
+# "python -m" imports from the current folder before all others: in the user's own, a script that
+# is called torch.py or random.py would stand for the library.
+_HOME_OF_THE_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 class ChildProcess:
@@ -48,6 +51,7 @@ class ChildProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, **(environment or {})},
+                cwd=_HOME_OF_THE_PACKAGE,
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
         finally:

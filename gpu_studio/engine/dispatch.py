@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     from gpu_studio.engine.sensor import Sensor
 
 
+# What PyTorch needs there and does not bring along.
+_MISSING_ON_WINDOWS = (
+    " A Windows library is missing: install the Microsoft Visual C++ Redistributable "
+    "(https://aka.ms/vs/17/release/vc_redist.x64.exe), then start this again."
+)
+
+
 class Dispatcher:
     """Answers requests one after the other, in the thread that iterates.
 
@@ -130,7 +137,9 @@ def _answer_memory(
 def _failure_of(error: Exception) -> Failure:
     try:
         from gpu_studio.engine.faults import failure_of
-    except ImportError:  # it is PyTorch itself that cannot be imported
+    except Exception:  # it is PyTorch itself that cannot be imported: ImportError, OSError
         message = f"PyTorch cannot be loaded: {error}"
+        if "WinError 126" in message or "DLL load failed" in message:
+            message += _MISSING_ON_WINDOWS
         return Failure(FailureKind.INTERNAL, message, fatal=True)
     return failure_of(error)

@@ -128,8 +128,8 @@ def serve(
     threading.Thread(target=read, name="requests", daemon=True).start()
     try:
         return _answer_all(inbox, out, dispatcher)
-    except BrokenPipeError:
-        return 0  # nobody listens any more
+    except OSError:  # of the pipe alone: every request's own error is an answer
+        return 0  # nobody listens any more; Windows has no BrokenPipeError here
     finally:
         finished.set()
 

@@ -37,6 +37,15 @@ def make_engine(monkeypatch):
         engine.close()
 
 
+def test_a_script_in_the_users_folder_does_not_stand_for_a_library(
+    make_engine, monkeypatch, tmp_path
+):
+    (tmp_path / "msgspec.py").write_text("raise RuntimeError('not the library')")
+    monkeypatch.chdir(tmp_path)
+    (event,) = make_engine().run(DescribeEngine())
+    assert isinstance(event, EngineDescribed)
+
+
 def test_nothing_starts_before_the_first_request(make_engine):
     assert make_engine().pid is None
 

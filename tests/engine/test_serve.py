@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -211,6 +212,29 @@ def test_a_pytorch_that_cannot_be_loaded_is_told(start: Callable[..., EngineChil
     assert child.wait() == EXIT_FATAL
 
 
+# Windows' loader says it with an OSError where a library of PyTorch's is missing.
+WINDOWS_LOADER = """
+import sys
+class Loader:
+    def find_spec(self, name, path, target=None):
+        if name == "torch":
+            text = '[WinError 126] The module was not found. Error loading "c10.dll"'
+            raise OSError(text)
+sys.meta_path.insert(0, Loader())
+"""
+
+
+def test_a_pytorch_whose_libraries_are_missing_is_told_with_what_to_install(
+    start: Callable[..., EngineChild],
+):
+    child = start(WINDOWS_LOADER)
+    (failed,) = child.ask(DescribeEngine())
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.message.startswith("PyTorch cannot be loaded: ")
+    assert "Visual C++ Redistributable" in failed.failure.message
+    assert child.wait() == EXIT_FATAL
+
+
 def jobs_of(*lines: bytes) -> list[tuple[Request | Failure, bool]]:
     """Return what an inbox holds after these lines, and whether each is to stop."""
     inbox = Inbox()
@@ -272,21 +296,27 @@ class Answers:
 class Broken(io.RawIOBase):
     """A pipe whose reader is gone."""
 
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self._error = error
+
     def writable(self) -> bool:
         return True
 
     def write(self, data: bytes) -> int:
-        raise BrokenPipeError
+        raise self._error
 
 
-def test_it_ends_quietly_when_nobody_listens_any_more():
+# Windows says "invalid argument".
+@pytest.mark.parametrize("error", [BrokenPipeError(), OSError(errno.EINVAL, "Invalid argument")])
+def test_it_ends_quietly_when_nobody_listens_any_more(error: OSError):
     line = encode(ReadMemory(device="cpu"))
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as lines, os.fdopen(writer, "wb") as requests:
         requests.write(line)
         requests.flush()
         answer = MemoryRead(device="cpu", taken_at_s=0.0)
-        assert serve(lines, Broken(), Answers(answer), lambda code: None) == 0
+        assert serve(lines, Broken(error), Answers(answer), lambda code: None) == 0
         requests.close()
 
 
