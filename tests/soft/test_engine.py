@@ -410,8 +410,9 @@ def test_an_error_that_lasts_ends_the_engine_after_its_answer(
     one = engine(pc)
 
     def break_the_card(event: Event) -> None:
-        if isinstance(event, RunPhaseChanged) and event.phase == "timing":
-            pc.fault("launch", code, after=2000, sticky=True)
+        if isinstance(event, SamplesMeasured):
+            pc.clear_faults()
+            pc.fault("launch", code, sticky=True)
 
     events = one.ask(run_on("cuda:0", budget_s=3600.0), break_the_card)
     assert isinstance(events[-1], RunFailed)
