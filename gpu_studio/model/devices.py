@@ -252,6 +252,7 @@ class DevicesModel(QObject):
         if (
             address is not None
             and address != self._unanswered
+            and self._question is None
             and engine is not None
             and engine.cuda_available
             and session.state.is_idle

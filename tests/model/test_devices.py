@@ -243,18 +243,27 @@ def test_the_first_answer_comes_with_the_engine(qtbot, studio, with_cuda, model)
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
-def test_it_is_asked_again_and_again_but_not_twice_at_once(qtbot, studio, with_cuda, model):
+def test_it_is_asked_again_and_again_but_not_twice_at_once(
+    qtbot, studio, with_cuda, model, monkeypatch
+):
+    submitted = []
+    submit = studio.session.submit
+    monkeypatch.setattr(
+        studio.session, "submit", lambda request: (submitted.append(request), submit(request))
+    )
     answers = with_cuda.scripts[ReadMemory]
     with_cuda.scripts[ReadMemory] = lambda engine, request: [Pause(), *answers(engine, request)]
     start(qtbot, studio)
     model._timer.setInterval(5)
     model.watch(True)
-    qtbot.waitUntil(lambda: len(questions(with_cuda)) == 1)
-    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
-        pass
-    assert len(questions(with_cuda)) == 1
+    qtbot.waitUntil(with_cuda.latest.paused.is_set)
+    for _ in range(5):
+        with qtbot.waitSignal(model._timer.timeout):
+            pass
+    assert submitted.count(ReadMemory(device="cuda:0")) == 1
     with_cuda.latest.go()
     qtbot.waitUntil(lambda: len(questions(with_cuda)) == 2)
+    qtbot.waitUntil(with_cuda.latest.paused.is_set)
     with_cuda.latest.go()
     model.watch(False)
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
@@ -311,15 +320,15 @@ def test_a_fresh_engine_holds_nothing(qtbot, studio, with_cuda, model):
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 @pytest.mark.parametrize(
-    "end",
+    ("end", "starts"),
     [
-        EngineEnded(exit_code=-11),
-        RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "No.", fatal=True)),
-        RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "No.")),
+        (EngineEnded(exit_code=-11), 2),
+        (RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "No.", fatal=True)), 2),
+        (RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "No.")), 1),
     ],
 )
 def test_a_question_that_an_engine_failed_over_is_not_asked_again(
-    qtbot, studio, with_cuda, model, end
+    qtbot, studio, with_cuda, model, end, starts
 ):
     answers = with_cuda.scripts[ReadMemory]
     with_cuda.scripts[ReadMemory] = [end]
@@ -327,9 +336,11 @@ def test_a_question_that_an_engine_failed_over_is_not_asked_again(
     model._timer.setInterval(5)
     with qtbot.waitSignal(studio.session.event_received):
         model.watch(True)
+    qtbot.waitUntil(lambda: with_cuda.requests.count(DescribeEngine()) == starts)
     qtbot.waitUntil(lambda: studio.session.state.is_idle)
-    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
-        pass
+    for _ in range(5):
+        with qtbot.waitSignal(model._timer.timeout):
+            pass
     assert len(questions(with_cuda)) == 1
     with_cuda.scripts[ReadMemory] = answers
     model.select("cpu")
