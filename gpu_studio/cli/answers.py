@@ -119,7 +119,7 @@ def take_inventory(log_path: Path) -> Inventory:
     """Return this PC's devices with one reading of their sensors.
 
     Raises:
-        StudioError: the driver does not answer.
+        StudioError: the driver does not answer, or the sensor reader ended.
     """
     # A reading a fifth of a second after the inventory is enough for the CPU's utilization.
     reader = SensorReader(period_s=0.2, log_path=log_path)
@@ -137,6 +137,11 @@ def take_inventory(log_path: Path) -> Inventory:
         reader.close()
     if inventory is not None:
         return inventory
+    if stream.has_ended:
+        raise StudioError(
+            FailureKind.INTERNAL,
+            f"The sensor reader ended before it told anything; the log says why: {log_path}",
+        )
     raise StudioError(
         FailureKind.INTERNAL, "The NVIDIA driver does not answer. Restart the PC, then try again."
     )

@@ -47,7 +47,7 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
         progress.clear()
     if as_json:
         say_bytes(msgspec.json.encode(as_object(inventory, description, error)) + b"\n")
-        return DONE
+        return FAILED if description is None else DONE
     for line in device_lines(inventory, description):
         say(line)
     say()

@@ -7,6 +7,8 @@ A mistake is one line on standard error. Only what a command needs is imported, 
 from __future__ import annotations
 
 import argparse
+import codecs
+import errno
 import logging
 import math
 import os
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LONGEST_BUDGET_S = 3600.0
+# “| head”: nobody wants to know more. Windows says "invalid argument" for it.
+_NOBODY_READS = (errno.EPIPE, errno.EINVAL)
+# How signs are encoded for a terminal that lacks them, and the name of that for Python's codecs.
+_LETTERS = "gpu_studio.letters"
+_LETTERS_FOR = {"×": "x", "µ": "u", "“": '"', "”": '"', "’": "'", "…": "...", "°": ""}
 
 _ABOUT = """\
 See what your graphics card is, whether PyTorch can use it, how fast it is, and where its memory
@@ -45,10 +52,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command; return its exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        # A Windows console may know no × and no µ: a question mark, never a crash.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    _prepare_output()
     try:
         return _run(build_parser().parse_args(arguments))
     except WrongUseError as error:
@@ -59,9 +63,30 @@ def main(arguments: Sequence[str]) -> int:
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # for example “| head”: nobody wants to know more
+    except OSError as error:
+        # What is still in the buffer goes nowhere, or the interpreter's end would try it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno not in _NOBODY_READS:
+            _complain(f"gpu-studio: {error.strerror or error}")
         return FAILED
+
+
+def _prepare_output() -> None:
+    if sys.stdout is None:  # a shell's “>&-”, or Windows' program without a console
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    codecs.register_error(_LETTERS, _with_letters)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=_LETTERS)
+
+
+def _with_letters(error: UnicodeError) -> tuple[str, int]:
+    """Answer for a terminal that does not know a sign: 64 x 64, and never a crash."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end]
+    return "".join(_LETTERS_FOR.get(sign, "?") for sign in text), error.end
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -193,6 +218,7 @@ def _start_log() -> Path:
         path = folder / "gpu-studio.log"
         logging.basicConfig(
             filename=path,
+            encoding="utf-8",
             level=logging.INFO,
             format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         )

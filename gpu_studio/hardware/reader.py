@@ -132,9 +132,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sensors = Sensors()
     try:
         for event in events(sensors, commands, period_s):
-            pipe.write(encode_sensor_event(event))
-    except BrokenPipeError:  # the window is gone
-        pass
+            try:
+                pipe.write(encode_sensor_event(event))
+            except OSError:  # the window is gone; Windows has no BrokenPipeError here
+                break
     finally:
         sensors.rest()
     return 0

@@ -12,7 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gpu_studio.cli import devices
 from gpu_studio.cli.main import main
+from gpu_studio.core.failure import FailureKind, StudioError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
@@ -195,6 +197,46 @@ def test_without_a_display_the_terminal_does_the_main_job(type_in):
     assert text.index("elementwise, time of one call") < text.index("matmul, time of one call")
     assert text.count(" needs ") + text.count("On this PC") >= 2
     assert "For the window" in lines_of(text)[-1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes a stream as a Unix shell does")
+@pytest.mark.parametrize(
+    ("redirection", "status", "errors"),
+    [
+        (">&-", 0, ""),
+        ("2>&-", 0, ""),
+        pytest.param(
+            "> /dev/full", 1, "gpu-studio: No space left on device\n",
+            marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux's own file"),
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("arguments", ["devices", "devices --json"])
+def test_an_output_that_takes_nothing(environment, arguments, redirection, status, errors):
+    command = f'"{sys.executable}" -m gpu_studio {arguments} {redirection}'
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment
+    )
+    assert (done.returncode, done.stderr) == (status, errors)
+
+
+def test_a_pytorch_that_does_not_start_is_a_failure_in_json_too(monkeypatch, capsysbinary):
+    def fail(*_):
+        raise StudioError(FailureKind.INTERNAL, "No torch here.")
+
+    monkeypatch.setattr(devices, "describe", fail)
+    assert devices.show_devices(Path(os.devnull), as_json=True) == 1
+    found = json.loads(capsysbinary.readouterr().out)
+    assert found["torch"]["error"] == "No torch here."
+    assert found["devices"][0]["kind"] == "cpu"
+
+
+def test_a_terminal_without_the_signs_gets_letters(type_in):
+    done = type_in("bench", "matmul", "--size", "8", "--budget-s", "0.01", "--device", "cpu",
+                   PYTHONIOENCODING="ascii")  # fmt: skip
+    assert done.returncode == 0
+    assert "8 x 8" in done.stdout
+    assert "?" not in done.stdout
 
 
 def test_help_and_version(type_in):
