@@ -50,7 +50,7 @@ def break_memory(request: BreakMemory, stop: threading.Event) -> Iterator[Event]
     torch.empty(1, device=device)  # the context's own memory is no part of the experiment
     torch.cuda.empty_cache()
     total_bytes = torch.cuda.get_device_properties(device).total_memory
-    limit_before = torch.cuda.get_per_process_memory_fraction(device)
+    limit_before = _limit_now(device)
     tensors: list[torch.Tensor] = []
     error_text, pause_s = "", _pause_s(request)
     try:
@@ -93,6 +93,12 @@ def _check_numbers(request: BreakMemory) -> None:
                 FailureKind.BAD_REQUEST,
                 f"The {name} {value} is out of range: give a whole number from 1 to {largest}.",
             )
+
+
+def _limit_now(device: torch.device) -> float:
+    """Return the share of the card that PyTorch may take; 2.6 does not tell what was set."""
+    ask = getattr(torch.cuda, "get_per_process_memory_fraction", None)
+    return 1.0 if ask is None else float(ask(device))
 
 
 def _pause_s(request: BreakMemory) -> float:

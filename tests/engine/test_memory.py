@@ -195,6 +195,11 @@ def test_the_end_of_memory_is_a_text_and_no_error(
     assert oom._allocate(breaking(), torch.device("cuda", 0)) == str(error)
 
 
+def test_a_pytorch_that_does_not_tell_its_limit_has_none(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(oom.torch.cuda, "get_per_process_memory_fraction")  # as in 2.6
+    assert oom._limit_now(torch.device("cuda", 0)) == 1.0
+
+
 def test_another_error_stays_one(monkeypatch: pytest.MonkeyPatch):
     def broken(*size: int, **options: Any) -> torch.Tensor:
         raise RuntimeError("CUDA error: unspecified launch failure")
