@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import logging
+import os
 import signal
 import sys
 from logging.handlers import RotatingFileHandler
@@ -21,6 +22,7 @@ from gpu_studio.engine.local import LocalEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
+from gpu_studio.model.worker import Worker
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.theme import Theme
 
@@ -100,6 +102,11 @@ def main() -> int:
     window.show()
     status = application.exec()
     _log.info("The window was closed")
+    if any(worker.isRunning() for worker in window.findChildren(Worker)):
+        # A call of PyTorch in this process, which cannot be ended but with the process: Qt and
+        # Python would both abort on the thread that is still in it.
+        logging.shutdown()
+        os._exit(status)
     return status
 
 

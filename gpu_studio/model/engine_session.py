@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
+_LONGEST_END_MS = 5000  # a call in this process may take longer; it ends with the process
 _MOST_DEATHS = 3  # in a row, before the window stops trying by itself
 
 
@@ -184,7 +185,7 @@ class EngineSession(QObject):
             if engine is not None:
                 engine.close()
         if self._worker is not None:
-            self._worker.wait(5000)
+            self._worker.wait(_LONGEST_END_MS)
 
     def _describe_next(self) -> None:
         """Put the first question to a fresh engine in front of everything that waits."""

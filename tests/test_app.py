@@ -1,0 +1,50 @@
+"""The program's own end, where a call of PyTorch in the window's process cannot be ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_A_CALL_THAT_DOES_NOT_END = """
+import sys, time
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+from gpu_studio import app
+from gpu_studio.model import engine_session
+from gpu_studio.ui.main_window import MainWindow
+
+class Deaf:
+    def run(self, request):
+        QTimer.singleShot(0, QApplication.instance(), QApplication.closeAllWindows)
+        time.sleep(30)
+        yield
+    def stop(self): pass
+    abandon = close = stop
+
+engine_session._LONGEST_END_MS = 50
+build_window = app.build_window
+app.build_window = lambda **options: build_window(
+    engine_factory=lambda environment: Deaf(), **options
+)
+sys.exit(app.main())
+"""
+
+
+def test_a_call_that_cannot_be_ended_ends_with_the_program(tmp_path):
+    places = {name: str(tmp_path) for name in ("HOME", "LOCALAPPDATA", "APPDATA")}
+    places |= {name: "" for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+    ended = subprocess.run(
+        [sys.executable, "-c", _A_CALL_THAT_DOES_NOT_END],
+        cwd=ROOT,
+        env={**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        timeout=25,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "Destroyed while" not in ended.stderr
