@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
@@ -182,7 +183,15 @@ class SwitcherTab(QWidget):
             self._radios.addButton(card.radio)
             self._cards_column.addWidget(card)
             card.chosen.connect(self._choose)
+        self._order_focus()
         self._show_chosen()
+
+    def _order_focus(self) -> None:
+        """Let Tab reach the cards, which are made late, before what is done with them."""
+        radios = [card.radio for card in self._device_cards.values()]
+        doing = [self._use, self._only, self._all, self._models, self._move, self._table]
+        for earlier, later in pairwise([*radios, *doing]):
+            QWidget.setTabOrder(earlier, later)
 
     def _choose(self, identity: str) -> None:
         if self.model.chosen is None or identity != self.model.chosen.identity:

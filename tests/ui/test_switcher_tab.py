@@ -272,3 +272,17 @@ def test_a_name_from_outside_is_plain_text(tab, sensor_source, studio, qtbot):
     names = [label for label in card.findChildren(QLabel) if label.text() == "<b>bold</b> & co"]
     assert len(names) == 1
     assert names[0].textFormat() is Qt.TextFormat.PlainText
+
+
+def test_tab_reaches_the_devices_before_what_is_done_with_them(ready):
+    chain, at = [], ready.window()
+    while (at := at.nextInFocusChain()) is not ready.window():
+        chain.append(at.objectName())
+    places = [
+        chain.index(name)
+        for name in (
+            f"switcher.radio.{FIRST}", f"switcher.radio.{SECOND}", "switcher.activate",
+            "switcher.model", "switcher.move",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
