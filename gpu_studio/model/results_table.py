@@ -60,6 +60,11 @@ _HEAD = {
     Column.STAMP: ("Stamp", "Whether the number can be trusted, and why not"),
 }
 _TEXT_COLUMNS = (Column.WORKLOAD, Column.DTYPE, Column.DEVICE, Column.STAMP)
+_LEFT, _RIGHT = (
+    side | Qt.AlignmentFlag.AlignVCenter
+    for side in (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight)
+)
+_ALIGNMENTS = tuple(_LEFT if column in _TEXT_COLUMNS else _RIGHT for column in Column)
 
 
 class ResultsTable(QAbstractTableModel):
@@ -103,7 +108,7 @@ class ResultsTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._texts[index.row()][index.column()]
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(index.column())
+            return _ALIGNMENTS[index.column()]
         if role == Qt.ItemDataRole.ToolTipRole:
             return self._tool_tip(self._runs[index.row()])
         if role == ADDRESS_ROLE and index.column() == Column.DEVICE:
@@ -121,7 +126,7 @@ class ResultsTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return _HEAD[Column(section)][1]
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(section)
+            return _ALIGNMENTS[section]
         return None
 
     def _add(self, run: Run) -> None:
@@ -177,8 +182,3 @@ class ResultsTable(QAbstractTableModel):
 
 def _work(run: Run) -> tuple[str, int, str]:
     return run.request.workload, run.request.size, run.request.dtype
-
-
-def _alignment(column: int) -> Qt.AlignmentFlag:
-    side = Qt.AlignmentFlag.AlignLeft if column in _TEXT_COLUMNS else Qt.AlignmentFlag.AlignRight
-    return side | Qt.AlignmentFlag.AlignVCenter

@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.core.verdict import crossovers
 from gpu_studio.model.benchmark_devices import device_label
-from gpu_studio.ui.live_plot import Curve, LivePlot
+from gpu_studio.ui.curve_set import CurveSet, Look
+from gpu_studio.ui.live_plot import LivePlot
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
     from gpu_studio.core.runs import Run
     from gpu_studio.model.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
+    from gpu_studio.ui.live_plot import CurveSource
     from gpu_studio.ui.theme import Theme
 
-# One a curve, so that colour is not the only difference.
+_MEDIAN = "median"
 _LEGEND_COLUMNS = 3
+# One a curve, so that colour is not the only difference.
 _SYMBOLS = ("o", "s", "t1", "d", "p", "h", "star", "t", "+", "x", "t2", "t3")
 
 
@@ -63,6 +66,7 @@ class BenchmarkPlots(QStackedWidget):
             legend=_LEGEND_COLUMNS,
         )
         self._over_size.setAccessibleName("Median time per call over the size")
+        self._live_curves, self._size_curves = CurveSet(self._live), CurveSet(self._over_size)
         self.addWidget(self._live)
         self.addWidget(self._over_size)
         benchmark.run_begun.connect(self._show_samples)
@@ -93,12 +97,13 @@ class BenchmarkPlots(QStackedWidget):
 
     def show_over_size(self) -> None:
         """Bring the medians over the size to the front."""
-        self._draw_over_size()
         self.setCurrentWidget(self._over_size)
+        self._draw_over_size()
 
     def select(self, run: Run | None) -> None:
         """Show the samples of one run; None follows what is running."""
         self._selected = run
+        self._live_curves.show({})  # in the legend's order again
         self._show_samples()
         self._draw_over_size()
 
@@ -123,20 +128,22 @@ class BenchmarkPlots(QStackedWidget):
         return [result for result in self._benchmark.results if result.workload == workload]
 
     def _show_samples(self) -> None:
-        self._live.clear()
-        runs = self._runs_in_question()
-        for run in runs:
+        curves: dict[str, tuple[Look, CurveSource]] = {}
+        if self._selected is None:
+            # A device that has not come to this size keeps its place, without samples.
+            curves = {
+                key: (look, _nothing)
+                for key, look in self._live_curves.looks.items()
+                if key != _MEDIAN
+            }
+        for run in self._runs_in_question():
             address = run.request.device
-            label = device_label(address, self._sensors.inventory)
-            if run.recording:
-                label = f"{label} (recording)"
-            self._live.set_curve(
-                address, Curve(label, device_role(address), partial(_samples, run))
-            )
+            look = Look(self._label(address, recorded=run.recording), device_role(address))
+            curves[address] = (look, partial(_samples, run))
         if self._selected is not None:
-            self._live.set_curve(
-                "median", Curve("median", "text", partial(_median, self._selected), dashed=True)
-            )
+            look = Look("median", "text", dashed=True)
+            curves[_MEDIAN] = (look, partial(_median, self._selected))
+        self._live_curves.show(curves)
         self._describe_samples()
 
     def _run_changed(self, run: Run) -> None:
@@ -145,36 +152,35 @@ class BenchmarkPlots(QStackedWidget):
             self._draw_over_size()
 
     def _draw_over_size(self) -> None:
+        """Draw the medians if somebody looks; `show_over_size` does it otherwise."""
+        if self.currentWidget() is not self._over_size:
+            return
         results = self._results_in_question()
-        self._over_size.clear()
-        curves: dict[tuple[str, str], dict[int, float]] = {}
+        medians: dict[tuple[str, str], dict[int, float]] = {}
         for result in results:
-            curves.setdefault((result.device, result.dtype), {})[result.size] = result.median_s
-        several = len({dtype for _, dtype in curves}) > 1
-        recorded = {(result.device, result.dtype) for result in results if result.recording}
-        for (device, dtype), symbol in zip(sorted(curves), _SYMBOLS, strict=False):
-            medians = dict(sorted(curves[device, dtype].items()))
-            label = device_label(device, self._sensors.inventory)
-            label = f"{label} · {dtype}" if several else label
-            if (device, dtype) in recorded:
-                label = f"{label} (recording)"
-            self._over_size.set_curve(
-                f"{device} {dtype}",
-                Curve(
-                    label,
-                    device_role(device),
-                    partial(_points, list(medians), list(medians.values())),
-                    symbol=symbol,
-                    dashed=(device, dtype) in recorded,
-                ),
-            )
+            medians.setdefault((result.device, result.dtype), {})[result.size] = result.median_s
+        several = len({dtype for _, dtype in medians}) > 1
+        recorded = {(result.device, result.dtype): result.recording for result in results}
+        curves: dict[str, tuple[Look, CurveSource]] = {}
+        for (device, dtype), symbol in zip(sorted(medians), _SYMBOLS, strict=False):
+            recording = recorded[device, dtype]
+            label = self._label(device, dtype if several else "", recording)
+            look = Look(label, device_role(device), symbol, dashed=recording is not None)
+            by_size = sorted(medians[device, dtype].items())
+            curves[f"{device} {dtype}"] = (look, partial(_columns, by_size))
+        self._size_curves.show(curves)
         self._mark_crossovers(results)
-        self._over_size.describe(_describe_medians(results))
+        self._over_size.describe(self._describe_medians(results))
+
+    def _label(self, address: str, dtype: str = "", recorded: str | None = None) -> str:
+        label = device_label(address, self._sensors.inventory)
+        parts = (label, dtype, "recording" if recorded else "")
+        return " · ".join(part for part in parts if part)
 
     def _mark_crossovers(self, results: Sequence[RunFinished]) -> None:
         """Mark where curves of one dtype cross; of several dtypes it would be a thicket."""
-        if len({result.dtype for result in results}) != 1:
-            return
+        if len({result.dtype for result in results}) > 1:
+            results = []
         devices = dict.fromkeys(result.device for result in results if result.device != "cpu")
         self._over_size.set_markers(
             [
@@ -198,10 +204,18 @@ class BenchmarkPlots(QStackedWidget):
         )
         self._live.describe(f"{self.caption}: {medians or 'no samples yet'}")
 
+    def _describe_medians(self, results: Sequence[RunFinished]) -> str:
+        return "; ".join(
+            f"{self._label(result.device, result.dtype, result.recording)} "
+            f"{format_size(result.size)}: {format_duration(result.median_s)}"
+            for result in results
+        )
+
     def _clear(self) -> None:
         self._selected = None
-        self._live.clear()
-        self._over_size.clear()
+        for curves in (self._live_curves, self._size_curves):
+            curves.show({})
+        self._over_size.set_markers([])
 
 
 def _work(run: Run) -> tuple[str, int, str]:
@@ -221,13 +235,9 @@ def _median(run: Run) -> tuple[ArrayLike, ArrayLike]:
     return (1, summary.samples), (summary.median_s, summary.median_s)
 
 
-def _points(xs: list[int], ys: list[float]) -> tuple[ArrayLike, ArrayLike]:
-    return xs, ys
+def _nothing() -> tuple[ArrayLike, ArrayLike]:
+    return (), ()
 
 
-def _describe_medians(results: Sequence[RunFinished]) -> str:
-    return "; ".join(
-        f"{result.device} {result.dtype} {format_size(result.size)}: "
-        f"{format_duration(result.median_s)}"
-        for result in results
-    )
+def _columns(points: list[tuple[int, float]]) -> tuple[ArrayLike, ArrayLike]:
+    return [x for x, _ in points], [y for _, y in points]

@@ -68,6 +68,7 @@ class BenchmarkResults(Card):
         # Fitting the columns to each change would measure every row each time.
         header = self._table.horizontalHeader()
         header.setStretchLastSection(False)
+        header.setResizeContentsPrecision(0)  # fit what is in sight, not a thousand rows
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
         self._model.rowsInserted.connect(self._rows_inserted)

@@ -165,6 +165,8 @@ class LivePlot(QFrame):
         for curve in self._curves.values():
             xs, ys = (np.asarray(values, np.float64) for values in curve.source())
             state = (len(xs), float(xs[-1]), float(ys[-1])) if len(xs) else (0, 0.0, 0.0)
+            if curve.symbol is not None:  # few points, of which any may be another now
+                state = (len(xs), float(xs.sum()), float(ys.sum()))
             if curve.item is not None and state != curve.drawn:
                 curve.drawn = state
                 curve.item.setData(*_extremes(xs, ys, _POINTS_DRAWN))
