@@ -1,0 +1,105 @@
+"""Two libraries number the cards; only the UUID says which one is meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    DeviceUsed,
+    EmptyCache,
+    EngineDescribed,
+    MemoryRead,
+    ReadMemory,
+    RequestFailed,
+    UseDevice,
+)
+from gpu_studio.engine.device import resolve, uuid_of
+from gpu_studio.hardware.inventory import Sensors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.devices import Inventory
+    from tests.gpu.conftest import Ask, StartEngine
+
+
+@pytest.fixture(scope="module")
+def sensors() -> Iterator[Sensors]:
+    one = Sensors()
+    yield one
+    one.rest()
+
+
+@pytest.fixture(scope="module")
+def inventory(sensors: Sensors) -> Inventory:
+    return sensors.inventory()
+
+
+def test_the_driver_and_pytorch_mean_the_same_card(card: str, inventory: Inventory) -> None:
+    device = inventory.find(card)
+    assert device is not None
+    told = torch.cuda.get_device_properties(resolve(card))
+    assert device.uuid == uuid_of(resolve(card))
+    assert device.name == told.name
+    assert device.compute_capability == f"{told.major}.{told.minor}"
+    assert device.multiprocessors in (None, told.multi_processor_count)
+    # The driver keeps a part of what is on the board.
+    assert told.total_memory <= device.memory_total_bytes < 1.2 * told.total_memory
+
+
+def test_a_cards_sensors_are_read(card: str, sensors: Sensors, inventory: Inventory) -> None:
+    uuid = uuid_of(resolve(card))
+    (reading,) = [one for one in sensors.reading().cards if one.uuid == uuid]
+    assert reading.error is None
+    now = reading.telemetry
+    assert 0 < now.memory_used_bytes <= inventory.find(card).memory_total_bytes
+    assert now.temperature_c is None or 0 < now.temperature_c < 120
+    assert now.sm_clock_mhz is None or now.sm_clock_mhz > 0
+    assert now.utilization_percent is None or 0 <= now.utilization_percent <= 100
+
+
+def test_using_a_card_makes_it_the_current_one(card: str, start_engine: StartEngine) -> None:
+    index = int(card.removeprefix("cuda:"))
+    (used,) = start_engine().ask(UseDevice(cuda_index=index))
+    assert isinstance(used, DeviceUsed)
+    assert (used.cuda_index, used.uuid) == (index, uuid_of(resolve(card)))
+
+
+def test_a_card_that_is_shown_alone_is_cuda_0(card: str, start_engine: StartEngine) -> None:
+    uuid = uuid_of(resolve(card))
+    one = start_engine(EngineEnvironment(visible_devices=uuid))
+    (described,) = one.ask(DescribeEngine())
+    assert isinstance(described, EngineDescribed)
+    assert (described.device_count, described.visible_devices) == (1, uuid)
+    (used,) = one.ask(UseDevice(cuda_index=0))
+    assert used.uuid == uuid
+    (failed,) = one.ask(UseDevice(cuda_index=1))
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
+
+
+def test_describing_and_reading_take_nothing_of_a_card(
+    card: str, start_engine: StartEngine
+) -> None:
+    one = start_engine()
+    (described,) = one.ask(DescribeEngine())
+    assert described.cuda_available
+    assert described.cuda_reason is None
+    (read,) = one.ask(ReadMemory(device=card))
+    assert isinstance(read, MemoryRead)
+    assert (read.allocated_bytes, read.total_bytes) == (None, None)
+    (emptied,) = one.ask(EmptyCache(device=card))
+    assert (emptied.predicted_bytes, emptied.freed_bytes) == (0, 0)
+
+
+def test_a_card_that_is_not_there_is_named_with_those_that_are(ask: Ask) -> None:
+    failed = ask(ReadMemory(device="cuda:77"))[-1]
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
+    assert "there are cpu, cuda:0" in failed.failure.message

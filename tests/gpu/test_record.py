@@ -1,0 +1,72 @@
+"""A recording of a card replays, and names nobody's PC."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+import torch
+
+from gpu_studio.core.devices import Inventory, Reading, decode_sensor_event
+from gpu_studio.core.protocol import (
+    CacheEmptied,
+    DescribeEngine,
+    DeviceUsed,
+    EngineDescribed,
+    OomFinished,
+    PlaceFinished,
+    RecordingHeader,
+    RunFinished,
+)
+from gpu_studio.engine.device import resolve, uuid_of
+from gpu_studio.engine.recorded import RecordedEngine, read_recording
+from tests.engine.answers import only, run_request
+from tests.gpu.record import main, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_a_recording_replays_and_names_nobody(tmp_path: Path) -> None:
+    events_file, sensors_file = record(tmp_path, sizes=(64,), budget_s=0.05)
+    header, events = read_recording(events_file)
+    assert header.device_name == torch.cuda.get_device_name(resolve("cuda:0"))
+    assert header.torch_version == torch.__version__
+    results = only(RunFinished, events)
+    assert {(r.device, r.dtype) for r in results} == {
+        ("cpu", "float32"), ("cuda:0", "float32"), ("cuda:0", "float16"),
+    }  # fmt: skip
+    for kind in (DeviceUsed, PlaceFinished, OomFinished, CacheEmptied):
+        assert only(kind, events), kind
+    engine = RecordedEngine(events_file, speed=float("inf"))
+    (described,) = engine.run(DescribeEngine())
+    assert isinstance(described, EngineDescribed)
+    assert described.recording == header.title
+    replayed = list(engine.run(run_request(device="cuda:0", size=64)))[-1]
+    assert isinstance(replayed, RunFinished)
+    assert replayed.recording == header.title
+
+    first, *lines = sensors_file.read_bytes().splitlines()
+    assert msgspec.json.decode(first, type=RecordingHeader) == header
+    inventory, *readings = map(decode_sensor_event, lines)
+    assert isinstance(inventory, Inventory)
+    assert readings
+    assert all(isinstance(reading, Reading) for reading in readings)
+    assert not any(card.processes for reading in readings for card in reading.cards)
+    uuid = uuid_of(resolve("cuda:0"))
+    for file in (events_file, sensors_file):
+        assert uuid.encode() not in file.read_bytes()
+    used = only(DeviceUsed, events)[0].uuid
+    assert used == inventory.find("cuda:0").uuid == readings[0].cards[0].uuid
+
+
+def test_soft_cards_are_not_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(os.environ, "SOFT_CARDS_DIR", str(tmp_path))
+    assert main(["--out", str(tmp_path)]) == 1
+    assert "soft" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,224 @@
+"""Runs on a card: their results, their times, their stamps, and stopping them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.protocol import (
+    Event,
+    MemoryRead,
+    ReadMemory,
+    RunFailed,
+    RunFinished,
+    RunPhaseChanged,
+    RunStopped,
+    SamplesMeasured,
+    Stop,
+    encode,
+)
+from gpu_studio.core.sizes import DTYPES
+from gpu_studio.engine.device import resolve, synchronize, uuid_of
+from gpu_studio.engine.serve import EXIT_FATAL, NvmlSensor
+from gpu_studio.engine.timing import CudaStopwatch, time_once
+from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
+from tests.engine.answers import only, run_request
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import RunWorkload
+    from tests.engine.engine_child import EngineChild
+    from tests.gpu.conftest import Ask, StartEngine
+
+_NAMES = [workload.description.name for workload in WORKLOADS]
+# The event clock's steps, and that two clocks drift a little.
+_CLOCK_STEP_S = 5e-6
+_DRIFT = 1e-3
+
+# An index out of bounds trips an assertion inside the kernel: the card's context is lost for good.
+_BREAKS_THE_CONTEXT = """
+import torch
+from gpu_studio.engine.workloads.elementwise import Elementwise
+def prepare(self, device, size, dtype):
+    a = torch.zeros(8, device=device)
+    index = torch.full((8,), 1000, device=device)
+    return lambda: a[index]
+Elementwise.prepare = prepare
+"""
+
+
+def run_on(card: str, **changes: Any) -> RunWorkload:
+    return run_request(device=card, **{"size": 256, "budget_s": 0.1, **changes})
+
+
+def finished(events: list[Event]) -> RunFinished:
+    assert isinstance(events[-1], RunFinished), events[-1]
+    return events[-1]
+
+
+@pytest.mark.parametrize("workload", _NAMES)
+def test_a_run_ends_with_the_card_it_was_asked_for(card: str, workload: str, ask: Ask) -> None:
+    result = finished(ask(run_on(card, workload=workload)))
+    device = resolve(card)
+    assert (result.device, result.device_name) == (card, torch.cuda.get_device_name(device))
+    assert result.torch_version == torch.__version__
+    assert result.verified is not None
+    is_ampere = torch.cuda.get_device_capability(device) >= (8, 0)
+    assert result.tf32 is (is_ampere and torch.backends.cuda.matmul.allow_tf32)
+
+
+@pytest.mark.real_kernels
+@pytest.mark.parametrize("size", [64, 1024])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("workload", _NAMES)
+def test_results_are_right_in_every_dtype(
+    card: str, workload: str, dtype: str, size: int, ask: Ask
+) -> None:
+    events = ask(run_on(card, workload=workload, dtype=dtype, size=size, budget_s=0.02))
+    if isinstance(events[-1], RunFailed):  # a card too old for it says so, and not by a number
+        assert events[-1].failure.kind is FailureKind.DTYPE_UNSUPPORTED
+        pytest.skip(events[-1].failure.message)
+    result = finished(events)
+    assert result.verified is True, result.verification
+    assert f"{size} × {size}" in result.verification
+
+
+@pytest.mark.real_kernels
+@pytest.mark.parametrize("workload", _NAMES)
+def test_a_proof_notices_one_wrong_number(
+    card: str, workload: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check that cannot fail proves nothing: one number of the card's is made wrong."""
+    from gpu_studio.engine.workloads import elementwise, matmul
+    from gpu_studio.engine.workloads import workload as shared
+
+    right = shared.fetch_rows
+
+    def wrong(*arguments: Any) -> Any:
+        rows = right(*arguments).copy()
+        rows[-1, -1] += 1.0
+        return rows
+
+    for module in (elementwise, matmul):
+        monkeypatch.setattr(module, "fetch_rows", wrong)
+    check = find_workload(workload).verify(resolve(card), 64, torch.float32)
+    assert check.verified is False
+
+
+def test_a_batch_is_no_longer_by_its_events_than_on_the_wall(card: str) -> None:
+    device = resolve(card)
+    call = find_workload("elementwise").prepare(device, 512, torch.float32)
+    time_once(call, device)
+    stopwatch = CudaStopwatch(device)
+    for calls in (1, 10, 100):
+        card_s, wall_s = stopwatch.time(call, calls)
+        assert 0 < card_s <= wall_s * (1 + _DRIFT) + _CLOCK_STEP_S
+
+
+def test_a_batch_is_timed_until_the_card_has_done_it(card: str) -> None:
+    """Launches return at once, so the time to launch is no time of the work."""
+    device = resolve(card)
+    call = find_workload("elementwise").prepare(device, 2048, torch.float32)
+    stopwatch = CudaStopwatch(device)
+    time_once(call, device)
+    one_s = min(stopwatch.time(call, 1)[0] for _ in range(5))
+    hundred_s, _ = stopwatch.time(call, 100)
+    assert hundred_s > 20 * one_s
+    # The stopwatch leaves an idle card behind.
+    start_s = time.perf_counter()
+    synchronize(device)
+    assert time.perf_counter() - start_s < 0.1 * hundred_s
+
+
+@pytest.mark.real_kernels
+def test_more_work_takes_longer(card: str, ask: Ask) -> None:
+    medians_s = [
+        finished(ask(run_on(card, workload="matmul", size=size))).median_s for size in (64, 4096)
+    ]
+    assert medians_s[1] > 10 * medians_s[0]
+
+
+def test_samples_are_batches_within_the_budget(card: str, ask: Ask) -> None:
+    events = ask(run_on(card, budget_s=0.3))
+    result = finished(events)
+    lines = only(SamplesMeasured, events)
+    samples_s = [sample for line in lines for sample in line.samples_s]
+    assert result.samples == len(samples_s)
+    assert result.median_s * result.calls_per_sample >= 1e-3
+    timed_s = sum(samples_s) * result.calls_per_sample
+    assert timed_s <= lines[-1].spent_s * (1 + _DRIFT) + _CLOCK_STEP_S * len(samples_s)
+    assert lines[-1].spent_s >= 0.3
+    assert result.first_call_s > 0
+    assert result.warm_up_s >= 0.3
+
+
+def test_a_run_reads_its_own_cards_memory_and_leaves_nothing(card: str, ask: Ask) -> None:
+    finished(ask(run_on(card)))  # what stays with the first work of all is there now
+    (before,) = ask(ReadMemory(device=card))
+    reads = only(MemoryRead, ask(run_on(card, size=512)))
+    assert reads
+    for read in reads:
+        assert read.device == card
+        # Three operands and nothing else is left between batches.
+        assert read.allocated_bytes == before.allocated_bytes + 3 * 512 * 512 * 4
+        assert read.total_bytes == torch.cuda.mem_get_info(resolve(card))[1]
+    (after,) = ask(ReadMemory(device=card))
+    assert after.allocated_bytes == before.allocated_bytes
+
+
+def test_the_stamp_has_what_the_driver_tells(card: str, ask: Ask) -> None:
+    state = NvmlSensor().read(uuid_of(resolve(card)))
+    assert state is not None
+    result = finished(ask(run_on(card)))
+    is_told = state.clock_event_reasons is not None or state.sm_clock_mhz is not None
+    assert (result.throttled is not None) == is_told
+    assert (result.other_processes is not None) == (state.other_processes is not None)
+
+
+def test_a_stop_ends_a_run_between_two_calls(card: str, engine: EngineChild) -> None:
+    asked_s: list[float] = []
+
+    def stop_at_samples(event: Event) -> None:
+        if isinstance(event, SamplesMeasured) and not asked_s:
+            asked_s.append(time.perf_counter())
+            engine.send(encode(Stop()))
+
+    events = engine.ask(run_on(card, budget_s=3600.0), stop_at_samples)
+    took_s = time.perf_counter() - asked_s[0]
+    assert isinstance(events[-1], RunStopped)
+    assert events[-1].samples == sum(len(e.samples_s) for e in only(SamplesMeasured, events))
+    assert took_s < 1.0
+    assert isinstance(engine.ask(run_on(card))[-1], RunFinished)
+
+
+@pytest.mark.real_kernels
+def test_a_broken_context_ends_the_engine_after_its_answer(
+    card: str, start_engine: StartEngine
+) -> None:
+    one = start_engine(prelude=_BREAKS_THE_CONTEXT)
+    events = one.ask(run_on(card))
+    assert isinstance(events[-1], RunFailed)
+    assert events[-1].failure.kind is FailureKind.CUDA_ERROR
+    assert events[-1].failure.fatal
+    assert [event.phase for event in only(RunPhaseChanged, events)][-1] == "warm-up"
+    assert one.wait() == EXIT_FATAL
+    assert isinstance(start_engine().ask(run_on(card))[-1], RunFinished)
+
+
+def test_what_cannot_fit_the_card_is_refused(card: str, ask: Ask) -> None:
+    events = ask(run_on(card, size=1 << 18))
+    assert isinstance(events[-1], RunFailed)
+    assert events[-1].failure.kind is FailureKind.TOO_LARGE
+    assert card in events[-1].failure.message
+
+
+def test_every_snippet_runs_as_it_stands(
+    card: str, tmp_path: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for workload in WORKLOADS:
+        lines = workload.snippet(card, 64, "float32")
+        exec(compile(lines, "<snippet>", "exec"), {})
+        assert "s a call" in capfd.readouterr().out

@@ -1,0 +1,31 @@
+"""The suite for real cards runs on soft ones as well, all but what needs kernels that compute."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.softcards.catalogue import GTX_1650, RTX_3060
+
+if TYPE_CHECKING:
+    from tests.soft.conftest import MakePc
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.mark.timeout(400)
+def test_the_suite_for_real_cards_passes_on_soft_ones(soft_pc: MakePc) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests/gpu", "-q", "-p", "no:cacheprovider"],
+        cwd=ROOT, env=pc.env, capture_output=True, encoding="utf-8", timeout=380, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:]
+    reasons = set(re.findall(r"^SKIPPED .*?: (\D+)$", done.stdout, re.MULTILINE))
+    assert reasons == {"kernels of soft cards compute nothing"}
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 40

@@ -1,0 +1,121 @@
+"""The Benchmark tab over soft cards: live curves, stops, checks, and engines that die."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.softcards.cards import Card
+from tests.softcards.catalogue import GTX_1650
+
+if TYPE_CHECKING:
+    from tests.soft.window.conftest import SitDownAt
+    from tests.soft.window.person import Person
+
+LIVE = "benchmark.plot"
+RESULTS = "benchmark.results"
+
+
+def stamps(person: Person) -> list[str]:
+    """Return the stamp of every run, oldest first."""
+    return person.column(RESULTS, "Stamp")
+
+
+def drawn(person: Person, device: str) -> int:
+    """Return how many samples of a device the live plot has drawn."""
+    return len(person.curve(LIVE, device)[1])
+
+
+def see_it_grow(person: Person, device: str) -> None:
+    """Wait until a device's curve has grown twice while its run is being timed."""
+    for _ in range(3):
+        before = drawn(person, device)
+        person.until(lambda before=before: drawn(person, device) > before)
+    assert stamps(person)[-1] == "… timing"
+
+
+def test_cpu_and_card_draw_live_curves_and_a_wrong_card_ends_amber(
+    sit_down_at: SitDownAt,
+) -> None:
+    pc, person = sit_down_at(GTX_1650, budget_s=1.5)
+    person.open_tab("Benchmark")
+    person.click("benchmark.run")
+    for device in ("cpu", "cuda:0"):
+        see_it_grow(person, device)
+    person.until(lambda: "Done: 2 of 2 runs finished." in person.text("benchmark.progress.text"))
+    assert person.column(RESULTS, "Device") == ["CPU", "GTX 1650"]
+    samples = [int(count) for count in person.column(RESULTS, "Samples")]
+    person.until(lambda: [drawn(person, "cpu"), drawn(person, "cuda:0")] == samples)
+    of_cpu, of_card = stamps(person)
+    assert "wrong" not in of_cpu
+    assert of_card.startswith("▲ wrong result")
+    assert "▲ wrong results at 256 × 256" in person.text("benchmark.trust")
+    assert person.property_of("benchmark.trust", "role") == "amber"
+    assert pc.use_of(person.engine.pid).cards[0].launches > 14 * samples[1]
+
+
+def test_a_call_on_the_card_is_timed_until_the_card_has_done_it(sit_down_at: SitDownAt) -> None:
+    """Launches return at once: without waiting for the card a call would take microseconds."""
+    slow = Card("NVIDIA GeForce GTX 1650", "7.5", mib=3903, sms=14, kernel_ms=1.0)
+    _, person = sit_down_at(slow)
+    person.open_tab("Benchmark")
+    person.click("benchmark.devices.cpu")
+    person.click("benchmark.run")
+    person.until(lambda: "Done: 1 of 1 run finished." in person.text("benchmark.progress.text"))
+    (median,) = person.column(RESULTS, "Median")
+    number, unit = median.split()
+    assert unit == "ms"
+    assert float(number) == pytest.approx(14.0, rel=0.25)  # elementwise is 14 kernels
+    ys = person.curve(LIVE, "cuda:0")[1]
+    assert min(ys) >= 13e-3
+
+
+def test_a_stop_keeps_the_samples_and_the_engine(sit_down_at: SitDownAt) -> None:
+    _, person = sit_down_at(GTX_1650, budget_s=60.0)
+    engine = person.engine
+    person.open_tab("Benchmark")
+    person.click("benchmark.devices.cpu")
+    person.click("benchmark.run")
+    see_it_grow(person, "cuda:0")
+    person.click("benchmark.stop")
+    person.until(lambda: stamps(person) == ["■ stopped"])
+    stopped = "Stopped: 0 of 1 run finished. What was measured is kept."
+    person.until(lambda: stopped in person.text("benchmark.progress.text"))
+    (samples,) = person.column(RESULTS, "Samples")
+    person.until(lambda: drawn(person, "cuda:0") == int(samples) > 0)
+    assert person.engine == engine
+
+
+@pytest.mark.parametrize(
+    ("aborts", "words"),
+    [
+        pytest.param(False, "illegal memory access", id="sticky"),
+        pytest.param(True, "crashed (signal 6)", id="abort"),
+    ],
+)
+def test_an_engine_that_dies_is_replaced_and_the_results_stay(
+    sit_down_at: SitDownAt, aborts: bool, words: str
+) -> None:
+    pc, person = sit_down_at(GTX_1650, sizes="64, 128, 256", budget_s=0.6)
+    engine = person.engine
+    person.open_tab("Benchmark")
+    person.click("benchmark.devices.cpu")
+    person.click("benchmark.run")
+    person.until(lambda: len(stamps(person)) == 2 and stamps(person)[1] == "… timing")
+    kept = person.table(RESULTS)[0]
+    person.until(lambda: drawn(person, "cuda:0") > 0)
+    pc.fault("launch", 700, after=50, sticky=True, set_device=aborts)
+    person.until(lambda: words in person.text("banner.sentence"))
+    assert "Your results are still here." in person.text("banner.sentence")
+    person.until_another_engine(engine)
+    # The third was not begun: what ended one engine may end the next one, too.
+    assert len(person.table(RESULTS)) == 2
+    assert person.table(RESULTS)[0] == kept
+    assert stamps(person)[1].startswith("✖ failed:")
+    assert int(person.column(RESULTS, "Samples")[1]) > 0
+    assert "press Run to go on" in person.text("benchmark.warning")
+    pc.clear_faults()
+    person.click("benchmark.run")
+    person.until(lambda: "Done: 3 of 3 runs finished." in person.text("benchmark.progress.text"))
+    assert len(person.table(RESULTS)) == 5

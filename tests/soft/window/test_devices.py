@@ -1,0 +1,137 @@
+"""The Devices tab over soft cards: what is there, how it is now, and what goes wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from gpu_studio.model import sensors
+from tests.softcards.cards import MIB, NOT_AVAILABLE, Other
+from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060, RTX_4090
+
+if TYPE_CHECKING:
+    from tests.soft.conftest import MakePc
+    from tests.soft.window.conftest import SitDown, SitDownAt
+    from tests.softcards.cards import Card
+
+PLOT = "devices.sensor.temperature.plot"
+FOUR = (GT_1030, GTX_1650, RTX_3060, RTX_4090)
+
+
+@pytest.mark.parametrize("cards", [FOUR[1:2], FOUR[:2], FOUR], ids=len)
+def test_every_card_is_listed_and_its_sensors_move(
+    sit_down_at: SitDownAt, cards: tuple[Card, ...]
+) -> None:
+    pc, person = sit_down_at(*cards)
+    assert person.entries("devices.table")[1:] == [card.name for card in cards]
+    for number, card in enumerate(pc.cards):
+        person.choose_row("devices.table", number + 1)
+        assert person.text("devices.name") == card.name
+        person.until(lambda card=card: person.text("devices.details.uuid") == card.uuid)
+        assert person.text("devices.identity").startswith(f"nvidia-smi {number} = cuda:{number}")
+        assert person.text("devices.details.temperature") == "41 °C"
+        warmer = 60 + number
+        pc.set(number, temperature_c=warmer, fan_percent=77)
+        pc.set_others(number, Other(1, 100 * MIB))
+        value = f"{warmer} °C"
+        person.until(lambda value=value: person.text("devices.sensor.temperature.value") == value)
+        person.until(lambda value=value: person.text("devices.details.temperature") == value)
+        assert person.text("devices.details.fan") == "77 %"
+        person.until(lambda warmer=warmer: warmer in person.curve(PLOT, "device")[1])
+        (process,) = person.table("devices.processes")
+        assert "100 MiB" in process
+
+
+def test_what_a_card_refuses_is_not_available_and_never_zero(sit_down_at: SitDownAt) -> None:
+    pc, person = sit_down_at(RTX_3060)
+    person.until(lambda: person.text("devices.details.power") == "12.5 of 170 W")
+    assert "of 12 GiB" in person.text("devices.sensor.memory.value")
+    pc.set(0, power_mw=None, used_bytes=NOT_AVAILABLE)
+    person.until(lambda: person.text("devices.details.power").startswith("n/a"))
+    assert person.text("devices.details.memory_used") == "n/a"
+    # Not the last value that there was, either.
+    person.until(lambda: person.text("devices.sensor.power.value") == "n/a")
+    assert person.text("devices.sensor.memory.value") == "n/a"
+
+
+def test_a_lost_card_is_told_and_the_other_one_goes_on(sit_down_at: SitDownAt) -> None:
+    pc, person = sit_down_at(GTX_1650, RTX_3060)
+    pc.set(1, lost=1)
+    person.until(lambda: "was lost from the bus" in person.text("banner.sentence"))
+    assert person.text("banner.sentence").startswith("RTX 3060:")
+    person.choose_row("devices.table", 2)
+    person.until(lambda: "RTX 3060: " in person.text("devices.verdict.sentence"))
+    assert not person.sees("devices.sensors")
+    person.choose_row("devices.table", 1)
+    pc.set(0, temperature_c=55)
+    person.until(lambda: person.text("devices.sensor.temperature.value") == "55 °C")
+    assert person.text("devices.verdict.sentence") == "PyTorch can use your GTX 1650."
+
+
+def test_a_name_that_is_not_utf_8_hides_no_card(soft_pc: MakePc, sit_down: SitDown) -> None:
+    pc = soft_pc(GTX_1650)
+    pc.set(0, name=b"NVIDIA \xf8\xff")
+    person = sit_down(pc)
+    person.until_ready()
+    assert person.entries("devices.table")[1:] == ["NVIDIA card"]
+    person.until(lambda: person.text("devices.details.uuid") == pc.cards[0].uuid)
+    person.open_tab("Benchmark")
+    person.click("benchmark.devices.cpu")
+    person.click("benchmark.run")
+    person.until(lambda: "Done: 1 of 1 run finished." in person.text("benchmark.progress.text"))
+
+
+def test_a_driver_call_that_never_returns_leaves_the_window_alive(
+    sit_down_at: SitDownAt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pc, person = sit_down_at(RTX_3060)
+    person.until(lambda: person.text("devices.sensor.temperature.value") == "41 °C")
+    monkeypatch.setattr(sensors, "_SILENT_AFTER_MS", 1500)
+    pc.set(0, temperature_c=43)  # from the reading after this on, the shorter patience holds
+    person.until(lambda: person.text("devices.sensor.temperature.value") == "43 °C")
+    pc.fault("nvmlDeviceGetPowerUsage", hang=True)
+    person.until(lambda: "sensors have stopped answering" in person.text("banner.sentence"))
+    assert "The sensors have stopped answering" in person.text("devices.trouble")
+    # What was read last is still shown, and everything else works.
+    assert person.text("devices.sensor.temperature.value") == "43 °C"
+    person.open_tab("Benchmark")
+    person.click("benchmark.run")
+    person.until(lambda: "Done: 2 of 2 runs finished." in person.text("benchmark.progress.text"))
+    reader = [
+        child
+        for child in psutil.Process().children()
+        if "gpu_studio.hardware.reader" in child.cmdline()
+    ]
+    assert len(reader) == 1
+    person.window.close()
+    _, alive = psutil.wait_procs(reader, timeout=10)
+    assert not alive
+
+
+@pytest.mark.cuda13
+def test_a_card_without_code_is_named_with_the_build_that_has_it(sit_down_at: SitDownAt) -> None:
+    _, person = sit_down_at(GT_1030)
+    sentence = "This PyTorch has no code for your GT 1030 (6.1): install the cu126 build."
+    person.until(lambda: person.text("banner.sentence") == sentence)
+    assert person.sees("banner.command")
+    assert person.text("devices.verdict.sentence") == sentence
+    person.open_tab("Switcher")
+    person.choose("switcher.model", "Linear(10")
+    person.click("switcher.move")
+    person.until(lambda: "no code for the NVIDIA GeForce GT 1030" in person.text("switcher.proof"))
+    assert person.property_of("switcher.proof_card", "tone") == "failure"
+
+
+@pytest.mark.cuda12
+def test_an_old_card_is_used_by_the_build_that_has_its_code(sit_down_at: SitDownAt) -> None:
+    pc, person = sit_down_at(GT_1030)
+    verdict = "PyTorch can use your GT 1030."
+    person.until(lambda: person.text("devices.verdict.sentence") == verdict)
+    assert not person.sees("banner")
+    person.open_tab("Benchmark")
+    person.click("benchmark.run")
+    person.until(lambda: "Done: 2 of 2 runs finished." in person.text("benchmark.progress.text"))
+    assert person.column("benchmark.results", "Device") == ["CPU", "GT 1030"]
+    assert pc.use_of(person.engine.pid).cards[0].launches > 14

@@ -1,0 +1,119 @@
+"""The Switcher tab over soft cards: which card is used, which are visible, where a model is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QRadioButton
+
+from gpu_studio.core.protocol import DeviceUsed, PlaceFinished
+from tests.softcards.catalogue import GTX_1650, RTX_3060
+
+if TYPE_CHECKING:
+    from tests.soft.window.conftest import SitDownAt
+    from tests.soft.window.person import Person
+    from tests.softcards.cards import SoftPc
+
+
+def numbers(pc: SoftPc, person: Person) -> list[str]:
+    """Return what the Switcher calls each card, in the order of their buses."""
+    names = [f"switcher.radio.{card.uuid}" for card in pc.cards]
+    return [person.find(QRadioButton, name).text() for name in names]
+
+
+def contexts(pc: SoftPc, person: Person) -> list[int]:
+    """Return how many contexts the present engine has on each card, in the order of the buses."""
+    for process in pc.processes():
+        if process.pid == person.engine.pid:
+            return [use.contexts for use in process.cards]
+    return [0] * len(pc.cards)
+
+
+def use(person: Person) -> DeviceUsed:
+    """Press “Use this card” and return what the engine answered."""
+    before = len(person.events(DeviceUsed))
+    person.click("switcher.activate")
+    person.until(lambda: len(person.events(DeviceUsed)) > before)
+    used = person.events(DeviceUsed)[-1]
+    assert isinstance(used, DeviceUsed)
+    return used
+
+
+def move(person: Person) -> PlaceFinished:
+    """Press “Move” and return what the engine proved."""
+    before = len(person.events(PlaceFinished))
+    person.click("switcher.move")
+    person.until(lambda: len(person.events(PlaceFinished)) > before)
+    finished = person.events(PlaceFinished)[-1]
+    assert isinstance(finished, PlaceFinished)
+    return finished
+
+
+def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
+    sit_down_at: SitDownAt,
+) -> None:
+    # CUDA by itself would call the faster card, the second on the bus, cuda:0.
+    pc, person = sit_down_at(GTX_1650, RTX_3060)
+    first, second = (card.uuid for card in pc.cards)
+    person.open_tab("Switcher")
+    assert numbers(pc, person) == ["cuda:0", "cuda:1"]
+    for uuid, index in ((second, 1), (first, 0), (second, 1)):
+        person.click(f"switcher.radio.{uuid}")
+        used = use(person)
+        assert (used.uuid, used.cuda_index) == (uuid, index)
+        said = f"cuda:{index} {used.name.removeprefix('NVIDIA ')} is now the current card."
+        person.until(lambda said=said: person.text("switcher.said") == said)
+    assert "cuda:1 RTX 3060" in person.text("status")
+
+    every_card = person.engine
+    person.click("switcher.visible_only")
+    person.until_another_engine(every_card)
+    assert person.text("switcher.said") == "The fresh engine sees 1 card."
+    assert person.engine.visible_devices == second
+    person.until(lambda: numbers(pc, person) == ["hidden", "cuda:0"])
+    assert "cuda:0 RTX 3060" in person.text("status")
+    used = use(person)
+    assert (used.uuid, used.cuda_index) == (second, 0)
+    assert move(person).device == "cuda:0"
+    assert contexts(pc, person) == [0, 1]
+    person.open_tab("Devices")
+    person.choose_row("devices.table", 2)
+    assert person.text("devices.identity") == "nvidia-smi 1 = cuda:0"
+
+    person.open_tab("Switcher")
+    one_card = person.engine
+    person.click("switcher.show_all")
+    person.until_another_engine(one_card)
+    assert person.engine.visible_devices is None
+    person.until(lambda: numbers(pc, person) == ["cuda:0", "cuda:1"])
+    person.click(f"switcher.radio.{first}")
+    assert use(person).uuid == first
+    assert move(person).device == "cuda:0"
+    assert contexts(pc, person) == [1, 0]
+
+
+def test_a_model_moves_between_cards_and_back(sit_down_at: SitDownAt) -> None:
+    pc, person = sit_down_at(GTX_1650, RTX_3060)
+    person.open_tab("Switcher")
+    person.choose("switcher.model", "Small convolutional")
+    before, engine_pid = "cpu", person.engine.pid
+    for identity, after in (
+        (pc.cards[0].uuid, "cuda:0"),
+        (pc.cards[1].uuid, "cuda:1"),
+        ("cpu", "cpu"),
+    ):
+        person.click(f"switcher.radio.{identity}")
+        finished = move(person)
+        rows = len(person.table("switcher.placement"))
+        assert rows == finished.tensors > 4
+        assert person.column("switcher.placement", "Before") == [before] * rows
+        assert person.column("switcher.placement", "After") == [after] * rows
+        assert finished.output_device == after
+        sizes = person.column("switcher.placement", "Bytes")
+        assert finished.moved_bytes == sum(int(size.replace(" ", "")) for size in sizes)
+        assert "moved in" in person.text("switcher.proof")
+        before = after
+    shares = pc.use_of(engine_pid).cards
+    # What came in over the bus, or from the other card, has all left again.
+    assert shares[0].copied_in_bytes >= finished.moved_bytes
+    assert shares[1].copied_out_bytes >= finished.moved_bytes
