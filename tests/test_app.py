@@ -36,7 +36,7 @@ sys.exit(app.main())
 
 def test_a_call_that_cannot_be_ended_ends_with_the_program(tmp_path):
     places = {name: str(tmp_path) for name in ("HOME", "LOCALAPPDATA", "APPDATA")}
-    places |= {name: "" for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+    places |= dict.fromkeys(("XDG_CONFIG_HOME", "XDG_STATE_HOME"), "")
     ended = subprocess.run(
         [sys.executable, "-c", _A_CALL_THAT_DOES_NOT_END],
         cwd=ROOT,
