@@ -21,6 +21,7 @@ from gpu_studio.core.protocol import (
     encode,
 )
 from gpu_studio.core.statistics import summarize
+from gpu_studio.core.trust import stamp_of
 from gpu_studio.engine import admission, run
 from gpu_studio.engine.dispatch import Dispatcher
 from gpu_studio.engine.workloads.elementwise import Elementwise
@@ -150,9 +151,24 @@ def test_a_large_result_is_checked_small_and_whole_then_by_rows():
 
 def test_a_large_result_that_would_take_long_to_check_is_not(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(run, "_LONGEST_CHECK_S", 0.0)
-    result = ask(run_request(size=600))[-1]
+    result = ask(run_request(size=600, workload="matmul"))[-1]
     assert isinstance(result, RunFinished)
-    assert result.verification.endswith(": all of 512 × 512")
+    assert result.verified is None
+    assert result.verification == (
+        "too long to check at this size; exact for whole numbers: all of 512 × 512"
+    )
+    assert stamp_of(result).words[0] == "not checked"
+
+
+def test_a_wrong_small_result_condemns_a_large_one_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(run, "_LONGEST_CHECK_S", 0.0)
+    wrong = Verification(False, "off by 3", ("all of it",))
+    monkeypatch.setattr(Elementwise, "verify", lambda *arguments: wrong)
+    result = ask(run_request(workload="elementwise", size=600))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verified is False
 
 
 def test_a_wrong_result_ends_the_run_as_not_verified(monkeypatch: pytest.MonkeyPatch):

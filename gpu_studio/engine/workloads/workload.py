@@ -23,9 +23,12 @@ _SEED = 20250301
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """Whether a device computes what the CPU reference says, how close, and what was compared."""
+    """Whether a device computes what the CPU reference says, how close, and what was compared.
 
-    verified: bool
+    ``verified`` is None where the work itself was not checked.
+    """
+
+    verified: bool | None
     finding: str
     compared: tuple[str, ...]
 
