@@ -198,13 +198,12 @@ class LivePlot(QFrame):
             "bottom": UnitAxis("bottom", x_unit, logarithmic=self._logarithmic),
             "left": UnitAxis("left", y_unit, logarithmic=self._logarithmic),
         }
-        plot = pg.PlotWidget(self, axisItems=axes, background=None)
+        plot = pg.PlotWidget(self, axisItems=axes, background=None, enableMenu=False)
         # So that the card behind it shows: a cached background is filled with the window's colour.
         plot.viewport().setAutoFillBackground(False)
         plot.setCacheMode(plot.CacheModeFlag.CacheNone)
         plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         plot.hideButtons()
-        plot.setMenuEnabled(False)
         plot.showGrid(x=True, y=True, alpha=0.25)
         plot.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
         plot.setLogMode(x=self._logarithmic, y=self._logarithmic)

@@ -1,0 +1,42 @@
+"""GPU Studio from its own `main`, until its window has been painted once."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QEvent, QObject, QTimer
+
+import gpu_studio.app
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QMainWindow
+
+
+class FirstPaint(QObject):
+    def __init__(self, window: QMainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._is_reported = False
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.Paint and not self._is_reported:
+            self._is_reported = True
+            QTimer.singleShot(0, self, self._report)
+        return False
+
+    def _report(self) -> None:
+        print(time.perf_counter(), flush=True)
+        self._window.close()
+
+
+def build_watched_window(**options: Any) -> QMainWindow:
+    window = build_window(**options)
+    window.installEventFilter(FirstPaint(window))
+    return window
+
+
+build_window = gpu_studio.app.build_window
+gpu_studio.app.build_window = build_watched_window
+sys.exit(gpu_studio.app.main())
