@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import sys
 from types import ModuleType
 
@@ -17,6 +18,7 @@ def started(monkeypatch):
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr(entry, "_answers", lambda display: True)
     app = ModuleType("gpu_studio.app")
     app.main = lambda: seen.append("window") or 0
     monkeypatch.setitem(sys.modules, "gpu_studio.app", app)
@@ -30,6 +32,37 @@ def test_with_a_display_the_window_opens(started, monkeypatch, name):
     monkeypatch.setattr("sys.argv", ["gpu-studio"])
     assert entry.main() == 0
     assert started == ["window"]
+
+
+def test_a_display_that_does_not_answer_is_none(started, monkeypatch):
+    monkeypatch.setattr(entry, "_answers", lambda display: display != ":77")
+    monkeypatch.setenv("DISPLAY", ":77")
+    monkeypatch.setattr("sys.argv", ["gpu-studio"])
+    entry.main()
+    assert started == [[]]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="X11 is for Unix")
+class TestAnswers:
+    def test_a_local_server_by_its_socket(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(entry, "_X11_SOCKETS", str(tmp_path / "X"))
+        assert not entry._answers(":7")
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(tmp_path / "X7"))
+            assert not entry._answers(":7")  # one that crashed leaves its file
+            server.listen()
+            assert entry._answers(":7.0")
+            assert entry._answers("unix:7")
+
+    def test_another_host_by_its_port(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            number = server.getsockname()[1] - 6000
+            assert entry._answers(f"127.0.0.1:{number}.0")
+        assert not entry._answers(f"127.0.0.1:{number}.0")
+
+    @pytest.mark.parametrize("display", ["", "nonsense", ":x", "/tmp/launch-1/org.xquartz:0"])
+    def test_a_name_of_another_kind_is_left_to_qt(self, display):
+        assert entry._answers(display)
 
 
 def test_without_a_display_the_terminal_takes_over(started, monkeypatch):
