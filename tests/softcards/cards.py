@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -19,13 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.softcards.build import CannotBuildError, build, torch_cuda
-from tests.softcards.capability import ARCHITECTURES, limits_of
+from tests.softcards.fields import MIB as MIB
+from tests.softcards.fields import fields_of
+from tests.softcards.usage import MAX_CARDS, ProcessUse, UsageTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-MIB = 1 << 20
 NOT_AVAILABLE = 2**64 - 1
 """What NVML answers for a number it cannot tell."""
 
@@ -33,7 +33,6 @@ DRIVERS = {13: ("580.95.05", 13000), 12: ("570.86.15", 12080)}
 """By CUDA major version: a driver that fits, and the newest CUDA version it runs."""
 
 _NAMESPACE = uuids.UUID("6b2f7b0e-6a0a-4c38-9d8e-2f6b9f1c7a11")
-_GEFORCE_BRAND = 5
 
 
 @dataclass(frozen=True)
@@ -91,104 +90,6 @@ class Card:
         return int(major) * 10 + int(minor)
 
 
-@dataclass(frozen=True)
-class CardUse:
-    """What one process did with one card, in the order the table keeps it."""
-
-    size_bytes: int
-    launches: int
-    waits: int
-    allocations: int
-    busy_until_ns: int
-    copied_in_bytes: int
-    copied_out_bytes: int
-    contexts: int
-
-
-@dataclass(frozen=True)
-class ProcessUse:
-    """A process that used CUDA on the soft PC; `cards` is in PCI bus order."""
-
-    pid: int
-    cards: tuple[CardUse, ...]
-
-
-def _sensors(card: Card) -> dict[str, int | str]:
-    """NVML's fields of a card: those of every card, then the card's own."""
-    limits = limits_of(card.capability)
-    fields: dict[str, int | str | None] = {
-        "temperature_c": 41,
-        "shutdown_c": 102,
-        "slowdown_c": 97,
-        "gpu_max_c": 83,
-        "fan_percent": 35,
-        "fans": 1,
-        "power_mw": 12500,
-        "power_limit_mw": 30000,
-        "energy_mj": 1000000 if card.capability >= 70 else None,
-        "gpu_percent": "auto",
-        "memory_percent": "auto",
-        "pstate": "auto",
-        "event_reasons": "auto",
-        "sm_mhz": "auto",
-        "memory_mhz": "auto",
-        "max_sm_mhz": card.clock_mhz,
-        "max_memory_mhz": card.memory_clock_mhz,
-        "idle_sm_mhz": 139,
-        "idle_memory_mhz": 405,
-        "pcie_gen": 1,
-        "pcie_width": 4,
-        "max_pcie_gen": 3,
-        "max_pcie_width": 4,
-        "pcie_tx_kb_s": 0,
-        "pcie_rx_kb_s": 0,
-        "pcie_replays": 0,
-        "cores": card.sms * limits.cores_per_sm,
-        "display_active": 0,
-        "compute_mode": 0,
-        "persistence_mode": 0,
-        "brand": _GEFORCE_BRAND,
-        "architecture": ARCHITECTURES[card.capability // 10],
-        "vbios": "86.08.24.00.22",
-        "pci_device_id": 0x1D0110DE,
-        "pci_subsystem_id": 0x00001043,
-        "encoder_percent": 0,
-        "decoder_percent": 0,
-    }
-    if card.capability == 89:
-        fields["architecture"] = ARCHITECTURES["ada"]
-    fields.update(card.sensors)
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-def _fields(card: Card) -> dict[str, Any]:
-    """All lines of a card but its identity, which depends on its place in the PC."""
-    limits = limits_of(card.capability)
-    whole_gib = -(-card.mib // 1024) * 1024
-    return {
-        "name": card.name,
-        "capability": card.capability,
-        "total_bytes": card.mib * MIB,
-        "nvml_total_bytes": (card.nvml_mib or whole_gib) * MIB,
-        "context_bytes": round(card.context_mib * MIB),
-        "other_bytes": round(card.other_mib * MIB),
-        "sms": card.sms,
-        "speed": card.sms * limits.cores_per_sm * card.clock_mhz,
-        "clock_khz": card.clock_mhz * 1000,
-        "memory_clock_khz": card.memory_clock_mhz * 1000,
-        "bus_width_bits": card.bus_width_bits,
-        "l2_bytes": card.l2_kib * 1024,
-        "threads_per_sm": limits.threads_per_sm,
-        "shared_per_sm_bytes": limits.shared_per_sm_kib * 1024,
-        "shared_optin_bytes": limits.shared_optin_kib * 1024,
-        "kernel_ns": round(card.kernel_ms * 1e6),
-        "host_copy_mb_s": card.host_copy_mb_s,
-        "device_copy_mb_s": card.device_copy_mb_s,
-        "peer_access": int(card.peer_access),
-        **_sensors(card),
-    }
-
-
 def _written(value: Any) -> str:
     """A value as the configuration spells it: bytes that are no plain text are escaped."""
     raw = value if isinstance(value, bytes) else str(value).encode()
@@ -224,11 +125,11 @@ class SoftPc:
         }
         self._faults: list[str] = []
         self._fields = [
-            {"uuid": card.uuid, "pci_bus_id": card.pci_bus_id, **_fields(card)}
+            {"uuid": card.uuid, "pci_bus_id": card.pci_bus_id, **fields_of(card)}
             for card in self.cards
         ]
         self._others = [list(card.others) for card in self.cards]
-        (self.folder / "usage").write_bytes(bytes(_HEADER.size + _PROCESSES * _PROCESS_SIZE))
+        self._usage = UsageTable(self.folder / "usage")
         self._write()
         self.env = self._environment(env or {})
 
@@ -273,10 +174,7 @@ class SoftPc:
         new = self.folder / "pc.conf.new"
         new.write_text("\n".join(lines) + "\n")
         new.replace(self.folder / "pc.conf")
-        with (self.folder / "usage").open("r+b") as table:
-            (generation,) = _HEADER.unpack(table.read(_HEADER.size))
-            table.seek(0)
-            table.write(_HEADER.pack(generation + 1))
+        self._usage.raise_generation()
 
     def set(self, card: int = 0, **fields: int | str | bytes | None) -> None:
         """Changes fields of a card while programs run; None removes one (not supported)."""
@@ -336,18 +234,7 @@ class SoftPc:
 
     def processes(self) -> list[ProcessUse]:
         """Every process that has used CUDA here, those that have ended included."""
-        raw = (self.folder / "usage").read_bytes()
-        found = []
-        for index in range(_PROCESSES):
-            start = _HEADER.size + index * _PROCESS_SIZE
-            (pid,) = _PID.unpack_from(raw, start)
-            if pid != 0:
-                shares = (
-                    _SHARE.unpack_from(raw, start + _PID.size + card * _SHARE.size)
-                    for card in range(len(self.cards))
-                )
-                found.append(ProcessUse(pid, tuple(CardUse(*share) for share in shares)))
-        return found
+        return self._usage.processes(len(self.cards))
 
     def use_of(self, pid: int) -> ProcessUse:
         """What one process did.
@@ -379,19 +266,10 @@ class SoftPc:
         )
 
 
-# The layout of `usage` (c/softcards.h).
-_HEADER = struct.Struct("<Q56x")
-_PID = struct.Struct("<i12x")
-_SHARE = struct.Struct("<8Q")
-_CARDS = 16
-_PROCESSES = 64
-_PROCESS_SIZE = _PID.size + _CARDS * _SHARE.size
-
-
 def _placed(cards: Sequence[Card]) -> tuple[Card, ...]:
     """The cards with bus ids and UUIDs, in bus order."""
-    if not 1 <= len(cards) <= _CARDS:
-        msg = f"a soft PC has 1 to {_CARDS} cards, not {len(cards)}"
+    if not 1 <= len(cards) <= MAX_CARDS:
+        msg = f"a soft PC has 1 to {MAX_CARDS} cards, not {len(cards)}"
         raise ValueError(msg)
     placed = []
     for number, card in enumerate(cards, start=1):
