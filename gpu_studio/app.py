@@ -144,6 +144,9 @@ def _start_log() -> Path | None:
 
 def _log_qt(kind: QtMsgType, _context: QMessageLogContext, message: str) -> None:
     logging.getLogger("qt").log(_QT_LEVELS.get(kind, logging.WARNING), message)
+    if kind is QtMsgType.QtFatalMsg and sys.stderr is not None:
+        # Qt aborts the process after this: whoever started it in a terminal learns why.
+        sys.stderr.write(f"{message}\n")
 
 
 def _report_unexpected(

@@ -107,7 +107,7 @@ def studio(
 def ready_studio(qtbot: QtBot, studio: Studio) -> Studio:
     """The same with its engine described and its devices found."""
     studio.start()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
+    qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
     return studio
 
 

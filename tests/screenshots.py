@@ -18,6 +18,7 @@ from PySide6.QtCore import QElapsedTimer, QEventLoop, QTimer
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
+    QComboBox,
     QLineEdit,
     QMainWindow,
     QPushButton,
@@ -43,12 +44,15 @@ class Photographer:
         self._studio = self._find(Studio, "")
 
     def take_all(self) -> None:
-        self.wait(lambda: self._studio.session.state.is_idle)
+        self.wait(lambda: self._studio.session.is_free)
         self.wait(lambda: len(self._studio.sensors.readings) >= 2)
         self.benchmark()
         self.show("Switcher")
+        models = self._find(QComboBox, "switcher.model")
+        titles = [models.itemText(i) for i in range(models.count())]
+        models.setCurrentIndex(next(i for i, title in enumerate(titles) if "conv" in title.lower()))
         self.press("switcher.move")
-        self.wait(lambda: self._studio.session.state.is_idle)
+        self.wait(lambda: self._studio.session.is_free)
         self.take("switcher")
         self.show("Memory")
         self.rest(6000)
@@ -66,7 +70,7 @@ class Photographer:
         run = self._find(QPushButton, "benchmark.run")
         self.rest(1500)
         self.take("benchmark-live")
-        self.wait(lambda: run.isEnabled() and self._studio.session.state.is_idle)
+        self.wait(lambda: run.isEnabled() and self._studio.session.is_free)
         self.press("benchmark.view.sizes")
         self.take("benchmark")
 

@@ -50,9 +50,9 @@ class StudioError(Exception):
 
 def failure_from(error: BaseException) -> Failure:
     """Return an exception as a value; an unexpected one gets a plain sentence."""
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     if isinstance(error, StudioError):
-        return Failure(error.kind, str(error), text)
+        return Failure(error.kind, str(error))  # expected: its sentence says it all
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     first_line = (str(error).strip().splitlines() or [""])[0][:300]
     message = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
     return Failure(FailureKind.INTERNAL, message, text)

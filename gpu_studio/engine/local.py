@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.protocol import EngineEnded
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,6 +23,7 @@ class LocalEngine:
 
     def __init__(self) -> None:
         self._stop = threading.Event()
+        self._is_closed = False
         self._dispatcher: Dispatcher | None = None
 
     def run(self, request: Request) -> Iterator[Event]:
@@ -30,6 +33,9 @@ class LocalEngine:
 
             self._dispatcher = Dispatcher(in_window_process=True)
         self._stop.clear()
+        if self._is_closed:
+            yield EngineEnded(exit_code=None, stopped=True)
+            return
         yield from self._dispatcher.run(request, self._stop)
 
     def stop(self) -> None:
@@ -41,5 +47,6 @@ class LocalEngine:
         self._stop.set()
 
     def close(self) -> None:
-        """Ask the running request to end."""
+        """Ask the running request to end; this engine runs no other."""
+        self._is_closed = True
         self._stop.set()

@@ -16,11 +16,16 @@ _PERIOD_MS = 500
 
 
 class Collector(QObject):
-    """Collects garbage in the thread it lives in, from `start` to `stop`."""
+    """Collects garbage in the thread it lives in, from `start` to `stop`.
+
+    There may be several, one a window; Python takes over again when the last has stopped.
+    """
+
+    _started = 0
+    _was_enabled = False
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._was_enabled = False
         self._timer = QTimer(self)
         self._timer.setInterval(_PERIOD_MS)
         self._timer.timeout.connect(self._collect)
@@ -28,7 +33,9 @@ class Collector(QObject):
     def start(self) -> None:
         """Take over from Python."""
         if not self._timer.isActive():
-            self._was_enabled = gc.isenabled()
+            if not Collector._started:
+                Collector._was_enabled = gc.isenabled()
+            Collector._started += 1
             gc.disable()
             # What the start has made stays: looking through it each time would hold the window.
             gc.freeze()
@@ -38,9 +45,11 @@ class Collector(QObject):
         """Give back to Python what it had."""
         if self._timer.isActive():
             self._timer.stop()
-            gc.unfreeze()
-            if self._was_enabled:
-                gc.enable()
+            Collector._started -= 1
+            if not Collector._started:
+                gc.unfreeze()
+                if Collector._was_enabled:
+                    gc.enable()
 
     def _collect(self) -> None:
         counts, thresholds = gc.get_count(), gc.get_threshold()

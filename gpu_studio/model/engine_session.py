@@ -106,6 +106,11 @@ class EngineSession(QObject):
         return self._state
 
     @property
+    def is_free(self) -> bool:
+        """Whether nothing at all is asked or waits; a glance at the memory counts here."""
+        return self._state is EngineState.READY and self._worker is None and not self._waiting
+
+    @property
     def description(self) -> EngineDescribed | None:
         """The engine's account of itself; None until it is there."""
         return self._description

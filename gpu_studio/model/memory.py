@@ -103,7 +103,7 @@ class MemoryModel(QObject):
     def poll(self) -> None:
         """Ask for one reading, if the engine has nothing else to do."""
         address = self.chosen.address
-        if address is not None and self._session.state.is_idle:
+        if address is not None and self._session.is_free:
             self._session.submit(ReadMemory(device=address))
 
     # ── what there is to see ─────────────────────────────────────────────────────────────────

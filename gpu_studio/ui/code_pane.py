@@ -54,6 +54,11 @@ class CodePane(QDockWidget):
         self._show(studio.snippet)
         studio.snippet_changed.connect(self._show)
 
+    def take_last_place(self) -> None:
+        """Let Tab come here after everything else, however late the rest was made."""
+        for widget in (self._copy, self._text):
+            QWidget.setTabOrder(self.window().previousInFocusChain(), widget)
+
     def _show(self, snippet: str) -> None:
         self._text.setPlainText(snippet)
         self._copy.setEnabled(bool(snippet))

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, Qt, QTimer, QUrl
+from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, QTimer, QUrl
 from PySide6.QtGui import QAction, QActionGroup, QDesktopServices, QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
@@ -93,7 +93,8 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__()
         self._studio, self._theme, self._log_path = studio, theme, log_path
-        self._has_started = False
+        self._has_started = self._is_closed = False
+        self._is_told = False
         self._collector = Collector(self)
         studio.setParent(self)
         theme.setParent(self)
@@ -103,7 +104,7 @@ class MainWindow(QMainWindow):
         self._headlines = HeadlineModel(studio, self)
         self._headlines.headline_changed.connect(self._show_headline)
         self.banner.action_requested.connect(self._headlines.act)
-        self.banner.dismissed.connect(self._headlines.dismiss)
+        self.banner.dismissed.connect(self._dismiss)
         self.tabs = QTabWidget()
         self.tabs.setObjectName("tabs")
         self.tabs.setDocumentMode(True)
@@ -137,6 +138,7 @@ class MainWindow(QMainWindow):
 
     def tell(self, sentence: str) -> None:
         """Put a sentence about the program itself into the banner."""
+        self._is_told = True
         self.banner.say(sentence, detail="The details are in the log (Help, Open the log folder).")
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -165,6 +167,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """End everything that runs; nothing of this program outlives its window."""
+        self._is_closed = True
         geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
         self._studio.settings.change(
             window_geometry=geometry, first_tab=self.tabs.currentIndex()
@@ -173,7 +176,17 @@ class MainWindow(QMainWindow):
         self._collector.stop()
         super().closeEvent(event)
 
+    def _dismiss(self) -> None:
+        """Close what the banner says: the program's own sentence, or else the headline."""
+        if self._is_told:
+            self._is_told = False
+            self._show_headline(self._headlines.headline)
+        else:
+            self._headlines.dismiss()
+
     def _show_headline(self, headline: Headline | None) -> None:
+        if self._is_told:
+            return
         if headline is None:
             self.banner.hide()
             return
@@ -191,10 +204,13 @@ class MainWindow(QMainWindow):
         The visible plots were asked for by the same first paint and are built before this:
         importing pyqtgraph holds the event loop, and the engine should not start under it.
         """
+        if self._is_closed:
+            return
         if self._unmade:
             self._make_tab(self._unmade.pop(0))
             QTimer.singleShot(0, self, self._start)
         else:
+            self._code.take_last_place()
             QTimer.singleShot(0, self, self._start_studio)
 
     def _make_tab(self, index: int) -> None:
@@ -210,11 +226,13 @@ class MainWindow(QMainWindow):
         place.deleteLater()
 
     def _start_studio(self) -> None:
-        self._collector.start()
-        self._studio.start()
+        if not self._is_closed:
+            self._collector.start()
+            self._studio.start()
 
     def _restore(self) -> None:
-        self.resize(*_FIRST_SIZE)
+        room = self.screen().availableSize()
+        self.resize(QSize(*_FIRST_SIZE).boundedTo(room))
         choices = self._studio.settings.choices
         self.tabs.setCurrentIndex(choices.first_tab)
         try:
@@ -253,7 +271,8 @@ class MainWindow(QMainWindow):
         local.toggled.connect(self._choose_engine)
         engine_menu.addAction(local)
         help_menu = self.menuBar().addMenu("&Help")
-        help_menu.addAction("Open the &log folder", self._open_log_folder)
+        log = help_menu.addAction("Open the &log folder", self._open_log_folder)
+        log.setEnabled(self._log_path is not None)
         help_menu.addAction("&About GPU Studio", self._about)
 
     def _choose_theme(self, action: QAction) -> None:
@@ -268,13 +287,15 @@ class MainWindow(QMainWindow):
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._log_path.parent)))
 
     def _about(self) -> None:
-        QMessageBox.about(
-            self,
-            "About GPU Studio",
+        box = QMessageBox(self)
+        box.setWindowTitle("About GPU Studio")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(
             "GPU Studio shows what your graphics card is, whether PyTorch can use it, how fast "
-            "it is beside your CPU, and where its memory goes.\n\n"
-            f"Log: {self._log_path or 'none'}",
+            "it is beside your CPU, and where its memory goes."
         )
+        box.setInformativeText(f"Log: {self._log_path or 'none, its folder cannot be written'}")
+        box.exec()
 
 
 def show_unexpected(sentence: str) -> None:

@@ -17,7 +17,6 @@ class StatusLine(Text):
     def __init__(self, studio: Studio) -> None:
         super().__init__("", "muted", name="status")
         self._studio = studio
-        self.setAccessibleName("Status")
         studio.session.state_changed.connect(self._update)
         studio.session.engine_described.connect(self._update)
         studio.session.event_received.connect(self._update_device)

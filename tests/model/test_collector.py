@@ -63,3 +63,13 @@ def test_python_gets_back_what_it_had(qapp, automatic):
     mine.start()
     mine.stop()
     assert not gc.isenabled()
+
+
+def test_the_last_of_several_gives_back(qapp, automatic):
+    first, second = Collector(), Collector()
+    first.start()
+    second.start()
+    first.stop()
+    assert not gc.isenabled()
+    second.stop()
+    assert gc.isenabled()

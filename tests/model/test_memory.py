@@ -73,7 +73,7 @@ def model(scripts, ready_studio):
 
 
 def idle(qtbot, studio):
-    qtbot.waitUntil(lambda: studio.session.state.is_idle)
+    qtbot.waitUntil(lambda: studio.session.is_free)
 
 
 # ── which device ─────────────────────────────────────────────────────────────────────────────

@@ -209,7 +209,7 @@ def test_a_card_without_a_uuid_cannot_be_shown_alone(scripts, studio, sensor_sou
     sensor_source._events[0] = nameless
     model = PlacementModel(studio, studio)
     studio.start()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle and len(model.rows) == 3)
+    qtbot.waitUntil(lambda: studio.session.is_free and len(model.rows) == 3)
     model.show_only()
     qtbot.waitUntil(lambda: model.rows[2].number == "hidden" and model.can_show_all)
     model.choose(model.rows[2].identity)
@@ -222,14 +222,14 @@ def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
     sensor_source._events.clear()
     model = PlacementModel(studio, studio)
     studio.start()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle and len(model.rows) == 3)
+    qtbot.waitUntil(lambda: studio.session.is_free and len(model.rows) == 3)
     assert [row.number for row in model.rows] == ["cpu", "cuda:0", "cuda:1"]
     assert model.chosen.address == "cuda:0"
     model.choose("cuda:1")
     model.use()
     qtbot.waitUntil(lambda: model.rows[2].is_current)
     assert engines.requests[-1] == UseDevice(cuda_index=1)
-    qtbot.waitUntil(lambda: studio.session.state.is_idle)
+    qtbot.waitUntil(lambda: studio.session.is_free)
 
 
 def test_a_card_without_code_says_so_in_the_words_of_the_devices_tab(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QThread, Slot
 
-from gpu_studio.core.failure import Failure, FailureKind, StudioError
+from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def test_an_error_becomes_a_failure_and_ends_the_stream(
 ) -> None:
     def values() -> Iterator[int]:
         yield 1
-        raise StudioError(FailureKind.TOO_LARGE, "Too large for this PC.")
+        raise ValueError("unforeseen")
 
     worker, receiver = Worker(values), Receiver()
     worker.value_produced.connect(receiver.take)
@@ -60,8 +60,8 @@ def test_an_error_becomes_a_failure_and_ends_the_stream(
         worker.start()
     (failure,) = raised.args
     assert isinstance(failure, Failure)
-    assert (failure.kind, failure.message) == (FailureKind.TOO_LARGE, "Too large for this PC.")
-    assert "StudioError" in failure.traceback_text
+    assert (failure.kind, failure.message) == (FailureKind.INTERNAL, "ValueError: unforeseen")
+    assert "Traceback" in failure.traceback_text
     assert receiver.values == [1]
     assert "ended by an error" in caplog.text
     worker.wait()

@@ -115,3 +115,22 @@ def test_axes_write_numbers_as_people_read_them(qapp, unit, logarithmic, low, hi
     axis = UnitAxis("left", unit, logarithmic=logarithmic)
     ((spacing, values),) = axis.tickValues(low, high, 28 * 5)
     assert axis.tickStrings(values, 1.0, spacing) == labels
+
+
+def test_steady_axes_hold_the_data_and_move_in_steps(qtbot, shown):
+    values = [1.0, 1.2, 0.9]
+    plot = shown(steady=True)
+    plot.set_curve("a", Curve("A", "cpu", lambda: (range(len(values)), values)))
+    plot.refresh()
+    before = plot.plot.viewRange()
+    assert before[0][0] <= 0 < 2 <= before[0][1]
+    assert before[1][0] <= 0.9 < 1.2 <= before[1][1]
+    values[2:] = [1.1, 1.0]
+    values.pop()
+    plot.refresh()
+    assert plot.plot.viewRange() == before
+    values += [1.0] * 20 + [9.0]
+    plot.refresh()
+    (_, right), (_, top) = plot.plot.viewRange()
+    assert right >= len(values) - 1
+    assert top >= 9.0

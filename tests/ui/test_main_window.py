@@ -107,8 +107,16 @@ def test_closing_keeps_the_tab_and_the_place(qtbot, make_window, settings):
 
 
 def test_a_geometry_that_is_none_is_not_used(make_window, settings):
+    first = make_window().size()
     settings.change(window_geometry="not base64 at all")
-    assert make_window().width() == 1280
+    assert make_window().size() == first
+
+
+def test_the_first_window_is_no_larger_than_the_screen_leaves_room_for(make_window):
+    window = make_window()
+    room = window.screen().availableSize().expandedTo(window.minimumSize())
+    assert window.width() <= room.width()
+    assert window.height() <= room.height()
 
 
 def test_a_card_without_code_is_in_the_banner_with_the_command_to_copy(

@@ -83,7 +83,7 @@ def tab(scripts, studio, theme, qtbot):
 @pytest.fixture
 def ready(tab, studio, qtbot):
     studio.start()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle and bool(tab.model.rows))
+    qtbot.waitUntil(lambda: studio.session.is_free and bool(tab.model.rows))
     return tab
 
 
@@ -160,7 +160,7 @@ def test_a_card_without_cuda_is_told_in_the_engines_words(tab, scripts, studio, 
     scripts[DescribeEngine] = [described(models=MODELS)]
     scripts[UseDevice] = [RequestFailed(failure=Failure(FailureKind.NO_CUDA, sentence))]
     studio.start()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle and len(tab.model.rows) == 2)
+    qtbot.waitUntil(lambda: studio.session.is_free and len(tab.model.rows) == 2)
     radio(tab, FIRST).click()
     assert not find(tab, "switcher.move").isEnabled()
     click(qtbot, tab, "switcher.activate")
