@@ -81,6 +81,13 @@ def test_a_launch_returns_before_its_kernel_ends(soft_pc: MakePc, child: MakeChi
     assert one.run("torch.cuda.current_stream().query()") is True
 
 
+def test_launches_block_when_told_to(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(SLOW), CUDA_LAUNCH_BLOCKING="1")
+    one.run(SETUP)
+    assert one.run("elapsed_ms(lambda: launch(20))[0]") >= 199
+    assert one.run("torch.cuda.current_stream().query()") is True
+
+
 def test_an_event_is_reached_after_the_work_before_it(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(SLOW))
     one.run(SETUP)

@@ -167,6 +167,16 @@ int soft_library_status(int card) {
     return runs_on(&every, soft_config()->card[card].capability) ? 0 : SOFT_NO_KERNEL_IMAGE;
 }
 
+/* CUDA_LAUNCH_BLOCKING=1, which the driver reads once. */
+static bool launches_block(void) {
+    static int blocks = -1;
+    if (blocks < 0) {
+        const char *wanted = getenv("CUDA_LAUNCH_BLOCKING");
+        blocks = wanted != NULL && strcmp(wanted, "1") == 0;
+    }
+    return blocks != 0;
+}
+
 int soft_launch(Stream *stream, const void *host_function, uint64_t blocks, uint64_t threads) {
     if (blocks == 0 || threads == 0 || threads > 1024) {
         return SOFT_INVALID_CONFIGURATION;
@@ -190,5 +200,9 @@ int soft_launch(Stream *stream, const void *host_function, uint64_t blocks, uint
         soft_break(stream->card, (int)(uint32_t)late_code, end, (late_code >> 32) != 0);
     }
     __atomic_fetch_add(&soft_share(stream->card)->launches, 1, __ATOMIC_RELAXED);
+    if (launches_block()) {
+        soft_wait_until(end);
+        return soft_sticky(stream->card);
+    }
     return 0;
 }
