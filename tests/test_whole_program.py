@@ -1,4 +1,4 @@
-"""The whole program as a person has it: a window in a process of its own, real engine, real sensors.
+"""The whole program as a person has it: window, engine and sensors, each in its process.
 
 Each script drives the window through its object names and ends it; what a test judges is the exit
 status, what was printed, and that no process of the program is left.

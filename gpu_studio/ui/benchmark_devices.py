@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QVBoxLayout, QWidget
 
 from gpu_studio.ui.parts import Text
@@ -62,6 +63,13 @@ class DeviceBoxes(QWidget):
                 widget.deleteLater()
         self._choices = list(choices)
         self._boxes = [self._add(choice) for choice in choices]
+        # They come later than what stands below them: Tab is to reach them where they are seen.
+        before: QWidget | None = self
+        while before is not None and before.focusPolicy() is Qt.FocusPolicy.NoFocus:
+            before = before.previousInFocusChain()
+        for earlier, box in itertools.pairwise([before, *self._boxes]):
+            if earlier is not None and box is not None:
+                QWidget.setTabOrder(earlier, box)
         self.changed.emit()
 
     def _add(self, choice: DeviceChoice) -> QCheckBox:

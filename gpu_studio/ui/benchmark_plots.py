@@ -52,6 +52,7 @@ class BenchmarkPlots(QStackedWidget):
             y_label="time per call",
             x_unit="count",
             y_unit="s",
+            steady=True,
             legend=_LEGEND_COLUMNS,
         )
         self._live.setAccessibleName("Time per call of every sample")

@@ -57,7 +57,9 @@ class CodePane(QDockWidget):
     def take_last_place(self) -> None:
         """Let Tab come here after everything else, however late the rest was made."""
         for widget in (self._copy, self._text):
-            QWidget.setTabOrder(self.window().previousInFocusChain(), widget)
+            last = self.window().previousInFocusChain()
+            if last is not None and last is not widget:
+                QWidget.setTabOrder(last, widget)
 
     def _show(self, snippet: str) -> None:
         self._text.setPlainText(snippet)

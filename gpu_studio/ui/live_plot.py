@@ -15,6 +15,8 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
+from gpu_studio.ui.steady_range import SteadyRange
+
 if TYPE_CHECKING:
     import numpy as np
     import pyqtgraph as pg
@@ -72,6 +74,8 @@ class LivePlot(QFrame):
         x_unit, y_unit: how an axis writes its numbers: ``""``, ``"s"``, ``"ago"``, ``"bytes"``,
             ``"%"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"size"``.
         logarithmic: both axes; x in powers of two where its unit is ``"size"``.
+        steady: for data that grow while they are looked at: the axes move in steps and the frames
+            are twice as long, which leaves the processor to what is measured.
         legend: how many of the curves' labels stand side by side; one column lies in the plot,
             several lie over it, 0 shows none.
     """
@@ -86,6 +90,7 @@ class LivePlot(QFrame):
         x_unit: str = "",
         y_unit: str = "",
         logarithmic: bool = False,
+        steady: bool = False,
         legend: int = 1,
         parent: QWidget | None = None,
     ) -> None:
@@ -105,7 +110,8 @@ class LivePlot(QFrame):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         self._frames = QTimer(self)
-        self._frames.setInterval(FRAME_MS)
+        self._frames.setInterval(2 * FRAME_MS if steady else FRAME_MS)
+        self._steady = (SteadyRange(0.02, 0.25), SteadyRange(0.1, 0.1)) if steady else None
         self._frames.timeout.connect(self.refresh)
         theme.changed.connect(self._recolour)
 
@@ -162,6 +168,8 @@ class LivePlot(QFrame):
             return
         import numpy as np
 
+        has_grown = False
+        shown: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
         for curve in self._curves.values():
             xs, ys = (np.asarray(values, np.float64) for values in curve.source())
             state = (len(xs), float(xs[-1]), float(ys[-1])) if len(xs) else (0, 0.0, 0.0)
@@ -170,6 +178,23 @@ class LivePlot(QFrame):
             if curve.item is not None and state != curve.drawn:
                 curve.drawn = state
                 curve.item.setData(*_extremes(xs, ys, _POINTS_DRAWN))
+                has_grown = True
+            shown.append((xs, ys))
+        if self._steady is not None and has_grown:
+            self._move_axes([columns for columns in shown if len(columns[0])])
+
+    def _move_axes(self, shown: list[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> None:
+        assert self.plot is not None
+        assert self._steady is not None
+        if not shown:
+            return
+        for number, (steady, move) in enumerate(
+            zip(self._steady, (self.plot.setXRange, self.plot.setYRange), strict=True)
+        ):
+            lowest = min(float(columns[number].min()) for columns in shown)
+            highest = max(float(columns[number].max()) for columns in shown)
+            if steady.follow(lowest, highest):
+                move(*steady.ends, padding=0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the empty place at first, and ask for the plot after that."""
@@ -224,6 +249,8 @@ class LivePlot(QFrame):
         assert layout is not None
         layout.addWidget(plot)
         self._recolour()
+        if self._steady is not None:
+            plot.disableAutoRange()
         if self._y_range is not None:
             self.set_y_range(*self._y_range)
         if self._x_range is not None:

@@ -1,8 +1,16 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTabWidget, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QLabel,
+    QPushButton,
+    QTabWidget,
+    QWidget,
+)
 
 from gpu_studio.app import build_window
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded
@@ -14,14 +22,15 @@ from tests.fakes import Engines, SteadySensors, cpu_only, gt_1030
 
 # Every name of the design that the tabs as they are have to have.
 NAMES = (
-    "tabs banner code devices.table devices.details devices.sensors devices.processes "
-    "devices.verdict devices.copy switcher.cards switcher.activate switcher.visible_only "
-    "switcher.model switcher.move switcher.placement benchmark.workload benchmark.sizes "
-    "benchmark.dtype benchmark.devices benchmark.run benchmark.stop benchmark.progress "
-    "benchmark.plot benchmark.results benchmark.verdict benchmark.export memory.plot memory.tank "
-    "memory.empty_cache memory.oom.size memory.oom.count memory.oom.dtype memory.oom.budget "
-    "memory.oom.run memory.oom.stop memory.oom.outcome memory.card"
-).split()
+    "tabs", "banner", "code", "devices.table", "devices.details", "devices.sensors",
+    "devices.processes", "devices.verdict", "devices.copy", "switcher.cards", "switcher.activate",
+    "switcher.visible_only", "switcher.model", "switcher.move", "switcher.placement",
+    "benchmark.workload", "benchmark.sizes", "benchmark.dtype", "benchmark.devices",
+    "benchmark.run", "benchmark.stop", "benchmark.progress", "benchmark.plot",
+    "benchmark.results", "benchmark.verdict", "benchmark.export", "memory.plot", "memory.tank",
+    "memory.empty_cache", "memory.oom.size", "memory.oom.count", "memory.oom.dtype",
+    "memory.oom.budget", "memory.oom.run", "memory.oom.stop", "memory.oom.outcome", "memory.card",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -79,6 +88,24 @@ def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, setting
     assert tabs.currentIndex() == 3
     assert all(window.findChild(QWidget, name) is not None for name in NAMES)
     assert len(window.findChildren(QWidget, "benchmark.run")) == 1
+
+
+def test_tab_comes_to_everything_in_the_order_it_is_seen(qtbot, make_window, settings):
+    settings.change(first_tab=2)
+    window = shown(qtbot, make_window(tabs_after_paint=True))
+    window.banner.say("A sentence.", command="a command")
+    qtbot.waitUntil(lambda: window.findChild(QCheckBox, "benchmark.devices.cpu") is not None)
+    places = []
+    widget = window.nextInFocusChain()
+    while widget is not window:
+        if widget.isVisible() and widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+            places.append(widget.objectName())
+        widget = widget.nextInFocusChain()
+    wanted = [
+        "banner.copy", "qt_tabwidget_tabbar", "benchmark.workload", "benchmark.sizes",
+        "benchmark.dtype.float32", "benchmark.devices.cpu", "benchmark.run", "code.copy", "code",
+    ]  # fmt: skip
+    assert [place for place in places if place in wanted] == wanted
 
 
 def test_it_can_be_as_small_as_an_old_screen(qtbot, make_window):
