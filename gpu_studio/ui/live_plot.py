@@ -249,8 +249,6 @@ class LivePlot(QFrame):
         assert layout is not None
         layout.addWidget(plot)
         self._recolour()
-        if self._steady is not None:
-            plot.disableAutoRange()
         if self._y_range is not None:
             self.set_y_range(*self._y_range)
         if self._x_range is not None:

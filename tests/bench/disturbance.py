@@ -54,13 +54,16 @@ class LiveWindow:
             [sys.executable, "-m", "tests.bench.live_window", str(budget_s)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
+        self.core_shares: list[float] = []
         self._answer()
 
     def median_s(self, workload: str, size: int) -> float:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{workload} {size}\n")
         self._process.stdin.flush()
-        return float(self._answer())
+        median_s, core_share = map(float, self._answer().split())
+        self.core_shares.append(core_share)
+        return median_s
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -105,6 +108,7 @@ def main() -> None:
         print(f"  {workload:12} {size:5}  {1e6 * median(alone):10.1f} µs  {ratio}  [{self_ratio}]")
     ones = [1.0] * len(logs)
     ratio, self_ratio = paired_ratio(logs, ones), paired_ratio(noise, ones)
+    print(f"  the window's process used {median(window.core_shares):.1%} of one core meanwhile")
     print(f"  all together: {ratio}  [{self_ratio}]; {verdict(ratio.median, _TARGET)}")
 
 

@@ -578,6 +578,19 @@ def test_runs_of_two_workloads_are_told_apart(qtbot: QtBot, ready: BenchmarkTab)
     assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [64, 128]
 
 
+def test_a_second_precision_gets_into_the_legend(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    def labels() -> list[str]:
+        plot = find(ready, LivePlot, "benchmark.plot.sizes")
+        return [curve.label for curve in plot._curves.values()]
+
+    run(qtbot, ready, "64, 128")
+    assert labels() == ["CPU"]
+    toggle(qtbot, ready, "benchmark.dtype.float16")
+    toggle(qtbot, ready, "benchmark.dtype.float32")
+    run(qtbot, ready, "64, 128")
+    assert sorted(labels()) == ["CPU · float16", "CPU · float32"]
+
+
 def test_a_narrow_window_gives_up_the_number_of_samples_first(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:

@@ -134,3 +134,12 @@ def test_steady_axes_hold_the_data_and_move_in_steps(qtbot, shown):
     (_, right), (_, top) = plot.plot.viewRange()
     assert right >= len(values) - 1
     assert top >= 9.0
+
+
+def test_a_middle_point_that_changed_is_drawn_where_points_are_few(qtbot, shown):
+    values = [1.0, 2.0, 3.0]
+    plot = shown()
+    plot.set_curve("a", Curve("A", "cpu", lambda: (range(3), values), symbol="o"))
+    values[1] = 5.0
+    plot.refresh()
+    assert list(drawn(plot, "a")[1]) == [1.0, 5.0, 3.0]

@@ -1,0 +1,36 @@
+"""A range that follows growing data in steps: an axis that moves is drawn anew at every frame."""
+
+from __future__ import annotations
+
+_TOO_LOOSE = 0.5  # the data fill less than this share of the range
+
+
+class SteadyRange:
+    """Where an axis begins and ends.
+
+    Args:
+        below: room under the data, as a share of their span.
+        above: room over them, into which they grow.
+    """
+
+    def __init__(self, below: float, above: float) -> None:
+        self._below, self._above = below, above
+        self._range: tuple[float, float] | None = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where it begins and ends; 0 to 1 before any data."""
+        return self._range or (0.0, 1.0)
+
+    def follow(self, lowest: float, highest: float) -> bool:
+        """Take the data in; return whether the range has changed."""
+        span = highest - lowest or abs(highest) or 1.0
+        if self._range is not None:
+            low, high = self._range
+            if low <= lowest and highest <= high and span >= _TOO_LOOSE * (high - low):
+                return False
+        changed = (lowest - self._below * span, highest + self._above * span)
+        if changed == self._range:
+            return False
+        self._range = changed
+        return True
