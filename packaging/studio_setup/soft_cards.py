@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from studio_setup.console import Console
 
 _SUITE = "tests/soft"
-# Three equals signs: PyPI's CUDA build, never a local +cpu one. The newest Python of each.
-_BUILDS = (("cu130", "torch===2.13.0", (3, 14)), ("cu126", "torch===2.7.1", (3, 13)))
+# Three equals signs: PyPI's CUDA build, never a local +cpu one. The newest Python of each, and the
+# tests to run in it: the whole suite, or its part on old cards.
+_BUILDS: tuple[tuple[str, str, tuple[int, int], tuple[str, ...]], ...] = (
+    ("cu130", "torch===2.13.0", (3, 14), ()),
+    ("cu126", "torch===2.7.1", (3, 13), ("-m", "old_cards")),
+)
 _DISK_BYTES = 6_000_000_000
 
 
@@ -61,7 +65,7 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
         return 0
     statuses = []
     os.chdir(root)
-    for tag, requirement, newest_python in _BUILDS:
+    for tag, requirement, newest_python, part in _BUILDS:
         if sys.version_info[:2] > newest_python:
             console.note(f"Soft cards {tag}: skipped, {requirement} has no file for this Python.")
             continue
@@ -69,7 +73,7 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
         _set_up(root, environment, requirement, console)
         console.note(f"Soft cards {tag}: {requirement}")
         python = stamps.python_in(str(environment))
-        suite = ["-c", f"{_SUITE}/pytest.ini", "--rootdir", ".", _SUITE]
+        suite = ["-c", f"{_SUITE}/pytest.ini", "--rootdir", ".", _SUITE, *part]
         command = [python, "-m", "pytest", *suite, *arguments]
         statuses.append(run(command, clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}))
     return next((status for status in statuses if status), 0)

@@ -6,6 +6,7 @@ These tests run in an environment with a CUDA build of PyTorch, which
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -25,11 +26,18 @@ def _reason() -> str | None:
     return why_not(int(cuda.split(".")[0]))
 
 
+# What differs with the card's age or with PyTorch's; the rest is the same code in every PyTorch.
+_OLD_CARDS_PART = {"test_devices.py", "test_engine.py", "test_memory.py", "test_work.py"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = _reason()
     major = int((torch_cuda() or "0").split(".")[0])
     for item in items:
         item.add_marker(pytest.mark.soft)
+        is_part = item.path.parent == Path(__file__).parent and item.path.name in _OLD_CARDS_PART
+        if is_part or item.get_closest_marker("cuda12"):
+            item.add_marker(pytest.mark.old_cards)
         if reason is not None:
             item.add_marker(pytest.mark.skip(reason=reason))
         for wanted in (12, 13):
