@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import psutil
@@ -19,29 +18,19 @@ from gpu_studio.hardware.client import SensorReader
 from gpu_studio.model.settings import Settings
 from tests.conftest import nothing_left_behind as nothing_left_behind  # a fixture for all here
 from tests.soft.window.person import Person
-from tests.softcards.build import torch_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pytestqt.qtbot import QtBot
 
     from tests.soft.conftest import MakePc
     from tests.softcards.cards import Card, SoftPc
 
-_FOLDER = Path(__file__).resolve().parent
 # A reading in a second is the program's own pace; the tests wait for many.
 _PERIOD_S = 0.2
 _END_S = 15.0
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Drive the window with the newest PyTorch; with another only what that is needed for."""
-    if (torch_cuda() or "").startswith("13"):
-        return
-    for item in items:
-        if item.path.is_relative_to(_FOLDER) and not item.get_closest_marker("cuda12"):
-            item.add_marker(pytest.mark.skip(reason="the window is driven with the newest PyTorch"))
 
 
 class SitDown(Protocol):
