@@ -24,8 +24,8 @@ def test_a_full_card_names_what_was_free_and_what_lay_in_pieces():
         oom_finished("card_full", free_bytes=154 << 20, unallocated_bytes=8 << 20)
     )
     sentence = plain(outcome.sentence)
-    assert sentence.endswith(" 154 MiB of 1.95 GiB were free.")
-    assert "8 MiB were reserved in pieces too small" in sentence
+    assert "allocated. 154 MiB of 1.95 GiB were free" in sentence
+    assert sentence.endswith(", and 8 MiB were reserved in pieces too small for it.")
     assert outcome.tone == "failure"
 
 

@@ -94,7 +94,9 @@ def test_tab_comes_to_everything_in_the_order_it_is_seen(qtbot, make_window, set
     settings.change(first_tab=2)
     window = shown(qtbot, make_window(tabs_after_paint=True))
     window.banner.say("A sentence.", command="a command")
-    qtbot.waitUntil(lambda: window.findChild(QCheckBox, "benchmark.devices.cpu") is not None)
+    qtbot.waitUntil(
+        lambda: (box := window.findChild(QCheckBox, "benchmark.devices.cpu")) and box.isVisible()
+    )
     places = []
     widget = window.nextInFocusChain()
     while widget is not window:
