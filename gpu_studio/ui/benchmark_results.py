@@ -56,6 +56,7 @@ class BenchmarkResults(Card):
             Column.DEVICE, SwatchDelegate(theme, ADDRESS_ROLE, self)
         )
         self._table.setMinimumHeight(_TABLE_HEIGHT)
+        self.setFocusProxy(self._table)
         self._details = Text("", "muted", name="benchmark.details", wraps=True)
         self._details.setIndent(10)
         # So many lines are always there: the plot above does not jump with each selection.

@@ -74,6 +74,11 @@ class BenchmarkRunPanel(QWidget):
         """Whether a plan could begin now."""
         return self._run.isEnabled()
 
+    @property
+    def last_control(self) -> QWidget:
+        """Where the Tab key leaves it."""
+        return self._fresh
+
     def show_plan(self, plan: Plan, problem: str) -> None:
         """Say what Run would do, or what is still missing."""
         self._plan, self._missing = plan, problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
@@ -90,8 +91,18 @@ class BenchmarkTab(QWidget):
             line.setSpacing(MARGIN)
             line.addWidget(self._arrange_left())
             line.addLayout(self._arrange_right(), 1)
+            self._order_by_tab_key()
             self._show_results()
         super().showEvent(event)
+
+    def _order_by_tab_key(self) -> None:
+        """Let the Tab key go through the parts as they are read."""
+        parts = (
+            self._panel.last_control, self._live_button, self._sizes_button, self._clear, self._export,
+            self._results,
+        )  # fmt: skip
+        for first, second in itertools.pairwise(parts):
+            QWidget.setTabOrder(first, second)
 
     def _make_head(self) -> None:
         self._verdict = Text("", "headline", name="benchmark.verdict", wraps=True)

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import QItemSelectionModel, QObject, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
+    QApplication,
     QCheckBox,
     QComboBox,
     QFileDialog,
@@ -489,6 +490,26 @@ def test_rows_can_be_reached_by_the_keyboard(qtbot: QtBot, ready: BenchmarkTab) 
     )
     qtbot.keyClick(view, Qt.Key.Key_Down)
     assert "512 × 512" in text(ready, "benchmark.details")
+
+
+def test_the_tab_key_goes_through_the_parts_as_they_are_read(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    """Of the two views one is reached; the arrow keys go to the other."""
+    run(qtbot, ready, "64, 128")
+    first = find(ready, QComboBox, "benchmark.workload")
+    first.setFocus()
+    reached = []
+    for _ in range(13):
+        widget = QApplication.focusWidget()
+        assert widget is not None
+        reached.append(widget.objectName().removeprefix("benchmark."))
+        qtbot.keyClick(widget, Qt.Key.Key_Tab)
+    assert reached == [
+        "workload", "sizes", "dtype.float32", "dtype.float16", "dtype.float64", "dtype.bfloat16",
+        "devices.cpu", "budget", "run", "view.live", "clear", "export", "results",
+    ]  # fmt: skip
+    assert first.hasFocus()
 
 
 def test_stop_keeps_what_was_measured(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
