@@ -98,8 +98,8 @@ class BenchmarkTab(QWidget):
     def _order_by_tab_key(self) -> None:
         """Let the Tab key go through the parts as they are read."""
         parts = (
-            self._panel.last_control, self._live_button, self._sizes_button, self._clear, self._export,
-            self._results,
+            self._panel.last_control, self._live_button, self._sizes_button, self._clear,
+            self._export, self._results,
         )  # fmt: skip
         for first, second in itertools.pairwise(parts):
             QWidget.setTabOrder(first, second)
