@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 START_AGAIN = "Start a fresh engine"
+READ_AGAIN = "Read the sensors again"
 
 _SILENCE = "driver_not_answering"
 Tone = Literal["good", "amber", "failure", ""]
@@ -110,8 +111,11 @@ class HeadlineModel(QObject):
 
     def act(self) -> None:
         """Do what the headline's button says."""
-        if self._headline is not None and self._headline.action == START_AGAIN:
+        action = self._headline.action if self._headline is not None else ""
+        if action == START_AGAIN:
             self._studio.session.restart()
+        elif action == READ_AGAIN:
+            self._studio.sensors.start_again()
 
     def _lose(self, reason: str) -> None:
         self._lost_reason = reason
@@ -189,6 +193,13 @@ class HeadlineModel(QObject):
     def _of_sensors(self) -> Headline | None:
         if not self._studio.sensors.is_silent:
             return None
+        if self._studio.sensors.has_given_up:
+            return Headline(
+                code=_SILENCE,
+                sentence="The sensor reader ended several times, so the live readings stand still.",
+                detail="The log says why (Help, Open the log folder). Everything else works.",
+                action=READ_AGAIN,
+            )
         return Headline(
             code=_SILENCE,
             sentence="The sensors have stopped answering, so the live readings stand still.",

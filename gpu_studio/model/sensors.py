@@ -99,6 +99,16 @@ class Sensors(QObject):
         """Whether the reader has stopped answering."""
         return self._is_silent
 
+    @property
+    def has_given_up(self) -> bool:
+        """Whether the reader died too often to be started again by itself."""
+        return self._worker is None and self._deaths >= _MOST_DEATHS
+
+    def start_again(self) -> None:
+        """Try a reader once more, because somebody asks for it."""
+        self._deaths = 0
+        self.start()
+
     def start(self) -> None:
         """Begin to read; does nothing while it reads."""
         if self._worker is None and not self._is_closed:

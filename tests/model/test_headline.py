@@ -11,6 +11,7 @@ from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import START_AGAIN, HeadlineModel, headline_from
 from tests.fakes import (
+    SteadySensors,
     cpu_only,
     described,
     described_with_cuda,
@@ -173,3 +174,26 @@ def test_every_finding_has_a_tone_that_the_window_knows(qtbot, studio, model):
 
     found = find(cpu_only(), described())
     assert [headline_from(finding).tone for finding in found] == [""]
+
+
+class DyingSensors(SteadySensors):
+    """A reader that ends at once until it is healed."""
+
+    healed = False
+
+    def readings(self):
+        if self.healed:
+            yield from super().readings()
+
+
+def test_sensors_that_will_not_live_can_be_asked_for_again(qtbot, studio, model, monkeypatch):
+    source = DyingSensors(cpu_only(), [reading(cpu_only())])
+    monkeypatch.setattr(studio.sensors, "_source", source)
+    monkeypatch.setattr(sensors_module, "_MOST_DEATHS", 1)
+    studio.start()
+    qtbot.waitUntil(lambda: model.headline is not None)
+    assert "ended several times" in model.headline.sentence
+    source.healed = True
+    model.act()
+    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
+    qtbot.waitUntil(lambda: model.headline is None)
