@@ -71,6 +71,16 @@ def test_using_a_card_makes_it_the_current_one(card: str, start_engine: StartEng
     assert (used.cuda_index, used.uuid) == (index, uuid_of(resolve(card)))
 
 
+def test_what_is_put_on_cuda_goes_to_the_card_in_use(card: str, ask: Ask) -> None:
+    index = int(card.removeprefix("cuda:"))
+    try:
+        ask(UseDevice(cuda_index=index))
+        assert torch.cuda.current_device() == index
+        assert str(torch.empty(1, device="cuda").device) == card
+    finally:
+        torch.cuda.set_device(0)
+
+
 def test_a_card_that_is_shown_alone_is_cuda_0(card: str, start_engine: StartEngine) -> None:
     uuid = uuid_of(resolve(card))
     one = start_engine(EngineEnvironment(visible_devices=uuid))
