@@ -52,8 +52,24 @@ def verdict(results: Sequence[RunFinished]) -> str:
         # The work is the same for each: the first sentence says it for all.
         work = f" ({_kind(latest)})"
         others = (text.replace(work, "").removeprefix(_OPENING) for text in sentences[1:])
-        return " ".join([sentences[0], *(text[:1].upper() + text[1:] for text in others)])
-    return _alone(same_kind)
+        sentences[1:] = [text[:1].upper() + text[1:] for text in others]
+    else:
+        sentences = [_alone(same_kind)]
+    return " ".join([*sentences, *_warning(same_kind)])
+
+
+def _warning(results: Sequence[RunFinished]) -> list[str]:
+    """Return what has to be said before anybody relies on the rest: speed is nothing if wrong."""
+    wrong = dict.fromkeys(_short(result) for result in results if result.verified is False)
+    return [f"But {' and '.join(wrong)} gave wrong results: do not rely on this."] if wrong else []
+
+
+def _short(result: RunFinished) -> str:
+    return "the CPU" if result.device == "cpu" else f"the {_card_name(result)}"
+
+
+def _card_name(result: RunFinished) -> str:
+    return result.device_name.removeprefix("NVIDIA ")
 
 
 class Crossover(msgspec.Struct, frozen=True):
@@ -108,7 +124,7 @@ def _ratios(results: Sequence[RunFinished], device: str) -> dict[int, float]:
 
 def _compare(device: str, ratios: dict[int, float], results: Sequence[RunFinished]) -> str:
     latest = next(result for result in reversed(results) if result.device == device)
-    name = f"the {latest.device_name.removeprefix('NVIDIA ')}"
+    name = f"the {_card_name(latest)}"
     label = f" (recording: {latest.recording})" if latest.recording else ""
     work = _kind(latest)
     wins = [size for size, ratio in ratios.items() if ratio >= _SAME_WITHIN]

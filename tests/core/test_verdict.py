@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpu_studio.core.protocol import RunFinished, RunWorkload
@@ -131,3 +132,14 @@ def test_a_tie_exactly_at_a_size_is_passed_over() -> None:
     (crossing,) = crossovers(pairs({64: 0.5, 128: 1.0, 256: 2.0}), "cuda:0")
     assert (crossing.below, crossing.above) == (64, 256)
     assert crossing.crosses_at == pytest.approx(128.0)
+
+
+def test_a_device_that_gave_wrong_results_is_not_praised_without_saying_so() -> None:
+    results = pairs({512: 2.0, 1024: 4.0})
+    assert "wrong" not in said(results)
+    results[1] = msgspec.structs.replace(results[1], verified=False)
+    assert said(results).endswith(
+        "But the GeForce GT 1030 gave wrong results: do not rely on this."
+    )
+    alone = [msgspec.structs.replace(result(512, 1.0), verified=False)]
+    assert said(alone).endswith("But the CPU gave wrong results: do not rely on this.")
