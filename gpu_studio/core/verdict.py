@@ -167,5 +167,5 @@ def _alone(results: Sequence[RunFinished]) -> str:
         f"{latest.workload} at {format_size(latest.size)}, {latest.dtype}."
     )
     if latest.device == "cpu":
-        return text + " Run it on a GPU as well, and this line compares them."
-    return text + " Run it on the CPU as well, and this line compares them."
+        return text + " With a GPU measured as well, this line compares the two."
+    return text + " With the CPU measured as well, this line compares the two."

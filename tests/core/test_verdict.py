@@ -66,10 +66,10 @@ def test_always_faster_always_slower_and_equal() -> None:
 
 def test_one_device_alone_invites_the_other() -> None:
     assert said([result(512, 0.001)]) == (
-        "Ryzen 7 5700G needs 1.00 ms for one call of elementwise at 512 × 512, float32. Run it on "
-        "a GPU as well, and this line compares them."
+        "Ryzen 7 5700G needs 1.00 ms for one call of elementwise at 512 × 512, float32. With "
+        "a GPU measured as well, this line compares the two."
     )
-    assert "Run it on the CPU as well" in said([result(512, 0.001, "cuda:0")])
+    assert "With the CPU measured as well" in said([result(512, 0.001, "cuda:0")])
 
 
 def test_each_card_has_its_sentence() -> None:
