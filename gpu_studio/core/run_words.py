@@ -41,7 +41,8 @@ def describe_run(run: Run, device_label: str) -> list[str]:
     if stamp is not None:
         if stamp.doubts:
             lines.append(f"▲ {_capitalized('; '.join(stamp.doubts))}.")
-        lines.append(f"✔ {_capitalized('; '.join(stamp.facts))}.")
+        sign = "✔" if run.result is not None and run.result.verified else "·"
+        lines.append(f"{sign} {_capitalized('; '.join(stamp.facts))}.")
     elif run.state.is_over:
         lines.append(f"{sign_of(run).rstrip('.')}.")
     if run.recording:

@@ -141,10 +141,9 @@ def _shared(result: RunFinished) -> tuple[str, str]:
 
 
 def _facts(result: RunFinished) -> list[str]:
-    calls = "call" if result.calls_per_sample == 1 else "calls"
-    facts = [
-        result.verification or "not verified",
-        f"{result.samples} samples of {result.calls_per_sample} {calls}",
+    # Where the check did not pass, a doubt says what it found.
+    facts = [result.verification] if result.verified else []
+    facts += [
         f"{result.cache} cache",
         "with transfers" if result.transfers else "without transfers",
     ]

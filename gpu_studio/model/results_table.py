@@ -85,10 +85,6 @@ class ResultsTable(QAbstractTableModel):
         """Return the run of a row."""
         return self._runs[row]
 
-    def row_of(self, run: Run) -> int:
-        """Return the row of a run."""
-        return self._runs.index(run)
-
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
         """Return the number of runs."""
         return 0 if parent.isValid() else len(self._runs)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QItemSelectionModel, Qt, QTimer, Signal
-from PySide6.QtWidgets import QHeaderView
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView
 
 from gpu_studio.core.run_words import describe_run
 from gpu_studio.model.benchmark_devices import device_label
@@ -65,6 +65,9 @@ class BenchmarkResults(Card):
         self.column.addWidget(self._table, 1)
         self.column.addWidget(self._details)
         self._details.hide()
+        # Rows came, or the table got another height: from the window, or from the details below it.
+        self._table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self._table.verticalScrollBar().rangeChanged.connect(self._follow)
         self._table.selectionModel().selectionChanged.connect(self._selection_changed)
         # Fitting the columns to each change would measure every row each time.
         header = self._table.horizontalHeader()
@@ -72,7 +75,7 @@ class BenchmarkResults(Card):
         header.setResizeContentsPrecision(0)  # fit what is in sight, not a thousand rows
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
-        self._model.rowsInserted.connect(self._rows_inserted)
+        self._model.rowsInserted.connect(self._fit_columns)
         self._model.modelReset.connect(self._selection_changed)
         benchmark.run_changed.connect(self._run_changed)
 
@@ -80,7 +83,6 @@ class BenchmarkResults(Card):
         """Fit the columns into another width."""
         super().resizeEvent(event)
         self._fit_columns()
-        self._follow()
 
     @property
     def selected(self) -> Run | None:
@@ -92,31 +94,16 @@ class BenchmarkResults(Card):
         """Follow what is running again."""
         self._table.clearSelection()
 
-    def select(self, run: Run) -> None:
-        """Select the row of a run."""
-        self._table.selectionModel().select(
-            self._model.index(self._model.row_of(run), 0),
-            QItemSelectionModel.SelectionFlag.ClearAndSelect
-            | QItemSelectionModel.SelectionFlag.Rows,
-        )
-
     def _selection_changed(self) -> None:
         run = self.selected
         self._describe(run)
         self.run_selected.emit(run)
-        # The line of details takes its room first.
-        QTimer.singleShot(0, self, self._show_selected)
-
-    def _show_selected(self) -> None:
-        for index in self._table.selectionModel().selectedRows():
-            self._table.scrollTo(index)
 
     def _run_changed(self, run: Run) -> None:
         if run is self.selected:
             self._describe(run)
         if run.state.is_over:
             self._fit_columns()
-            self._follow()
 
     def _describe(self, run: Run | None) -> None:
         lines = []
@@ -142,11 +129,10 @@ class BenchmarkResults(Card):
         header = self._table.horizontalHeader()
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
 
-    def _rows_inserted(self) -> None:
-        self._fit_columns()
-        self._follow()
-
     def _follow(self) -> None:
-        """Keep the newest run in sight while no other was chosen."""
-        if self.selected is None:
+        """Keep the selected run in sight, or the newest while none is."""
+        rows = self._table.selectionModel().selectedRows(Column.SIZE)  # column 0 may be hidden
+        if rows:
+            self._table.scrollTo(rows[0])
+        else:
             self._table.scrollToBottom()

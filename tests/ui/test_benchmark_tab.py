@@ -481,6 +481,26 @@ def test_selecting_a_row_shows_that_run(qtbot: QtBot, ready: BenchmarkTab) -> No
     assert text(ready, "benchmark.details") == ""
 
 
+def test_the_newest_row_is_in_sight_and_stays_so_when_its_details_take_room(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    def newest_is_in_sight() -> bool:
+        row = view.visualRect(view.model().index(5, Column.SIZE))
+        return view.viewport().rect().contains(row)
+
+    ready.resize(1000, 560)
+    run(qtbot, ready, "32, 64, 128, 256, 512, 1024")
+    view = find(ready, QTableView, "benchmark.results")
+    before = view.viewport().height()
+    qtbot.waitUntil(newest_is_in_sight)
+    select_row(qtbot, ready, 5)
+    assert text(ready, "benchmark.details") != ""
+    for _ in range(3):  # until every part has found its place
+        QApplication.processEvents()
+    assert view.viewport().height() < before
+    assert newest_is_in_sight()
+
+
 def test_rows_can_be_reached_by_the_keyboard(qtbot: QtBot, ready: BenchmarkTab) -> None:
     run(qtbot, ready, "64, 512")
     view = find(ready, QTableView, "benchmark.results")
