@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import sys
-from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING
 
 import platformdirs
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.model.sensors import SensorSource
+
+_LARGEST_LOG_BYTES = 1 << 20
 
 APP_ID = "org.gpustudio.GPUStudio"
 
@@ -128,7 +129,8 @@ def _start_log() -> Path | None:
     try:
         folder = platformdirs.user_log_path("gpu-studio", appauthor=False, ensure_exists=True)
         path = folder / "gpu-studio.log"
-        handler = RotatingFileHandler(path, maxBytes=1 << 20, backupCount=2, encoding="utf-8")
+        _keep_small(path)
+        handler = logging.FileHandler(path, encoding="utf-8")
         crash = open(folder / "crash.log", "a", encoding="utf-8")  # noqa: SIM115
     except OSError:
         # Without a place for a log the program still works; there is nobody to tell yet.
@@ -140,6 +142,16 @@ def _start_log() -> Path | None:
     faulthandler.enable(file=crash)
     qInstallMessageHandler(_log_qt)
     return path
+
+
+def _keep_small(path: Path) -> None:
+    """Put a log that has grown large aside; the engine and the reader write into it as well.
+
+    At the start alone: while children hold it open it cannot be renamed everywhere. The logging
+    package's own rotation would also import sockets before the first paint.
+    """
+    if path.exists() and path.stat().st_size > _LARGEST_LOG_BYTES:
+        path.replace(path.with_suffix(".old.log"))
 
 
 def _log_qt(kind: QtMsgType, _context: QMessageLogContext, message: str) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from gpu_studio.app import _keep_small
+
 ROOT = Path(__file__).resolve().parent.parent
 
 _A_CALL_THAT_DOES_NOT_END = """
@@ -48,3 +50,15 @@ def test_a_call_that_cannot_be_ended_ends_with_the_program(tmp_path):
     )
     assert ended.returncode == 0, ended.stderr
     assert "Destroyed while" not in ended.stderr
+
+
+def test_a_log_that_has_grown_large_is_put_aside_and_a_small_one_goes_on(tmp_path):
+    path = tmp_path / "gpu-studio.log"
+    _keep_small(path)
+    path.write_text("small", encoding="utf-8")
+    _keep_small(path)
+    assert path.read_text(encoding="utf-8") == "small"
+    path.write_text("x" * ((1 << 20) + 1), encoding="utf-8")
+    _keep_small(path)
+    assert not path.exists()
+    assert (tmp_path / "gpu-studio.old.log").stat().st_size == (1 << 20) + 1
