@@ -10,6 +10,7 @@ import gc
 import weakref
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 from shiboken6 import isValid
 
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.devices import Inventory
+
+# The same cases at every run, whatever else the machine does meanwhile; to search for others:
+# pytest --hypothesis-profile=default
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("steady")
 
 
 @pytest.fixture(autouse=True)

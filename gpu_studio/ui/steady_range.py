@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 _TOO_LOOSE = 0.5  # the data fill less than this share of the range
+_ALL_BUT_EQUAL = 1e-9
+_NOTHING = 1e-30
 
 
 class SteadyRange:
@@ -24,7 +26,11 @@ class SteadyRange:
 
     def follow(self, lowest: float, highest: float) -> bool:
         """Take the data in; return whether the range has changed."""
-        span = highest - lowest or abs(highest) or 1.0
+        largest = max(abs(lowest), abs(highest))
+        if largest < _NOTHING:
+            largest = 1.0
+        # All but equal values get a range around them that floating point can tell from them.
+        span = highest - lowest if highest - lowest > _ALL_BUT_EQUAL * largest else largest
         if self._range is not None:
             low, high = self._range
             if low <= lowest and highest <= high and span >= _TOO_LOOSE * (high - low):

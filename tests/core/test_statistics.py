@@ -52,7 +52,7 @@ def test_a_summary_scales_with_its_unit(samples: list[float], factor: float) -> 
     assert scaled is not None
     assert scaled.median_s == pytest.approx(factor * plain.median_s)
     assert scaled.ci95_s == pytest.approx([factor * end for end in plain.ci95_s])
-    assert scaled.relative_iqr == pytest.approx(plain.relative_iqr, abs=1e-9)
+    assert scaled.relative_iqr == pytest.approx(plain.relative_iqr, rel=1e-9, abs=1e-9)
 
 
 def test_no_samples_have_no_summary() -> None:

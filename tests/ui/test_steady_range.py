@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpu_studio.ui.steady_range import SteadyRange
@@ -10,6 +10,8 @@ ENDS = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).map(sorted)
 
 
 @given(st.lists(ENDS, min_size=1, max_size=30))
+@example([[5e-324, 5e-324]])
+@example([[1e6, 1e6 + 1e-9]])
 def test_the_data_are_always_inside(followed: list[list[float]]) -> None:
     steady = SteadyRange(0.1, 0.25)
     for lowest, highest in followed:
