@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.card_facts import identity_line
@@ -21,6 +21,8 @@ from gpu_studio.ui.theme import device_role
 from gpu_studio.ui.verdict_card import VerdictCard
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 
     from gpu_studio.model.studio import Studio
@@ -54,12 +56,20 @@ class DevicesTab(QWidget):
         self._page = QVBoxLayout()
         self._lay_out()
         self._list.device_selected.connect(self._model.select)
-        self._model.selection_changed.connect(self._update)
-        self._model.selection_changed.connect(self._update_sensors)
-        self._model.facts_changed.connect(self._update)
-        # In a turn of its own, so that the window answers in between.
-        self._model.minute_changed.connect(self._update_sensors, Qt.ConnectionType.QueuedConnection)
+        # One inventory changes many things: each is shown once, and in a turn of its own of the
+        # event loop, which is not to be held while the engine starts.
+        self._soon = self._at_leisure(self._update)
+        self._sensors_soon = self._at_leisure(self._update_sensors)
+        self._model.selection_changed.connect(self._soon.start)
+        self._model.selection_changed.connect(self._sensors_soon.start)
+        self._model.facts_changed.connect(self._soon.start)
+        self._model.minute_changed.connect(self._sensors_soon.start)
         self._update()
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether everything that has changed is shown."""
+        return not (self._soon.isActive() or self._sensors_soon.isActive())
 
     def showEvent(self, event: QShowEvent) -> None:
         """Show what is known by now, and ask again while somebody looks."""
@@ -104,6 +114,12 @@ class DevicesTab(QWidget):
         row.setSpacing(MARGIN)
         row.addLayout(left)
         row.addWidget(page, 1)
+
+    def _at_leisure(self, slot: Callable[[], None]) -> QTimer:
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.timeout.connect(slot)
+        return timer
 
     def _update(self) -> None:
         device = self._model.device

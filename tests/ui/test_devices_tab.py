@@ -74,11 +74,19 @@ def find(tab, kind, name):
     return found
 
 
+def catch_up(tab):
+    """Let the tab show what has changed, which it does in turns of the event loop of their own."""
+    while not tab.is_up_to_date:
+        QCoreApplication.processEvents()
+
+
 def said(tab, name):
+    catch_up(tab)
     return find(tab, QLabel, name).text().replace("\u202f", " ").replace("\u00a0", " ")
 
 
 def is_shown(tab, name):
+    catch_up(tab)
     found = tab.findChild(QWidget, name)
     return found is not None and found.isVisible()
 
