@@ -55,7 +55,7 @@ class DevicesTab(QWidget):
         self._without_card: Card | None = None
         self._page = QVBoxLayout()
         self._lay_out()
-        self._list.device_selected.connect(self._model.select)
+        self._list.device_selected.connect(self._select)
         # One inventory changes many things: each is shown once, and in a turn of its own of the
         # event loop, which is not to be held while the engine starts.
         self._soon = self._at_leisure(self._update)
@@ -114,6 +114,12 @@ class DevicesTab(QWidget):
         row.setSpacing(MARGIN)
         row.addLayout(left)
         row.addWidget(page, 1)
+
+    def _select(self, identity: str) -> None:
+        """Show at once what somebody asked for."""
+        self._model.select(identity)
+        self._update()
+        self._update_sensors()
 
     def _at_leisure(self, slot: Callable[[], None]) -> QTimer:
         timer = QTimer(self)
