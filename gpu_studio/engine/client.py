@@ -11,6 +11,7 @@ from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
+    DescribeEngine,
     EngineEnded,
     Event,
     Request,
@@ -56,6 +57,11 @@ class ProcessEngine:
     def run(self, request: Request) -> Iterator[Event]:
         """Yield the answer to a request; see `core.engine.Engine.run`."""
         self._abandoned = False
+        dead = self._child
+        if dead is not None and not dead.is_running and not isinstance(request, DescribeEngine):
+            # It died while nothing ran. A fresh one would answer, without what the old one held.
+            yield EngineEnded(exit_code=self._discard(dead))
+            return
         try:
             child = self._living_child()
         except OSError as error:

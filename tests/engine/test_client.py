@@ -75,6 +75,19 @@ def test_a_death_is_an_event_and_the_next_request_gets_a_fresh_child(
     assert psutil.pid_exists(described.pid)
 
 
+def test_a_death_while_nothing_runs_is_told_by_the_next_request(make_engine):
+    engine = make_engine()
+    (described,) = engine.run(DescribeEngine())
+    child = psutil.Process(described.pid)
+    child.kill()
+    psutil.wait_procs([child], timeout=5)
+    (ended,) = engine.run(RUN)
+    assert isinstance(ended, EngineEnded)
+    assert not ended.stopped
+    (fresh,) = engine.run(DescribeEngine())
+    assert fresh.pid != described.pid
+
+
 def test_stop_reaches_the_child_between_two_calls(make_engine):
     engine = make_engine()
     events = engine.run(RUN)
