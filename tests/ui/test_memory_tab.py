@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QSlider, QTableView, QWidget
+from PySide6.QtWidgets import QComboBox, QPushButton, QSlider, QTableView, QWidget
 
 from gpu_studio.core.protocol import (
     BreakMemory,
@@ -30,6 +30,7 @@ from tests.fakes import (
     reading,
     two_cards,
 )
+from tests.ui.by_name import click, find, text
 
 MIB = 1 << 20
 
@@ -60,20 +61,6 @@ def tab(scripts, studio, theme, qtbot):
     tab.show()
     qtbot.waitExposed(tab)
     return tab
-
-
-def find(tab, name, kind=QWidget):
-    found = tab.findChild(kind, name)
-    assert found is not None, name
-    return found
-
-
-def text(tab, name):
-    return find(tab, name, QLabel).text().replace("\u202f", " ")
-
-
-def click(qtbot, tab, name):
-    qtbot.mouseClick(find(tab, name, QPushButton), Qt.MouseButton.LeftButton)
 
 
 def start(qtbot, tab, studio):

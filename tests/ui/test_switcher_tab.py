@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QRadioButton,
     QTableView,
-    QWidget,
 )
 
 from gpu_studio.core.failure import Failure, FailureKind
@@ -34,6 +33,7 @@ from tests.fakes import (
     rtx_3060_card,
     two_cards,
 )
+from tests.ui.by_name import click, find, text
 
 FIRST, SECOND = gt_1030_card().uuid, rtx_3060_card().uuid
 MODELS = (
@@ -85,20 +85,6 @@ def ready(tab, studio, qtbot):
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free and bool(tab.model.rows))
     return tab
-
-
-def find(tab, name, kind=QWidget):
-    found = tab.findChild(kind, name)
-    assert found is not None, name
-    return found
-
-
-def text(tab, name):
-    return find(tab, name, QLabel).text().replace("\u202f", " ")
-
-
-def click(qtbot, tab, name):
-    qtbot.mouseClick(find(tab, name, QPushButton), Qt.MouseButton.LeftButton)
 
 
 def radio(tab, identity):
