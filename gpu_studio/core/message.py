@@ -1,0 +1,15 @@
+"""The base of everything that window and engine say to each other."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+
+def _tag(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag=_tag):
+    """The base of all requests and events; its tag is the class name in snake case."""
