@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpu_studio.core.pyramid import Pyramid
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,6 +24,7 @@ class Series:
     def __init__(self, capacity: int = 1024) -> None:
         self._buffer: NDArray[np.float64] = np.empty(max(capacity, 1), np.float64)
         self._count = 0
+        self._pyramid = Pyramid()
 
     def __len__(self) -> int:
         return self._count
@@ -32,6 +35,19 @@ class Series:
         view = self._buffer[: self._count]
         view.flags.writeable = False
         return view
+
+    def pick(self, first: int, last: int, most: int) -> NDArray[np.intp]:
+        """Return the positions that have to be drawn between two positions; see `Pyramid.pick`.
+
+        Args:
+            first: the first position that is in sight; any integer.
+            last: the end of what is in sight; any integer.
+            most: about how many points may be drawn.
+        """
+        values = self.values
+        self._pyramid.follow(values)
+        first = min(max(first, 0), len(values))
+        return self._pyramid.pick(values, first, min(max(last, first), len(values)), most)
 
     def append(self, values: Sequence[float]) -> None:
         """Add values at the end."""

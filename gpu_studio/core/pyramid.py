@@ -1,0 +1,145 @@
+"""Which points of a long series have to be drawn so that none of its extremes is lost.
+
+A screen has some thousand columns of pixels: of all samples that share one, the lowest and the
+highest say what there is to see. Those are kept for blocks of samples, and for blocks of blocks,
+while a series grows, so that a frame costs the same at a thousand samples and at ten million.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_BASE = 64  # samples in a block of the lowest level
+_FACTOR = 8  # blocks of one level in a block of the next
+
+
+class Pyramid:
+    """Where the lowest and the highest sample of each block are, level over level."""
+
+    def __init__(self) -> None:
+        self._levels: list[_Level] = []
+
+    def follow(self, values: NDArray[np.float64]) -> None:
+        """Take in the samples that came since the last call; amortized constant time for each.
+
+        Args:
+            values: the whole series, shape (n,): what was there before has not changed.
+        """
+        size, below, number = _BASE, None, 0
+        while len(values) >= size:
+            if number == len(self._levels):
+                self._levels.append(_Level(size))
+            self._levels[number].follow(values, below)
+            below = self._levels[number].blocks
+            size, number = size * _FACTOR, number + 1
+
+    def pick(
+        self, values: NDArray[np.float64], first: int, last: int, most: int
+    ) -> NDArray[np.intp]:
+        """Return the positions of the points to draw between two positions, ascending.
+
+        Args:
+            values: the series that was followed, shape (n,).
+            first: the first position looked at, 0 or more.
+            last: the end of what is looked at, itself not part of it; at most n.
+            most: about how many points may be drawn; there are a few more at the ends.
+
+        Returns:
+            Shape (m,): all positions where there are at most ``most``; otherwise the lowest and
+            the highest of each stretch.
+        """
+        if last - first <= most:
+            return np.arange(first, last)
+        stretch = -(-(last - first) // (most // 2))
+        level = next((each for each in reversed(self._levels) if each.size <= stretch), None)
+        if level is None:
+            return _of_stretches(values, first, last, stretch)
+        begin, end = -(-first // level.size), min(last // level.size, len(level.blocks))
+        together = -(-stretch // level.size)
+        middle = _of_blocks(values, level.blocks[begin:end], together)
+        head = _of_stretches(values, first, begin * level.size, level.size)
+        tail = _of_stretches(values, end * level.size, last, level.size)
+        return np.concatenate([head, middle, tail])
+
+
+class _Level:
+    """The positions of the lowest and highest sample of each whole block of one size."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._buffer: NDArray[np.intp] = np.empty((64, 2), np.intp)
+        self._count = 0
+
+    @property
+    def blocks(self) -> NDArray[np.intp]:
+        """Shape (blocks, 2)."""
+        return self._buffer[: self._count]
+
+    def follow(self, values: NDArray[np.float64], below: NDArray[np.intp] | None) -> None:
+        """Add the blocks that are whole now, from the samples or from the level below."""
+        whole = len(values) // self.size
+        if whole == self._count:
+            return
+        if below is None:
+            first = self._count * self.size
+            found = _extremes_of(values[first : whole * self.size].reshape(-1, self.size), first)
+        else:
+            found = _merged(values, below[self._count * _FACTOR : whole * _FACTOR], _FACTOR)
+        if whole > len(self._buffer):
+            grown = np.empty((max(whole, 2 * len(self._buffer)), 2), np.intp)
+            grown[: self._count] = self.blocks
+            self._buffer = grown
+        self._buffer[self._count : whole] = found
+        self._count = whole
+
+
+def _extremes_of(blocks: NDArray[np.float64], first: int) -> NDArray[np.intp]:
+    """Return the positions of the lowest and the highest of each row, shape (rows, 2)."""
+    begins = first + blocks.shape[1] * np.arange(len(blocks))
+    return np.stack([begins + blocks.argmin(1), begins + blocks.argmax(1)], axis=1)
+
+
+def _merged(
+    values: NDArray[np.float64], blocks: NDArray[np.intp], together: int
+) -> NDArray[np.intp]:
+    """Return the extremes of as many blocks together; their number is a multiple of it."""
+    rows = np.arange(len(blocks) // together)
+    lowest = blocks[:, 0].reshape(-1, together)
+    highest = blocks[:, 1].reshape(-1, together)
+    return np.stack(
+        [
+            lowest[rows, values[lowest].argmin(1)],
+            highest[rows, values[highest].argmax(1)],
+        ],
+        axis=1,
+    )
+
+
+def _of_blocks(
+    values: NDArray[np.float64], blocks: NDArray[np.intp], together: int
+) -> NDArray[np.intp]:
+    """Return the extremes of every so many blocks in order; what is left over stays as it is."""
+    whole = len(blocks) // together * together
+    merged = _merged(values, blocks[:whole], together)
+    return np.sort(np.concatenate([merged, blocks[whole:]]), axis=1).ravel()
+
+
+def _of_stretches(
+    values: NDArray[np.float64], first: int, last: int, stretch: int
+) -> NDArray[np.intp]:
+    """Return the extremes of each stretch in order, from the samples themselves."""
+    whole = first + (last - first) // stretch * stretch
+    rows = values[first:whole].reshape(-1, stretch)
+    found = np.sort(_extremes_of(rows, first), axis=1).ravel() if len(rows) else _NOTHING
+    if whole == last:
+        return found
+    rest = np.sort(_extremes_of(values[whole:last].reshape(1, -1), whole), axis=1).ravel()
+    return np.concatenate([found, rest])
+
+
+_NOTHING: NDArray[np.intp] = np.empty(0, np.intp)
