@@ -5,24 +5,22 @@ Every export has what the table shows, stopped and failed runs included; JSON ha
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.csv_lines import csv_line
 from gpu_studio.core.units import format_duration, format_rate, format_ratio, format_size
 from gpu_studio.core.verdict import speed_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpu_studio.core.csv_lines import Cell
     from gpu_studio.core.failure import FailureKind
     from gpu_studio.core.protocol import EngineDescribed, RunFinished, RunWorkload
     from gpu_studio.core.runs import Run
 
-# A spreadsheet takes a cell that begins so for a formula and runs it: OWASP, "CSV Injection".
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 _HEAD = (
     "workload", "size", "dtype", "device", "device_name", "state", "reason", "median_s", "iqr_s",
@@ -36,8 +34,6 @@ _READABLE_HEAD = (
     "Workload", "Size", "Precision", "Device", "Median", "IQR", "Samples", "Throughput",
     "Speed-up", "Stamp",
 )  # fmt: skip
-
-Cell = str | int | float | bool | None
 
 
 class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,14 +61,12 @@ class ExportedRuns(msgspec.Struct, frozen=True, kw_only=True):
 
 def to_csv(runs: Sequence[Run]) -> str:
     """Return runs as CSV with a head, one line each; text cells cannot become formulas."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")  # RFC 4180
-    writer.writerow(_HEAD)
     results = results_of(runs)
+    lines = [csv_line(_HEAD)]
     for run in runs:
         cells = _cells(run, results)
-        writer.writerow([_escaped(cells[name]) for name in _HEAD])
-    return text.getvalue()
+        lines.append(csv_line(cells[name] for name in _HEAD))
+    return "".join(lines)
 
 
 def to_json(runs: Sequence[Run], engine: EngineDescribed | None, exported_at: str) -> str:
@@ -178,12 +172,3 @@ def _cells(run: Run, results: Sequence[RunFinished]) -> dict[str, Cell]:
     cells["samples"], cells["outliers"] = len(run.series), run.outliers
     cells["calls_per_sample"] = run.calls_per_sample
     return cells
-
-
-def _escaped(cell: Cell) -> Cell:
-    """Return a cell that no spreadsheet takes for a formula; numbers stay numbers."""
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS):
-        return f"'{cell}"
-    return cell
