@@ -12,12 +12,18 @@ import msgspec
 
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.memory_messages import (
+    AllocationPlan,
     BreakMemory,
     CacheEmptied,
     EmptyCache,
     MemoryRead,
     OomFinished,
     ReadMemory,
+    ReadSegments,
+    RunMemoryExperiment,
+    SegmentsRead,
+    StageBegan,
+    StageResult,
 )
 from gpu_studio.core.message import Message
 from gpu_studio.core.placement_messages import (
@@ -44,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "AllocationPlan",
     "BreakMemory",
     "CacheEmptied",
     "DescribeEngine",
@@ -61,16 +68,21 @@ __all__ = [
     "PlaceModel",
     "PlaceRow",
     "ReadMemory",
+    "ReadSegments",
     "RecordingHeader",
     "Request",
     "RequestFailed",
     "RunFailed",
     "RunFinished",
+    "RunMemoryExperiment",
     "RunPhaseChanged",
     "RunStarted",
     "RunStopped",
     "RunWorkload",
     "SamplesMeasured",
+    "SegmentsRead",
+    "StageBegan",
+    "StageResult",
     "Stop",
     "UseDevice",
     "WorkloadDescription",
@@ -96,8 +108,10 @@ Request = (
     | UseDevice
     | PlaceModel
     | ReadMemory
+    | ReadSegments
     | EmptyCache
     | BreakMemory
+    | RunMemoryExperiment
     | Stop
 )
 
@@ -151,6 +165,8 @@ Event = (
     | PlaceRow
     | PlaceFinished
     | MemoryRead
+    | SegmentsRead
+    | StageBegan
     | CacheEmptied
     | OomFinished
     | RequestFailed
@@ -175,6 +191,8 @@ def is_last(event: Event, request: Request) -> bool:
     """Return whether an event ends the answer to a request."""
     if isinstance(event, MemoryRead):
         return isinstance(request, ReadMemory)
+    if isinstance(event, SegmentsRead):
+        return isinstance(request, ReadSegments)
     return isinstance(event, _ALWAYS_LAST)
 
 
