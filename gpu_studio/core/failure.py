@@ -25,6 +25,7 @@ class FailureKind(str, Enum):
     CUDA_ERROR = "cuda_error"
     ENGINE_ENDED = "engine_ended"
     NOT_RECORDED = "not_recorded"
+    FILE_REFUSED = "file_refused"
     INTERNAL = "internal"
 
 

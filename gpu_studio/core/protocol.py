@@ -26,12 +26,23 @@ from gpu_studio.core.memory_messages import (
     StageResult,
 )
 from gpu_studio.core.message import Message
+from gpu_studio.core.pitfall_messages import (
+    PitfallDescription,
+    PitfallFailed,
+    PitfallFinished,
+    PitfallStarted,
+    RunPitfall,
+)
 from gpu_studio.core.placement_messages import (
     DeviceUsed,
+    FileInspected,
+    InspectFile,
     ModelDescription,
     PlaceFinished,
     PlaceModel,
     PlaceRow,
+    PlaceTensors,
+    TensorsPlaced,
     UseDevice,
 )
 from gpu_studio.core.run_messages import (
@@ -59,14 +70,21 @@ __all__ = [
     "EngineDescribed",
     "EngineEnded",
     "Event",
+    "FileInspected",
+    "InspectFile",
     "MemoryRead",
     "Message",
     "ModelDescription",
     "NaiveTime",
     "OomFinished",
+    "PitfallDescription",
+    "PitfallFailed",
+    "PitfallFinished",
+    "PitfallStarted",
     "PlaceFinished",
     "PlaceModel",
     "PlaceRow",
+    "PlaceTensors",
     "ReadMemory",
     "ReadSegments",
     "RecordingHeader",
@@ -76,6 +94,7 @@ __all__ = [
     "RunFinished",
     "RunMemoryExperiment",
     "RunPhaseChanged",
+    "RunPitfall",
     "RunStarted",
     "RunStopped",
     "RunWorkload",
@@ -84,6 +103,7 @@ __all__ = [
     "StageBegan",
     "StageResult",
     "Stop",
+    "TensorsPlaced",
     "UseDevice",
     "WorkloadDescription",
     "decode_event",
@@ -106,7 +126,10 @@ Request = (
     DescribeEngine
     | RunWorkload
     | UseDevice
+    | InspectFile
+    | PlaceTensors
     | PlaceModel
+    | RunPitfall
     | ReadMemory
     | ReadSegments
     | EmptyCache
@@ -133,6 +156,7 @@ class EngineDescribed(Message, frozen=True, kw_only=True):
     python_version: str = ""
     workloads: tuple[WorkloadDescription, ...] = ()
     models: tuple[ModelDescription, ...] = ()
+    pitfalls: tuple[PitfallDescription, ...] = ()
     snippet: str = ""
     recording: str | None = None
 
@@ -162,8 +186,13 @@ Event = (
     | RunStopped
     | RunFailed
     | DeviceUsed
+    | FileInspected
     | PlaceRow
     | PlaceFinished
+    | TensorsPlaced
+    | PitfallStarted
+    | PitfallFinished
+    | PitfallFailed
     | MemoryRead
     | SegmentsRead
     | StageBegan
@@ -179,7 +208,11 @@ _ALWAYS_LAST = (
     RunStopped,
     RunFailed,
     DeviceUsed,
+    FileInspected,
     PlaceFinished,
+    TensorsPlaced,
+    PitfallFinished,
+    PitfallFailed,
     CacheEmptied,
     OomFinished,
     RequestFailed,
