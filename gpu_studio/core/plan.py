@@ -1,9 +1,9 @@
-"""A plan of runs: which in what order, and how long it will take."""
+"""A plan of runs: which in what order, what follows from their results, and how long it takes."""
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -13,20 +13,45 @@ from gpu_studio.core.runs import RunState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpu_studio.core.protocol import RunFinished
     from gpu_studio.core.runs import Run
 
 # Warm-up and the rest of a small run's set-up, until a run of this plan has told its own.
 _USUAL_OVERHEAD_S = 0.5
 
 
+class RunPlan(Protocol):
+    """Runs to make: some at once, and some when those are over."""
+
+    def requests(self, first_number: int = 1) -> list[RunWorkload]:
+        """Return the first runs in order; ids count from ``first_number``."""
+
+    def next_requests(
+        self, results: Sequence[RunFinished], first_number: int = 1
+    ) -> list[RunWorkload]:
+        """Return what to run after all so far is over; empty when the plan is done.
+
+        Args:
+            results: of the runs of this plan that finished; others do no harm.
+            first_number: the number of the next run.
+        """
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Every combination of sizes, dtypes and devices, each for the same time budget."""
+    """Every combination of sizes, dtypes and devices, each for the same time budget.
+
+    With ``transfers`` the runs on cards are made a second time, with the copies in each call.
+    """
 
     workload: str
     sizes: tuple[int, ...]
     dtypes: tuple[str, ...]
     devices: tuple[str, ...]
     budget_s: float
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    cache: str = "hot"
+    transfers: bool = False
+    naive: bool = False
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
         """Return the runs in order: devices alternate, so that a comparison comes early.
@@ -34,18 +59,42 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         Args:
             first_number: the number of the first run; ids are unique within a session.
         """
-        combinations = itertools.product(self.sizes, self.dtypes, self.devices)
-        return [
-            RunWorkload(
-                run_id=f"run-{number}",
-                workload=self.workload,
-                device=device,
-                size=size,
-                dtype=dtype,
-                budget_s=self.budget_s,
-            )
-            for number, (size, dtype, device) in enumerate(combinations, first_number)
+        combinations = [
+            (size, dtype, device, transfers)
+            for size, dtype, device in itertools.product(self.sizes, self.dtypes, self.devices)
+            for transfers in self.modes_of(device)
         ]
+        return [
+            self.request(number, *combination)
+            for number, combination in enumerate(combinations, first_number)
+        ]
+
+    def next_requests(
+        self, results: Sequence[RunFinished], first_number: int = 1
+    ) -> list[RunWorkload]:
+        """Return nothing: all runs are known from the start."""
+        return []
+
+    def modes_of(self, device: str) -> tuple[bool, ...]:
+        """Return whether a device's runs are made without transfers, with, or both."""
+        return (False, True) if self.transfers and device != "cpu" else (False,)
+
+    def request(
+        self, number: int, size: int, dtype: str, device: str, transfers: bool = False
+    ) -> RunWorkload:
+        """Return one run of this plan's workload, budget, options and cache."""
+        return RunWorkload(
+            run_id=f"run-{number}",
+            workload=self.workload,
+            device=device,
+            size=size,
+            dtype=dtype,
+            budget_s=self.budget_s,
+            options=self.options,
+            cache=self.cache,
+            transfers=transfers,
+            naive=self.naive,
+        )
 
 
 def time_left_s(begun: Sequence[Run], waiting: Sequence[RunWorkload]) -> float:

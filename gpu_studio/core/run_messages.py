@@ -7,6 +7,9 @@ import msgspec
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.message import Message
 
+# How a size is written unless a workload says otherwise: `WorkloadDescription.size_text`.
+SQUARE = "{size} × {size}"
+
 
 class RunWorkload(Message, frozen=True, kw_only=True):
     """Time one workload on one device. ``budget_s`` counts the timed part alone.
@@ -44,6 +47,8 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
 
     ``size_title`` says what a size is, ``size_text`` how one is written (``{size}`` is replaced).
     ``skipped`` is the reason why it cannot run here and what would make it run; empty where it can.
+    ``refuses`` has the modes (``cold``, ``transfers``, ``naive``) in which the workload makes no
+    sense, each with a sentence why.
     """
 
     name: str
@@ -55,9 +60,10 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     options: tuple[WorkloadOption, ...] = ()
     size_title: str = "Side of the square matrices"
-    size_text: str = "{size} × {size}"
+    size_text: str = SQUARE
     device_kinds: tuple[str, ...] = ("cpu", "cuda")
     skipped: str = ""
+    refuses: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class RunStarted(Message, frozen=True, kw_only=True):
@@ -72,6 +78,7 @@ class RunStarted(Message, frozen=True, kw_only=True):
     options: dict[str, str] = msgspec.field(default_factory=dict)
     cache: str = "hot"
     transfers: bool = False
+    size_text: str = SQUARE
     snippet: str = ""
     recording: str | None = None
 
@@ -149,6 +156,7 @@ class RunFinished(Message, frozen=True, kw_only=True):
     naive: NaiveTime | None = None
     cache: str = "hot"
     transfers: bool = False
+    size_text: str = SQUARE
     tf32: bool | None = None
     cpu_threads: int | None = None
     in_window_process: bool = False

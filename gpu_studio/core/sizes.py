@@ -60,6 +60,35 @@ def _size(entry: str) -> int:
     return int(entry)
 
 
+def powers_of_two(low: int, high: int) -> list[int]:
+    """Return both ends and the powers of two between them, ascending."""
+    between = (1 << exponent for exponent in range(low.bit_length(), high.bit_length()))
+    return sorted({low, high, *(size for size in between if low < size < high)})
+
+
+def parse_sweep(text: str) -> list[int]:
+    """Return the sizes of ``LOW:HIGH``: both ends and the powers of two between them.
+
+    Raises:
+        StudioError: with one sentence that names what is wrong.
+    """
+    first, colon, last = text.strip().partition(":")
+    if not colon:
+        shown = text if len(text) <= 20 else text[:17] + "…"
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"“{shown}” is not a range of sizes: give the smallest and the largest, for example "
+            "64:4096.",
+        )
+    low, high = _size(first.strip()), _size(last.strip())
+    if low > high:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"The range {low}:{high} is empty: give the smaller size first.",
+        )
+    return powers_of_two(low, high)
+
+
 def parse_dtypes(text: str) -> list[str]:
     """Return the dtypes in ``float32,float16``.
 

@@ -65,9 +65,14 @@ def format_percent(share: float) -> str:
     return f"{percent:.0f}{_THIN}%" if abs(percent) >= 9.95 else f"{percent:.1f}{_THIN}%"
 
 
-def format_size(size: int) -> str:
-    """Return the size of a square workload: ``512 × 512``."""
-    return f"{size}{_THIN}×{_THIN}{size}"
+def format_size(size: int, text: str = "{size} × {size}") -> str:
+    """Return a size as its workload writes it: ``512 × 512``.
+
+    Args:
+        size: the number.
+        text: a workload's `size_text`, in which ``{size}`` stands for the number.
+    """
+    return text.replace("{size}", str(size)).replace(" ", _THIN)
 
 
 def _significant(value: float, digits: int) -> str:
