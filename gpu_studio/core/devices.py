@@ -10,6 +10,10 @@ from typing import Literal
 
 import msgspec
 
+# Why a card cannot be read: "silent" is a call into its driver that never returned.
+Unreadable = Literal[
+    "asleep", "lost", "not_served", "no_driver", "no_permission", "silent", "unknown"
+]
 # What `Device.unreadable` says of a card that Linux has switched off.
 ASLEEP = (
     "The card is asleep to save power, and reading it would wake it. It wakes when a program uses "
@@ -60,7 +64,13 @@ class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
-    """The CPU or one card, with the facts that do not change while the program runs."""
+    """The CPU or one card, with the facts that do not change while the program runs.
+
+    ``pcie_generation_max`` is what card and slot can do together, ``pcie_generation_card_max`` the
+    card alone; ``pci_device_id`` is the maker's number of the chip, without the maker's own;
+    ``kernel_driver`` is who drives it on Linux, ``nvidia`` or ``nouveau``. Of a card that cannot be
+    read, ``unreadable`` says so in a sentence and ``unreadable_code`` to programs.
+    """
 
     kind: Literal["cpu", "cuda"]
     name: str
@@ -86,7 +96,12 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     ecc_enabled: bool | None = None
     mig_enabled: bool | None = None
     processes: tuple[GpuProcess, ...] = ()
+    pcie_generation_card_max: int | None = None
+    serial: str | None = None
+    pci_device_id: int | None = None
+    kernel_driver: str | None = None
     unreadable: str | None = None
+    unreadable_code: Unreadable | None = None
     # The CPU's own.
     cores: int | None = None
     threads: int | None = None
@@ -116,9 +131,15 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Driver(msgspec.Struct, frozen=True, kw_only=True):
-    """The NVIDIA driver as NVML tells it; ``error`` says why there is nothing to tell."""
+    """The NVIDIA driver as NVML tells it; ``error`` says why there is nothing to tell.
+
+    ``library_version`` is that of the driver's library, which an update changes at once, where
+    ``version`` is told by the driver that runs. ``is_silent`` is a driver that never answered.
+    """
 
     version: str | None = None
+    library_version: str | None = None
+    is_silent: bool = False
     cuda_version: str | None = None
     nvml_version: str | None = None
     error: str | None = None
@@ -126,11 +147,18 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
-    """Everything found in this PC; the CPU is always the first device."""
+    """Everything found in this PC; the CPU is always the first device.
+
+    ``variables`` are those of the user's own environment that CUDA reads; ``distribution`` is the
+    name of a Linux and of those it descends from (``ubuntu debian``).
+    """
 
     devices: tuple[Device, ...]
     driver: Driver = Driver()
     other_gpus: tuple[str, ...] = ()
+    is_wsl: bool = False
+    distribution: str = ""
+    variables: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def cpu(self) -> Device:
@@ -150,13 +178,15 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
 class CardReading(msgspec.Struct, frozen=True, kw_only=True):
     """One card's sensors and processes at one time.
 
-    ``uuid`` is the `Device.identity`; ``error`` is a sentence that says why there is no reading.
+    ``uuid`` is the `Device.identity`; ``error`` is a sentence that says why there is no reading,
+    ``error_code`` says it to programs.
     """
 
     uuid: str
     telemetry: Telemetry
     processes: tuple[GpuProcess, ...] = ()
     error: str | None = None
+    error_code: Unreadable | None = None
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, tag="reading"):

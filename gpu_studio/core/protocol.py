@@ -56,6 +56,7 @@ from gpu_studio.core.run_messages import (
     SamplesMeasured,
     WorkloadDescription,
 )
+from gpu_studio.core.torch_facts import TorchCard  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -140,7 +141,11 @@ Request = (
 
 
 class EngineDescribed(Message, frozen=True, kw_only=True):
-    """An engine's own account of itself."""
+    """An engine's own account of itself.
+
+    ``own_table`` is PyTorch's own table of what its builds for this kind of PC have code for
+    (``{"12.6": ("5.0", …)}``), empty where it has none.
+    """
 
     pid: int
     torch_version: str
@@ -159,6 +164,8 @@ class EngineDescribed(Message, frozen=True, kw_only=True):
     pitfalls: tuple[PitfallDescription, ...] = ()
     snippet: str = ""
     recording: str | None = None
+    cards: tuple[TorchCard, ...] = ()
+    own_table: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 class RequestFailed(Message, frozen=True, kw_only=True):
