@@ -8,12 +8,16 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.sizes import DTYPES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import free_bytes
-from gpu_studio.engine.workloads.workload import bytes_needed
+from gpu_studio.engine.workloads.case import make_case, refuse_mode
+from gpu_studio.engine.workloads.workload import CPU
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import torch
 
-    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.core.protocol import RunWorkload, WorkloadDescription
+    from gpu_studio.engine.workloads.case import Case
     from gpu_studio.engine.workloads.workload import Workload
 
 _LONGEST_BUDGET_S = 86400.0
@@ -28,14 +32,43 @@ def check_dtype(dtype: str) -> None:
         )
 
 
-def check_numbers(request: RunWorkload, workload: Workload) -> None:
-    """Raise `StudioError` for parameters that no PC could run."""
+def admit(request: RunWorkload, workload: Workload, resolve: Callable[[str], torch.device]) -> Case:
+    """Return the case of a request that this PC can run, as far as can be told beforehand.
+
+    Args:
+        request: what is asked for.
+        workload: the one it names.
+        resolve: returns the device of an address, or raises.
+
+    Raises:
+        StudioError: with one sentence that says what would be possible.
+    """
+    description = workload.description
+    _check_numbers(request, description)
+    reason = workload.skipped()
+    if reason:
+        raise StudioError(FailureKind.BAD_REQUEST, reason)
+    case = make_case(
+        description,
+        resolve(request.device),
+        request.size,
+        request.dtype,
+        options=request.options,
+        cache=request.cache,
+        transfers=request.transfers,
+    )
+    refuse_mode(description, "naive", request.naive)
+    workload.check(case)
+    return case
+
+
+def _check_numbers(request: RunWorkload, description: WorkloadDescription) -> None:
     check_dtype(request.dtype)
-    if request.dtype not in workload.description.dtypes:
+    if request.dtype not in description.dtypes:
         raise StudioError(
             FailureKind.DTYPE_UNSUPPORTED,
             f"{request.workload} does not run in {request.dtype}: choose "
-            f"{', '.join(workload.description.dtypes)}.",
+            f"{', '.join(description.dtypes)}.",
         )
     if not 1 <= request.size <= LARGEST_SIZE:
         raise StudioError(
@@ -50,15 +83,19 @@ def check_numbers(request: RunWorkload, workload: Workload) -> None:
         )
 
 
-def refuse_too_large(workload: Workload, request: RunWorkload, device: torch.device) -> None:
+def refuse_too_large(workload: Workload, case: Case) -> None:
     """Raise `StudioError` for what cannot fit: Linux would end the whole process later."""
-    needed_bytes = bytes_needed(workload, request.size, request.dtype)
-    available_bytes = free_bytes(device)
-    if needed_bytes <= available_bytes:
-        return
-    raise StudioError(
-        FailureKind.TOO_LARGE,
-        f"{request.workload} at {request.size} × {request.size} in {request.dtype} needs "
-        f"{format_bytes(needed_bytes)}, {format_bytes(available_bytes)} are free on "
-        f"{request.device}.",
-    )
+    work = workload.work(case)
+    needs = [(case.device, work.memory_bytes)]
+    if case.is_on_card:
+        needs.append((CPU, work.host_bytes))
+    size = workload.description.size_text.format(size=case.size)
+    for device, needed_bytes in needs:
+        available_bytes = free_bytes(device)
+        if needed_bytes > available_bytes:
+            raise StudioError(
+                FailureKind.TOO_LARGE,
+                f"{workload.description.name} at {size} in {case.dtype_name} needs "
+                f"{format_bytes(needed_bytes)}, {format_bytes(available_bytes)} are free on "
+                f"{device}.",
+            )

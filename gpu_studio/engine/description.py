@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import platform
 
+import msgspec
 import torch
 
 from gpu_studio.core.protocol import EngineDescribed
 from gpu_studio.engine.device import cuda_state
 from gpu_studio.engine.models import MODELS
+from gpu_studio.engine.properties import own_table, torch_cards
 from gpu_studio.engine.workloads.registry import WORKLOADS
 
 _SNIPPET = """\
@@ -41,7 +43,12 @@ def describe_engine() -> EngineDescribed:
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
         allocator_configuration=os.environ.get("PYTORCH_CUDA_ALLOC_CONF"),
         python_version=platform.python_version(),
-        workloads=tuple(workload.description for workload in WORKLOADS),
+        workloads=tuple(
+            msgspec.structs.replace(workload.description, skipped=workload.skipped())
+            for workload in WORKLOADS
+        ),
         models=tuple(model.description for model in MODELS),
         snippet=_SNIPPET,
+        cards=torch_cards(),
+        own_table=own_table(),
     )

@@ -22,6 +22,8 @@ from gpu_studio.engine.device import synchronize
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gpu_studio.engine.workloads.call import Call
+
 BATCH_S = 2e-3
 WARM_UP_S = 0.3
 # A card's clock is given this long to settle.
@@ -78,8 +80,29 @@ class CudaStopwatch:
         return max(card_s, _EVENT_RESOLUTION_S), wall_s
 
 
-def stopwatch_for(device: torch.device) -> Stopwatch:
-    """Return the stopwatch of a device."""
+class OwnStopwatch:
+    """The clock of a call that times itself, which is made once a sample.
+
+    Args:
+        call: tells how long it took.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+        """Return the seconds of one call by its own clock, and on the wall."""
+        start_ns = time.perf_counter_ns()
+        call()
+        wall_s = (time.perf_counter_ns() - start_ns) * 1e-9
+        own_s = self._call.elapsed_s()
+        return (wall_s if own_s is None else own_s), wall_s
+
+
+def stopwatch_for(call: Call, device: torch.device) -> Stopwatch:
+    """Return the stopwatch for a call that was made at least once."""
+    if call.elapsed_s() is not None:
+        return OwnStopwatch(call)
     return CpuStopwatch() if device.type == "cpu" else CudaStopwatch(device)
 
 

@@ -22,11 +22,11 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.statistics import summarize
 from gpu_studio.core.trust import stamp_of
-from gpu_studio.engine import admission, run
+from gpu_studio.engine import admission, run, run_check
 from gpu_studio.engine.dispatch import Dispatcher
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.matmul import Matmul
-from gpu_studio.engine.workloads.workload import Verification
+from gpu_studio.engine.workloads.proof import Verification
 from tests.engine.answers import ask, only, run_request
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def test_lines_are_at_most_sixty_a_second(monkeypatch: pytest.MonkeyPatch):
             return 2e-3, 2e-3
 
     monkeypatch.setattr(run.time, "perf_counter", perf_counter)
-    monkeypatch.setattr(run, "stopwatch_for", lambda device: TwoMilliseconds())
+    monkeypatch.setattr(run, "stopwatch_for", lambda call, device: TwoMilliseconds())
     monkeypatch.setattr(run, "time_once", lambda call, device: 2e-3)
     monkeypatch.setattr(run, "warm_up", lambda *arguments: 2e-3)
     lines = only(SamplesMeasured, ask(run_request(budget_s=1.0)))
@@ -150,7 +150,7 @@ def test_a_large_result_is_checked_small_and_whole_then_by_rows():
 
 
 def test_a_large_result_that_would_take_long_to_check_is_not(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(run, "_LONGEST_CHECK_S", 0.0)
+    monkeypatch.setattr(run_check, "_LONGEST_CHECK_S", 0.0)
     result = ask(run_request(size=600, workload="matmul"))[-1]
     assert isinstance(result, RunFinished)
     assert result.verified is None
@@ -163,7 +163,7 @@ def test_a_large_result_that_would_take_long_to_check_is_not(monkeypatch: pytest
 def test_a_wrong_small_result_condemns_a_large_one_that_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(run, "_LONGEST_CHECK_S", 0.0)
+    monkeypatch.setattr(run_check, "_LONGEST_CHECK_S", 0.0)
     wrong = Verification(False, "off by 3", ("all of it",))
     monkeypatch.setattr(Elementwise, "verify", lambda *arguments: wrong)
     result = ask(run_request(workload="elementwise", size=600))[-1]
@@ -213,7 +213,7 @@ class Prepared:
 
         def noting(workload: Matmul, *arguments: object) -> object:
             call = prepare(workload, *arguments)
-            self._operands.extend(weakref.ref(tensor) for tensor in call.args)
+            self._operands.extend(weakref.ref(tensor) for tensor in call.function.args)
             return call
 
         monkeypatch.setattr(Matmul, "prepare", noting)

@@ -161,7 +161,8 @@ def test_the_end_of_its_input_ends_it_in_the_middle_of_a_call(start: Callable[..
     child = start(
         "import time\n"
         "from gpu_studio.engine.workloads.elementwise import Elementwise\n"
-        "Elementwise.prepare = lambda *arguments: lambda: time.sleep(3600)\n"
+        "from gpu_studio.engine.workloads.call import FunctionCall\n"
+        "Elementwise.prepare = lambda *arguments: FunctionCall(lambda: time.sleep(3600))\n"
     )
     child.send(encode(run_request()))
     while getattr(child.receive(), "phase", "") != "warm-up":

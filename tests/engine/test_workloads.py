@@ -10,13 +10,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.sizes import DTYPES, ITEM_BYTES
-from gpu_studio.engine.workloads import workload as common
+from gpu_studio.engine.workloads import proof
+from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.elementwise import Elementwise, crunch_the_numbers
 from gpu_studio.engine.workloads.matmul import Matmul
+from gpu_studio.engine.workloads.proof import rows_to_check, tiled, tiled_rows
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
-from gpu_studio.engine.workloads.workload import bytes_needed, rows_to_check, tiled, tiled_rows
 
 CPU = torch.device("cpu")
+
+
+def case_of(size: int, dtype: str = "float32", **options: str) -> Case:
+    return Case(device=CPU, size=size, dtype=getattr(torch, dtype), options=options)
 
 
 class Accounting(TorchDispatchMode):
@@ -49,10 +54,10 @@ def test_elementwise_counts_what_pytorch_does():
     a, b, c = (torch.rand(size, size) for _ in range(3))
     with Accounting(operands=3, size=size) as counted:
         crunch_the_numbers(a, b, c)
-    elementwise = Elementwise()
-    assert counted.operations * size * size == elementwise.operations(size)
-    assert counted.bytes_moved == elementwise.bytes_moved(size, 4)
-    assert counted.most_alive == elementwise.matrices
+    work = Elementwise().work(case_of(size))
+    assert counted.operations * size * size == work.operations
+    assert counted.bytes_moved == work.bytes_moved
+    assert counted.most_alive * size * size * 4 == work.memory_bytes
 
 
 def test_matmul_counts_what_pytorch_does():
@@ -61,10 +66,10 @@ def test_matmul_counts_what_pytorch_does():
     with Accounting(operands=2, size=size) as counted:
         torch.matmul(a, b)
     assert counted.operations == 1
-    assert counted.bytes_moved == Matmul().bytes_moved(size, 4)
-    assert counted.most_alive == Matmul().matrices
-    assert Matmul().operations(size) == 2 * 24**3
-    assert Matmul().throughput_work(size, 4) == 2 * 24**3
+    work = Matmul().work(case_of(size))
+    assert counted.bytes_moved == work.bytes_moved
+    assert counted.most_alive * size * size * 4 == work.memory_bytes
+    assert work.operations == work.throughput_work == 2 * 24**3
 
 
 def test_one_call_of_elementwise_is_the_posts_ten_statements():
@@ -76,8 +81,8 @@ def test_one_call_of_elementwise_is_the_posts_ten_statements():
 
 
 def test_needed_memory_is_of_all_matrices_at_once():
-    assert bytes_needed(Elementwise(), 1024, "float16") == 11 * 1024 * 1024 * 2
-    assert bytes_needed(Matmul(), 1024, "float64") == 3 * 1024 * 1024 * 8
+    assert Elementwise().work(case_of(1024, "float16")).memory_bytes == 11 * 1024 * 1024 * 2
+    assert Matmul().work(case_of(1024, "float64")).memory_bytes == 3 * 1024 * 1024 * 8
 
 
 class Corrupting(TorchDispatchMode):
@@ -101,7 +106,7 @@ class Corrupting(TorchDispatchMode):
 @pytest.mark.parametrize("size", [1, 2, 7, 512, 600])
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.description.name)
 def test_a_device_that_computes_right_is_verified(workload: Any, dtype: str, size: int):
-    verification = workload.verify(CPU, size, getattr(torch, dtype))
+    verification = workload.verify(case_of(size, dtype))
     assert verification.verified, verification.sentence
     where = "16 rows of 600 × 600" if size == 600 else f"all of {size} × {size}"
     assert verification.compared == (where,)
@@ -111,7 +116,7 @@ def test_a_device_that_computes_right_is_verified(workload: Any, dtype: str, siz
 @pytest.mark.parametrize("size", [3, 600])
 def test_one_wrong_value_of_a_product_is_found(dtype: str, size: int):
     with Corrupting("mm", by=1.0):
-        verification = Matmul().verify(CPU, size, getattr(torch, dtype))
+        verification = Matmul().verify(case_of(size, dtype))
     assert not verification.verified
     assert verification.finding.startswith("1 of ")
 
@@ -124,14 +129,14 @@ def test_one_wrong_value_of_an_elementwise_operation_is_found(
 ):
     # Seen from 100 eps on: the bound of the rounding is 20 eps.
     with Corrupting(operation, by=100 * torch.finfo(getattr(torch, dtype)).eps):
-        verification = Elementwise().verify(CPU, size, getattr(torch, dtype))
+        verification = Elementwise().verify(case_of(size, dtype))
     assert not verification.verified
 
 
 @pytest.mark.parametrize(("workload", "operation"), [(Elementwise(), "add"), (Matmul(), "mm")])
 def test_not_a_number_is_wrong(workload: Any, operation: str):
     with Corrupting(operation, by=float("nan")):
-        assert not workload.verify(CPU, 8, torch.float32).verified
+        assert not workload.verify(case_of(8)).verified
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -180,7 +185,7 @@ def test_rows_of_a_large_result_include_both_ends(size: int):
 def test_fetched_rows_are_those_of_the_result():
     result = torch.arange(600.0).view(600, 1).expand(600, 600)
     rows = rows_to_check(600)
-    assert np.array_equal(common.fetch_rows(result, rows)[:, 5], rows)
+    assert np.array_equal(proof.fetch_rows(result, rows)[:, 5], rows)
 
 
 def test_workloads_are_found_by_name():

@@ -25,6 +25,7 @@ from gpu_studio.core.sizes import DTYPES
 from gpu_studio.engine.device import resolve, synchronize, uuid_of
 from gpu_studio.engine.serve import EXIT_FATAL, NvmlSensor
 from gpu_studio.engine.timing import CudaStopwatch, time_once
+from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 from tests.engine.answers import only, run_request
 
@@ -42,10 +43,11 @@ _DRIFT = 1e-3
 _BREAKS_THE_CONTEXT = """
 import torch
 from gpu_studio.engine.workloads.elementwise import Elementwise
-def prepare(self, device, size, dtype):
-    a = torch.zeros(8, device=device)
-    index = torch.full((8,), 1000, device=device)
-    return lambda: a[index]
+from gpu_studio.engine.workloads.call import FunctionCall
+def prepare(self, case):
+    a = torch.zeros(8, device=case.device)
+    index = torch.full((8,), 1000, device=case.device)
+    return FunctionCall(lambda: a[index])
 Elementwise.prepare = prepare
 """
 
@@ -92,10 +94,9 @@ def test_a_proof_notices_one_wrong_number(
     card: str, workload: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A check that cannot fail proves nothing: one number of the card's is made wrong."""
-    from gpu_studio.engine.workloads import elementwise, matmul
-    from gpu_studio.engine.workloads import workload as shared
+    from gpu_studio.engine.workloads import elementwise, matmul, proof
 
-    right = shared.fetch_rows
+    right = proof.fetch_rows
 
     def wrong(*arguments: Any) -> Any:
         rows = right(*arguments).copy()
@@ -104,13 +105,13 @@ def test_a_proof_notices_one_wrong_number(
 
     for module in (elementwise, matmul):
         monkeypatch.setattr(module, "fetch_rows", wrong)
-    check = find_workload(workload).verify(resolve(card), 64, torch.float32)
+    check = find_workload(workload).verify(Case(device=resolve(card), size=64))
     assert check.verified is False
 
 
 def test_a_batch_is_no_longer_by_its_events_than_on_the_wall(card: str) -> None:
     device = resolve(card)
-    call = find_workload("elementwise").prepare(device, 512, torch.float32)
+    call = find_workload("elementwise").prepare(Case(device=device, size=512))
     time_once(call, device)
     stopwatch = CudaStopwatch(device)
     for calls in (1, 10, 100):
@@ -121,7 +122,7 @@ def test_a_batch_is_no_longer_by_its_events_than_on_the_wall(card: str) -> None:
 def test_a_batch_is_timed_until_the_card_has_done_it(card: str) -> None:
     """Launches return at once, so the time to launch is no time of the work."""
     device = resolve(card)
-    call = find_workload("elementwise").prepare(device, 2048, torch.float32)
+    call = find_workload("elementwise").prepare(Case(device=device, size=2048))
     stopwatch = CudaStopwatch(device)
     time_once(call, device)
     one_s = min(stopwatch.time(call, 1)[0] for _ in range(5))
@@ -219,6 +220,6 @@ def test_every_snippet_runs_as_it_stands(
     card: str, tmp_path: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for workload in WORKLOADS:
-        lines = workload.snippet(card, 64, "float32")
+        lines = workload.snippet(Case(device=resolve(card), size=64))
         exec(compile(lines, "<snippet>", "exec"), {})
         assert "s a call" in capfd.readouterr().out

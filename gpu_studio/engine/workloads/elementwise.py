@@ -7,7 +7,6 @@ ten statements once.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,8 @@ import torch
 
 from gpu_studio.core.protocol import WorkloadDescription
 from gpu_studio.core.sizes import DTYPES
-from gpu_studio.engine.workloads.workload import (
+from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.proof import (
     WHOLE_UP_TO,
     Verification,
     describe_rows,
@@ -25,6 +25,7 @@ from gpu_studio.engine.workloads.workload import (
     tiled,
     tiled_rows,
 )
+from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,8 @@ _OPERATIONS = 14
 # PyTorch runs each operation as a pass of its own: of the 14, eleven combine two matrices (two
 # read, one written) and three multiply one by a number (one read, one written).
 _MATRICES_MOVED = 11 * 3 + 3 * 2
+# a, b, c; five results; three temporaries of the sixth statement.
+_MATRICES_AT_ONCE = 11
 # The rounding errors of the ten statements added up for operands in [0, 1): each operation and each
 # constant is off by at most half an eps of the largest it can be. They come to 39.6 halves.
 _TOLERANCE_EPS = 20.0
@@ -55,8 +58,8 @@ def crunch_the_numbers(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> tor
     return y  # noqa: RET504 - the statements stay as they are
 
 
-class Elementwise:
-    """Additions and multiplications of whole matrices; see `workload.Workload`."""
+class Elementwise(TensorWorkload):
+    """Additions and multiplications of whole matrices; see `workload.TensorWorkload`."""
 
     description = WorkloadDescription(
         name="elementwise",
@@ -70,28 +73,30 @@ class Elementwise:
         throughput_unit="B/s",
         source="How can I run any code on my GPU, instead on CPU? by Radosław Śmigielski",
     )
-    # a, b, c; five results; three temporaries of the sixth statement.
-    matrices = 11
 
-    def operations(self, size: int) -> float:
-        """Return the floating-point operations of one call."""
-        return float(_OPERATIONS * size * size)
+    def work(self, case: Case) -> Work:
+        """Count the operations and their passes over memory."""
+        matrix_bytes = case.size**2 * case.item_bytes
+        bytes_moved = float(_MATRICES_MOVED * matrix_bytes)
+        return Work(
+            operations=float(_OPERATIONS * case.size**2),
+            bytes_moved=bytes_moved,
+            throughput_work=bytes_moved,
+            memory_bytes=_MATRICES_AT_ONCE * matrix_bytes,
+        )
 
-    def bytes_moved(self, size: int, item_bytes: int) -> float:
-        """Return the bytes that one call reads and writes, one pass an operation."""
-        return float(_MATRICES_MOVED * size * size * item_bytes)
+    def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
+        """Make three random matrices as the post does, shape (size, size)."""
+        shape = (case.size, case.size)
+        return tuple(torch.rand(shape, device=case.device, dtype=case.dtype) for _ in range(3))
 
-    def throughput_work(self, size: int, item_bytes: int) -> float:
-        """Return the bytes of one call."""
-        return self.bytes_moved(size, item_bytes)
+    def compute(self, case: Case) -> Callable[..., torch.Tensor]:
+        """Return the ten statements."""
+        return crunch_the_numbers
 
-    def prepare(self, device: torch.device, size: int, dtype: torch.dtype) -> Callable[[], object]:
-        """Make three random matrices as the post does and return one call."""
-        a, b, c = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(3))
-        return partial(crunch_the_numbers, a, b, c)
-
-    def verify(self, device: torch.device, size: int, dtype: torch.dtype) -> Verification:
+    def verify(self, case: Case) -> Verification:
         """Compare with the same statements in NumPy's float64, within the rounding's bound."""
+        device, size, dtype = case.device, case.size, case.dtype
         generator = seeded()
         side = min(size, WHOLE_UP_TO)
         blocks = [torch.rand(side, side, dtype=dtype, generator=generator) for _ in range(3)]
@@ -107,10 +112,14 @@ class Elementwise:
             finding = f"off by up to {difference:.1e}, where rounding explains {tolerance:.1e}"
         return Verification(verified, finding, (describe_rows(size, rows),))
 
-    def snippet(self, device: str, size: int, dtype: str) -> str:
+    def snippet(self, case: Case) -> str:
         """Return lines of PyTorch that do and time this work as they stand."""
-        wait = f'torch.cuda.synchronize("{device}")\n' if device != "cpu" else ""
-        return _SNIPPET.format(device=device, size=size, dtype=dtype, wait=wait)
+        return _SNIPPET.format(
+            device=case.address,
+            size=case.size,
+            dtype=case.dtype_name,
+            wait=wait_lines(case.address),
+        )
 
 
 def _reference(

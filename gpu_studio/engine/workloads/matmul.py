@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,8 @@ import torch
 
 from gpu_studio.core.protocol import WorkloadDescription
 from gpu_studio.core.sizes import DTYPES
-from gpu_studio.engine.workloads.workload import (
+from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.proof import (
     WHOLE_UP_TO,
     Verification,
     describe_rows,
@@ -21,6 +21,7 @@ from gpu_studio.engine.workloads.workload import (
     tiled,
     tiled_rows,
 )
+from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +38,8 @@ _LARGEST_VALUE = 8
 _LARGEST_CHECKED = 1 << 16
 
 
-class Matmul:
-    """The product of two square matrices; see `workload.Workload`."""
+class Matmul(TensorWorkload):
+    """The product of two square matrices; see `workload.TensorWorkload`."""
 
     description = WorkloadDescription(
         name="matmul",
@@ -51,32 +52,35 @@ class Matmul:
         sizes=(64, 128, 256, 512, 1024, 2048, 4096),
         throughput_unit="FLOP/s",
     )
-    matrices = 3
 
-    def operations(self, size: int) -> float:
-        """Return the floating-point operations: a multiplication and an addition a term."""
-        return 2.0 * size**3
+    def work(self, case: Case) -> Work:
+        """Count a multiplication and an addition a term, and each matrix moved once: the least."""
+        operations = 2.0 * case.size**3
+        matrices_bytes = 3 * case.size**2 * case.item_bytes
+        return Work(
+            operations=operations,
+            bytes_moved=float(matrices_bytes),
+            throughput_work=operations,
+            memory_bytes=matrices_bytes,
+        )
 
-    def bytes_moved(self, size: int, item_bytes: int) -> float:
-        """Return the least that must move: each operand read once, the result written once."""
-        return 3.0 * size * size * item_bytes
+    def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
+        """Make two random matrices, shape (size, size)."""
+        shape = (case.size, case.size)
+        return tuple(torch.rand(shape, device=case.device, dtype=case.dtype) for _ in range(2))
 
-    def throughput_work(self, size: int, item_bytes: int) -> float:
-        """Return the floating-point operations of one call."""
-        return self.operations(size)
+    def compute(self, case: Case) -> Callable[..., torch.Tensor]:
+        """Return PyTorch's product."""
+        return torch.matmul
 
-    def prepare(self, device: torch.device, size: int, dtype: torch.dtype) -> Callable[[], object]:
-        """Make two random matrices and return one call."""
-        a, b = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(2))
-        return partial(torch.matmul, a, b)
-
-    def verify(self, device: torch.device, size: int, dtype: torch.dtype) -> Verification:
+    def verify(self, case: Case) -> Verification:
         """Compare products of small whole numbers, which are exact in any order: bit for bit.
 
         No partial sum of any order of additions leaves the range where the dtype (and TF32, whose
         10 bits hold the factors) is exact, so no tolerance is needed.
         """
-        size = min(size, _LARGEST_CHECKED)
+        device, dtype = case.device, case.dtype
+        size = min(case.size, _LARGEST_CHECKED)
         side = min(size, WHOLE_UP_TO)
         copies = math.ceil(size / side)
         a, b = _whole_number_blocks(side, copies, _EXACT_UP_TO[dtype])
@@ -91,10 +95,14 @@ class Matmul:
             finding = f"{wrong} of {expected.size} products of whole numbers are wrong"
         return Verification(not wrong, finding, (describe_rows(size, rows),))
 
-    def snippet(self, device: str, size: int, dtype: str) -> str:
+    def snippet(self, case: Case) -> str:
         """Return lines of PyTorch that do and time this work as they stand."""
-        wait = f'torch.cuda.synchronize("{device}")\n' if device != "cpu" else ""
-        return _SNIPPET.format(device=device, size=size, dtype=dtype, wait=wait)
+        return _SNIPPET.format(
+            device=case.address,
+            size=case.size,
+            dtype=case.dtype_name,
+            wait=wait_lines(case.address),
+        )
 
 
 def _whole_number_blocks(

@@ -1,118 +1,86 @@
-"""What a workload is, and how its answers are proven."""
+"""What a workload is: the one thing to implement for a new one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import TYPE_CHECKING
 
-import msgspec
-import numpy as np
 import torch
 
-from gpu_studio.core.sizes import ITEM_BYTES
+from gpu_studio.engine.workloads.call import Call, FunctionCall, TransferringCall
+from gpu_studio.engine.workloads.proof import WHOLE_UP_TO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.engine.workloads.case import Case, Work
+    from gpu_studio.engine.workloads.proof import Verification
 
-WHOLE_UP_TO = 512
-_ROWS_CHECKED = 16
-_SEED = 20250301
+CPU = torch.device("cpu")
 
 
-class Verification(msgspec.Struct, frozen=True):
-    """Whether a device computes what the CPU reference says, how close, and what was compared.
+class Workload(ABC):
+    """One kind of work. Every method takes the `Case`, which says where and how large.
 
-    ``verified`` is None where the work itself was not checked.
+    ``description.refuses`` names the modes (``cold``, ``transfers``, ``naive``) in which it makes
+    no sense, each with a sentence why. A size above ``small_up_to`` is first checked and timed at
+    that size, so that a long call can be announced.
     """
 
-    verified: bool | None
-    finding: str
-    compared: tuple[str, ...]
-
-    @property
-    def sentence(self) -> str:
-        """The whole of it: ``exact for whole numbers: all of 512 × 512``."""
-        return f"{self.finding}: {' and '.join(self.compared)}"
-
-
-class Workload(Protocol):
-    """One kind of work on square matrices. All methods take ``size``, the length of a side."""
-
     description: WorkloadDescription
-    # How many matrices exist at once in a call, operands and results.
-    matrices: int
+    small_up_to: int = WHOLE_UP_TO
 
-    def operations(self, size: int) -> float:
-        """Return the floating-point operations of one call."""
+    def skipped(self) -> str:
+        """Return why it cannot run on this PC and what would make it run; empty where it can.
 
-    def bytes_moved(self, size: int, item_bytes: int) -> float:
-        """Return the bytes that one call reads and writes, as its operations are written."""
+        Asked when the engine describes itself: it makes no CUDA context.
+        """
+        return ""
 
-    def throughput_work(self, size: int, item_bytes: int) -> float:
-        """Return what one call does in the unit of its throughput."""
+    def check(self, case: Case) -> None:  # noqa: B027 - most cases can be done
+        """Raise `StudioError` for a case that cannot be done, before anything is allocated."""
 
-    def prepare(self, device: torch.device, size: int, dtype: torch.dtype) -> Callable[[], object]:
-        """Make the operands and return one call. They are free when the call is."""
+    @abstractmethod
+    def work(self, case: Case) -> Work:
+        """Return what one call does and takes; allocates nothing."""
 
-    def verify(self, device: torch.device, size: int, dtype: torch.dtype) -> Verification:
+    @abstractmethod
+    def prepare(self, case: Case) -> Call:
+        """Make the operands and return one call. The run closes it, whatever happens."""
+
+    @abstractmethod
+    def verify(self, case: Case) -> Verification:
         """Compare a device's result with an independent one of the CPU."""
 
-    def snippet(self, device: str, size: int, dtype: str) -> str:
+    @abstractmethod
+    def snippet(self, case: Case) -> str:
         """Return lines of PyTorch that do and time this work as they stand."""
 
 
-def bytes_needed(workload: Workload, size: int, dtype: str) -> int:
-    """Return the memory that one call takes at its peak."""
-    return workload.matrices * size * size * ITEM_BYTES[dtype]
+class TensorWorkload(Workload):
+    """Work that takes tensors and returns one, whatever memory they come from.
 
-
-def seeded() -> torch.Generator:
-    """Return a random generator for operands that are the same on every device."""
-    return torch.Generator().manual_seed(_SEED)
-
-
-def tiled(block: torch.Tensor, size: int, device: torch.device) -> torch.Tensor:
-    """Return a square matrix made of copies of a small one from the CPU, shape (size, size).
-
-    The reference of a large result is then a small computation, while the device does the large
-    one with the very shape that is timed.
+    The mode with transfers is written here once: the operands then wait in the CPU's memory.
     """
-    on_device = block.to(device)
-    side = block.shape[0]
-    if side == size:
-        return on_device
-    index = torch.arange(size, device=device) % side
-    return on_device[index][:, index]
+
+    @abstractmethod
+    def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
+        """Make what goes in, on the case's device: what a user has to copy to a card."""
+
+    @abstractmethod
+    def compute(self, case: Case) -> Callable[..., torch.Tensor]:
+        """Return the function of the operands; what it keeps (a model) is on the device."""
+
+    def prepare(self, case: Case) -> Call:
+        """Make the operands where the mode wants them and return one call."""
+        if case.transfers and case.is_on_card:
+            return TransferringCall(case, self.operands(case.on(CPU)), self.compute(case))
+        # A partial object is called without a frame of Python's.
+        return FunctionCall(partial(self.compute(case), *self.operands(case)))
 
 
-def rows_to_check(size: int) -> NDArray[np.int64]:
-    """Return all rows of a small result, and rows spread over a large one, ends included."""
-    if size <= WHOLE_UP_TO:
-        return np.arange(size)
-    return np.unique(np.linspace(0, size - 1, _ROWS_CHECKED).astype(np.int64))
-
-
-def fetch_rows(result: torch.Tensor, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return rows of a device's result as float64 on the CPU, by copies alone."""
-    if len(rows) == result.shape[0]:
-        fetched = result.cpu()
-    else:
-        fetched = torch.stack([result[int(row)].cpu() for row in rows])
-    array: NDArray[np.float64] = fetched.double().numpy()
-    return array
-
-
-def tiled_rows(block: NDArray[Any], size: int, rows: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the same rows of the large matrix whose copies of ``block`` repeat."""
-    side = block.shape[0]
-    chosen: NDArray[Any] = block[rows % side][:, np.arange(size) % side]
-    return chosen
-
-
-def describe_rows(size: int, rows: NDArray[np.int64]) -> str:
-    """Return what was compared: ``all of 512 × 512`` or ``16 rows of 2048 × 2048``."""
-    shape = f"{size} × {size}"
-    return f"all of {shape}" if len(rows) == size else f"{len(rows)} rows of {shape}"
+def wait_lines(address: str) -> str:
+    """Return the line of a snippet that waits for a device; empty for the CPU."""
+    return f'torch.cuda.synchronize("{address}")\n' if address != "cpu" else ""

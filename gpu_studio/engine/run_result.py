@@ -1,0 +1,97 @@
+"""What a run found out on its way, made into its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.statistics import summarize
+from gpu_studio.engine.device import card_name
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import NaiveTime, RunWorkload
+    from gpu_studio.engine.sensor import Watch
+    from gpu_studio.engine.workloads.case import Case
+    from gpu_studio.engine.workloads.proof import Verification
+    from gpu_studio.engine.workloads.workload import Workload
+
+
+@dataclass
+class Findings:
+    """What the steps of a run note down, each when it is known."""
+
+    samples_s: list[float] = field(default_factory=list)
+    verification: Verification | None = None
+    watch: Watch | None = None
+    calls_per_sample: int = 1
+    first_call_s: float = 0.0
+    warm_up_s: float = 0.0
+    naive: NaiveTime | None = None
+    parts_s: dict[str, float] = field(default_factory=dict)
+    curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    sentences: tuple[str, ...] = ()
+
+
+def finish(
+    request: RunWorkload,
+    workload: Workload,
+    case: Case,
+    found: Findings,
+    *,
+    cpu_name: str,
+    in_window_process: bool,
+    elapsed_s: float,
+) -> RunFinished:
+    """Return the result of a run that took at least one sample."""
+    summary = summarize(found.samples_s)
+    assert summary is not None
+    assert found.verification is not None
+    assert found.watch is not None
+    work = workload.work(case)
+    return RunFinished(
+        run_id=request.run_id,
+        workload=request.workload,
+        size=request.size,
+        dtype=request.dtype,
+        device=request.device,
+        device_name=card_name(case.device) if case.is_on_card else cpu_name,
+        options=dict(case.options),
+        cache=case.cache,
+        transfers=case.transfers,
+        median_s=summary.median_s,
+        iqr_s=summary.iqr_s,
+        ci95_s=summary.ci95_s,
+        p99_s=summary.p99_s,
+        samples=summary.samples,
+        calls_per_sample=found.calls_per_sample,
+        throughput=work.throughput_work / summary.median_s,
+        throughput_unit=workload.description.throughput_unit,
+        operations_per_call=work.operations,
+        bytes_per_call=work.bytes_moved,
+        first_call_s=found.first_call_s,
+        warm_up_s=found.warm_up_s,
+        elapsed_s=elapsed_s,
+        verified=found.verification.verified,
+        verification=found.verification.sentence,
+        throttled=found.watch.throttled,
+        other_processes=found.watch.other_processes,
+        parts_s=found.parts_s,
+        curves=found.curves,
+        findings=found.sentences,
+        naive=found.naive,
+        tf32=_tf32_allowed(case.device),
+        cpu_threads=torch.get_num_threads(),
+        in_window_process=in_window_process,
+        torch_version=str(torch.__version__),
+    )
+
+
+def _tf32_allowed(device: torch.device) -> bool | None:
+    """Return whether float32 products may use TF32 here: cards from compute capability 8.0 on."""
+    if device.type == "cpu":
+        return None
+    able = torch.cuda.get_device_capability(device) >= (8, 0)
+    return able and torch.backends.cuda.matmul.allow_tf32

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.engine.workloads.call import FunctionCall
+from gpu_studio.engine.workloads.case import make_case, refuse_mode
+
+CPU = torch.device("cpu")
+SORTS = WorkloadDescription(
+    name="sort",
+    title="Sorting",
+    sentence="Sorts numbers.",
+    dtypes=("float32",),
+    sizes=(8,),
+    throughput_unit="B/s",
+    options=(
+        WorkloadOption(name="order", title="Order", sentence="Which end.", values=("up", "down")),
+        WorkloadOption(name="keys", title="Keys", sentence="How many.", values=("1", "2", "3")),
+    ),
+    refuses={"transfers": "Sorting stays where it is."},
+)
+
+
+def refusal(**changes: object) -> str:
+    with pytest.raises(StudioError) as caught:
+        make_case(SORTS, CPU, 8, **changes)
+    assert caught.value.kind is FailureKind.BAD_REQUEST
+    return str(caught.value)
+
+
+def test_missing_options_have_their_first_value():
+    assert make_case(SORTS, CPU, 8).options == {"order": "up", "keys": "1"}
+    chosen = make_case(SORTS, CPU, 8, options={"keys": "3"})
+    assert chosen.options == {"order": "up", "keys": "3"}
+
+
+def test_an_unknown_option_is_answered_with_those_there_are():
+    assert refusal(options={"speed": "1"}) == "sort has no option “speed”: there is order or keys."
+    plain = msgspec.structs.replace(SORTS, options=())
+    with pytest.raises(StudioError, match="it has none at all"):
+        make_case(plain, CPU, 8, options={"speed": "1"})
+
+
+def test_an_unknown_value_is_answered_with_those_there_are():
+    sentence = refusal(options={"keys": "x" * 1000})
+    assert sentence == (f"“{'x' * 20}” is no value of sort's option keys: choose 1, 2 or 3.")
+
+
+def test_a_mode_without_sense_is_refused_with_its_reason():
+    assert refusal(transfers=True) == "Sorting stays where it is."
+    assert make_case(SORTS, CPU, 8, cache="cold").cache == "cold"
+    assert refusal(cache="warm") == "“warm” is no mode of the cache: choose hot or cold."
+    refuse_mode(SORTS, "naive")
+    refuse_mode(SORTS, "transfers", is_wanted=False)
+
+
+def test_a_device_of_another_kind_is_refused():
+    for_cards = msgspec.structs.replace(SORTS, device_kinds=("cuda",))
+    with pytest.raises(StudioError, match="sort does not run on cpu: it is for NVIDIA cards"):
+        make_case(for_cards, CPU, 8)
+
+
+def test_a_case_knows_its_names_and_sizes():
+    case = make_case(SORTS, CPU, 8, "float16")
+    assert (case.address, case.dtype_name, case.item_bytes) == ("cpu", "float16", 2)
+    assert not case.is_on_card
+    moved = case.on(torch.device("cuda", 1)).at(16)
+    assert (moved.address, moved.size, moved.options) == ("cuda:1", 16, case.options)
+    assert moved.is_on_card
+
+
+def test_a_function_is_timed_without_anything_around_it():
+    def nothing() -> None:
+        return None
+
+    call = FunctionCall(nothing)
+    assert call.function is nothing
+    assert call.elapsed_s() is None
+    assert (call.parts_s(), call.curves(), call.findings()) == ({}, {}, ())
