@@ -1,0 +1,272 @@
+"""The segments of PyTorch's allocator and the blocks in them, as arrays: ten thousand at a glance.
+
+A segment is what the driver gave in one piece; a block is what the allocator cut from it. See
+``torch.cuda.memory_snapshot()``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from gpu_studio.core.protocol import SegmentsRead
+
+ALLOCATED, AWAITING_FREE, INACTIVE = 0, 1, 2
+STATE_WORDS = ("allocated", "awaiting its free", "free")
+_STATES = {"active_allocated": ALLOCATED, "inactive": INACTIVE}  # all else waits for a stream
+
+_PAGE_BYTES = {True: 2 << 20, False: 20 << 20}  # of expandable segments: small pool, large pool
+_DRIVER_STEP_BYTES = 2 << 20
+_SMALLEST_LARGE_BYTES = 10 << 20
+_LARGE_BUFFER_BYTES = 20 << 20
+
+
+class SegmentMap:
+    """Segments, the largest first, and their blocks from left to right.
+
+    Attributes:
+        addresses, sizes: of the segments; shape (n,), bytes.
+        is_small, is_expandable: of the segments; shape (n,).
+        first_blocks: where each segment's blocks begin in the block arrays; shape (n + 1,).
+        block_offsets, block_sizes: in bytes, the offset from the segment's address; shape (m,).
+        block_states: `ALLOCATED`, `AWAITING_FREE` or `INACTIVE`; shape (m,).
+    """
+
+    def __init__(
+        self,
+        *,
+        addresses: ArrayLike,
+        sizes: ArrayLike,
+        is_small: ArrayLike,
+        is_expandable: ArrayLike,
+        block_counts: ArrayLike,
+        block_sizes: ArrayLike,
+        block_states: ArrayLike,
+    ) -> None:
+        """Take the segments in any order, and the blocks of one after those of another.
+
+        Raises:
+            ValueError: blocks do not fill their segments.
+        """
+        sizes_given = np.asarray(sizes, np.int64)
+        counts = np.asarray(block_counts, np.int64)
+        block_sizes_given = np.asarray(block_sizes, np.int64)
+        states_given = np.asarray(block_states, np.uint8)
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        filled = np.concatenate(([0], np.cumsum(block_sizes_given)))
+        if starts[-1] != len(block_sizes_given) or len(states_given) != len(block_sizes_given):
+            raise ValueError("the blocks are not as many as the segments say")
+        if not np.array_equal(filled[starts[1:]] - filled[starts[:-1]], sizes_given):
+            raise ValueError("the blocks do not fill their segments")
+        addresses_given = np.asarray(addresses, np.int64)
+        order = np.lexsort((addresses_given, -sizes_given))
+        self.addresses: NDArray[np.int64] = addresses_given[order]
+        self.sizes: NDArray[np.int64] = sizes_given[order]
+        self.is_small: NDArray[np.bool_] = np.asarray(is_small, bool)[order]
+        self.is_expandable: NDArray[np.bool_] = np.asarray(is_expandable, bool)[order]
+        self.first_blocks: NDArray[np.int64] = np.concatenate(([0], np.cumsum(counts[order])))
+        picks = np.repeat(starts[:-1][order] - self.first_blocks[:-1], counts[order])
+        picks = picks + np.arange(len(block_sizes_given))
+        self.block_sizes: NDArray[np.int64] = block_sizes_given[picks]
+        self.block_states: NDArray[np.uint8] = states_given[picks]
+        ends = np.cumsum(self.block_sizes)
+        before = np.concatenate(([0], np.cumsum(self.sizes)))[:-1]
+        self.block_offsets: NDArray[np.int64] = (
+            ends - self.block_sizes - np.repeat(before, counts[order])
+        )
+        self._held = {
+            state: np.concatenate(
+                ([0], np.cumsum(np.where(self.block_states == state, self.block_sizes, 0)))
+            )
+            for state in (ALLOCATED, AWAITING_FREE)
+        }
+
+    def __len__(self) -> int:
+        """Return the number of segments."""
+        return len(self.sizes)
+
+    @property
+    def block_count(self) -> int:
+        """How many blocks there are in all."""
+        return len(self.block_sizes)
+
+    @property
+    def reserved_bytes(self) -> int:
+        """What the driver gave."""
+        return int(self.sizes.sum())
+
+    @property
+    def allocated_bytes(self) -> int:
+        """What living tensors hold."""
+        return int(self._held[ALLOCATED][-1])
+
+    @property
+    def holes_bytes(self) -> int:
+        """What is free inside of segments."""
+        return int(self.block_sizes[self.block_states == INACTIVE].sum())
+
+    @property
+    def largest_hole_bytes(self) -> int:
+        """The largest free block."""
+        holes = self.block_sizes[self.block_states == INACTIVE]
+        return int(holes.max()) if len(holes) else 0
+
+    @property
+    def releasable_bytes(self) -> int:
+        """What empty_cache gives back: segments without a tensor, whole free pages of others."""
+        segments = self._segments_of_blocks()
+        free = self.block_states == INACTIVE
+        expandable = self.is_expandable[segments]
+        alone = free & ~expandable & (self.block_sizes == self.sizes[segments])
+        pages = np.where(self.is_small[segments], _PAGE_BYTES[True], _PAGE_BYTES[False])
+        ends = (self.block_offsets + self.block_sizes) // pages * pages
+        starts = -(-self.block_offsets // pages) * pages
+        whole = np.where(free & expandable, np.maximum(ends - starts, 0), 0)
+        return int(self.block_sizes[alone].sum() + whole.sum())
+
+    def blocks_of(self, segment: int) -> slice:
+        """Return where a segment's blocks are in the block arrays."""
+        return slice(int(self.first_blocks[segment]), int(self.first_blocks[segment + 1]))
+
+    def held_bytes(self, segment: int, state: int = ALLOCATED) -> int:
+        """Return how much of a segment is in a state."""
+        held, place = self._held[state], self.blocks_of(segment)
+        return int(held[place.stop] - held[place.start])
+
+    def coverage(self, segment: int, columns: int, state: int = ALLOCATED) -> NDArray[np.float64]:
+        """Return which share of each of so many columns, side by side, is in a state, 0 to 1.
+
+        A block that is smaller than a column counts with its share: nothing is lost.
+        """
+        place = self.blocks_of(segment)
+        size = float(self.sizes[segment])
+        xs = np.append(self.block_offsets[place], size)
+        ys = self._held[state][place.start : place.stop + 1] - self._held[state][place.start]
+        edges = np.interp(np.linspace(0.0, size, columns + 1), xs, ys)
+        shares: NDArray[np.float64] = np.diff(edges) * (columns / size)
+        return np.clip(shares, 0.0, 1.0)
+
+    def block_at(self, segment: int, offset_bytes: int) -> int:
+        """Return the block that holds a place in a segment."""
+        place = self.blocks_of(segment)
+        found = int(np.searchsorted(self.block_offsets[place], offset_bytes, side="right")) - 1
+        return int(place.start) + min(max(found, 0), int(place.stop - place.start) - 1)
+
+    def segment_of(self, block: int) -> int:
+        """Return the segment that a block is in."""
+        return int(np.searchsorted(self.first_blocks, block, side="right")) - 1
+
+    def _segments_of_blocks(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(len(self)), np.diff(self.first_blocks))
+
+
+def map_of_snapshot(segments: Iterable[Mapping[str, Any]], device: int = 0) -> SegmentMap:
+    """Return the map of one card's segments in a snapshot.
+
+    Args:
+        segments: those of ``torch.cuda.memory_snapshot()``.
+        device: the index of the card.
+    """
+    told = [segment for segment in segments if segment.get("device", device) == device]
+    blocks: Sequence[Mapping[str, Any]] = [b for segment in told for b in segment["blocks"]]
+    return SegmentMap(
+        addresses=[segment["address"] for segment in told],
+        sizes=[segment["total_size"] for segment in told],
+        is_small=[segment["segment_type"] == "small" for segment in told],
+        is_expandable=[bool(segment.get("is_expandable")) for segment in told],
+        block_counts=[len(segment["blocks"]) for segment in told],
+        block_sizes=[block["size"] for block in blocks],
+        block_states=[_STATES.get(block["state"], AWAITING_FREE) for block in blocks],
+    )
+
+
+def map_of_segments(read: SegmentsRead) -> SegmentMap:
+    """Return the map of what an engine read.
+
+    Raises:
+        ValueError: its columns do not fit together.
+    """
+    return SegmentMap(
+        addresses=read.addresses,
+        sizes=read.sizes,
+        is_small=read.is_small,
+        is_expandable=read.is_expandable,
+        block_counts=read.block_counts,
+        block_sizes=read.block_sizes,
+        block_states=np.frombuffer(read.block_states.encode("ascii"), np.uint8) - ord("0"),
+    )
+
+
+def largest_block_bytes(blocks: SegmentMap, free_bytes: int, limit_bytes: int | None = None) -> int:
+    """Return the size of the largest tensor that could be made now.
+
+    It fits into the largest free block, or into a new segment, for which the allocator first
+    gives back all that it can. A segment is at least 20 MiB from 10 MiB down. Exact without
+    expandable segments; with them a range of addresses may fill up in an order that this does
+    not follow, and a little less is to be had (1 case of 60 at random).
+
+    Args:
+        blocks: the allocator's segments.
+        free_bytes: what the driver has left for anybody.
+        limit_bytes: what the allocator may reserve in all; None for no limit.
+    """
+    releasable = blocks.releasable_bytes
+    allowed = limit_bytes - blocks.reserved_bytes + releasable if limit_bytes else 1 << 62
+    allowed = _whole(allowed, _DRIVER_STEP_BYTES)
+    if bool(blocks.is_expandable.any()):
+        new = _largest_mapped(blocks, free_bytes + releasable, allowed)
+    else:
+        new = min(_whole(free_bytes + releasable, _DRIVER_STEP_BYTES), allowed)
+        if new < _LARGE_BUFFER_BYTES:  # from 10 MiB on as it is; below, in a segment of 20 MiB
+            new = new if new >= _SMALLEST_LARGE_BYTES else min(new, 1 << 20)
+    return max(blocks.largest_hole_bytes, new)
+
+
+def _whole(size_bytes: int, step_bytes: int) -> int:
+    return max(size_bytes, 0) // step_bytes * step_bytes
+
+
+def _largest_mapped(blocks: SegmentMap, free_bytes: int, allowed_bytes: int) -> int:
+    """Return the largest tensor that expandable segments can have by mapping pages.
+
+    All whole free pages are given back first. Then the lowest stretch of addresses without a
+    tensor that is long enough is taken, and the driver is asked for the pages missing in it.
+    """
+    mapped = _whole(free_bytes, _PAGE_BYTES[False])
+    largest = passed = 0
+    for room, left, right in _rooms(blocks):
+        missing = room - left - right
+        wanted = room if missing <= mapped else left + mapped
+        wanted = min(wanted, allowed_bytes)
+        if passed < wanted <= room:
+            largest = max(largest, wanted)
+        passed = max(passed, room)
+    return largest
+
+
+def _rooms(blocks: SegmentMap) -> Iterator[tuple[int, int, int]]:
+    """Yield the stretches of addresses without a tensor that have pages missing, lowest first.
+
+    Each as its length, and what is mapped at its start and at its end once all whole free pages
+    are given back. The last one has no end.
+    """
+    page = _PAGE_BYTES[False]
+    large = [int(i) for i in np.flatnonzero(~blocks.is_small)]
+    large.sort(key=lambda segment: blocks.addresses[segment])
+    start = base = int(blocks.addresses[large[0]]) if large else 0
+    for segment in large:
+        place, address = blocks.blocks_of(segment), int(blocks.addresses[segment])
+        for block in range(place.start, place.stop):
+            if blocks.block_states[block] != INACTIVE:
+                end = address + int(blocks.block_offsets[block])
+                first, last = -(-(start - base) // page) * page, (end - base) // page * page
+                if first < last:
+                    yield end - start, first + base - start, end - last - base
+                start = end + int(blocks.block_sizes[block])
+    yield 1 << 62, -(start - base) % page, 0
