@@ -26,6 +26,7 @@ class FailureKind(str, Enum):
     ENGINE_ENDED = "engine_ended"
     NOT_RECORDED = "not_recorded"
     FILE_REFUSED = "file_refused"
+    NOT_SAVED = "not_saved"
     INTERNAL = "internal"
 
 
