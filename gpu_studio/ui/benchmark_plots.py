@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.protocol import RunFinished
     from gpu_studio.core.runs import Run
+    from gpu_studio.core.series import Series
     from gpu_studio.model.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.ui.live_plot import CurveSource
@@ -53,6 +54,7 @@ class BenchmarkPlots(QStackedWidget):
             x_unit="count",
             y_unit="s",
             steady=True,
+            zoomable=True,
             legend=_LEGEND_COLUMNS,
         )
         self._live.setAccessibleName("Time per call of every sample")
@@ -64,6 +66,7 @@ class BenchmarkPlots(QStackedWidget):
             x_unit="size",
             y_unit="s",
             logarithmic=True,
+            zoomable=True,
             legend=_LEGEND_COLUMNS,
         )
         self._over_size.setAccessibleName("Median time per call over the size")
@@ -73,6 +76,11 @@ class BenchmarkPlots(QStackedWidget):
         benchmark.run_begun.connect(self._show_samples)
         benchmark.run_changed.connect(self._run_changed)
         benchmark.runs_cleared.connect(self._clear)
+
+    @property
+    def views(self) -> tuple[LivePlot, ...]:
+        """All plots, of which one is in front."""
+        return self._live, self._over_size
 
     @property
     def caption(self) -> str:
@@ -223,10 +231,8 @@ def _work(run: Run) -> tuple[str, int, str]:
     return run.request.workload, run.request.size, run.request.dtype
 
 
-def _samples(run: Run) -> tuple[ArrayLike, ArrayLike]:
-    import numpy as np
-
-    return np.arange(1, len(run.series) + 1), run.series.values
+def _samples(run: Run) -> Series:
+    return run.series
 
 
 def _median(run: Run) -> tuple[ArrayLike, ArrayLike]:

@@ -99,7 +99,7 @@ class BenchmarkTab(QWidget):
         """Let the Tab key go through the parts as they are read."""
         parts = (
             self._panel.last_control, self._live_button, self._sizes_button, self._clear,
-            self._export, self._results,
+            self._export, *self._plots.views, self._results,
         )  # fmt: skip
         for first, second in itertools.pairwise(parts):
             QWidget.setTabOrder(first, second)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from gpu_studio.core.series import Series
     from gpu_studio.ui.live_plot import CurveSource, LivePlot
 
 
@@ -26,6 +27,7 @@ class Look(NamedTuple):
     role: str
     symbol: str | None = None
     dashed: bool = False
+    faint: bool = False
 
 
 class CurveSet:
@@ -58,10 +60,11 @@ class CurveSet:
                         partial(self._read, key),
                         symbol=look.symbol,
                         dashed=look.dashed,
+                        faint=look.faint,
                     ),
                 )
         if self._plot.isVisible():
             self._plot.refresh()
 
-    def _read(self, key: str) -> tuple[ArrayLike, ArrayLike]:
+    def _read(self, key: str) -> tuple[ArrayLike, ArrayLike] | Series:
         return self._sources[key]()

@@ -7,63 +7,28 @@ antialiasing: thicker or smoother pens take seconds for ten thousand points.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QColor
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
+from gpu_studio.ui.plot_canvas import AxesStyle, Marker
+from gpu_studio.ui.plot_curve import Curve, CurveSource, Sight
+from gpu_studio.ui.plot_zoom import PlotZoom
 from gpu_studio.ui.steady_range import SteadyRange
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     import pyqtgraph as pg
-    from numpy.typing import ArrayLike, NDArray
     from PySide6.QtGui import QHideEvent, QPaintEvent, QShowEvent
 
     from gpu_studio.ui.theme import Theme
 
+__all__ = ["Curve", "CurveSource", "LivePlot", "Marker"]
+
 FRAME_MS = 50
-_LEGEND_ROW = 22  # pixels
-_NOTHING = (-1, 0.0, 0.0)
-_POINTS_DRAWN = 4000  # a curve of more points is drawn by its extremes; every spike stays
-
-CurveSource = Callable[[], "tuple[ArrayLike, ArrayLike]"]
-
-
-class Curve:
-    """What a plot draws under one key.
-
-    Args:
-        label: its name in the legend, plain text.
-        role: its colour role; lines take the role's ink.
-        source: returns x and y, shape (n,) each, of everything there is now.
-        dashed: a second sign besides the colour.
-        symbol: a pyqtgraph symbol for few points, for example "o" or "s"; such curves are thick.
-        filled: fills to zero; only for a few hundred points.
-        smooth: thick and antialiased; only for a few hundred points.
-        stepped: holds each value until the next; a NaN in y leaves a gap.
-    """
-
-    def __init__(
-        self,
-        label: str,
-        role: str,
-        source: CurveSource,
-        *,
-        dashed: bool = False,
-        symbol: str | None = None,
-        filled: bool = False,
-        stepped: bool = False,
-        smooth: bool = False,
-    ) -> None:
-        self.label, self.role, self.source = label, role, source
-        self.dashed, self.symbol, self.filled, self.stepped = dashed, symbol, filled, stepped
-        self.smooth = smooth or symbol is not None
-        self.item: pg.PlotDataItem | None = None
-        self.drawn = _NOTHING
+_FEWEST_POINTS = 400
 
 
 class LivePlot(QFrame):
@@ -78,6 +43,7 @@ class LivePlot(QFrame):
             are twice as long, which leaves the processor to what is measured.
         legend: how many of the curves' labels stand side by side; one column lies in the plot,
             several lie over it, 0 shows none.
+        zoomable: the keyboard reaches it and looks closer; see `plot_zoom`.
     """
 
     def __init__(
@@ -92,16 +58,16 @@ class LivePlot(QFrame):
         logarithmic: bool = False,
         steady: bool = False,
         legend: int = 1,
+        zoomable: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setObjectName(name)
         self.setMinimumSize(80, 60)
         self._theme = theme
-        self._axes = (x_label, y_label, x_unit, y_unit)
-        self._logarithmic, self._legend_columns = logarithmic, legend
+        self._style = AxesStyle(x_label, y_label, x_unit, y_unit, logarithmic, legend)
         self._curves: dict[str, Curve] = {}
-        self._markers: list[tuple[float, str, str]] = []
+        self._markers: list[Marker] = []
         self._marker_items: list[Any] = []
         self._y_range: tuple[float, float] | None = None
         self._x_range: tuple[float, float] | None = None
@@ -112,6 +78,7 @@ class LivePlot(QFrame):
         self._frames = QTimer(self)
         self._frames.setInterval(2 * FRAME_MS if steady else FRAME_MS)
         self._steady = (SteadyRange(0.02, 0.25), SteadyRange(0.1, 0.1)) if steady else None
+        self._zoom = PlotZoom(self) if zoomable else None
         self._frames.timeout.connect(self.refresh)
         theme.changed.connect(self._recolour)
 
@@ -140,11 +107,19 @@ class LivePlot(QFrame):
         """The keys of the curves shown."""
         return tuple(self._curves)
 
-    def set_markers(self, markers: list[tuple[float, str, str]]) -> None:
-        """Show vertical lines: (x, label, colour role) each."""
-        if markers != self._markers:
-            self._markers = list(markers)
+    def set_markers(self, markers: Sequence[tuple[float, str, str] | Marker]) -> None:
+        """Show vertical lines: (x, label, colour role) each, or a `Marker`."""
+        wanted = [marker if isinstance(marker, Marker) else Marker(*marker) for marker in markers]
+        if wanted != self._markers:
+            self._markers = wanted
             self._draw_markers()
+
+    def set_x_label(self, label: str) -> None:
+        """Name the x axis."""
+        self._style = self._style._replace(x_label=label)
+        if self.plot is not None:
+            axis = self.plot.getAxis("bottom")
+            axis.setLabel(label, **axis.labelStyle)
 
     def set_y_range(self, low: float, high: float) -> None:
         """Fix the y axis instead of following the data."""
@@ -162,37 +137,50 @@ class LivePlot(QFrame):
         """Say in words what the plot shows, for those who do not see it."""
         self.setAccessibleDescription(sentence)
 
+    def show_all(self) -> None:
+        """Look at everything again, if somebody had looked closer."""
+        if self._zoom is not None and self._zoom.is_chosen:
+            self._zoom.show_all()
+
     def refresh(self) -> None:
-        """Draw every curve that has grown since it was last drawn."""
+        """Draw every curve that has grown, or of which another stretch is in sight."""
         if self.plot is None:
             return
-        import numpy as np
+        sight = self._sight()
+        grown = [curve for curve in self._curves.values() if curve.has_changed(sight)]
+        if grown and self._steady is not None and not self._is_chosen:
+            self._move_axes()
+        for curve in grown:
+            curve.draw()
 
-        has_grown = False
-        shown: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
-        for curve in self._curves.values():
-            xs, ys = (np.asarray(values, np.float64) for values in curve.source())
-            state = (len(xs), float(xs[-1]), float(ys[-1])) if len(xs) else (0, 0.0, 0.0)
-            if curve.symbol is not None:  # few points, of which any may be another now
-                state = (len(xs), float(xs.sum()), float(ys.sum()))
-            if curve.item is not None and state != curve.drawn:
-                curve.drawn = state
-                curve.item.setData(*_extremes(xs, ys, _POINTS_DRAWN))
-                has_grown = True
-            shown.append((xs, ys))
-        if self._steady is not None and has_grown:
-            self._move_axes([columns for columns in shown if len(columns[0])])
+    @property
+    def _is_chosen(self) -> bool:
+        return self._zoom is not None and self._zoom.is_chosen
 
-    def _move_axes(self, shown: list[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> None:
+    def _sight(self) -> Sight:
+        """Return what is looked at: everything, until somebody chose a part."""
+        assert self.plot is not None
+        box = self.plot.plotItem.vb
+        # The lowest and the highest sample of each column of pixels are all that can be seen.
+        most = max(2 * int(box.width()), _FEWEST_POINTS)
+        if not self._is_chosen:
+            return Sight(most_points=most)
+        (first, last), _ = box.viewRange()
+        return Sight(first, last, most)
+
+    def _move_axes(self) -> None:
         assert self.plot is not None
         assert self._steady is not None
+        looks = [curve.shown for curve in self._curves.values()]
+        shown = [look for look in looks if look is not None and len(look.xs)]
         if not shown:
             return
-        for number, (steady, move) in enumerate(
-            zip(self._steady, (self.plot.setXRange, self.plot.setYRange), strict=True)
+        for steady, move, columns in (
+            (self._steady[0], self.plot.setXRange, [look.xs for look in shown]),
+            (self._steady[1], self.plot.setYRange, [look.ys for look in shown]),
         ):
-            lowest = min(float(columns[number].min()) for columns in shown)
-            highest = max(float(columns[number].max()) for columns in shown)
+            lowest = min(float(column.min()) for column in columns)
+            highest = max(float(column.max()) for column in columns)
             if steady.follow(lowest, highest):
                 move(*steady.ends, padding=0)
 
@@ -214,103 +202,49 @@ class LivePlot(QFrame):
         self._frames.stop()
 
     def _build(self) -> None:
-        import pyqtgraph as pg
+        from gpu_studio.ui.plot_canvas import make_canvas
 
-        from gpu_studio.ui.axes import END_ROOM, UnitAxis
-
-        x_label, y_label, x_unit, y_unit = self._axes
-        axes = {
-            "bottom": UnitAxis("bottom", x_unit, logarithmic=self._logarithmic),
-            "left": UnitAxis("left", y_unit, logarithmic=self._logarithmic),
-        }
-        plot = pg.PlotWidget(self, axisItems=axes, background=None, enableMenu=False)
-        # So that the card behind it shows: a cached background is filled with the window's colour.
-        plot.viewport().setAutoFillBackground(False)
-        plot.setCacheMode(plot.CacheModeFlag.CacheNone)
-        plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        plot.hideButtons()
-        plot.showGrid(x=True, y=True, alpha=0.25)
-        plot.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
-        plot.setLogMode(x=self._logarithmic, y=self._logarithmic)
-        if x_label:
-            plot.setLabel("bottom", x_label)
-        if y_label:
-            plot.setLabel("left", y_label)
-        if self._legend_columns:
-            # Time grows with size, so a log-log plot is empty at its upper left.
-            corner = (10, 10) if self._logarithmic else (-10, 10)
-            legend = plot.addLegend(
-                offset=corner, labelTextSize="9pt", colCount=self._legend_columns
-            )
-            if self._legend_columns > 1:
-                legend.setParentItem(plot.plotItem)  # the plot itself would clip it
-        self.plot = plot
+        self.plot = make_canvas(self._style, self)
         layout = self.layout()
         assert layout is not None
-        layout.addWidget(plot)
+        layout.addWidget(self.plot)
         self._recolour()
         if self._y_range is not None:
             self.set_y_range(*self._y_range)
         if self._x_range is not None:
             self.set_x_range(*self._x_range)
+        if self._zoom is not None:
+            self._zoom.look_at(self.plot)
+            self._zoom.changed.connect(self._zoomed)
+
+    def _zoomed(self) -> None:
+        """Draw what is in sight now; everything again where nobody chooses any more."""
+        if not self._is_chosen and self.plot is not None:
+            if self._steady is not None:
+                for steady, move in zip(
+                    self._steady, (self.plot.setXRange, self.plot.setYRange), strict=True
+                ):
+                    move(*steady.ends, padding=0)
+            else:
+                self.plot.plotItem.vb.enableAutoRange()
+        self.refresh()
 
     def _add_item(self, curve: Curve) -> None:
-        import pyqtgraph as pg
+        from gpu_studio.ui.plot_canvas import place_legend
 
         assert self.plot is not None
-        colour = QColor(self._theme.colour(_ink(curve.role)))
-        style = Qt.PenStyle.DashLine if curve.dashed else Qt.PenStyle.SolidLine
-        options: dict[str, Any] = {
-            "pen": pg.mkPen(colour, width=2 if curve.smooth else 1, style=style),
-            "antialias": curve.smooth,
-            "skipFiniteCheck": True,
-        }
-        if curve.symbol is not None:
-            options |= {
-                "symbol": curve.symbol, "symbolSize": 8, "symbolBrush": colour, "symbolPen": None,
-            }  # fmt: skip
-        if curve.stepped:
-            # Finite: a NaN in y is a stretch of which nothing is known.
-            options |= {"stepMode": "right", "connect": "finite", "skipFiniteCheck": False}
-        if curve.filled:
-            shade = QColor(colour)
-            shade.setAlpha(60)
-            options |= {"fillLevel": 0, "brush": shade}
         # pyqtgraph writes labels as HTML, and a device's name comes from outside.
         label = curve.label.replace("&", "&amp;").replace("<", "&lt;")
-        curve.item = self.plot.plot([], [], name=label or None, **options)
-        curve.drawn = _NOTHING
-        self._place_legend()
-
-    def _place_legend(self) -> None:
-        """Give a legend over the plot the room of its rows."""
-        from gpu_studio.ui.axes import END_ROOM
-
-        assert self.plot is not None
-        if self._legend_columns > 1:
-            item = self.plot.plotItem
-            rows = -(-len(item.legend.items) // self._legend_columns)
-            item.layout.setContentsMargins(1, max(END_ROOM // 2, rows * _LEGEND_ROW), END_ROOM, 1)
-            item.legend.anchor((0, 0), (0, 0), offset=(_LEGEND_ROW, -_LEGEND_ROW // 2))
+        curve.show_in(self.plot.plot([], [], name=label or None, **curve.options(self._theme)))
+        place_legend(self.plot, self._style.legend_columns)
 
     def _recolour(self) -> None:
         """Take the theme's colours; pyqtgraph's items keep theirs, so they are made again."""
         if self.plot is None:
             return
-        muted = self._theme.colour("muted")
-        for side in ("bottom", "left"):
-            axis = self.plot.getAxis(side)
-            axis.setPen(self._theme.colour("border"))
-            axis.setTextPen(muted)
-            axis.labelStyle["color"] = muted
-            axis.setLabel(axis.labelText, **axis.labelStyle)
-        legend = self.plot.plotItem.legend
-        if legend is not None:
-            legend.setLabelTextColor(self._theme.colour("text"))
-            if self._legend_columns == 1:
-                ground = QColor(self._theme.colour("card"))
-                ground.setAlpha(200)  # a label stays readable over a curve
-                legend.setBrush(ground)
+        from gpu_studio.ui.plot_canvas import recolour
+
+        recolour(self.plot, self._theme, self._style.legend_columns)
         for curve in self._curves.values():
             if curve.item is not None:
                 self.plot.removeItem(curve.item)
@@ -321,40 +255,12 @@ class LivePlot(QFrame):
     def _draw_markers(self) -> None:
         if self.plot is None:
             return
-        import pyqtgraph as pg
+        from gpu_studio.ui.plot_canvas import marker_items
 
         for item in self._marker_items:
             self.plot.removeItem(item)
         self._marker_items = []
-        for value, label, role in self._markers:
-            x = math.log10(value) if self._logarithmic else value
-            colour = self._theme.colour(_ink(role))
-            line = pg.InfiniteLine(
-                x, pen=pg.mkPen(colour, style=Qt.PenStyle.DotLine), label=label,
-                labelOpts={"position": 0.92, "color": colour, "movable": False},
-            )  # fmt: skip
-            self.plot.addItem(line, ignoreBounds=True)
-            self._marker_items.append(line)
-
-
-def _ink(role: str) -> str:
-    from gpu_studio.ui.theme import COLOURS
-
-    return f"{role}_ink" if f"{role}_ink" in COLOURS else role
-
-
-def _extremes(
-    xs: NDArray[np.float64], ys: NDArray[np.float64], most: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the curve by the lowest and highest point of each stretch, at most ``most`` points."""
-    import numpy as np
-
-    if len(ys) <= most:
-        return xs, ys
-    stretch = -(-len(ys) // (most // 2))
-    whole = len(ys) // stretch * stretch
-    blocks = ys[:whole].reshape(-1, stretch)
-    first = np.arange(len(blocks)) * stretch
-    picks = np.sort(np.stack([first + blocks.argmin(1), first + blocks.argmax(1)], axis=1), axis=1)
-    picks = np.append(picks.ravel(), np.arange(whole, len(ys)))
-    return xs[picks], ys[picks]
+        for marker in self._markers:
+            for item in marker_items(marker, self._theme, logarithmic=self._style.logarithmic):
+                self.plot.addItem(item, ignoreBounds=True)
+                self._marker_items.append(item)

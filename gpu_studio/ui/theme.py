@@ -164,6 +164,8 @@ QFrame[card="true"][tone="failure"] { border: 1px solid @failure@;
     border-left: 4px solid @failure@; }
 QFrame[card="true"][tone="amber"] { border: 1px solid @amber@; border-left: 4px solid @amber@; }
 QFrame[card="true"][tone="good"] { border: 1px solid @good@; border-left: 4px solid @good@; }
+QFrame[zoomable="true"] { border: 1px solid transparent; border-radius: 6px; }
+QFrame[zoomable="true"]:focus { border-color: @accent@; }
 QLabel { background: transparent; }
 QLabel[role="headline"] { font-size: 17px; font-weight: 600; }
 QLabel[role="title"] { font-size: 15px; font-weight: 600; }

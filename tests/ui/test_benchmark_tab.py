@@ -419,7 +419,7 @@ def test_the_crossing_is_marked_between_the_sizes_measured(
 ) -> None:
     run(qtbot, ready, "64, 512")
     plot = find(ready, LivePlot, "benchmark.plot.sizes")
-    ((crosses_at, label, role),) = plot._markers
+    ((crosses_at, label, role, *_),) = plot._markers
     assert (label, role) == ("between 64 and 512", "gpu0")
     assert 64 < crosses_at < 512
     run(qtbot, ready, "1024, 2048")
@@ -520,14 +520,15 @@ def test_the_tab_key_goes_through_the_parts_as_they_are_read(
     first = find(ready, QComboBox, "benchmark.workload")
     first.setFocus()
     reached = []
-    for _ in range(13):
+    for _ in range(14):
         widget = QApplication.focusWidget()
         assert widget is not None
         reached.append(widget.objectName().removeprefix("benchmark."))
         qtbot.keyClick(widget, Qt.Key.Key_Tab)
     assert reached == [
         "workload", "sizes", "dtype.float32", "dtype.float16", "dtype.float64", "dtype.bfloat16",
-        "devices.cpu", "budget", "run", "view.live", "clear", "export", "results",
+        "devices.cpu", "budget", "run", "view.live", "clear", "export",
+        "plot.sizes", "results",
     ]  # fmt: skip
     assert first.hasFocus()
 

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QPushButton
 
-from gpu_studio.ui.live_plot import Curve, LivePlot
+from gpu_studio.core.series import Series
+from gpu_studio.ui.live_plot import Curve, LivePlot, Marker
 
 
 @pytest.fixture
@@ -143,3 +147,111 @@ def test_a_middle_point_that_changed_is_drawn_where_points_are_few(qtbot, shown)
     values[1] = 5.0
     plot.refresh()
     assert list(drawn(plot, "a")[1]) == [1.0, 5.0, 3.0]
+
+
+# ── a long series ─────────────────────────────────────────────────────────────────────────────
+
+
+def series_of(values):
+    series = Series()
+    series.append(values)
+    return series
+
+
+def spiky(count=200_000):
+    values = np.random.default_rng(3).normal(1.0, 0.01, count)
+    values[[9, count // 2, count - 1]] = 5.0
+    return series_of(values)
+
+
+def test_of_a_long_series_every_spike_is_drawn_while_it_grows(shown):
+    series = spiky()
+    plot = shown(steady=True, zoomable=True)
+    plot.set_curve("a", Curve("A", "cpu", lambda: series))
+    xs, ys = drawn(plot, "a")
+    assert set(xs[ys == 5.0]) == {10, 100_001, 200_000}
+    assert len(xs) < 10_000
+    series.append([1.0, 7.0])
+    plot.refresh()
+    xs, ys = drawn(plot, "a")
+    assert set(xs[ys == 7.0]) == {200_002}
+
+
+def test_looking_closer_shows_every_sample_there(qtbot, shown):
+    series = spiky()
+    plot = shown(steady=True, zoomable=True)
+    plot.set_curve("a", Curve("A", "cpu", lambda: series))
+    plot.setFocus()
+    for _ in range(11):
+        qtbot.keyClick(plot, Qt.Key.Key_Plus)
+    (left, right), _ = plot.plot.viewRange()
+    assert 20 < right - left < 200
+    xs, ys = drawn(plot, "a")
+    inside = (xs >= left) & (xs <= right)
+    assert xs[inside].tolist() == list(range(int(np.ceil(left)), int(np.floor(right)) + 1))
+    assert (ys == series.values[xs.astype(int) - 1]).all()
+    # What grows elsewhere does not move what somebody looks at.
+    series.append([9.0] * 100_000)
+    plot.refresh()
+    assert plot.plot.viewRange()[0] == [left, right]
+
+
+def test_the_keys_move_and_show_everything_again(qtbot, shown):
+    series = spiky(5000)
+    plot = shown(steady=True, zoomable=True)
+    plot.set_curve("a", Curve("A", "cpu", lambda: series))
+    everything = plot.plot.viewRange()
+    show_all = plot.findChild(QPushButton, "plot.all")
+    assert not show_all.isVisible()
+    qtbot.keyClick(plot, Qt.Key.Key_Plus)
+    closer = plot.plot.viewRange()
+    assert show_all.isVisible()
+    qtbot.keyClick(plot, Qt.Key.Key_Right)
+    assert plot.plot.viewRange()[0][0] > closer[0][0]
+    qtbot.keyClick(plot, Qt.Key.Key_Left)
+    qtbot.keyClick(plot, Qt.Key.Key_Up)
+    assert plot.plot.viewRange()[1][0] > closer[1][0]
+    qtbot.keyClick(plot, Qt.Key.Key_Down)
+    qtbot.keyClick(plot, Qt.Key.Key_Minus)
+    qtbot.keyClick(plot, Qt.Key.Key_Home)
+    assert np.allclose(plot.plot.viewRange(), everything)
+    assert not show_all.isVisible()
+    qtbot.keyClick(plot, Qt.Key.Key_Plus)
+    qtbot.mouseClick(show_all, Qt.MouseButton.LeftButton)
+    assert np.allclose(plot.plot.viewRange(), everything)
+
+
+def test_the_tab_key_leaves_a_plot_that_was_reached(qtbot, shown):
+    plot = shown(zoomable=True)
+    assert plot.focusPolicy() is Qt.FocusPolicy.StrongFocus
+    assert not plot._zoom.eventFilter(
+        plot, QKeyEvent(QKeyEvent.Type.KeyPress, Qt.Key.Key_Tab, Qt.KeyboardModifier.NoModifier)
+    )
+
+
+def test_the_axes_hold_a_curve_that_does_not_grow_any_more(shown):
+    low, high = [1.0, 1.1], [100.0, 101.0]
+    plot = shown(steady=True)
+    plot.set_curve("high", Curve("A", "cpu", lambda: (range(len(high)), high)))
+    plot.set_curve("low", Curve("B", "gpu0", lambda: (range(len(low)), low)))
+    for _ in range(3):
+        low.append(1.0)
+        plot.refresh()
+    assert plot.plot.viewRange()[1][1] >= 101.0
+
+
+def test_a_band_shows_how_uncertain_a_mark_is(shown):
+    plot = shown(logarithmic=True, x_unit="size")
+    plot.set_markers([Marker(1000.0, "crossover", "gpu0", low=800.0, high=1250.0)])
+    band, line = plot._marker_items
+    assert line.value() == pytest.approx(3.0)
+    assert band.getRegion() == pytest.approx((np.log10(800), np.log10(1250)))
+
+
+def test_a_ghost_is_paler_than_its_curve_and_still_opaque(shown):
+    plot = shown()
+    plot.set_curve("a", Curve("A", "cpu", lambda: ([0, 1], [1, 2])))
+    plot.set_curve("ghost", Curve("B", "cpu", lambda: ([0, 1], [1, 2]), faint=True))
+    pens = [plot._curves[key].item.opts["pen"].color() for key in ("a", "ghost")]
+    assert pens[0] != pens[1]
+    assert pens[1].alpha() == 255

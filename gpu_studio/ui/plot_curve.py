@@ -1,0 +1,179 @@
+"""One curve of a plot: where its points come from, how it looks, and what of it is drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyqtgraph as pg
+    from numpy.typing import ArrayLike, NDArray
+
+    from gpu_studio.core.series import Series
+    from gpu_studio.ui.theme import Theme
+
+_MOST_POINTS = 4000
+
+CurveSource = Callable[[], "tuple[ArrayLike, ArrayLike] | Series"]
+
+
+class Sight(NamedTuple):
+    """The stretch of the x axis that is looked at, and about how many points show all of it."""
+
+    first: float = -math.inf
+    last: float = math.inf
+    most_points: int = _MOST_POINTS
+
+
+class Look(NamedTuple):
+    """The points to draw, shape (n,) each, and what tells them from those of the last look."""
+
+    xs: NDArray[np.float64]
+    ys: NDArray[np.float64]
+    state: object
+
+
+class Curve:
+    """What a plot draws under one key.
+
+    Args:
+        label: its name in the legend, plain text.
+        role: its colour role; lines take the role's ink.
+        source: returns x and y, shape (n,) each, of everything there is now; or a series, whose
+            samples are counted from 1, and of which the stretch in sight is drawn.
+        dashed: a second sign besides the colour.
+        symbol: a pyqtgraph symbol for few points, for example "o" or "s"; such curves are thick.
+        filled: fills to zero; only for a few hundred points.
+        smooth: thick and antialiased; only for a few hundred points.
+        stepped: holds each value until the next; a NaN in y leaves a gap.
+        gaps: a NaN in y leaves a gap.
+        faint: behind the others and half transparent, as a ghost is.
+        gaps: a NaN in y leaves a gap.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        role: str,
+        source: CurveSource,
+        *,
+        dashed: bool = False,
+        symbol: str | None = None,
+        filled: bool = False,
+        stepped: bool = False,
+        smooth: bool = False,
+        faint: bool = False,
+        gaps: bool = False,
+    ) -> None:
+        self.label, self.role, self.source = label, role, source
+        self.dashed, self.symbol, self.filled, self.stepped = dashed, symbol, filled, stepped
+        self.smooth = smooth or symbol is not None
+        self.faint, self.gaps = faint, gaps
+        self.item: pg.PlotDataItem | None = None
+        self.shown: Look | None = None
+
+    def options(self, theme: Theme) -> dict[str, Any]:
+        """Return how pyqtgraph is to draw it, in the theme's colours."""
+        import pyqtgraph as pg
+
+        colour = QColor(theme.colour(ink(self.role)))
+        style = Qt.PenStyle.DashLine if self.dashed else Qt.PenStyle.SolidLine
+        if self.faint:  # mixed by hand: a pen with alpha takes a hundred times as long
+            colour = _mixed(colour, QColor(theme.colour("card")))
+        options: dict[str, Any] = {
+            "pen": pg.mkPen(colour, width=2 if self.smooth else 1, style=style),
+            "antialias": self.smooth,
+            "skipFiniteCheck": True,
+        }
+        if self.symbol is not None:
+            options |= {
+                "symbol": self.symbol, "symbolSize": 8, "symbolBrush": colour, "symbolPen": None,
+            }  # fmt: skip
+        if self.stepped or self.gaps:
+            # Finite: a NaN in y is a stretch of which nothing is known.
+            options |= {"connect": "finite", "skipFiniteCheck": False}
+        if self.stepped:
+            options["stepMode"] = "right"
+        if self.filled:
+            shade = QColor(colour)
+            shade.setAlpha(60)
+            options |= {"fillLevel": 0, "brush": shade}
+        return options
+
+    def show_in(self, item: pg.PlotDataItem) -> None:
+        """Draw into an item from now on."""
+        self.item, self.shown = item, None
+
+    def has_changed(self, sight: Sight) -> bool:
+        """Look at the source; return whether there is anything to draw that `shown` was not."""
+        look = self._look(sight)
+        if look is not None:
+            self.shown = look
+        return look is not None
+
+    def draw(self) -> None:
+        """Draw what is shown."""
+        if self.item is not None and self.shown is not None:
+            self.item.setData(self.shown.xs, self.shown.ys)
+
+    def _look(self, sight: Sight) -> Look | None:
+        from gpu_studio.core.series import Series
+
+        source = self.source()
+        drawn = self.shown.state if self.shown is not None else None
+        state: object
+        if isinstance(source, Series):
+            first, last = _positions(sight, len(source))
+            state = (id(source), len(source), first, last, sight.most_points)
+            if state == drawn:
+                return None
+            picks = source.pick(first, last, sight.most_points)
+            return Look(picks + 1.0, source.values[picks], state)
+        import numpy as np
+
+        xs, ys = (np.asarray(values, np.float64) for values in source)
+        state = (len(xs), float(xs[-1]), float(ys[-1])) if len(xs) else (0,)
+        if self.symbol is not None:  # few points, of which any may be another now
+            state = (len(xs), float(xs.sum()), float(ys.sum()))
+        if state == drawn:
+            return None
+        return Look(xs, ys, state) if self.gaps else Look(*_extremes(xs, ys), state)
+
+
+def ink(role: str) -> str:
+    """Return the role in which lines and text of a role are drawn."""
+    from gpu_studio.ui.theme import COLOURS
+
+    return f"{role}_ink" if f"{role}_ink" in COLOURS else role
+
+
+def _mixed(colour: QColor, ground: QColor) -> QColor:
+    return QColor(
+        (colour.red() + ground.red()) // 2,
+        (colour.green() + ground.green()) // 2,
+        (colour.blue() + ground.blue()) // 2,
+    )
+
+
+def _positions(sight: Sight, count: int) -> tuple[int, int]:
+    """Return the positions in sight, and the neighbours to which lines lead out of it."""
+    first = math.floor(max(sight.first, 0.0)) - 2
+    last = math.ceil(min(sight.last, count)) + 1
+    return min(max(first, 0), count), min(max(last, 0), count)
+
+
+def _extremes(
+    xs: NDArray[np.float64], ys: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a curve by the lowest and highest point of each stretch."""
+    if len(ys) <= _MOST_POINTS:
+        return xs, ys
+    from gpu_studio.core.pyramid import Pyramid
+
+    picks = Pyramid().pick(ys, 0, len(ys), _MOST_POINTS)
+    return xs[picks], ys[picks]

@@ -1,0 +1,109 @@
+"""Looking closer at a plot: by the mouse, and by the keyboard.
+
+The wheel and dragging are pyqtgraph's own. With the keyboard's focus on the plot, + and − zoom,
+the arrow keys move, and Home or 0 shows everything again, as the button does that is there as long
+as not everything is in sight.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+
+from gpu_studio.ui.parts import button, set_property
+
+if TYPE_CHECKING:
+    import pyqtgraph as pg
+    from PySide6.QtGui import QKeyEvent
+    from PySide6.QtWidgets import QWidget
+
+_CLOSER, _STEP = 0.5, 0.2  # of what is in sight
+_MARGIN = 8
+_HELP = "Wheel or + and − zoom, dragging or the arrow keys move, Home shows everything."
+
+
+class PlotZoom(QObject):
+    """What part of a plot somebody has chosen to see.
+
+    Signals:
+        changed(): another part is in sight.
+    """
+
+    changed = Signal()
+
+    def __init__(self, place: QWidget) -> None:
+        super().__init__(place)
+        self._place = place
+        self._plot: pg.PlotWidget | None = None
+        self._is_chosen = False
+        self._all = button("Show all", self.show_all, name=f"{place.objectName()}.all", tip=_HELP)
+        self._all.setParent(place)
+        self._all.hide()
+        place.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        set_property(place, "zoomable", True)
+        place.installEventFilter(self)
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether somebody chose what to see; the axes stay where they are meanwhile."""
+        return self._is_chosen
+
+    def look_at(self, plot: pg.PlotWidget) -> None:
+        """Work on this plot; called once it is there."""
+        self._plot = plot
+        plot.plotItem.vb.sigRangeChangedManually.connect(self._choose)
+        self._all.raise_()
+
+    def show_all(self) -> None:
+        """Follow everything again."""
+        self._is_chosen = False
+        had_focus = self._all.hasFocus()
+        self._all.hide()
+        if had_focus:
+            self._place.setFocus()
+        self.changed.emit()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Hear the keys of the plot, and keep the button in its corner."""
+        if event.type() is QEvent.Type.Resize:
+            self._put_button()
+        if event.type() is QEvent.Type.KeyPress and self._plot is not None:
+            return self._press(event)  # type: ignore[arg-type]  # a key press is a QKeyEvent
+        return super().eventFilter(watched, event)
+
+    def _press(self, event: QKeyEvent) -> bool:
+        assert self._plot is not None
+        box = self._plot.plotItem.vb
+        (left, right), (low, high) = box.viewRange()
+        aside, up = _STEP * (right - left), _STEP * (high - low)
+        match event.key():
+            case Qt.Key.Key_Plus | Qt.Key.Key_Equal:
+                box.scaleBy(x=_CLOSER, y=1.0)
+            case Qt.Key.Key_Minus:
+                box.scaleBy(x=1 / _CLOSER, y=1.0)
+            case Qt.Key.Key_Left:
+                box.translateBy(x=-aside)
+            case Qt.Key.Key_Right:
+                box.translateBy(x=aside)
+            case Qt.Key.Key_Up:
+                box.translateBy(y=up)
+            case Qt.Key.Key_Down:
+                box.translateBy(y=-up)
+            case Qt.Key.Key_Home | Qt.Key.Key_0:
+                self.show_all()
+                return True
+            case _:
+                return False
+        self._choose()
+        return True
+
+    def _choose(self) -> None:
+        self._is_chosen = True
+        self._put_button()
+        self._all.show()
+        self.changed.emit()
+
+    def _put_button(self) -> None:
+        self._all.adjustSize()
+        self._all.move(self._place.width() - self._all.width() - _MARGIN, _MARGIN)
