@@ -14,16 +14,27 @@ import msgspec
 from gpu_studio.core.units import format_bytes, format_percent
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices import Telemetry
+    from collections.abc import Iterable, Mapping
+
+    from gpu_studio.core.devices import GpuProcess, Telemetry
     from gpu_studio.core.protocol import MemoryRead
 
 # NVML's total may be larger than CUDA's by what the driver keeps; beyond that they do not speak of
 # the same memory (a slice of a card).
 _LARGEST_KEPT_SHARE = 0.1
+# From left to right.
+_ORDER = (
+    "driver", "others", "not_told", "other_engine", "context", "engine", "tensors", "holes", "free",
+)  # fmt: skip
+_ALWAYS_SHOWN = ("others", "context", "engine", "tensors", "holes", "free")
 
 
 class TankPart(msgspec.Struct, frozen=True, kw_only=True):
-    """One stretch of the bar. ``key`` names its look: others, engine, tensors, holes, free."""
+    """One stretch of the bar.
+
+    ``key`` names its look: driver, others, not_told, other_engine, context, engine, tensors, holes,
+    free.
+    """
 
     key: str
     label: str
@@ -60,12 +71,52 @@ class Tank(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def tank_of_card(read: MemoryRead, memory_total_bytes: int | None = None) -> Tank | None:
+class CardUsers(msgspec.Struct, frozen=True, kw_only=True):
+    """What NVML says of the processes on a card; None where the system does not tell (Windows).
+
+    ``engine_bytes`` is all of the engine's process, its context and what it reserved;
+    ``other_engines`` are this program's own others, by the name they are shown with.
+    """
+
+    engine_bytes: int | None = None
+    others_bytes: int | None = None
+    other_engines: tuple[tuple[str, int], ...] = ()
+
+
+def card_users(
+    processes: Iterable[GpuProcess], engine_pid: int | None, other_engines: Mapping[int, str]
+) -> CardUsers:
+    """Return who uses a card.
+
+    Args:
+        processes: those that NVML lists for it.
+        engine_pid: the process whose allocator is shown.
+        other_engines: this program's other engines, by process id.
+    """
+    engine: int | None = None
+    others: int | None = 0
+    named: dict[str, int] = {}
+    for process in processes:
+        if process.pid == engine_pid:
+            engine = process.memory_bytes
+        elif process.pid in other_engines:
+            named[other_engines[process.pid]] = process.memory_bytes or 0
+        elif process.memory_bytes is None:
+            others = None
+        elif others is not None:
+            others += process.memory_bytes
+    return CardUsers(engine_bytes=engine, others_bytes=others, other_engines=tuple(named.items()))
+
+
+def tank_of_card(
+    read: MemoryRead, memory_total_bytes: int | None = None, users: CardUsers | None = None
+) -> Tank | None:
     """Return a card's tank from what the engine read in one go; None without a CUDA context.
 
     Args:
         read: the allocator's and the driver's numbers.
         memory_total_bytes: the card's size as NVML gives it, which has what the driver keeps.
+        users: what NVML says of the processes; without it nobody tells theirs.
     """
     if None in (read.allocated_bytes, read.reserved_bytes, read.total_bytes, read.free_bytes):
         return None
@@ -73,25 +124,30 @@ def tank_of_card(read: MemoryRead, memory_total_bytes: int | None = None) -> Tan
     assert read.reserved_bytes is not None
     assert read.total_bytes is not None
     assert read.free_bytes is not None
-    total_bytes = read.total_bytes
-    if memory_total_bytes and (
-        0 <= memory_total_bytes - total_bytes <= _LARGEST_KEPT_SHARE * memory_total_bytes
-    ):
-        total_bytes = memory_total_bytes
+    filling = _Filling(read.total_bytes)
+    filling.put("free", "Free", read.free_bytes, "any program can have it")
     allocated = min(read.allocated_bytes, read.reserved_bytes)
-    return _filled(
-        total_bytes,
-        [
-            ("tensors", "Tensors", allocated, "allocated: what living tensors hold"),
-            (
-                "holes", "Reserved, empty", read.reserved_bytes - allocated,
-                "PyTorch keeps it for its next tensors; other programs see it as taken",
-            ),
-        ],
-        read.free_bytes,
-        "Other programs, driver",
-        "other programs, what the driver keeps, and the CUDA context of this program's engine",
+    filling.put("tensors", "Tensors", allocated, "allocated: what living tensors hold")
+    filling.put(
+        "holes", "Reserved, empty", read.reserved_bytes - allocated,
+        "PyTorch keeps it for its next tensors; other programs see it as taken",
     )  # fmt: skip
+    if read.modelled:
+        filling.put(
+            "context", "CUDA context", filling.left,
+            "modelled: about what CUDA itself takes on such a card",
+        )  # fmt: skip
+    else:
+        filling.put_users(users or CardUsers(), read.reserved_bytes)
+    kept = (memory_total_bytes or 0) - read.total_bytes
+    if memory_total_bytes and 0 < kept <= _LARGEST_KEPT_SHARE * memory_total_bytes:
+        filling.total_bytes += kept
+        filling.left += kept
+        filling.put(
+            "driver", "Kept by driver", kept,
+            "NVML counts it as the card's, CUDA does not: the driver's own",
+        )  # fmt: skip
+    return filling.tank
 
 
 def tank_of_sensors(telemetry: Telemetry, memory_total_bytes: int | None) -> Tank | None:
@@ -121,22 +177,60 @@ def _filled(
     total_bytes: int, own: list[tuple[str, str, int, str]], free_bytes: int,
     others_label: str, others_explanation: str,
 ) -> Tank:  # fmt: skip
-    """Return a tank in which the others have what is left over.
+    """Return a tank in which the others have what is left over."""
+    filling = _Filling(total_bytes)
+    filling.put("free", "Free", free_bytes, "any program can have it")
+    for part in own:
+        filling.put(*part)
+    filling.put("others", others_label, filling.left, others_explanation)
+    return filling.tank
 
-    The numbers of two accounts may be a moment apart; so none is let over what is left.
+
+class _Filling:
+    """Puts one part after another into a tank.
+
+    The numbers of two accounts may be a moment apart, so no part is given more than what is left:
+    the sum is always the whole.
     """
-    left = total_bytes
-    free = min(max(free_bytes, 0), left)
-    left -= free
-    parts = []
-    for key, label, size_bytes, explanation in own:
-        size = min(max(size_bytes, 0), left)
-        left -= size
-        parts.append(TankPart(key=key, label=label, size_bytes=size, explanation=explanation))
-    others = TankPart(
-        key="others", label=others_label, size_bytes=left, explanation=others_explanation
-    )
-    empty = TankPart(
-        key="free", label="Free", size_bytes=free, explanation="any program can have it"
-    )
-    return Tank(total_bytes=total_bytes, parts=(others, *parts, empty))
+
+    def __init__(self, total_bytes: int) -> None:
+        self.total_bytes = self.left = total_bytes
+        self._parts: dict[str, TankPart] = {}
+
+    def put(self, key: str, label: str, size_bytes: int, explanation: str) -> None:
+        """Put a part in, as far as there is room."""
+        size = min(max(size_bytes, 0), self.left)
+        self.left -= size
+        self._parts[f"{key} {label}"] = TankPart(
+            key=key, label=label, size_bytes=size, explanation=explanation
+        )
+
+    def put_users(self, users: CardUsers, reserved_bytes: int) -> None:
+        """Share what is left among the processes; what nobody tells stays "not told"."""
+        if users.engine_bytes is not None:
+            self.put(
+                "context", "CUDA context", users.engine_bytes - reserved_bytes,
+                "what the engine's process holds besides PyTorch's own: code, queues, libraries",
+            )  # fmt: skip
+        for label, size_bytes in users.other_engines:
+            self.put("other_engine", label, size_bytes, "this program's own, not a stranger's")
+        if users.others_bytes is not None:
+            self.put("others", "Other programs", users.others_bytes, "as the driver lists them")
+        if not self.left:
+            return
+        if users.engine_bytes is not None and users.others_bytes is not None:
+            told = "what the driver counts for no program: the screen's picture, for example"
+        elif users.others_bytes is not None:
+            told = "no number for the engine's process: its CUDA context, and what no program has"
+        else:
+            told = "other programs and CUDA contexts: this system gives no numbers a process"
+        self.put("not_told", "Not told", self.left, told)
+
+    @property
+    def tank(self) -> Tank:
+        """Return the parts in their order; those that are empty and say nothing are left out."""
+        shown = [
+            part for part in self._parts.values() if part.size_bytes or part.key in _ALWAYS_SHOWN
+        ]
+        shown.sort(key=lambda part: _ORDER.index(part.key))
+        return Tank(total_bytes=self.total_bytes, parts=tuple(shown))

@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.devices import Telemetry
+from gpu_studio.core.devices import GpuProcess, Telemetry
 from gpu_studio.core.protocol import MemoryRead
-from gpu_studio.core.tank import tank_of_card, tank_of_ram, tank_of_sensors
+from gpu_studio.core.tank import card_users, tank_of_card, tank_of_ram, tank_of_sensors
 from tests.fakes import memory_read, no_context
 
 MIB = 1 << 20
@@ -18,13 +18,15 @@ def sizes(tank):
 def test_a_card_sums_to_what_nvml_calls_its_size():
     tank = tank_of_card(memory_read(allocated=1024, reserved=1260), 2048 * MIB)
     assert tank.total_bytes == 2048 * MIB
-    assert sizes(tank) == {"others": 390, "tensors": 1024, "holes": 236, "free": 398}
+    assert sizes(tank) == {
+        "driver": 52, "not_told": 338, "tensors": 1024, "holes": 236, "free": 398,
+    }  # fmt: skip
 
 
 def test_a_card_without_nvml_sums_to_what_cuda_calls_its_size():
     tank = tank_of_card(memory_read(allocated=1024, reserved=1260))
     assert tank.total_bytes == 1996 * MIB
-    assert sizes(tank)["others"] == 338
+    assert sizes(tank)["not_told"] == 338
 
 
 def test_a_slice_of_a_card_is_not_summed_to_the_whole_card():
@@ -70,4 +72,55 @@ def test_sentence_and_table_say_the_same():
     for label, memory, _share, meaning in tank.rows():
         assert f"{label} {memory}" in tank.sentence
         assert meaning
-    assert tank.rows()[1][2].startswith("50")
+    assert tank.rows()[2][2].startswith("50")
+
+
+def process(pid, mib):
+    return GpuProcess(pid=pid, name="a", memory_bytes=None if mib is None else mib * MIB)
+
+
+def used_by(*processes, others=None):
+    users = card_users(processes, 11, others or {})
+    read = memory_read(allocated=1024, reserved=1260)
+    return sizes(tank_of_card(read, 2048 * MIB, users))
+
+
+def test_processes_are_told_apart_and_the_engines_own_is_its_context():
+    parts = used_by(process(11, 1260 + 200), process(12, 60), process(13, 40))
+    assert parts == {
+        "driver": 52, "others": 100, "not_told": 38, "context": 200, "tensors": 1024,
+        "holes": 236, "free": 398,
+    }  # fmt: skip
+
+
+def test_the_other_engine_is_named_and_is_no_other_program():
+    users = card_users([process(11, 1300), process(12, 90)], 11, {12: "The program's engine"})
+    tank = tank_of_card(memory_read(allocated=1024, reserved=1260), 2048 * MIB, users)
+    assert [part.label for part in tank.parts if part.key == "other_engine"] == [
+        "The program's engine"
+    ]
+    assert sizes(tank)["other_engine"] == 90
+    assert sizes(tank)["others"] == 0
+    assert sizes(tank)["context"] == 40
+
+
+def test_where_windows_gives_no_numbers_the_rest_is_not_told():
+    assert used_by(process(11, None), process(12, None)) == {
+        "driver": 52, "not_told": 338, "tensors": 1024, "holes": 236, "free": 398,
+    }  # fmt: skip
+    # One process without a number: the others' sum would be too small.
+    assert "others" not in used_by(process(11, 1300), process(12, 60), process(13, None))
+
+
+def test_more_than_there_is_room_for_is_not_told_of_anybody():
+    parts = used_by(process(11, 1260 + 300), process(12, 600))
+    assert parts["context"] == 300
+    assert parts["others"] == 38
+    assert sum(parts.values()) == 2048
+
+
+def test_a_modelled_card_has_no_processes():
+    read = memory_read(allocated=1024, reserved=1260, modelled=True)
+    tank = tank_of_card(read)
+    assert sizes(tank) == {"context": 338, "tensors": 1024, "holes": 236, "free": 398}
+    assert "modelled" in tank.parts[0].explanation
