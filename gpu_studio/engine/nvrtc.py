@@ -1,0 +1,182 @@
+"""CUDA C compiled while the program runs, without a CUDA toolkit: by NVRTC, which PyTorch brings.
+
+Every CUDA build of PyTorch loads libnvrtc for itself, so it is there without being installed. What
+its functions take is in NVIDIA's documentation, "NVRTC (Runtime Compilation)".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_log = logging.getLogger(__name__)
+_SUCCESS = 0
+# "kernel.cu(3): error: identifier "x" is undefined"
+_ERROR_LINE = re.compile(r"\((\d+)\): error: (.*)")
+
+
+class CompiledCode(msgspec.Struct, frozen=True):
+    """What the driver can load: machine code for one architecture, or PTX for a newer one."""
+
+    image: bytes
+    architecture: str
+    compiler: str
+
+
+class Nvrtc:
+    """The compiler's library; raises `StudioError` where this PyTorch has none."""
+
+    def __init__(self) -> None:
+        self._library = _load()
+
+    @property
+    def name(self) -> str:
+        """What it is called: ``NVRTC 13.0``."""
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._do("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
+        return f"NVRTC {major.value}.{minor.value}"
+
+    def capabilities(self) -> list[int]:
+        """Return the compute capabilities it compiles for, rising: 75 for 7.5."""
+        count = ctypes.c_int()
+        self._do("nvrtcGetNumSupportedArchs", ctypes.byref(count))
+        found = (ctypes.c_int * count.value)()
+        self._do("nvrtcGetSupportedArchs", found)
+        return sorted(found)
+
+    def compile(self, source: str, capability: int) -> CompiledCode:
+        """Return a program's code for a card.
+
+        Args:
+            source: CUDA C; ``extern "C"`` keeps the names of its kernels as they are written.
+            capability: the card's compute capability, 75 for 7.5.
+
+        Raises:
+            StudioError: the card is too old for this compiler, or the source is wrong; the
+                compiler's own words are in the log.
+        """
+        kind, architecture = target(self.capabilities(), capability, self.name)
+        program = ctypes.c_void_p()
+        self._do(
+            "nvrtcCreateProgram",
+            ctypes.byref(program),
+            source.encode(),
+            b"kernel.cu",
+            0,
+            None,
+            None,
+        )
+        try:
+            option = f"--gpu-architecture={architecture}".encode()
+            code = self._library.nvrtcCompileProgram(program, 1, (ctypes.c_char_p * 1)(option))
+            if code != _SUCCESS:
+                log = self._fetch("nvrtcGetProgramLog", program).decode(errors="replace")
+                _log.error("%s: %s", self.name, log.strip("\0\n"))
+                raise StudioError(FailureKind.INTERNAL, explain(self.name, log, self._text(code)))
+            return CompiledCode(self._fetch(f"nvrtcGet{kind}", program), architecture, self.name)
+        finally:
+            self._do("nvrtcDestroyProgram", ctypes.byref(program))
+
+    def _fetch(self, function: str, program: ctypes.c_void_p) -> bytes:
+        size = ctypes.c_size_t()
+        self._do(f"{function}Size", program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value)
+        self._do(function, program, buffer)
+        return buffer.raw
+
+    def _do(self, function: str, *arguments: object) -> None:
+        code = getattr(self._library, function)(*arguments)
+        if code != _SUCCESS:
+            message = f"{function} failed: {self._text(code)}."
+            raise StudioError(FailureKind.INTERNAL, message)
+
+    def _text(self, code: int) -> str:
+        text = self._library.nvrtcGetErrorString
+        text.restype = ctypes.c_char_p
+        return str(text(code).decode())
+
+
+def target(capabilities: Sequence[int], capability: int, compiler: str) -> tuple[str, str]:
+    """Return what to ask of the compiler for a card: CUBIN and sm_86, or PTX and compute_90.
+
+    Machine code runs on cards of its own major version from its minor version on, PTX on every
+    card that is not older (CUDA C++ Programming Guide, "Application Compatibility").
+
+    Raises:
+        StudioError: the card is older than all that the compiler knows.
+    """
+    fitting = [known for known in capabilities if known <= capability]
+    if not fitting:
+        oldest = capabilities[0]
+        raise StudioError(
+            FailureKind.NO_KERNEL,
+            f"{compiler} of this PyTorch compiles for compute capability {_dotted(oldest)} and "
+            f"newer, this card has {_dotted(capability)}: a build of PyTorch for an older CUDA "
+            "brings a compiler that still knows it.",
+        )
+    nearest = max(fitting)
+    if nearest // 10 == capability // 10:
+        return "CUBIN", f"sm_{nearest}"
+    return "PTX", f"compute_{nearest}"
+
+
+def explain(compiler: str, log: str, text: str) -> str:
+    """Return one sentence for a source that does not compile.
+
+    Args:
+        compiler: what it is called.
+        log: what it wrote.
+        text: what its code means.
+    """
+    found = _ERROR_LINE.search(log)
+    reason = f"line {found[1]}: {found[2].strip()}" if found else text
+    return f"{compiler} cannot compile this kernel ({reason}); its whole log is in the engine's."
+
+
+def why_no_compiler() -> str:
+    """Return why nothing can be compiled here; empty where it can."""
+    try:
+        Nvrtc()
+    except StudioError as error:
+        return str(error)
+    return ""
+
+
+def _dotted(capability: int) -> str:
+    return f"{capability // 10}.{capability % 10}"
+
+
+def _load() -> ctypes.CDLL:
+    cuda = torch.version.cuda
+    if cuda is None:
+        raise StudioError(
+            FailureKind.NO_CUDA,
+            f"This PyTorch ({torch.__version__}) is built without CUDA and brings no compiler for "
+            "it: a CUDA build of PyTorch does.",
+        )
+    major = cuda.split(".")[0]
+    name = f"nvrtc64_{major}0_0.dll" if sys.platform == "win32" else f"libnvrtc.so.{major}"
+    # By its name alone where PyTorch has loaded it, or can; else where its package puts it.
+    packages = Path(torch.__file__).parent.parent / "nvidia"
+    for place in (name, *map(str, packages.glob(f"*/lib/{name}"))):
+        try:
+            return ctypes.CDLL(place)
+        except OSError as error:
+            _log.info("%s: %s", place, error)
+    raise StudioError(
+        FailureKind.NO_CUDA,
+        f"The compiler for CUDA code ({name}) is not there, which PyTorch for CUDA {cuda} "
+        "normally brings: install PyTorch again.",
+    )

@@ -1,0 +1,200 @@
+"""A CUDA kernel of one's own, compiled while the program runs: the ten statements as one.
+
+The 1024 × 1024 matrices and the name `my_kernel` are from "How can I switch from CPU to GPU
+PyTorch?" (answer of 2025-01-30), which leaves the kernel itself to the reader. Here it is the ten
+statements of `elementwise`: three numbers are read and one is written, whatever lies between.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.sizes import DTYPES
+from gpu_studio.core.units import format_duration
+from gpu_studio.engine.device import cuda_state
+from gpu_studio.engine.driver_module import DriverModule
+from gpu_studio.engine.nvrtc import Nvrtc, why_no_compiler
+from gpu_studio.engine.timing import CudaStopwatch
+from gpu_studio.engine.workloads.call import Call
+from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.custom_kernel_code import NAME, SNIPPET, source_for
+from gpu_studio.engine.workloads.elementwise import crunch_the_numbers
+from gpu_studio.engine.workloads.proof import (
+    WHOLE_UP_TO,
+    Verification,
+    describe_rows,
+    fetch_rows,
+    rows_to_check,
+    seeded,
+    tiled,
+    tiled_rows,
+)
+from gpu_studio.engine.workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_OPERATIONS = 14
+_MATRICES = 4
+# Rounding inside the kernel, as derived in elementwise.py; float16 and bfloat16 compute in float32
+# there and round once at the end, where a result below 8 is off by at most 2 eps.
+_TOLERANCE_EPS = 20.0
+_STORED_EPS = 2.0
+_COMPARED_CALLS = 10
+
+
+class CustomKernel(Workload):
+    """One fused kernel written for this work; see `workload.Workload`."""
+
+    description = WorkloadDescription(
+        name="custom_kernel",
+        title="A CUDA kernel of your own",
+        sentence=(
+            "The ten lines of “Element by element” as one program for the graphics card, compiled "
+            "while you wait: the numbers go through memory once instead of once a line."
+        ),
+        dtypes=DTYPES,
+        sizes=(64, 256, 512, 1024, 2048, 4096),
+        throughput_unit="B/s",
+        source="How can I switch from CPU to GPU PyTorch? (2025-01-30)",
+        options=(
+            WorkloadOption(
+                name="threads",
+                title="Threads in a block",
+                sentence="How many elements one block of the kernel works on at once.",
+                values=("256", "64", "128", "512", "1024"),
+            ),
+        ),
+        device_kinds=("cuda",),
+        refuses={
+            "transfers": (
+                "custom_kernel works on matrices that are on the card: time the copies with the "
+                "workload copy."
+            ),
+        },
+    )
+
+    def skipped(self) -> str:
+        """Return why no kernel can be compiled or run here; empty where it can."""
+        available, reason = cuda_state()
+        if not available:
+            return (
+                f"{reason} It runs with an NVIDIA card, its driver and a CUDA build of PyTorch; "
+                "nothing else has to be installed."
+            )
+        return why_no_compiler()
+
+    def work(self, case: Case) -> Work:
+        """Count the operations, and one pass over three operands and the result."""
+        matrices_bytes = _MATRICES * case.size**2 * case.item_bytes
+        return Work(
+            operations=float(_OPERATIONS * case.size**2),
+            bytes_moved=float(matrices_bytes),
+            throughput_work=float(matrices_bytes),
+            memory_bytes=matrices_bytes,
+        )
+
+    def prepare(self, case: Case) -> Call:
+        """Compile the kernel and make its operands, shape (size, size)."""
+        shape = (case.size, case.size)
+        operands = [torch.rand(shape, device=case.device, dtype=case.dtype) for _ in range(3)]
+        return CustomKernelCall(case, operands)
+
+    def verify(self, case: Case) -> Verification:
+        """Compare with PyTorch's ten statements in float64 on the CPU."""
+        side = min(case.size, WHOLE_UP_TO)
+        generator = seeded()
+        blocks = [torch.rand(side, side, dtype=case.dtype, generator=generator) for _ in range(3)]
+        call = CustomKernelCall(case, [tiled(block, case.size, case.device) for block in blocks])
+        rows = rows_to_check(case.size)
+        try:
+            call()
+            found = torch.from_numpy(fetch_rows(call.result, rows))
+        finally:
+            call.close()
+        whole = crunch_the_numbers(*(block.double() for block in blocks))
+        expected = torch.from_numpy(tiled_rows(whole.numpy(), case.size, rows))
+        return Verification(
+            *_judged(float((found - expected).abs().max()), case.dtype),
+            (describe_rows(case.size, rows),),
+        )
+
+    def snippet(self, case: Case) -> str:
+        """Return lines that compile, launch and time the kernel as they stand."""
+        return SNIPPET.format(
+            source=source_for(case.dtype_name),
+            size=case.size,
+            device=case.address,
+            dtype=case.dtype_name,
+            threads=case.options["threads"],
+        )
+
+
+class CustomKernelCall(Call):
+    """A launch of the kernel; the code stays on the card until `close`.
+
+    Args:
+        case: where, how large, and how many threads.
+        operands: three contiguous matrices on the card.
+    """
+
+    def __init__(self, case: Case, operands: Sequence[torch.Tensor]) -> None:
+        self._device = case.device
+        self._operands = operands
+        self.result = torch.empty_like(operands[0])
+        major, minor = torch.cuda.get_device_capability(case.device)
+        started_s = time.perf_counter()
+        self._code = Nvrtc().compile(source_for(case.dtype_name), 10 * major + minor)
+        self._compile_s = time.perf_counter() - started_s
+        self._module = DriverModule(case.device, self._code.image)
+        threads = int(case.options["threads"])
+        elements = self.result.numel()
+        addresses = [ctypes.c_void_p(one.data_ptr()) for one in (*operands, self.result)]
+        self._launch = self._module.kernel(
+            NAME, -(-elements // threads), threads, [*addresses, ctypes.c_longlong(elements)]
+        )
+
+    def __call__(self) -> object:
+        """Launch it; the card works on after this has returned."""
+        self._launch()
+        return self.result
+
+    def findings(self) -> tuple[str, ...]:
+        """Say what compiling took, and what PyTorch takes for the same ten lines."""
+        stopwatch = CudaStopwatch(self._device)
+        own_s, _ = stopwatch.time(self, _COMPARED_CALLS)
+
+        def ten_statements() -> object:
+            return crunch_the_numbers(*self._operands)
+
+        ten_statements()
+        torch_s, _ = stopwatch.time(ten_statements, _COMPARED_CALLS)
+        times = f"{torch_s / own_s:.1f} times as long" if own_s < torch_s else "no longer"
+        return (
+            f"{self._code.compiler} compiled it for {self._code.architecture} in "
+            f"{format_duration(self._compile_s)}.",
+            f"PyTorch's own {_OPERATIONS} kernels for the same ten lines took "
+            f"{format_duration(torch_s / _COMPARED_CALLS)}, {times} ({_COMPARED_CALLS} calls each, "
+            "one after the other).",
+        )
+
+    def close(self) -> None:
+        """Take the code off the card."""
+        self._module.close()
+
+
+def _judged(difference: float, dtype: torch.dtype) -> tuple[bool, str]:
+    """Return whether the kernel is right, and a sentence, from its largest difference."""
+    eps, is_short = torch.finfo(dtype).eps, dtype.itemsize == 2
+    computing_eps = torch.finfo(torch.float32).eps if is_short else eps
+    # The reference rounds as well, which only counts where the kernel has float64, too.
+    tolerance = _TOLERANCE_EPS * (computing_eps + torch.finfo(torch.float64).eps)
+    tolerance += _STORED_EPS * eps * is_short
+    if difference <= tolerance:  # false for NaN
+        return True, f"within rounding ({tolerance:.1e}) of PyTorch's ten statements in float64"
+    return False, f"off by up to {difference:.1e}, where rounding explains {tolerance:.1e}"

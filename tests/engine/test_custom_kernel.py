@@ -1,0 +1,117 @@
+"""The kernel's text, without a card: its arithmetic compiled for the CPU, and what is asked."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.engine import nvrtc
+from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.custom_kernel import CustomKernel, _judged
+from gpu_studio.engine.workloads.custom_kernel_code import source_for
+from gpu_studio.engine.workloads.elementwise import crunch_the_numbers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CARD = torch.device("cuda", 0)
+# What CUDA C has and C++ has not; a "launch" is a loop over the elements.
+_ON_THE_CPU = """
+#include <cstring>
+#define __global__
+#define __device__ static
+static struct {{ long long x; }} blockIdx, blockDim = {{1}}, threadIdx;
+static float __uint_as_float(unsigned x) {{ float y; memcpy(&y, &x, 4); return y; }}
+static unsigned __float_as_uint(float x) {{ unsigned y; memcpy(&y, &x, 4); return y; }}
+{source}
+extern "C" void launch(stored* a, stored* b, stored* c, stored* y, long long n,
+                       long long threads) {{
+    for (blockIdx.x = 0; blockIdx.x < threads; blockIdx.x++) my_kernel(a, b, c, y, n);
+}}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])  # float16's is the card's own
+def test_the_kernels_arithmetic_is_that_of_the_ten_statements(dtype: str, tmp_path: Path):
+    text, library = tmp_path / "kernel.cpp", tmp_path / "kernel.so"
+    text.write_text(_ON_THE_CPU.format(source=source_for(dtype)))
+    subprocess.run(["g++", "-w", "-O1", "-shared", "-fPIC", text, "-o", library], check=True)
+    kind = getattr(torch, dtype)
+    operands = [torch.rand(1000, dtype=kind) for _ in range(3)]
+    result = torch.full((1001,), -7.0, dtype=kind)
+    addresses = [ctypes.c_void_p(one.data_ptr()) for one in (*operands, result)]
+    # More threads than elements, as in the last block of a launch.
+    ctypes.CDLL(str(library)).launch(*addresses, ctypes.c_longlong(1000), ctypes.c_longlong(1024))
+    expected = crunch_the_numbers(*(one.double() for one in operands))
+    difference = float((result[:1000].double() - expected).abs().max())
+    assert _judged(difference, kind)[0], difference
+    assert result[1000] == -7.0, "a thread beyond the last element wrote"
+
+
+def test_a_kernel_that_is_off_is_seen():
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        assert not _judged(100 * torch.finfo(dtype).eps, dtype)[0]
+        assert not _judged(float("nan"), dtype)[0]
+
+
+def test_a_pc_without_a_card_is_told_what_would_make_it_run():
+    if torch.cuda.is_available():
+        assert CustomKernel().skipped() == ""
+        return
+    assert "NVIDIA card" in CustomKernel().skipped()
+    assert "CUDA build of PyTorch" in CustomKernel().skipped()
+
+
+def test_it_is_for_cards_and_for_matrices_that_are_there():
+    workload = CustomKernel()
+    with pytest.raises(StudioError, match="does not run on cpu"):
+        make_case(workload.description, torch.device("cpu"), 64)
+    with pytest.raises(StudioError, match="workload copy"):
+        make_case(workload.description, CARD, 64, transfers=True)
+
+
+def test_the_numbers_go_through_memory_once():
+    work = CustomKernel().work(make_case(CustomKernel.description, CARD, 1024, "float16"))
+    assert work.bytes_moved == work.memory_bytes == (3 + 1) * 1024 * 1024 * 2
+    assert work.operations == 14 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("capability", "wanted"),
+    [
+        (75, ("CUBIN", "sm_75")),
+        (88, ("CUBIN", "sm_86")),  # runs the machine code of its own major version
+        (90, ("CUBIN", "sm_90")),
+        (120, ("PTX", "compute_90")),  # the driver translates for what is newer
+    ],
+)
+def test_a_card_gets_code_that_it_can_run(capability: int, wanted: tuple[str, str]):
+    assert nvrtc.target([75, 80, 86, 90], capability, "NVRTC") == wanted
+
+
+def test_a_card_older_than_the_compiler_is_told_so():
+    with pytest.raises(StudioError, match=r"7\.5 and newer, this card has 6\.1") as raised:
+        nvrtc.target([75, 80], 61, "NVRTC 13.0")
+    assert raised.value.kind is FailureKind.NO_KERNEL
+
+
+def test_an_error_of_the_compiler_is_one_sentence():
+    log = 'kernel.cu(3): error: identifier "zz" is undefined\n   x = zz;\n       ^\n'
+    sentence = nvrtc.explain("NVRTC 13.0", log, "NVRTC_ERROR_COMPILATION")
+    assert 'line 3: identifier "zz" is undefined' in sentence
+    assert "\n" not in sentence
+    assert "NVRTC_ERROR_INVALID_OPTION" in nvrtc.explain("N", "", "NVRTC_ERROR_INVALID_OPTION")
+
+
+def test_a_pytorch_without_cuda_brings_no_compiler(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert "built without CUDA" in nvrtc.why_no_compiler()
+    monkeypatch.setattr(torch.version, "cuda", "99.0")
+    assert "libnvrtc.so.99" in nvrtc.why_no_compiler() or "nvrtc64_990" in nvrtc.why_no_compiler()

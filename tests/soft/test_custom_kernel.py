@@ -1,0 +1,148 @@
+"""The real compiler (NVRTC needs no card), and its code loaded and launched on soft cards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.soft.child import RaisedError
+from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
+
+if TYPE_CHECKING:
+    from tests.soft.conftest import MakeChild, MakePc
+
+PRELUDE = """
+import torch
+from gpu_studio.core.sizes import DTYPES
+from gpu_studio.engine.nvrtc import Nvrtc
+from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.custom_kernel import CustomKernel
+from gpu_studio.engine.workloads.custom_kernel_code import source_for
+workload = CustomKernel()
+def case(address, size=64, dtype="float32", **options):
+    return make_case(workload.description, torch.device(address), size, dtype, options=options)
+"""
+
+
+def test_the_kernel_compiles_for_every_card_that_the_compiler_knows(
+    soft_pc: MakePc, child: MakeChild
+) -> None:
+    one = child(soft_pc(RTX_3060))
+    one.run(PRELUDE)
+    found = one.run(
+        """
+        compiler = Nvrtc()
+        [[known, [compiler.compile(source_for(dtype), known).image[:4].hex() for dtype in DTYPES]]
+         for known in compiler.capabilities()]
+        """
+    )
+    machine_code = b"\x7fELF".hex()
+    assert all(images == [machine_code] * 4 for _, images in found)
+    assert {75, 80, 86, 89, 90} <= {known for known, _ in found}
+
+
+@pytest.mark.cuda12
+def test_the_kernel_compiles_for_a_gt_1030(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(GT_1030))
+    one.run(PRELUDE)
+    assert one.run("workload.skipped()") == ""
+    found = one.run(
+        "call = workload.prepare(case('cuda:0')); call(); answer = call.findings(); call.close();"
+        "answer"
+    )
+    assert "for sm_61" in found[0]
+
+
+@pytest.mark.cuda13
+def test_a_card_that_is_too_old_for_the_compiler_is_told_so(
+    soft_pc: MakePc, child: MakeChild
+) -> None:
+    one = child(soft_pc(GT_1030))
+    one.run(PRELUDE)
+    with pytest.raises(RaisedError, match=r"7\.5 and newer, this card has 6\.1"):
+        one.run("Nvrtc().compile(source_for('float32'), 61)")
+
+
+def test_a_kernel_that_does_not_compile_is_one_sentence(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(RTX_3060))
+    one.run(PRELUDE)
+    with pytest.raises(RaisedError, match=r'line 1: identifier "zz" is undefined') as raised:
+        one.run("Nvrtc().compile('__global__ void f(float* x) { x[0] = zz; }', 86)")
+    assert raised.value.kind == "StudioError"
+    assert "\n" not in raised.value.text
+
+
+def test_one_call_is_one_launch_on_its_card(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    one = child(pc, CUDA_DEVICE_ORDER="PCI_BUS_ID")
+    one.run(PRELUDE)
+    one.run("call = workload.prepare(case('cuda:1', threads='128')); torch.cuda.synchronize(1)")
+    before = pc.use_of(one.pid).cards[1].launches
+    one.run("[call() for _ in range(5)]; torch.cuda.synchronize(1)")
+    first, second = pc.use_of(one.pid).cards
+    assert second.launches == before + 5
+    assert first.launches == first.contexts == 0
+    found = one.run("answer = call.findings(); call.close(); answer")
+    assert "for sm_86" in found[0]
+    assert "times as long" in found[1]  # fourteen kernels take longer than one
+    assert one.run("torch.cuda.current_device()") == 0
+
+
+@pytest.mark.parametrize("threads", ["64", "128", "256", "512", "1024"])
+def test_a_block_may_have_every_number_of_threads(
+    threads: str, soft_pc: MakePc, child: MakeChild
+) -> None:
+    """Soft cards refuse an empty grid and more than 1024 threads, as cards do."""
+    one = child(soft_pc(RTX_3060))
+    one.run(PRELUDE)
+    one.run(f"call = workload.prepare(case('cuda:0', 3, threads='{threads}')); call()")
+    one.run("torch.cuda.synchronize(); call.close()")
+
+
+def test_a_refused_launch_is_the_drivers_own_error(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(RTX_3060)
+    one = child(pc)
+    one.run(PRELUDE)
+    one.run("call = workload.prepare(case('cuda:0'))")
+    pc.fault("launch", 719)
+    with pytest.raises(RaisedError, match=r"CUDA driver error: .* \(719\)"):
+        one.run("call()")
+
+
+def test_a_kernel_that_is_not_there_is_an_error_of_the_driver(
+    soft_pc: MakePc, child: MakeChild
+) -> None:
+    pc = soft_pc(RTX_3060)
+    one = child(pc)
+    one.run(PRELUDE)
+    pc.fault("cuModuleGetFunction", 500)
+    with pytest.raises(RaisedError, match=r"\(500\)"):
+        one.run("workload.prepare(case('cuda:0'))")
+
+
+def test_what_kernels_do_not_compute_is_not_verified(soft_pc: MakePc, child: MakeChild) -> None:
+    one = child(soft_pc(RTX_3060))
+    one.run(PRELUDE)
+    assert one.run("workload.verify(case('cuda:0', 600)).verified") is False
+
+
+@pytest.mark.cuda13  # on soft cards the older PyTorch does not load the compiler by itself
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_the_snippet_runs_as_it_stands(dtype: str, soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    one = child(pc, CUDA_DEVICE_ORDER="PCI_BUS_ID")
+    one.run(PRELUDE)
+    printed = one.run(
+        f"""
+        import contextlib, io
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(workload.snippet(case("cuda:1", 300, "{dtype}", threads="512")), {{}})
+        out.getvalue()
+        """
+    )
+    assert "s a call" in printed
+    first, second = pc.use_of(one.pid).cards
+    assert second.launches >= 11
+    assert first.launches == 0
