@@ -385,7 +385,7 @@ def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(
     click(qtbot, tab, "memory.oom.run")
     plot = find(tab, "memory.plot", LivePlot)
     qtbot.waitUntil(lambda: len(plot._markers) == 2)
-    assert [(label, role) for _at_s, label, role in plot._markers] == [
+    assert [(label, role) for _at_s, label, role, *_ in plot._markers] == [
         ("", "muted"),
         ("out of memory", "failure"),
     ]
