@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.sizes import DTYPES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.cold_cache import buffer_bytes
 from gpu_studio.engine.device import free_bytes
 from gpu_studio.engine.workloads.case import make_case, refuse_mode
 from gpu_studio.engine.workloads.workload import CPU
@@ -86,7 +87,9 @@ def _check_numbers(request: RunWorkload, description: WorkloadDescription) -> No
 def refuse_too_large(workload: Workload, case: Case) -> None:
     """Raise `StudioError` for what cannot fit: Linux would end the whole process later."""
     work = workload.work(case)
-    needs = [(case.device, work.memory_bytes)]
+    # A run with a cold cache keeps what it writes over the cache.
+    cold_bytes = buffer_bytes(case.device) if case.cache == "cold" else 0
+    needs = [(case.device, work.memory_bytes + cold_bytes)]
     if case.is_on_card:
         needs.append((CPU, work.host_bytes))
     size = workload.description.size_text.format(size=case.size)

@@ -19,8 +19,11 @@ from gpu_studio.core.protocol import (
     SamplesMeasured,
 )
 from gpu_studio.engine.admission import admit, refuse_too_large
+from gpu_studio.engine.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.device import prove_kernels, resolve, uuid_of
 from gpu_studio.engine.memory import read_memory
+from gpu_studio.engine.naive import time_naively
+from gpu_studio.engine.peak_memory import PeakMemory
 from gpu_studio.engine.run_check import check_answers
 from gpu_studio.engine.run_result import Findings, finish
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
@@ -96,14 +99,18 @@ class WorkloadRun:
         yield self._phase("set-up")
         prove_kernels(case.device)
         refuse_too_large(workload, case)
+        if request.naive:
+            # First of all, as in a script: nothing of this work has run before.
+            found.naive = time_naively(workload, case)
         self._check_stop()
         yield self._phase("verification")
         found.verification, expected_call_s = check_answers(workload, case, self._check_stop)
         self._check_stop()
 
         yield self._phase("warm-up", expected_call_s)
+        memory = PeakMemory(case.device)
         with contextlib.closing(workload.prepare(case)) as call:
-            yield from self._measure(call, case)
+            yield from self._measure(call, case, memory)
         del call
         yield finish(
             request,
@@ -115,7 +122,7 @@ class WorkloadRun:
             elapsed_s=time.perf_counter() - started_s,
         )
 
-    def _measure(self, call: Call, case: Case) -> Iterator[Event]:
+    def _measure(self, call: Call, case: Case, memory: PeakMemory) -> Iterator[Event]:
         """Warm up, time and ask a call; what is found out is noted down."""
         device, found = case.device, self._found
         watch = found.watch = self._watch(case)
@@ -125,24 +132,29 @@ class WorkloadRun:
         self._check_stop()
         call_s = warm_up(call, device, found.first_call_s, watch.clock_mhz, self._stop.is_set)
         stopwatch = stopwatch_for(call, device)
-        calls = 1
-        if call.is_batched:
-            calls = choose_calls(stopwatch, call.function, call_s, self._stop.is_set)
-        found.calls_per_sample = calls
+        if case.cache == "cold":
+            stopwatch = ColdStopwatch(stopwatch, device)
+            memory.ignore(buffer_bytes(device))
+        elif call.is_batched:
+            found.calls_per_sample = choose_calls(
+                stopwatch, call.function, call_s, self._stop.is_set
+            )
         found.warm_up_s = time.perf_counter() - warming_s
         self._check_stop()
 
         yield self._phase("timing", call_s)
         watch.begin()
-        yield from self._time(stopwatch, call, calls, case)
+        yield from self._time(stopwatch, call, case)
         watch.end()
+        found.peak_allocated_bytes = memory.peak_bytes()
+        del stopwatch
         found.parts_s = call.parts_s()
         found.curves = call.curves()
         found.sentences = call.findings()
 
-    def _time(self, stopwatch: Stopwatch, call: Call, calls: int, case: Case) -> Iterator[Event]:
+    def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
         """Take samples until the budget is spent; hand them out at most 60 times a second."""
-        request, watch = self._request, self._found.watch
+        request, watch, calls = self._request, self._found.watch, self._found.calls_per_sample
         assert watch is not None
         rule = IntervalRule(request.stop_at_relative_interval)
         unsent_s: list[float] = []

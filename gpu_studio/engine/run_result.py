@@ -10,9 +10,11 @@ import torch
 from gpu_studio.core.protocol import RunFinished
 from gpu_studio.core.statistics import summarize
 from gpu_studio.engine.device import card_name
+from gpu_studio.engine.naive import explain
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import NaiveTime, RunWorkload
+    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.engine.naive import NaiveStopwatch
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.workloads.case import Case
     from gpu_studio.engine.workloads.proof import Verification
@@ -29,7 +31,8 @@ class Findings:
     calls_per_sample: int = 1
     first_call_s: float = 0.0
     warm_up_s: float = 0.0
-    naive: NaiveTime | None = None
+    naive: NaiveStopwatch | None = None
+    peak_allocated_bytes: int | None = None
     parts_s: dict[str, float] = field(default_factory=dict)
     curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
     sentences: tuple[str, ...] = ()
@@ -55,6 +58,7 @@ def finish(
         run_id=request.run_id,
         workload=request.workload,
         size=request.size,
+        size_text=workload.description.size_text,
         dtype=request.dtype,
         device=request.device,
         device_name=card_name(case.device) if case.is_on_card else cpu_name,
@@ -78,15 +82,26 @@ def finish(
         verification=found.verification.sentence,
         throttled=found.watch.throttled,
         other_processes=found.watch.other_processes,
-        parts_s=found.parts_s,
+        # On the CPU there is nothing to copy and nobody to ask.
+        parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
         curves=found.curves,
-        findings=found.sentences,
-        naive=found.naive,
+        findings=found.sentences + _remarks(case),
+        naive=explain(found.naive, summary.median_s, case) if found.naive else None,
+        peak_allocated_bytes=found.peak_allocated_bytes,
         tf32=_tf32_allowed(case.device),
         cpu_threads=torch.get_num_threads(),
         in_window_process=in_window_process,
         torch_version=str(torch.__version__),
     )
+
+
+def _remarks(case: Case) -> tuple[str, ...]:
+    if case.transfers and not case.is_on_card:
+        return (
+            "The operands are in the CPU's memory already, so there is nothing to transfer: this "
+            "is the computing alone.",
+        )
+    return ()
 
 
 def _tf32_allowed(device: torch.device) -> bool | None:

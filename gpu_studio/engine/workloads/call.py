@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING
+
+from gpu_studio.engine.workloads.parts import card_parts_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,9 +19,8 @@ if TYPE_CHECKING:
 class Call(ABC):
     """What is timed: called again and again, then asked, then closed.
 
-    For a plain function see `FunctionCall`, for tensors that a mode may put elsewhere
-    `TensorCall`. A class of its own is for work that keeps something (a process, a data set) or
-    has something to tell.
+    For a plain function see `FunctionCall`, for one of tensors `TensorCall`. A class of its own is
+    for work that keeps something (a process, a data set) or has something to tell.
     """
 
     # Whether many calls may be one sample. An epoch or a call to other processes is a sample.
@@ -79,8 +81,33 @@ class FunctionCall(Call):
         return self._function
 
 
-class TransferringCall(Call):
-    """Copies the operands from the CPU's memory, computes, and copies the result back.
+class TensorCall(FunctionCall):
+    """A function of tensors that are on the case's device.
+
+    Args:
+        case: what is called.
+        operands: on the case's device.
+        compute: takes them.
+    """
+
+    def __init__(
+        self, case: Case, operands: tuple[torch.Tensor, ...], compute: Callable[..., torch.Tensor]
+    ) -> None:
+        # A partial object is called without a frame of Python's.
+        super().__init__(partial(compute, *operands))
+        self._case = case
+        self._operands = operands
+        self._compute = compute
+
+    def parts_s(self) -> dict[str, float]:
+        """Return copy in, launch, compute and copy out on a card; nothing on the CPU."""
+        if not self._case.is_on_card:
+            return {}
+        return card_parts_s(self._case.device, self._operands, self._compute)
+
+
+class TransferringCall(TensorCall):
+    """Copies the operands from the CPU's memory to a card, computes, and copies the result back.
 
     Args:
         case: what is called.
@@ -88,14 +115,18 @@ class TransferringCall(Call):
         compute: takes them on the case's device.
     """
 
-    def __init__(
-        self, case: Case, operands: tuple[torch.Tensor, ...], compute: Callable[..., torch.Tensor]
-    ) -> None:
-        self._device = case.device
-        self._operands = operands
-        self._compute = compute
-
     def __call__(self) -> object:
         """Copy in, compute and copy out; returns when the result is there."""
-        moved = [operand.to(self._device) for operand in self._operands]
-        return self._compute(*moved).cpu()
+        return self._compute(*self._moved()).cpu()
+
+    @property
+    def function(self) -> Callable[[], object]:
+        """The call with its copies."""
+        return self
+
+    def parts_s(self) -> dict[str, float]:
+        """Return copy in, launch, compute and copy out."""
+        return card_parts_s(self._case.device, self._moved(), self._compute)
+
+    def _moved(self) -> tuple[torch.Tensor, ...]:
+        return tuple(operand.to(self._case.device) for operand in self._operands)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.engine.workloads.call import Call, FunctionCall, TransferringCall
+from gpu_studio.engine.workloads.call import Call, TensorCall, TransferringCall
 from gpu_studio.engine.workloads.proof import WHOLE_UP_TO
 
 if TYPE_CHECKING:
@@ -77,8 +76,7 @@ class TensorWorkload(Workload):
         """Make the operands where the mode wants them and return one call."""
         if case.transfers and case.is_on_card:
             return TransferringCall(case, self.operands(case.on(CPU)), self.compute(case))
-        # A partial object is called without a frame of Python's.
-        return FunctionCall(partial(self.compute(case), *self.operands(case)))
+        return TensorCall(case, self.operands(case), self.compute(case))
 
 
 def wait_lines(address: str) -> str:

@@ -1,0 +1,97 @@
+"""Where the time of one call on a card goes: copy in, launch, compute, copy out."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+PARTS = ("copy in", "launch", "compute", "copy out")
+_MOST_CALLS = 9
+_FEWEST_CALLS = 3
+_BUDGET_S = 0.3
+# torch.cuda._sleep counts the card's clock, which is below this on every card.
+_FASTEST_CLOCK_HZ = 3.5e9
+_HEAD_START_S = 0.5e-3
+
+
+def card_parts_s(
+    device: torch.device,
+    operands: Sequence[torch.Tensor],
+    compute: Callable[..., torch.Tensor],
+) -> dict[str, float]:
+    """Return the seconds of one call's parts, whose sum is the whole call's, copies included.
+
+    Each part is the median of a few calls. What the card itself needs is measured with events
+    around kernels that had queued up behind a waiting one, so that nobody has to launch them in
+    between; what a lone call takes longer than that is the cost of launching it.
+
+    Args:
+        device: a card.
+        operands: on the card; they are copied in from the CPU's pageable memory, each in place.
+        compute: takes the operands, returns the result.
+    """
+    hosts = [operand.cpu() for operand in operands]
+    rounds: list[tuple[float, float, float, float]] = []
+    started_s = time.perf_counter()
+    while len(rounds) < _MOST_CALLS:
+        rounds.append(_one_round(device, operands, hosts, compute))
+        is_late = time.perf_counter() - started_s >= _BUDGET_S
+        if is_late and len(rounds) >= _FEWEST_CALLS:
+            break
+    copy_in_s, call_s, compute_s, copy_out_s = (median(part) for part in zip(*rounds, strict=True))
+    # By two clocks: a call that is nearly all computing may come out a little shorter than it.
+    compute_s = min(compute_s, call_s)
+    seconds = (copy_in_s, call_s - compute_s, compute_s, copy_out_s)
+    return dict(zip(PARTS, seconds, strict=True))
+
+
+def _one_round(
+    device: torch.device,
+    operands: Sequence[torch.Tensor],
+    hosts: Sequence[torch.Tensor],
+    compute: Callable[..., torch.Tensor],
+) -> tuple[float, float, float, float]:
+    torch.cuda.synchronize(device)
+    start_s = time.perf_counter()
+    for operand, host in zip(operands, hosts, strict=True):
+        operand.copy_(host)
+    torch.cuda.synchronize(device)
+    copied_in_s = time.perf_counter()
+    result = compute(*operands)
+    launched_s = time.perf_counter()
+    torch.cuda.synchronize(device)
+    computed_s = time.perf_counter()
+    result.cpu()
+    copied_out_s = time.perf_counter()
+    del result
+    compute_s = _queued_s(device, operands, compute, launched_s - copied_in_s)
+    return (
+        copied_in_s - start_s,
+        computed_s - copied_in_s,
+        compute_s,
+        copied_out_s - computed_s,
+    )
+
+
+def _queued_s(
+    device: torch.device,
+    operands: Sequence[torch.Tensor],
+    compute: Callable[..., torch.Tensor],
+    launch_s: float,
+) -> float:
+    """Return the card's own seconds of a call that was launched while the card was waiting."""
+    stream = torch.cuda.current_stream(device)
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    with torch.cuda.device(device):
+        torch.cuda._sleep(int((2 * launch_s + _HEAD_START_S) * _FASTEST_CLOCK_HZ))
+    start.record(stream)
+    compute(*operands)
+    end.record(stream)
+    end.synchronize()
+    return float(start.elapsed_time(end)) * 1e-3
