@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices import ASLEEP, number_cards
+from gpu_studio.core.known_cards import chip_of, last_driver_branch
+from gpu_studio.core.published import driver_floor, last_build, published_build, table_differences
 from gpu_studio.core.resources import MissingResourceError
-from gpu_studio.core.wheel_table import TorchBuild, WheelTable, load_table
+from gpu_studio.core.silicon import torch_card_of
+from gpu_studio.core.wheel_table import PublishedBuild, TorchBuild, WheelTable, load_table
 from gpu_studio.core.wheels import (
     CudaCard,
     WheelChoice,
@@ -19,30 +22,41 @@ from gpu_studio.core.wheels import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.devices import Device, Inventory
+    from gpu_studio.core.devices import CardReading, Device, Inventory, Reading
     from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.torch_facts import CardProbed, PcProbed, TorchCard
 
 
 class PcFacts:
-    """Inventory and engine together, with the questions that more than one finding asks.
+    """Everything that findings rest on, with the questions that more than one of them asks.
 
     Args:
         inventory: what the sensor reader found.
         engine: the engine's account of itself, None while it is not known.
         system: "Linux" or "Windows".
         machine: "x86_64" or "aarch64".
+        probe: what came of a real kernel on each card; None where none was tried.
+        readings: what the sensors said since, oldest first.
 
     Attributes:
         cards: those that can be read, with the numbers that this engine gives them.
     """
 
     def __init__(
-        self, inventory: Inventory, engine: EngineDescribed | None, system: str, machine: str
+        self,
+        inventory: Inventory,
+        engine: EngineDescribed | None,
+        system: str,
+        machine: str,
+        probe: PcProbed | None = None,
+        readings: Sequence[Reading] = (),
     ) -> None:
         self.inventory = inventory
         self.engine = engine
         self.driver = inventory.driver
         self.system = system
+        self.probe = probe
+        self.readings = readings
         self._machine = machine
         self._platform_key = platform_key(system, machine)
         visible_devices = engine.visible_devices if engine else None
@@ -57,6 +71,12 @@ class PcFacts:
         """The engine, if its PyTorch is built for CUDA."""
         return self.engine if self.engine and self.engine.cuda_build else None
 
+    @property
+    def driver_branch(self) -> int | None:
+        """The branch of the driver that is installed: 580; None where nothing tells it."""
+        numbers = version_numbers(self.driver.version or self.driver.library_version)
+        return numbers[0] if numbers else None
+
     def choice(self, cards: Sequence[Device]) -> WheelChoice | None:
         """Return the build that serves cards; None where that cannot be said."""
         known = [
@@ -64,7 +84,7 @@ class PcFacts:
         ]
         if self._table is None or not known or not version_numbers(self.driver.version):
             return None
-        build = self.installed_build()
+        build = self._installed_build()
         return choose_wheel(
             known,
             self.driver.version,
@@ -74,21 +94,35 @@ class PcFacts:
             table=self._table,
         )
 
-    def installed_build(self) -> TorchBuild | None:
-        """Return the table's row for the installed PyTorch; None where it has none."""
-        return self._build_named("".join(map(str, self._cuda_version()[:2])))
+    def arch_list(self) -> Sequence[str]:
+        """Return what the installed PyTorch has code for; empty where nobody knows."""
+        engine = self.cuda_build
+        if engine is None or self._table is None:
+            return engine.arch_list if engine else ()
+        if engine.arch_list:
+            return engine.arch_list
+        # PyTorch does not tell it where CUDA cannot be started.
+        own = self._installed_build()
+        if own is not None and version_numbers(engine.torch_version) == version_numbers(
+            self._table.torch_version
+        ):
+            return own.arch_list.get(self._platform_key, ())
+        published = published_build(self._table, engine.torch_version, engine.cuda_build)
+        return published.arch_list if published else ()
 
     def has_code(self, card: Device) -> bool | None:
-        """Return whether the installed PyTorch has code for a card; None where not known."""
+        """Return whether the installed PyTorch has code for a card; None where not known.
+
+        What a real kernel did comes before what the lists say.
+        """
+        probed = self.probed(card)
+        if probed is not None and probed.outcome in ("ran", "no_code"):
+            return probed.outcome == "ran"
         capability = capability_of(card)
-        if self.cuda_build is None or capability is None:
+        arch_list = self.arch_list()
+        if self.cuda_build is None or capability is None or not arch_list:
             return None
-        arch_list: Sequence[str] = self.cuda_build.arch_list
-        build = self.installed_build()
-        if not arch_list and build:
-            # PyTorch does not tell it where CUDA cannot be started.
-            arch_list = build.arch_list.get(self._platform_key, ())
-        return serves(arch_list, capability) if arch_list else None
+        return serves(arch_list, capability)
 
     def has_any_build(self, card: Device) -> bool:
         """Return whether any published PyTorch of the program's version has code for a card."""
@@ -98,28 +132,77 @@ class PcFacts:
         arch_lists = [build.arch_list.get(self._platform_key, ()) for build in self._table.builds]
         return any(serves(arch_list, capability) for arch_list in arch_lists)
 
+    def last_build(self, card: Device) -> PublishedBuild | None:
+        """Return the newest published build with code for a card, of whatever PyTorch."""
+        capability = capability_of(card)
+        return last_build(self._table, capability) if self._table and capability else None
+
     def driver_floor(self) -> str | None:
-        """Return the oldest driver that runs the installed PyTorch, if this one is older.
+        """Return the oldest driver that runs the installed PyTorch, if this one is older."""
+        engine, own = self.cuda_build, version_numbers(self.driver.version)
+        if engine is None or self._table is None or not own:
+            return None
+        floor = driver_floor(self._table, engine.cuda_build, self.system)
+        return floor if floor and own < version_numbers(floor) else None
 
-        It is the same for all of a CUDA's generation (CUDA minor version compatibility).
-        """
-        build = self._build_named("".join(map(str, self._cuda_version()[:1])))
-        floor = build.driver_floor.get(self.system.lower()) if build else None
-        own = version_numbers(self.driver.version)
-        return floor if floor and own and own < version_numbers(floor) else None
+    def last_branch(self, card: Device) -> int | None:
+        """Return the last driver branch that serves a card; None where the newest does."""
+        return last_driver_branch(architecture_of(card))
 
-    def _cuda_version(self) -> tuple[int, ...]:
-        return version_numbers(self.cuda_build.cuda_build) if self.cuda_build else ()
+    def is_dropped(self, card: Device) -> bool:
+        """Return whether the installed driver is newer than the last that serves a card."""
+        last, branch = self.last_branch(card), self.driver_branch
+        return card.unreadable is not None and bool(last and branch and branch > last)
 
-    def _build_named(self, digits: str) -> TorchBuild | None:
-        builds = self._table.builds if self._table and digits else ()
-        return next((build for build in builds if build.tag.startswith(f"cu{digits}")), None)
+    def probed(self, card: Device) -> CardProbed | None:
+        """Return what came of a kernel on a card; None where none was tried."""
+        tried = self.probe.cards if self.probe else ()
+        return next((one for one in tried if torch_card_of(card, (one.card,))), None)
+
+    def torch_card(self, card: Device) -> TorchCard | None:
+        """Return PyTorch's own account of a card; None where there is none."""
+        told = torch_card_of(card, self.engine.cards) if self.engine else None
+        probed = self.probed(card)
+        return told or (probed.card if probed else None)
+
+    def reading_of(self, card: Device) -> CardReading | None:
+        """Return what the last reading says of a card."""
+        cards = self.readings[-1].cards if self.readings else ()
+        return next((told for told in cards if told.uuid == card.identity), None)
+
+    def table_differences(self) -> tuple[str, ...]:
+        """Return where PyTorch's own table of builds differs from this program's."""
+        if self.engine is None or self._table is None:
+            return ()
+        return table_differences(
+            self._table, self.engine.own_table, self.engine.torch_version, self._platform_key
+        )
+
+    def _installed_build(self) -> TorchBuild | None:
+        """Return the program's own row for the installed CUDA; None where it has none."""
+        numbers = version_numbers(self.cuda_build.cuda_build) if self.cuda_build else ()
+        tag = "cu" + "".join(map(str, numbers[:2]))
+        builds = self._table.builds if self._table else ()
+        return next((build for build in builds if build.tag == tag), None)
 
 
 def capability_of(card: Device) -> tuple[int, int] | None:
-    """Return a card's compute capability as a pair of whole numbers."""
-    numbers = version_numbers(card.compute_capability)
+    """Return a card's compute capability as whole numbers; its chip's where it tells none."""
+    chip = chip_of(card.pci_device_id)
+    numbers = version_numbers(card.compute_capability or (chip.compute_capability if chip else ""))
     return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+
+
+def architecture_of(card: Device) -> str | None:
+    """Return a card's architecture; its chip's where it tells none."""
+    chip = chip_of(card.pci_device_id)
+    return card.architecture or (chip.architecture if chip else None)
+
+
+def label_of(card: Device) -> str:
+    """Return a card's name with its compute capability: ``GT 1030 (6.1)``."""
+    capability = capability_of(card)
+    return f"{card.short_name} ({capability[0]}.{capability[1]})" if capability else card.short_name
 
 
 def _table() -> WheelTable | None:

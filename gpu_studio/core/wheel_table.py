@@ -6,7 +6,7 @@ Standard library only, like wheels.py, which chooses from it.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.resources import MissingResourceError, resource_path
@@ -37,11 +37,40 @@ class TorchBuild:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedBuild:
+    """A build that PyTorch published for some of its versions, this program's or not.
+
+    Attributes:
+        tag: "cu118".
+        torch: The first and the last series of PyTorch that has it with this code: ("2.0", "2.7").
+        arch_list: The architectures it has code for on x86-64.
+    """
+
+    tag: str
+    torch: tuple[str, str]
+    arch_list: tuple[str, ...]
+
+    @property
+    def cuda_major(self) -> str:
+        """The generation of CUDA that decides the driver: "11"."""
+        return self.tag[2:4]
+
+
+@dataclass(frozen=True, slots=True)
 class WheelTable:
-    """The table of builds: one PyTorch version, its builds from the newest CUDA to the CPU."""
+    """The table of builds.
+
+    Attributes:
+        torch_version: The PyTorch that this program installs.
+        builds: Its builds from the newest CUDA to the CPU.
+        published: The builds of every PyTorch from 2.0 on, oldest CUDA first.
+        driver_floor: Per generation of CUDA ("12") and system, the oldest driver that runs it.
+    """
 
     torch_version: str
     builds: tuple[TorchBuild, ...]
+    published: tuple[PublishedBuild, ...] = ()
+    driver_floor: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def build(self, tag: str) -> TorchBuild:
         """The build of that tag.
@@ -76,6 +105,15 @@ def load_table() -> WheelTable:
                 )
                 for row in content["builds"]
             ),
+            published=tuple(
+                PublishedBuild(
+                    tag=row["tag"],
+                    torch=(row["torch"][0], row["torch"][1]),
+                    arch_list=tuple(row["arch_list"]),
+                )
+                for row in content["published"]
+            ),
+            driver_floor=content["driver_floor"],
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise MissingResourceError(_TABLE, "cannot be read") from error

@@ -21,16 +21,9 @@ READ_AGAIN = "Read the sensors again"
 
 _SILENCE = "driver_not_answering"
 Tone = Literal["good", "amber", "failure", ""]
-_TONES: dict[str, Tone] = {
-    "ok": "good",
-    "no_nvidia_card": "",
-    "card_asleep": "",
-    "hidden_by_environment": "amber",
-    "cpu_only_build": "amber",
-    "driver_too_old": "amber",
-}
+_TONES: dict[str, Tone] = {"good": "good", "note": "", "warning": "amber", "failure": "failure"}
 # What needs nobody to do anything stays out of the banner.
-_QUIET = frozenset({"ok", "no_nvidia_card", "card_asleep"})
+_QUIET = frozenset({"good", "note"})
 
 
 class Headline(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +48,7 @@ def headline_from(finding: Finding) -> Headline:
         sentence=finding.sentence,
         detail=finding.evidence,
         command=finding.action,
-        tone=_TONES.get(finding.code, "failure"),
+        tone=_TONES[finding.severity],
     )
 
 
@@ -212,7 +205,7 @@ class HeadlineModel(QObject):
         return [
             headline_from(finding)
             for finding in self._findings
-            if finding.code not in _QUIET
+            if finding.severity not in _QUIET
             # A card that the Switcher hides is hidden because somebody wanted it.
             and not (chosen_here and finding.code == "hidden_by_environment")
         ]

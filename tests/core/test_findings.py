@@ -119,9 +119,9 @@ def codes(*arguments, **options):
         (pc(RTX_3060, RTX_5090), torch(visible_devices="1"), ["hidden_by_environment", "ok"]),
         (pc(RTX_3060, RTX_5090), torch(visible_devices="0,1"), ["ok", "ok"]),
         # CUDA does not start and nothing tells why but PyTorch.
-        (pc(RTX_3060), torch(cuda_available=False, cuda_reason="It slept."), ["cuda_unavailable"]),
+        (pc(RTX_3060), torch(cuda_available=False, cuda_reason="It slept."), ["cuda_init_failed"]),
         (pc(RTX_3060, RTX_5090), torch(cuda_available=False, visible_devices="1"),
-         ["cuda_unavailable", "hidden_by_environment"]),
+         ["cuda_init_failed", "hidden_by_environment"]),
         # Cards that cannot be read.
         (pc(card("RTX 3060", None, unreadable=ASLEEP)), torch("cu130"), ["card_asleep"]),
         (pc(card("RTX 3060", None, unreadable="Lost."), RTX_5090), torch("cu130"),
@@ -197,8 +197,12 @@ def test_a_cuda_that_is_not_in_the_table_is_judged_by_its_own_list():
     )  # fmt: skip
     assert codes(pc(GT_1030), other) == ["no_code_for_card"]
     assert codes(pc(RTX_5090), other) == ["ok"]
-    unknown = EngineDescribed(
+    silent = EngineDescribed(
         pid=1, torch_version="2.7.1+cu128", cuda_build="12.8", cuda_available=True
+    )
+    assert codes(pc(GT_1030), silent) == ["no_code_for_card"]
+    unknown = EngineDescribed(
+        pid=1, torch_version="3.1.0+cu150", cuda_build="15.0", cuda_available=True
     )
     assert codes(pc(GT_1030), unknown) == ["ok"]
 

@@ -1,0 +1,71 @@
+"""What NVIDIA's chips and cards are, from the table `resources/cards.json`, which has its sources.
+
+A card that no driver serves tells nothing but its device id; the chip behind that id tells what it
+is all the same. And a card that was given another's name is told from it by its silicon.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+
+from gpu_studio.core.resources import MissingResourceError, resource_path
+
+_TABLE = "cards.json"
+
+
+class Chip(msgspec.Struct, frozen=True, kw_only=True):
+    """One of NVIDIA's chips; ``device_ids`` are ranges of PCI device ids, both ends included."""
+
+    name: str
+    architecture: str
+    compute_capability: str
+    device_ids: tuple[str, ...]
+
+    def has(self, device_id: int) -> bool:
+        """Return whether a PCI device id is this chip's."""
+        ranges = (text.split("-") for text in self.device_ids)
+        return any(int(first, 16) <= device_id <= int(last, 16) for first, last in ranges)
+
+
+class KnownCard(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sold under one name; more than one value where the name has several versions."""
+
+    name: str
+    compute_capability: tuple[str, ...]
+    multiprocessors: tuple[int, ...]
+    bus_width_bits: tuple[int, ...]
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True):
+    chips: tuple[Chip, ...]
+    cards: tuple[KnownCard, ...]
+    last_driver_branch: dict[str, int]
+
+
+def chip_of(device_id: int | None) -> Chip | None:
+    """Return the chip with a PCI device id; None for one that the table does not have."""
+    if device_id is None:
+        return None
+    return next((chip for chip in _table().chips if chip.has(device_id)), None)
+
+
+def known_card(name: str) -> KnownCard | None:
+    """Return what is sold under a name, with the maker's or without it; None where not known."""
+    name = name.removeprefix("NVIDIA ")
+    return next((card for card in _table().cards if card.name.lower() == name.lower()), None)
+
+
+def last_driver_branch(architecture: str | None) -> int | None:
+    """Return the last driver branch that serves an architecture; None where it is the newest."""
+    return _table().last_driver_branch.get(architecture or "")
+
+
+@cache
+def _table() -> _Table:
+    """Return the table; an empty one where it is missing, since every answer may be "not known"."""
+    try:
+        return msgspec.json.decode(resource_path(_TABLE).read_bytes(), type=_Table)
+    except (OSError, MissingResourceError, msgspec.MsgspecError):
+        return _Table(chips=(), cards=(), last_driver_branch={})
