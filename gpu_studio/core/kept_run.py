@@ -106,7 +106,7 @@ def run_of(kept: KeptRun) -> Run:
     run.series.append(samples_s.tolist())
     run.calls_per_sample = result.calls_per_sample
     run.spent_s = float(samples_s.sum()) * result.calls_per_sample
-    run.recording = result.recording
+    run.recording, run.size_text = result.recording, result.size_text
     run.state, run.result = RunState.FINISHED, result
     return run
 

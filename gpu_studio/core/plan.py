@@ -52,6 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cache: str = "hot"
     transfers: bool = False
     naive: bool = False
+    stop_at_relative_interval: float | None = None
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
         """Return the runs in order: devices alternate, so that a comparison comes early.
@@ -90,6 +91,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             size=size,
             dtype=dtype,
             budget_s=self.budget_s,
+            stop_at_relative_interval=self.stop_at_relative_interval,
             options=self.options,
             cache=self.cache,
             transfers=transfers,

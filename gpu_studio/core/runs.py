@@ -18,7 +18,9 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     SamplesMeasured,
 )
+from gpu_studio.core.run_messages import SQUARE
 from gpu_studio.core.statistics import Summary, outlier_bound, summarize
+from gpu_studio.core.units import format_size
 
 if TYPE_CHECKING:
     from gpu_studio.core.trust import TrustStamp
@@ -64,8 +66,14 @@ class Run:
         self.result: RunFinished | None = None
         self.failure: Failure | None = None
         self.snippet = ""
+        self.size_text = SQUARE
         self.recording: str | None = None
         self._summary: Summary | None = None
+
+    @property
+    def size_label(self) -> str:
+        """The size as the workload writes it: ``512 × 512``."""
+        return format_size(self.request.size, self.size_text)
 
     @property
     def progress(self) -> float:
@@ -106,6 +114,7 @@ class Run:
             case RunStarted():
                 self.state = RunState.PREPARING
                 self.snippet, self.recording = event.snippet, event.recording
+                self.size_text = event.size_text
             case RunPhaseChanged():
                 self._enter_phase(event)
             case SamplesMeasured():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.failure import FailureKind
@@ -23,25 +21,17 @@ from gpu_studio.core.protocol import (
     is_last,
 )
 from gpu_studio.core.runs import Run, RunState
-from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.benchmark_words import Notice, long_call_warning, progress_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.plan import Plan
+    from gpu_studio.core.plan import RunPlan
     from gpu_studio.core.protocol import RunFinished
     from gpu_studio.model.studio import Studio
 
 _NEWS_MS = 300  # text changes about three times a second: more cannot be read, and it costs
-_LONG_CALL_S = 0.5
-_PHASES = {
-    "": "waiting for the engine",
-    "set-up": "setting up",
-    "verification": "checking the result",
-    "warm-up": "warming up",
-    "timing": "timing",
-}
 
 
 class PlanState(Enum):
@@ -61,13 +51,6 @@ class PlanState(Enum):
     def is_busy(self) -> bool:
         """Whether a run of the plan is under way."""
         return self is not PlanState.IDLE
-
-
-class Notice(msgspec.Struct, frozen=True):
-    """How the last plan ended, in words; ``bad`` where it ended by itself too early."""
-
-    text: str = ""
-    bad: bool = False
 
 
 class Benchmark(QObject):
@@ -91,7 +74,8 @@ class Benchmark(QObject):
         self._session = studio.session
         self._state = PlanState.IDLE
         self._runs: list[Run] = []
-        self._plan: list[Run] = []
+        self._plan: RunPlan | None = None
+        self._planned: list[Run] = []
         self._waiting: deque[RunWorkload] = deque()
         self._running: Run | None = None
         self._next_number = 1
@@ -129,8 +113,8 @@ class Benchmark(QObject):
     @property
     def progress(self) -> float:
         """The share of the plan that is done, 0 to 1; 0 where there is none."""
-        count = len(self._plan) + len(self._waiting)
-        return sum(run.progress for run in self._plan) / count if count else 0.0
+        count = len(self._planned) + len(self._waiting)
+        return sum(run.progress for run in self._planned) / count if count else 0.0
 
     @property
     def sentence(self) -> str:
@@ -140,34 +124,22 @@ class Benchmark(QObject):
             return ""
         if self._state is PlanState.STOPPING:
             return "Stopping…"
-        request = run.request
-        parts = (
-            format_size(request.size),
-            request.dtype,
-            device_label(request.device, self._studio.sensors.inventory),
-            _PHASES.get(run.phase, run.phase),
-            _left_text(time_left_s(self._plan, self._waiting)),
-        )
-        return " · ".join(parts)
+        device = device_label(run.request.device, self._studio.sensors.inventory)
+        return progress_sentence(run, device, time_left_s(self._planned, self._waiting))
 
     @property
     def warning(self) -> str:
         """What to know about the run under way: a call too long to be stopped in between."""
-        run = self._running
-        if run is None or (run.expected_call_s or 0.0) <= _LONG_CALL_S:
-            return ""
-        took = format_duration(run.expected_call_s or 0.0)
-        return f"One call takes about {took}; Stop will end the engine and start a fresh one."
+        return long_call_warning(self._running)
 
-    def start(self, plan: Plan) -> None:
+    def start(self, plan: RunPlan) -> None:
         """Begin a plan; does nothing while another runs."""
         if self._state.is_busy:
             return
-        requests = plan.requests(self._next_number)
-        self._next_number += len(requests)
-        self._plan, self._waiting = [], deque(requests)
+        self._plan, self._planned = plan, []
+        self._wait_for(plan.requests(self._next_number))
         self._notice = Notice()
-        if requests:
+        if self._waiting:
             self._state = PlanState.RUNNING
             self._news.start()
             self._begin_next()
@@ -182,16 +154,28 @@ class Benchmark(QObject):
     def clear(self) -> None:
         """Forget the runs; does nothing while a plan runs."""
         if not self._state.is_busy:
-            self._runs, self._plan = [], []
+            self._runs, self._planned = [], []
             self._notice = Notice()
             self.runs_cleared.emit()
             self.plan_changed.emit()
+
+    def _wait_for(self, requests: Sequence[RunWorkload]) -> None:
+        self._next_number += len(requests)
+        self._waiting = deque(requests)
+
+    def _refine(self) -> bool:
+        """Return whether the plan goes on from what was found."""
+        if self._plan is None:
+            return False
+        results = [run.result for run in self._planned if run.result is not None]
+        self._wait_for(self._plan.next_requests(results, self._next_number))
+        return bool(self._waiting)
 
     def _begin_next(self) -> None:
         run = Run(self._waiting.popleft())
         self._running = run
         self._runs.append(run)
-        self._plan.append(run)
+        self._planned.append(run)
         self.run_begun.emit(run)
         self.plan_changed.emit()
         self._session.submit(run.request)
@@ -218,10 +202,10 @@ class Benchmark(QObject):
             self._finish(Notice(f"Stopped: {self._count()}. What was measured is kept."))
         elif _took_the_engine(event):
             self._finish(self._engine_gone(run, event))
-        elif self._waiting:
+        elif self._waiting or self._refine():
             self._begin_next()
         else:
-            failed = sum(other.state is RunState.FAILED for other in self._plan)
+            failed = sum(other.state is RunState.FAILED for other in self._planned)
             reasons = f" {failed} could not run; the table says why." if failed else ""
             self._finish(Notice(f"Done: {self._count()}.{reasons}", bad=bool(failed)))
 
@@ -234,8 +218,8 @@ class Benchmark(QObject):
 
     def _count(self) -> str:
         """Return how many of the plan's runs finished; before the waiting ones are forgotten."""
-        planned = len(self._plan) + len(self._waiting)
-        finished = sum(run.state is RunState.FINISHED for run in self._plan)
+        planned = len(self._planned) + len(self._waiting)
+        finished = sum(run.state is RunState.FINISHED for run in self._planned)
         return f"{finished} of {planned} {'run' if planned == 1 else 'runs'} finished"
 
     def _engine_gone(self, run: Run, event: Event) -> Notice:
@@ -251,9 +235,3 @@ def _took_the_engine(event: Event) -> bool:
     if isinstance(event, (RunFailed, RequestFailed)):
         return event.failure.fatal or event.failure.kind is FailureKind.ENGINE_ENDED
     return isinstance(event, EngineEnded)
-
-
-def _left_text(left_s: float) -> str:
-    if left_s < 60:
-        return f"about {max(math.ceil(left_s), 1)}\u202fs left"
-    return f"about {math.ceil(left_s / 60)}\u202fmin left"

@@ -17,6 +17,7 @@ from gpu_studio.core.protocol import (
     RunWorkload,
 )
 from gpu_studio.core.runs import Run, RunState
+from gpu_studio.core.sweep import Sweep
 from gpu_studio.model.benchmark import Benchmark, PlanState
 from tests.fakes import (
     Engines,
@@ -335,3 +336,38 @@ def test_clear_forgets_everything(qtbot: QtBot, benchmark: Benchmark) -> None:
         benchmark.clear()
     assert (benchmark.runs, benchmark.results, benchmark.notice.text) == ([], [], "")
     assert benchmark.progress == 0.0
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_sweep_goes_on_where_the_curves_cross(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    grid = plan(64, 128, 256, 512, 1024, devices=("cpu", "cuda:0"))
+    benchmark.start(Sweep(grid))
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
+    asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
+    assert [request.size for request in asked[:10:2]] == [64, 128, 256, 512, 1024]
+    finer = {request.size for request in asked[10:]}
+    assert finer
+    assert all(256 < size < 512 for size in finer)  # the invented card wins from 472 on
+    assert len({request.run_id for request in asked}) == len(asked)
+    assert benchmark.notice.text.startswith(f"Done: {len(asked)} of {len(asked)} runs finished")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_sweep_that_was_stopped_asks_for_nothing_more(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = hold_the_last
+    benchmark.start(Sweep(plan(64, 1024, devices=("cpu", "cuda:0"))))
+    qtbot.waitUntil(lambda: len(benchmark.runs) == 4 and engines.latest.paused.is_set())
+    benchmark.stop()
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
+    assert len(benchmark.runs) == 4
+
+
+def hold_the_last(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+    if (request.device, request.size) == ("cuda:0", 1024):
+        yield started(request)
+        yield Pause()
+    yield from run_events(request)
