@@ -45,7 +45,7 @@ class Photographer:
 
     def take_all(self) -> None:
         self.wait(lambda: self._studio.session.is_free)
-        self.wait(lambda: len(self._studio.sensors.readings) >= 2)
+        self.wait(lambda: self._studio.sensors.newest is not None)
         self.benchmark()
         self.show("Switcher")
         models = self._find(QComboBox, "switcher.model")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.clock_events import clock_event_words
 from gpu_studio.core.facts import (
     SPACE,
     Fact,
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
 
 _REFUSED = "This card does not report it."
 _NO_CONTEXT = "The engine has done nothing on this card yet, so PyTorch holds no memory there."
-# nvmlClocksEventReasons of nvml.h; more than one may hold.
-_CLOCK_EVENT_REASONS = {
-    0x001: "idle", 0x002: "set by an application", 0x004: "at the power limit",
-    0x008: "hardware brake", 0x010: "in step with other cards", 0x020: "hot (driver's brake)",
-    0x040: "hot (hardware's brake)", 0x080: "power brake", 0x100: "set by the display",
-}  # fmt: skip
 
 
 def identity_line(card: Device) -> str:
@@ -41,14 +36,6 @@ def identity_line(card: Device) -> str:
     if card.display_active:
         parts.append("drives your monitor")
     return " = ".join(parts)
-
-
-def clock_event_words(reasons: int | None) -> str | None:
-    """Return why the clocks are what they are, in words; None where the card does not say."""
-    if reasons is None:
-        return None
-    words = [word for bit, word in _CLOCK_EVENT_REASONS.items() if reasons & bit]
-    return ", ".join(words) or "not held back"
 
 
 def card_groups(card: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:

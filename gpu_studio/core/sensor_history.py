@@ -1,4 +1,4 @@
-"""The last minute of a device's sensors: curve, table and sentence read the same numbers."""
+"""The last hour of a device's sensors: curve, table and sentence read the same numbers."""
 
 from __future__ import annotations
 
@@ -6,53 +6,34 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.facts import (
-    NOT_AVAILABLE,
-    SPACE,
-    amount_text,
-    bytes_text,
-    celsius_text,
-    percent_text,
-)
-from gpu_studio.core.units import format_bytes, three_digits
+import numpy as np
+
+from gpu_studio.core.facts import NOT_AVAILABLE, amount_text
+from gpu_studio.core.sensor_kinds import SensorKind, sensors_of
+from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from numpy.typing import NDArray
 
     from gpu_studio.core.devices import Device, Reading, Telemetry
 
-SPAN_S = 60.0
-_LONGEST_GAP_S = 5.0  # of readings a second apart: nobody watched in between
+SPANS_S = (60.0, 300.0, 900.0, 3600.0)
+_CAPACITY = 3600  # an hour of readings a second apart
+_LONGEST_GAP_S = 5.0  # of such readings: nobody watched in between
+# Where the times, the P-state and the clock-event reasons are among the columns of a ring.
+_TIME, _PSTATE, _REASONS = range(3)
+_FIRST_SENSOR = 3
+
+_NO_VALUES: NDArray[np.float64] = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
-class SensorKind:
-    """One sensor: where its value is, and how it is said.
+class SensorSpan:
+    """What one sensor said in the last while.
 
     Attributes:
-        unit: of the plot's axis: ``"%"``, ``"bytes"``, ``"°C"``, ``"W"`` or ``"MHz"``.
-        value: takes it out of a reading; None where the device refuses it.
-        most: the end of its scale, None where there is none.
-        words: a value as text.
-        change_from: the smallest change over the minute that is worth a word; None is never.
-    """
-
-    key: str
-    title: str
-    unit: str
-    value: Callable[[Telemetry], float | None]
-    most: Callable[[Device, Telemetry], float | None]
-    words: Callable[[float], str]
-    change_from: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SensorMinute:
-    """What one sensor said in the last minute without a gap.
-
-    Attributes:
-        times_s: the reader's clock, oldest first.
-        values: as many.
+        times_s: the reader's clock, oldest first, shape (n,).
+        values: as many; NaN where the sensor said nothing, and once where nobody looked.
         scale: the ends of the plot's y axis.
         latest: the newest value in words, beside what it may be; empty before the first reading.
         change: how much it went up or down, in words; empty where that is nothing.
@@ -60,33 +41,37 @@ class SensorMinute:
     """
 
     kind: SensorKind
-    times_s: tuple[float, ...] = ()
-    values: tuple[float, ...] = ()
+    times_s: NDArray[np.float64]
+    values: NDArray[np.float64]
     scale: tuple[float, float] = (0.0, 1.0)
     latest: str = ""
     change: str = ""
     is_refused: bool = False
 
     @property
+    def has_values(self) -> bool:
+        """Whether the sensor has said anything."""
+        return len(self.values) > 0
+
+    @property
     def span_s(self) -> float:
         """From the first value to the last."""
-        return self.times_s[-1] - self.times_s[0] if self.times_s else 0.0
+        return float(self.times_s[-1] - self.times_s[0]) if self.has_values else 0.0
 
     @property
     def row(self) -> tuple[str, str, str, str, str, str]:
         """Title, latest value, change, lowest, mean and highest in words."""
-        if not self.values:
-            latest = "n/a" if self.is_refused else ""
+        if not self.has_values:
+            latest = NOT_AVAILABLE if self.is_refused else ""
             return self.kind.title, latest, "", "", "", ""
-        mean = sum(self.values) / len(self.values)
         words = self.kind.words
         return (
             self.kind.title,
             self.latest,
             self.change,
-            words(min(self.values)),
-            words(mean),
-            words(max(self.values)),
+            words(float(np.nanmin(self.values))),
+            words(float(np.nanmean(self.values))),
+            words(float(np.nanmax(self.values))),
         )
 
     @property
@@ -94,7 +79,7 @@ class SensorMinute:
         """What the plot shows."""
         if self.is_refused:
             return f"{self.kind.title}: n/a, this device does not report it."
-        if not self.values:
+        if not self.has_values:
             return f"{self.kind.title}: not read yet."
         title, latest, change, lowest, mean, highest = self.row
         changed = f", {change}" if change else ""
@@ -103,34 +88,132 @@ class SensorMinute:
             f"and {highest}, on average {mean}."
         )
 
+    def at(self, time_s: float) -> str:
+        """Return the value nearest to a time in words; "n/a" where there is none near it."""
+        if not self.has_values:
+            return NOT_AVAILABLE
+        told = np.flatnonzero(~np.isnan(self.values))
+        nearest = int(told[np.abs(self.times_s[told] - time_s).argmin()])
+        if abs(float(self.times_s[nearest]) - time_s) > _LONGEST_GAP_S:
+            return NOT_AVAILABLE
+        return self.kind.words(float(self.values[nearest]))
 
-def minutes_of(device: Device, readings: Sequence[Reading]) -> tuple[SensorMinute, ...]:
-    """Return the last minute of every sensor of a device.
 
-    Args:
-        device: the CPU or a card.
-        readings: oldest first; more than a minute does no harm.
+class SensorTrack:
+    """The readings of one device in a ring of an hour.
+
+    A ring's values lie one after the other, so that a plot gets a view of them and no copy: the
+    buffer is twice as long, and its later half moves to the front when it is full.
     """
-    kinds = CPU_SENSORS if device.kind == "cpu" else CARD_SENSORS
-    recent = [
-        (reading.taken_at_s, telemetry)
-        for reading in _recent(readings)
-        if (telemetry := _telemetry(reading, device)) is not None
-    ]
-    return tuple(_minute(kind, device, recent) for kind in kinds)
+
+    def __init__(self, device: Device, capacity: int = _CAPACITY) -> None:
+        self.device = device
+        self._kinds = sensors_of(device)
+        self._capacity = capacity
+        self._buffer = np.full((_FIRST_SENSOR + len(self._kinds), 2 * capacity), np.nan)
+        self._count = 0
+        self._newest: Telemetry | None = None
+        self._taken = 0
+
+    @property
+    def newest(self) -> Telemetry | None:
+        """The newest telemetry; None before the first."""
+        return self._newest
+
+    def append(self, reading: Reading) -> None:
+        """Take over what a reading says of the device; of a lost card it says nothing."""
+        telemetry = _telemetry(reading, self.device)
+        if telemetry is None:
+            return
+        if self._count:
+            last_s = self._buffer[_TIME, self._count - 1]
+            if reading.taken_at_s - last_s > _LONGEST_GAP_S:
+                # So that no curve is drawn over a time when nobody looked.
+                self._add((last_s + reading.taken_at_s) / 2, None)
+        self._add(reading.taken_at_s, telemetry)
+        self._newest = telemetry
+        self._taken += 1
+
+    def spans(self, longest_s: float = SPANS_S[0]) -> tuple[SensorSpan, ...]:
+        """Return the last while of every sensor."""
+        ring = self._ring(longest_s)
+        return tuple(
+            self._span(kind, ring[_TIME], ring[_FIRST_SENSOR + number], ring[_PSTATE])
+            for number, kind in enumerate(self._kinds)
+        )
+
+    def between(self, began_s: float, ended_s: float) -> dict[str, NDArray[np.float64]]:
+        """Return what was said from one time to another, with the reading before the first.
+
+        The keys are those of the sensors, with ``time``, ``pstate`` and ``reasons``; shape (n,).
+        """
+        ring = self._ring(math.inf)
+        first = max(int(np.searchsorted(ring[_TIME], began_s, "right")) - 1, 0)
+        last = int(np.searchsorted(ring[_TIME], ended_s, "right"))
+        keys = ("time", "pstate", "reasons", *(kind.key for kind in self._kinds))
+        return {key: ring[column, first:last] for column, key in enumerate(keys)}
+
+    def _add(self, time_s: float, telemetry: Telemetry | None) -> None:
+        if self._count == 2 * self._capacity:
+            self._buffer[:, : self._capacity] = self._buffer[:, self._capacity :]
+            self._count = self._capacity
+        column = self._buffer[:, self._count]
+        column[:] = np.nan
+        column[_TIME] = time_s
+        if telemetry is not None:
+            told = (
+                telemetry.pstate,
+                telemetry.clock_event_reasons,
+                *(kind.value(telemetry) for kind in self._kinds),
+            )
+            column[_PSTATE:] = [math.nan if value is None else value for value in told]
+        self._count += 1
+
+    def _ring(self, longest_s: float) -> NDArray[np.float64]:
+        """Return the columns of the last while, a view of shape (columns, n)."""
+        first = max(self._count - self._capacity, 0)
+        ring = self._buffer[:, first : self._count]
+        if not ring.shape[1] or math.isinf(longest_s):
+            return ring
+        start = int(np.searchsorted(ring[_TIME], ring[_TIME, -1] - longest_s, "left"))
+        return ring[:, start:]
+
+    def _span(
+        self,
+        kind: SensorKind,
+        times_s: NDArray[np.float64],
+        values: NDArray[np.float64],
+        pstates: NDArray[np.float64],
+    ) -> SensorSpan:
+        told = values[~np.isnan(values)]
+        newest = self._newest
+        if newest is None or not len(told):
+            # The first reading of a CPU has no utilisation yet: a mean since the one before.
+            return SensorSpan(kind, _NO_VALUES, _NO_VALUES, is_refused=self._taken > 1)
+        most = kind.most(self.device, newest)
+        # A sensor may be refused later on: what it said before is no present value.
+        is_told = kind.value(newest) is not None
+        return SensorSpan(
+            kind,
+            times_s=times_s,
+            values=values,
+            scale=_scale(kind, told, most),
+            latest=_latest(kind, float(told[-1]), most, newest) if is_told else NOT_AVAILABLE,
+            change=_change(kind, told, pstates) if is_told else "",
+        )
 
 
-def _recent(readings: Sequence[Reading]) -> list[Reading]:
-    """Return the readings of the last minute, from the last gap on."""
-    recent: list[Reading] = []
-    for reading in reversed(readings):
-        if recent and (
-            recent[-1].taken_at_s - reading.taken_at_s > _LONGEST_GAP_S
-            or recent[0].taken_at_s - reading.taken_at_s > SPAN_S
-        ):
-            break
-        recent.append(reading)
-    return recent[::-1]
+def pstate_change(pstates: NDArray[np.float64]) -> str:
+    """Return how the P-state changed: ``P8 → P0``; empty where it did not."""
+    told = pstates[~np.isnan(pstates)]
+    if not len(told) or told[0] == told[-1]:
+        return ""
+    return f"P{told[0]:.0f} → P{told[-1]:.0f}"
+
+
+def signed(kind: SensorKind, change: float) -> str:
+    """Return a change in words: ``+14 °C``."""
+    return f"{'+' if change > 0 else '−'}{kind.words(abs(change))}"
 
 
 def _telemetry(reading: Reading, device: Device) -> Telemetry | None:
@@ -140,32 +223,12 @@ def _telemetry(reading: Reading, device: Device) -> Telemetry | None:
     return next((card.telemetry for card in cards if card.error is None), None)
 
 
-def _minute(
-    kind: SensorKind, device: Device, recent: Sequence[tuple[float, Telemetry]]
-) -> SensorMinute:
-    points = [(at_s, value) for at_s, t in recent if (value := kind.value(t)) is not None]
-    if not points:
-        # The first reading of a CPU has no utilisation yet: it is a mean since the one before.
-        return SensorMinute(kind, is_refused=len(recent) > 1)
-    newest = recent[-1][1]
-    values = tuple(value for _, value in points)
-    most = kind.most(device, newest)
-    # A sensor may be refused later on: what it said before is no present value.
-    is_told = kind.value(newest) is not None
-    return SensorMinute(
-        kind,
-        times_s=tuple(at_s for at_s, _ in points),
-        values=values,
-        scale=_scale(kind, values, most),
-        latest=_latest(kind, values[-1], most, newest) if is_told else NOT_AVAILABLE,
-        change=_change(kind, values, [telemetry for _, telemetry in recent]) if is_told else "",
-    )
-
-
-def _scale(kind: SensorKind, values: Iterable[float], most: float | None) -> tuple[float, float]:
-    highest = max(values)
+def _scale(
+    kind: SensorKind, values: NDArray[np.float64], most: float | None
+) -> tuple[float, float]:
+    highest = float(values.max())
     if kind.key == "temperature":
-        low = 10.0 * math.floor((min(values) - 5) / 10)
+        low = 10.0 * math.floor((float(values.min()) - 5) / 10)
         return low, max(low + 40.0, 10.0 * math.ceil((highest + 5) / 10))
     if most is None or highest > most:
         most = 1.2 * highest
@@ -182,84 +245,10 @@ def _latest(kind: SensorKind, value: float, most: float | None, telemetry: Telem
     return kind.words(value)
 
 
-def _change(kind: SensorKind, values: Sequence[float], telemetry: Sequence[Telemetry]) -> str:
+def _change(kind: SensorKind, told: NDArray[np.float64], pstates: NDArray[np.float64]) -> str:
     if kind.key == "clock":
-        states = [t.pstate for t in telemetry if t.pstate is not None]
-        changed = bool(states) and states[0] != states[-1]
-        return f"P{states[0]} → P{states[-1]}" if changed else ""
-    change = values[-1] - values[0]
+        return pstate_change(pstates)
+    change = float(told[-1] - told[0])
     if kind.change_from is None or abs(change) < kind.change_from:
         return ""
-    return f"{'+' if change > 0 else '−'}{kind.words(abs(change))}"
-
-
-def _said(words: Callable[[float], str | None]) -> Callable[[float], str]:
-    return lambda value: words(value) or ""
-
-
-def _bytes_words(value: float) -> str:
-    return bytes_text(int(value)) or ""
-
-
-def _watts(value: float) -> str:
-    return f"{three_digits(value)}{SPACE}W"
-
-
-def _megahertz(value: float) -> str:
-    return f"{value:.0f}{SPACE}MHz"
-
-
-_UTILIZATION = SensorKind(
-    "utilization",
-    "Utilisation",
-    "%",
-    lambda telemetry: telemetry.utilization_percent,
-    lambda _device, _telemetry: 100.0,
-    _said(percent_text),
-)
-_MEMORY = SensorKind(
-    "memory",
-    "Memory",
-    "bytes",
-    lambda telemetry: telemetry.memory_used_bytes,
-    lambda device, _telemetry: device.memory_total_bytes,
-    _bytes_words,
-    change_from=16 << 20,
-)
-_TEMPERATURE = SensorKind(
-    "temperature",
-    "Temperature",
-    "°C",
-    lambda telemetry: telemetry.temperature_c,
-    lambda _device, _telemetry: None,
-    _said(celsius_text),
-    change_from=1.0,
-)
-_POWER = SensorKind(
-    "power",
-    "Power",
-    "W",
-    lambda telemetry: telemetry.power_w,
-    lambda _device, telemetry: telemetry.power_limit_w,
-    _watts,
-)
-_CLOCK = SensorKind(
-    "clock",
-    "SM clock",
-    "MHz",
-    lambda telemetry: telemetry.sm_clock_mhz,
-    lambda device, _telemetry: device.sm_clock_max_mhz,
-    _megahertz,
-)
-_FAN = SensorKind(
-    "fan",
-    "Fan",
-    "%",
-    lambda telemetry: telemetry.fan_percent,
-    lambda _device, _telemetry: 100.0,
-    _said(percent_text),
-)
-
-# The first three are the same ones, so that a place for plots serves both.
-CPU_SENSORS = (_UTILIZATION, _MEMORY, _TEMPERATURE)
-CARD_SENSORS = (_UTILIZATION, _MEMORY, _TEMPERATURE, _POWER, _CLOCK, _FAN)
+    return signed(kind, change)

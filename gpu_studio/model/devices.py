@@ -17,11 +17,12 @@ from gpu_studio.core.protocol import (
     is_last,
 )
 from gpu_studio.core.report import report_json, report_markdown, report_text
-from gpu_studio.core.sensor_history import minutes_of
 from gpu_studio.model.device_list import DeviceList
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import Headline, headline_from, lost_headline
 from gpu_studio.model.process_table import ProcessTable
+from gpu_studio.model.run_marks import RunMarks
+from gpu_studio.model.sensor_log import SensorLog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices import Device
     from gpu_studio.core.findings import Finding
     from gpu_studio.core.protocol import Event, Request
-    from gpu_studio.core.sensor_history import SensorMinute
+    from gpu_studio.core.run_effect import RunMark
+    from gpu_studio.core.sensor_history import SensorSpan
     from gpu_studio.model.studio import Studio
 
 _MEMORY_EVERY_MS = 2000
@@ -39,17 +41,18 @@ _REPORTS = {"text": report_text, "markdown": report_markdown, "json": report_jso
 class DevicesModel(QObject):
     """The devices, the selected one, and what sensors and engine say of it.
 
-    `list` and `processes` are item models for views.
+    `list` and `processes` are item models for views; `runs` marks the runs of the session, `log`
+    writes the readings to a file.
 
     Signals:
         selection_changed(): another device is looked at.
         facts_changed(): something that is known of it is new: its rows, its verdict or its trouble.
-        minute_changed(): its sensors were read.
+        readings_changed(): its sensors were read.
     """
 
     selection_changed = Signal()
     facts_changed = Signal()
-    minute_changed = Signal()
+    readings_changed = Signal()
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -62,6 +65,8 @@ class DevicesModel(QObject):
         self._unanswered: str | None = None  # the address that an engine failed over when asked
         self.list = DeviceList(self)
         self.processes = ProcessTable(self)
+        self.runs = RunMarks(studio, self)
+        self.log = SensorLog(studio.sensors, self)
         self._timer = QTimer(self)
         self._timer.setInterval(_MEMORY_EVERY_MS)
         self._timer.timeout.connect(self._ask_memory)
@@ -107,7 +112,7 @@ class DevicesModel(QObject):
             return None
         return PcSnapshot(
             inventory=sensors.inventory,
-            reading=sensors.readings[-1] if sensors.readings else None,
+            reading=sensors.newest,
             engine=session.description,
             current_device=session.current_device,
             memory=dict(self._memory),
@@ -123,11 +128,19 @@ class DevicesModel(QObject):
         known = [(g.title, tuple(fact for fact in g.facts if fact.is_known)) for g in groups]
         return tuple(FactGroup(title=title, facts=facts) for title, facts in known if facts)
 
-    @property
-    def minutes(self) -> tuple[SensorMinute, ...]:
-        """The last minute of its sensors."""
+    def spans(self, longest_s: float) -> tuple[SensorSpan, ...]:
+        """Return the last while of each of its sensors."""
         device = self.device
-        return minutes_of(device, list(self._studio.sensors.readings)) if device else ()
+        return self._studio.sensors.track(device).spans(longest_s) if device else ()
+
+    def marks_since(self, time_s: float) -> list[RunMark]:
+        """Return the runs on it that were under way after a time of the sensors' clock."""
+        address = self.device.address if self.device else None
+        return [
+            mark
+            for mark in self.runs.marks
+            if mark.address == address and (mark.ended_s is None or mark.ended_s >= time_s)
+        ]
 
     @property
     def trouble(self) -> str:
@@ -160,15 +173,28 @@ class DevicesModel(QObject):
             return self._verdict_of_cpu(device)
         if device.unreadable is None and not self.is_readable:
             return lost_headline(device, self._trouble_of(device))
-        for finding in self._findings:
-            if finding.device_uuid in (None, device.identity):
-                return headline_from(finding)
+        findings = self._findings_of(device)
+        usable = [finding for finding in findings if finding.code == "ok"]
+        for finding in usable or findings:
+            return headline_from(finding)
         return self._verdict_of_nobody(device)
+
+    @property
+    def also_found(self) -> list[Headline]:
+        """What else there is to say of the device, worst first."""
+        device = self.device
+        if device is None or (device.kind == "cpu" and self.has_cards):
+            return []
+        headlines = map(headline_from, self._findings_of(device))
+        return [headline for headline in headlines if headline != self.verdict]
 
     def report(self, form: str, *, masked: bool) -> str:
         """Return everything known as ``text``, ``markdown`` or ``json``."""
         snapshot = self.snapshot
         return _REPORTS[form](snapshot, self._findings, masked=masked) if snapshot else ""
+
+    def _findings_of(self, device: Device) -> list[Finding]:
+        return [f for f in self._findings if f.device_uuid in (None, device.identity)]
 
     def _trouble_of(self, device: Device | None) -> str:
         snapshot = self.snapshot
@@ -212,7 +238,7 @@ class DevicesModel(QObject):
             self._look_at((cards[0] if cards else inventory.cpu).identity)
         self._show_processes()
         self.facts_changed.emit()
-        self.minute_changed.emit()
+        self.readings_changed.emit()
 
     def _look_at(self, identity: str) -> None:
         if identity != self._selected:
@@ -238,7 +264,7 @@ class DevicesModel(QObject):
     def _read(self) -> None:
         self._show_processes()
         self.facts_changed.emit()
-        self.minute_changed.emit()
+        self.readings_changed.emit()
 
     def _show_processes(self) -> None:
         device, engine = self.device, self._studio.session.description

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.devices import Device, Reading
+    from gpu_studio.core.finding import Severity
     from gpu_studio.model.studio import Studio
 
 START_AGAIN = "Start a fresh engine"
@@ -21,9 +22,9 @@ READ_AGAIN = "Read the sensors again"
 
 _SILENCE = "driver_not_answering"
 Tone = Literal["good", "amber", "failure", ""]
-_TONES: dict[str, Tone] = {"good": "good", "note": "", "warning": "amber", "failure": "failure"}
+_TONES: dict[Severity, Tone] = {"failure": "failure", "warning": "amber", "note": "", "good": "good"}
 # What needs nobody to do anything stays out of the banner.
-_QUIET = frozenset({"good", "note"})
+_QUIET: tuple[Severity, ...] = ("note", "good")
 
 
 class Headline(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,6 +42,11 @@ class ProcessTable(QAbstractTableModel):
         return self._processes
 
     @property
+    def own_pids(self) -> set[int]:
+        """The processes of this program that are known here: the window's and its engine's."""
+        return {os.getpid()} | ({self._engine_pid} if self._engine_pid is not None else set())
+
+    @property
     def note(self) -> str:
         """A sentence about the whole table; empty where there is nothing to say."""
         if not self._processes:

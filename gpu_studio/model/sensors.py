@@ -1,9 +1,8 @@
-"""The PC as the window knows it: its devices, their live sensors, and the last minutes of them."""
+"""The PC as the window knows it: its devices, their live sensors, and the last hour of them."""
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices import CardReading, GpuProcess, SensorEvent
     from gpu_studio.core.failure import Failure
+    from gpu_studio.core.sensor_history import SensorTrack
 
 _log = logging.getLogger(__name__)
 
-HISTORY_S = 60.0
-_KEPT_READINGS = 3600
+LOG = "log"  # a wish that holds while nobody looks, too
 _SILENT_AFTER_MS = 6000
 _SILENT_AT_START_MS = 16000  # without persistence mode a driver takes seconds to start its cards
 _RESTART_AFTER_MS = 2000
@@ -58,6 +57,7 @@ class Sensors(QObject):
         inventory_changed(Inventory): devices were found, or are numbered otherwise now.
         reading_taken(Reading): the sensors were read.
         silence_changed(bool): the reader has stopped answering (a hung driver), or answers again.
+        closed(): nothing more is read.
 
     A reader that dies is started again, a few times.
     """
@@ -65,6 +65,7 @@ class Sensors(QObject):
     inventory_changed = Signal(object)
     reading_taken = Signal(object)
     silence_changed = Signal(bool)
+    closed = Signal()
 
     def __init__(self, source: SensorSource, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -73,9 +74,11 @@ class Sensors(QObject):
         self._found: Inventory | None = None
         self._inventory: Inventory | None = None
         self._visible_devices: str | None = None
-        self._readings: deque[Reading] = deque(maxlen=_KEPT_READINGS)
+        self._newest: Reading | None = None
+        self._tracks: dict[str, SensorTrack] = {}
         self._is_silent = self._is_closed = False
         self._is_watched = True
+        self._wishes = {"window"}
         self._deaths = 0
         self._silence = QTimer(self)
         self._silence.setSingleShot(True)
@@ -90,9 +93,25 @@ class Sensors(QObject):
         return self._inventory
 
     @property
-    def readings(self) -> deque[Reading]:
-        """The last hour of readings, oldest first."""
-        return self._readings
+    def newest(self) -> Reading | None:
+        """The newest reading; None before the first."""
+        return self._newest
+
+    def track(self, device: Device) -> SensorTrack:
+        """Return the last hour of a device; empty before its first reading."""
+        # numpy is imported with the first devices, not with the window.
+        from gpu_studio.core.sensor_history import SensorTrack
+
+        track = self._tracks.get(device.identity)
+        if track is None:
+            track = self._tracks[device.identity] = SensorTrack(device)
+        track.device = device  # its numbers may change
+        return track
+
+    @property
+    def is_polled(self) -> bool:
+        """Whether somebody wants to know: readings cost the card and the PC a little."""
+        return LOG in self._wishes or (self._is_watched and bool(self._wishes))
 
     @property
     def is_silent(self) -> bool:
@@ -120,14 +139,19 @@ class Sensors(QObject):
             self._expect_within(_SILENT_AT_START_MS)
 
     def set_watched(self, watched: bool) -> None:
-        """Poll only while somebody looks."""
+        """Say whether the window can be seen; hidden, only a log is worth polling for."""
         self._is_watched = watched
-        if watched:
-            self._source.resume()
-            self._expect_within(_SILENT_AT_START_MS)
+        self._poll_or_rest()
+
+    def want(self, what: str, wanted: bool) -> None:
+        """Say whether a part of the program needs readings; nothing is polled that none needs."""
+        if wanted is (what in self._wishes):
+            return
+        if wanted:
+            self._wishes.add(what)
         else:
-            self._source.pause()
-            self._silence.stop()
+            self._wishes.discard(what)
+        self._poll_or_rest()
 
     def number_for(self, visible_devices: str | None) -> None:
         """Give the cards the numbers that an engine with these visible devices gives them."""
@@ -137,17 +161,12 @@ class Sensors(QObject):
 
     def latest(self, device: Device) -> Telemetry | None:
         """Return the newest telemetry of a device; None before the first reading."""
-        if not self._readings:
-            return None
-        return telemetry_of(self._readings[-1], device)
+        return telemetry_of(self._newest, device) if self._newest else None
 
     def processes(self, device: Device) -> tuple[GpuProcess, ...]:
         """Return the processes on a card at the newest reading."""
-        if self._readings:
-            for card in self._readings[-1].cards:
-                if card.uuid == device.identity:
-                    return card.processes
-        return device.processes
+        card = card_reading_of(self._newest, device) if self._newest else None
+        return card.processes if card else device.processes
 
     def close(self) -> None:
         """End the reader and its worker; nothing is left running."""
@@ -160,6 +179,7 @@ class Sensors(QObject):
         if self._worker is not None:
             self._worker.requestInterruption()
             self._worker.wait(5000)
+        self.closed.emit()
 
     def _receive(self, event: SensorEvent) -> None:
         if self._is_closed:
@@ -169,7 +189,7 @@ class Sensors(QObject):
             self._renumber()
         else:
             self._deaths = 0
-            self._readings.append(event)
+            self._keep(event)
             self.reading_taken.emit(event)
         self._expect_within(_SILENT_AFTER_MS)
         self._set_silent(False)
@@ -193,8 +213,21 @@ class Sensors(QObject):
             self._fall_silent()
 
     def _expect_within(self, milliseconds: int) -> None:
-        if self._worker is not None and self._is_watched:
+        if self._worker is not None and self.is_polled:
             self._silence.start(milliseconds)
+
+    def _poll_or_rest(self) -> None:
+        if self.is_polled:
+            self._source.resume()
+            self._expect_within(_SILENT_AT_START_MS)
+        else:
+            self._source.pause()
+            self._silence.stop()
+
+    def _keep(self, reading: Reading) -> None:
+        self._newest = reading
+        for device in self._inventory.devices if self._inventory else ():
+            self.track(device).append(reading)
 
     def _renumber(self) -> None:
         assert self._found is not None

@@ -33,6 +33,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     sizes: str = "256, 512, 1024, 2048"
     dtypes: tuple[str, ...] = ("float32",)
     code_pane: bool = True
+    may_end_processes: bool = False
     window_geometry: str = ""
     first_tab: int = 0
 
@@ -47,6 +48,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             sizes=self.sizes if len(self.sizes) <= _LONGEST_TEXT else default.sizes,
             dtypes=self.dtypes if set(self.dtypes) <= set(DTYPES) else default.dtypes,
             code_pane=self.code_pane,
+            may_end_processes=self.may_end_processes,
             window_geometry=self.window_geometry,
             first_tab=self.first_tab if 0 <= self.first_tab <= 3 else default.first_tab,
         )

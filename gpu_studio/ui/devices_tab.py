@@ -17,14 +17,16 @@ from gpu_studio.ui.parts import GAP, MARGIN, Card, Text
 from gpu_studio.ui.process_card import ProcessCard
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.sensor_grid import SensorGrid
+from gpu_studio.ui.sensor_log_button import SensorLogButton
 from gpu_studio.ui.theme import device_role
 from gpu_studio.ui.verdict_card import VerdictCard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 
+    from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
@@ -41,17 +43,21 @@ class DevicesTab(QWidget):
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._theme = theme
         self._model = DevicesModel(studio, self)
         self._list = DeviceListView(self._model.list, theme)
         self._copy = CopyButton(self._model, theme)
         self._name = ElidedText("", "headline", name="devices.name")
         self._identity = ElidedText("", "muted", name="devices.identity")
         self._verdict = VerdictCard(theme, name="devices.verdict")
+        self._also_found: list[VerdictCard] = []
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
         self._sensors = SensorGrid(theme)
+        self._log = SensorLogButton(self._model.log, self)
+        self._effect = Text("", "muted", name="devices.effect", wraps=True)
         self._facts = FactGrid(name="devices.details")
         self._details = Card()
-        self._processes = ProcessCard(self._model.processes)
+        self._processes = ProcessCard(self._model.processes, studio.settings)
         self._without_card: Card | None = None
         self._page = QVBoxLayout()
         self._lay_out()
@@ -63,7 +69,11 @@ class DevicesTab(QWidget):
         self._model.selection_changed.connect(self._soon.start)
         self._model.selection_changed.connect(self._sensors_soon.start)
         self._model.facts_changed.connect(self._soon.start)
-        self._model.minute_changed.connect(self._sensors_soon.start)
+        self._model.readings_changed.connect(self._sensors_soon.start)
+        self._sensors.span_chosen.connect(self._sensors_soon.start)
+        self._model.runs.marks_changed.connect(self._sensors_soon.start)
+        self._model.runs.effect_told.connect(self._effect.setText)
+        self._model.runs.effect_told.connect(self._effect.show)
         self._update()
 
     @property
@@ -101,13 +111,15 @@ class DevicesTab(QWidget):
         page.column.addLayout(head)
         self._details.column.addWidget(self._facts)
         for widget in (
-            self._verdict, self._trouble, self._sensors, self._details, self._processes,
+            self._verdict, self._trouble, self._sensors, self._effect, self._log.said,
+            self._details, self._processes,
         ):  # fmt: skip
             self._page.addWidget(widget)
         self._page.setSpacing(GAP)
         page.column.addLayout(self._page)
         page.column.addStretch(1)
-        for widget in (self._trouble, self._details, self._processes):
+        self._sensors.head.addWidget(self._log.press)
+        for widget in (self._trouble, self._effect, self._details, self._processes):
             widget.hide()
         row = QHBoxLayout(self)
         row.setContentsMargins(MARGIN, GAP, MARGIN - 6, GAP)
@@ -130,6 +142,7 @@ class DevicesTab(QWidget):
     def _update(self) -> None:
         device = self._model.device
         self._verdict.show_headline(self._model.verdict)
+        self._show_also_found(self._model.also_found)
         self._copy.setEnabled(device is not None)
         if device is None or not self.isVisible():
             return
@@ -149,6 +162,17 @@ class DevicesTab(QWidget):
         self._processes.setVisible(device.kind == "cuda" and self._model.is_readable)
         self._show_what_is_left()
 
+    def _show_also_found(self, headlines: Sequence[Headline]) -> None:
+        """Put what else was found under the verdict, a card each."""
+        for number in range(len(self._also_found), len(headlines)):
+            card = VerdictCard(self._theme, name=f"devices.finding.{number}")
+            self._page.insertWidget(self._page.indexOf(self._verdict) + 1 + number, card)
+            self._also_found.append(card)
+        for card, headline in zip(self._also_found, headlines, strict=False):
+            card.show_headline(headline)
+        for number, card in enumerate(self._also_found):
+            card.setVisible(number < len(headlines))
+
     def _show_what_is_left(self) -> None:
         """On a PC without a card, say what can be done all the same."""
         if self._model.has_cards is False and self._without_card is None:
@@ -164,4 +188,7 @@ class DevicesTab(QWidget):
         device = self._model.device
         if device is not None and self.isVisible():
             role = device_role(device.address) if device.address else "other"
-            self._sensors.show_minutes(self._model.minutes, role)
+            spans = self._model.spans(self._sensors.span_s)
+            newest_s = max((float(s.times_s[-1]) for s in spans if s.has_values), default=0.0)
+            marks = self._model.marks_since(newest_s - self._sensors.span_s)
+            self._sensors.show_spans(spans, role, marks)

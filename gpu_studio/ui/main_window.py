@@ -70,6 +70,7 @@ _TABS = (
     ("Benchmark", "chart", _benchmark),
     ("Memory", "memory", _memory),
 )
+_WITHOUT_SENSORS = 2  # the Benchmark tab shows none
 
 
 class MainWindow(QMainWindow):
@@ -135,6 +136,7 @@ class MainWindow(QMainWindow):
         self._make_menus()
         self.setMinimumSize(*_SMALLEST)
         self._restore()
+        self.tabs.currentChanged.connect(self._poll_for)
 
     def tell(self, sentence: str) -> None:
         """Put a sentence about the program itself into the banner."""
@@ -175,6 +177,10 @@ class MainWindow(QMainWindow):
         self._studio.close()
         self._collector.stop()
         super().closeEvent(event)
+
+    def _poll_for(self, index: int) -> None:
+        """Poll the sensors only for a tab that shows them; a run asks for them itself."""
+        self._studio.sensors.want("window", index != _WITHOUT_SENSORS)
 
     def _dismiss(self) -> None:
         """Close what the banner says: the program's own sentence, or else the headline."""
@@ -263,6 +269,12 @@ class MainWindow(QMainWindow):
             themes.addAction(action)
             view_menu.addAction(action)
         themes.triggered.connect(self._choose_theme)
+        view_menu.addSeparator()
+        ending = QAction("Allow &ending processes on the Devices tab", self, checkable=True)
+        ending.setObjectName("menu.may_end_processes")
+        ending.setChecked(self._studio.settings.choices.may_end_processes)
+        ending.toggled.connect(self._allow_ending)
+        view_menu.addAction(ending)
         engine_menu = self.menuBar().addMenu("&Engine")
         engine_menu.addAction("Start a &fresh engine", self._studio.session.restart)
         local = QAction("Run workloads inside this &window's process", self, checkable=True)
@@ -277,6 +289,9 @@ class MainWindow(QMainWindow):
 
     def _choose_theme(self, action: QAction) -> None:
         self._studio.settings.change(theme=action.data())
+
+    def _allow_ending(self, allowed: bool) -> None:
+        self._studio.settings.change(may_end_processes=allowed)
 
     def _choose_engine(self, in_window: bool) -> None:
         self._studio.settings.change(engine="window" if in_window else "process")

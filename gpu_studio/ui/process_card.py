@@ -5,21 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QSortFilterProxyModel, Qt
-from PySide6.QtWidgets import QHeaderView
+from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QMessageBox
 
+from gpu_studio.model.process_end import end_process, question
 from gpu_studio.model.process_table import MEMORY, PROGRAM, SORT_ROLE
-from gpu_studio.ui.parts import Card, Text, section, table
+from gpu_studio.ui.parts import Card, Text, button, section, table
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QWidget
 
+    from gpu_studio.core.devices import GpuProcess
     from gpu_studio.model.process_table import ProcessTable
+    from gpu_studio.model.settings import Settings
 
 _MOST_ROWS = 8
 _ROW_HEIGHT = 30
 _HEAD_HEIGHT = 34
+_FILTER_WIDTH = 200
 
 
 class SortedProcesses(QSortFilterProxyModel):
@@ -28,6 +32,8 @@ class SortedProcesses(QSortFilterProxyModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.setSortRole(SORT_ROLE)
+        self.setFilterKeyColumn(-1)
+        self.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
@@ -40,24 +46,49 @@ class SortedProcesses(QSortFilterProxyModel):
 
 
 class ProcessCard(Card):
-    """The table of processes, or the sentence that there is none.
+    """The table of processes, sorted and filtered, or the sentence that there is none.
 
     The table gets its columns when it is first shown: measuring them takes longer than all else.
+    Ending a process is offered where a setting allows it.
     """
 
-    def __init__(self, processes: ProcessTable, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, processes: ProcessTable, settings: Settings, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent, name="devices.processes.card")
-        self._processes = processes
+        self._processes, self._settings = processes, settings
         self._sorted = SortedProcesses(self)
         self._view = table(
             self._sorted, name="devices.processes", accessible_name="Processes on this card"
         )
+        self._filter = QLineEdit()
+        self._filter.setObjectName("devices.processes.filter")
+        self._filter.setAccessibleName("Show only processes with this text")
+        self._filter.setPlaceholderText("Filter")
+        self._filter.setClearButtonEnabled(True)
+        self._filter.setFixedWidth(_FILTER_WIDTH)
+        self._filter.textChanged.connect(self._sorted.setFilterFixedString)
+        self._end = button(
+            "End process …",
+            self._end_selected,
+            name="devices.processes.end",
+            tip="Ask the selected process to end",
+        )
         self._note = Text("", "muted", name="devices.processes.note", wraps=True)
-        self.column.addWidget(section("Processes"))
-        self.column.addWidget(self._view)
-        self.column.addWidget(self._note)
-        for signal in (processes.rowsInserted, processes.rowsRemoved, processes.dataChanged):
-            signal.connect(self._fit)
+        self._outcome = Text("", "muted", name="devices.processes.outcome", wraps=True)
+        head = QHBoxLayout()
+        head.addWidget(section("Processes"), 1)
+        head.addWidget(self._end)
+        head.addWidget(self._filter)
+        self.column.addLayout(head)
+        for part in (self._view, self._note, self._outcome):
+            self.column.addWidget(part)
+        self._outcome.hide()
+        for rows in (processes, self._sorted):
+            for signal in (rows.rowsInserted, rows.rowsRemoved, rows.dataChanged):
+                signal.connect(self._fit)
+        self._filter.textChanged.connect(self._fit)
+        settings.choices_changed.connect(self._fit)
         self._fit()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -70,12 +101,41 @@ class ProcessCard(Card):
             header = self._view.horizontalHeader()
             header.setStretchLastSection(False)
             header.setSectionResizeMode(PROGRAM, QHeaderView.ResizeMode.Stretch)
+            self._view.selectionModel().selectionChanged.connect(self._fit)
+            self._fit()
 
     def _fit(self) -> None:
-        """Be as high as the rows, up to a few."""
-        rows = self._processes.rowCount()
+        """Be as high as the rows, up to a few; say what is hidden."""
+        count = self._processes.rowCount()
+        shown = self._sorted.rowCount() if self._sorted.sourceModel() is not None else count
         note = self._processes.note
-        self._note.setText(note)
+        if shown < count:
+            note = f"{count - shown} of {count} do not match “{self._filter.text()}”. {note}"
+        self._note.setText(note.strip())
         self._note.setVisible(bool(note))
-        self._view.setVisible(rows > 0)
-        self._view.setFixedHeight(_HEAD_HEIGHT + _ROW_HEIGHT * min(rows, _MOST_ROWS))
+        self._view.setVisible(shown > 0)
+        self._filter.setVisible(count > 0)
+        self._end.setVisible(count > 0 and self._settings.choices.may_end_processes)
+        self._end.setEnabled(self._selected() is not None)
+        self._view.setFixedHeight(_HEAD_HEIGHT + _ROW_HEIGHT * min(shown, _MOST_ROWS))
+
+    def _selected(self) -> GpuProcess | None:
+        chosen = self._view.selectionModel().selectedRows() if self._view.selectionModel() else []
+        if not chosen:
+            return None
+        return self._processes.processes[self._sorted.mapToSource(chosen[0]).row()]
+
+    def _end_selected(self) -> None:
+        process = self._selected()
+        if process is None:
+            return
+        box = QMessageBox(self)
+        box.setObjectName("devices.processes.question")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(question(process))
+        end = box.addButton("End it", QMessageBox.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+        box.exec()
+        if box.clickedButton() is end:
+            self._outcome.setText(end_process(process, self._processes.own_pids))
+            self._outcome.show()

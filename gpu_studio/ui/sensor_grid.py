@@ -1,11 +1,12 @@
-"""The live sensors of a device: a small plot each, or all of them as a table."""
+"""The live sensors of a device: a small plot each with one crosshair, or all of them as a table."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
+    QComboBox,
     QGridLayout,
     QHBoxLayout,
     QHeaderView,
@@ -14,134 +15,108 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.sensor_history import CPU_SENSORS, SPAN_S
+from gpu_studio.core.sensor_kinds import CPU_SENSORS
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.elided_text import ElidedText, SpareText
-from gpu_studio.ui.live_plot import Curve, LivePlot
+from gpu_studio.ui.crosshair import Crosshair
 from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
+from gpu_studio.ui.sensor_card import SensorCard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtGui import QResizeEvent
+    from PySide6.QtGui import QKeyEvent, QResizeEvent
 
-    from gpu_studio.core.sensor_history import SensorKind, SensorMinute
+    from gpu_studio.core.run_effect import RunMark
+    from gpu_studio.core.sensor_history import SensorSpan
+    from gpu_studio.core.sensor_kinds import SensorKind
     from gpu_studio.ui.theme import Theme
 
 _HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")
 _CARD_WIDTH = 212
 _WIDE = 820
 _MOST_COLUMNS = 3
-_PLOT_HEIGHT = 104
-# Until the first reading, so that an empty axis looks like itself.
-_EMPTY_SCALES = {
-    "%": (0.0, 100.0), "bytes": (0.0, float(1 << 30)), "°C": (20.0, 60.0), "W": (0.0, 100.0),
-    "MHz": (0.0, 2000.0),
-}  # fmt: skip
-_REFUSED = "This device does not report it."
-_WAITING = "Reading …"
-
-
-class SensorCard(Card):
-    """One sensor: its value in words, and the curve of its last minute."""
-
-    def __init__(self, theme: Theme, kind: SensorKind, parent: QWidget | None = None) -> None:
-        super().__init__(parent, name=f"devices.sensor.{kind.key}")
-        self._minute: SensorMinute | None = None
-        self._role = ""
-        # An area says "so much of all that there is"; a temperature has no such whole.
-        self._fills = kind.unit != "°C"
-        self._title = Text(kind.title, "muted")
-        self._change = SpareText("", "muted", name=f"{self.objectName()}.change")
-        self._value = ElidedText("", "value", name=f"{self.objectName()}.value")
-        for text in (self._change, self._value):
-            text.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._plot = LivePlot(
-            theme, name=f"{self.objectName()}.plot", x_unit="ago", y_unit=kind.unit, legend=0
-        )
-        self._plot.setFixedHeight(_PLOT_HEIGHT)
-        self._plot.set_x_range(-SPAN_S, 0.0)
-        self._plot.set_y_range(*_EMPTY_SCALES[kind.unit])
-        self._notice = Text(_WAITING, "muted", name=f"{self.objectName()}.notice", wraps=True)
-        head = QHBoxLayout()
-        head.setSpacing(GAP)
-        head.addWidget(self._title)
-        head.addWidget(self._change, 1)
-        head.addWidget(self._value)
-        self.column.setContentsMargins(12, 8, 8, 4)
-        self.column.setSpacing(2)
-        self.column.addLayout(head)
-        self.column.addWidget(self._plot)
-        self.column.addWidget(self._notice)
-        self.column.addStretch(1)
-        self._notice.hide()
-
-    def show_minute(self, minute: SensorMinute, role: str) -> None:
-        """Show this minute in a device's colour."""
-        self._minute = minute
-        self._value.setText("n/a" if minute.is_refused else minute.latest)
-        self._change.setText(minute.change)
-        self._plot.setVisible(not minute.is_refused)
-        self._notice.setText(_REFUSED if minute.is_refused else "")
-        self._notice.setVisible(minute.is_refused)
-        self.setAccessibleName(minute.kind.title)
-        self.setAccessibleDescription(minute.sentence)
-        self.setToolTip(minute.sentence)
-        self._plot.describe(minute.sentence)
-        if role != self._role:
-            self._role = role
-            self._plot.set_curve(
-                "device", Curve("", role, self._points, filled=self._fills, smooth=True)
-            )
-        if minute.times_s:
-            self._plot.set_x_range(minute.times_s[-1] - SPAN_S, minute.times_s[-1])
-            self._plot.set_y_range(*minute.scale)
-        self._plot.refresh()
-
-    def _points(self) -> tuple[Sequence[float], Sequence[float]]:
-        return (self._minute.times_s, self._minute.values) if self._minute else ((), ())
+_SPANS = (("Last minute", 60.0), ("Last 5 minutes", 300.0), ("Last 15 minutes", 900.0),
+          ("Last hour", 3600.0))  # fmt: skip
+_MARKED = "Dotted lines: where a run began and ended."
+_KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+_HINT = "Move the mouse over a plot, or press the arrow keys, to read all sensors at one time."
 
 
 class SensorGrid(QWidget):
     """The sensors of one device, with a button that exchanges plots and table.
 
     It starts with the plots that every device has; the others, and the table, come when needed.
+
+    Signals:
+        span_chosen(): somebody wants to see a longer or a shorter while.
     """
+
+    span_chosen = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("devices.sensors")
-        self.setAccessibleName("Live sensors of the last minute")
+        self.setAccessibleName("Live sensors")
         self._theme = theme
-        self._plots = QWidget(self)
+        self._plots = _Plots(self)
+        self._plots.stepped.connect(self._step)
+        self._crosshair = Crosshair(theme, self)
+        self._crosshair.moved.connect(self._read_at)
         self._cards: dict[str, SensorCard] = {}
         self._shown: tuple[SensorKind, ...] = ()
+        self._spans: Sequence[SensorSpan] = ()
         self._columns = 0
         self._rows = TextRows(_HEAD, range(1, len(_HEAD)), self)
+        self._choice = QComboBox()
+        self._choice.setObjectName("devices.sensors.span")
+        self._choice.setAccessibleName("How long a while the sensors show")
+        for title, span_s in _SPANS:
+            self._choice.addItem(title, span_s)
+        self._choice.activated.connect(self.span_chosen)
         self._toggle = button("Show as table", self._exchange, name="devices.sensors.toggle")
+        self._reading = Text("", "muted", name="devices.sensors.cursor")
         self._grid = QGridLayout(self._plots)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(GAP)
         self._pages = QStackedLayout()
         self._pages.addWidget(self._plots)
-        head = QHBoxLayout()
-        head.addWidget(section("Last minute"))
-        head.addStretch(1)
-        head.addWidget(self._toggle)
+        self.head = QHBoxLayout()
+        self.head.addWidget(section("Sensors"))
+        self.head.addWidget(self._choice)
+        self.head.addWidget(self._reading, 1)
+        self.head.addWidget(self._toggle)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
-        column.addLayout(head)
+        column.addLayout(self.head)
         column.addLayout(self._pages)
         self._show_kinds(CPU_SENSORS)
 
-    def show_minutes(self, minutes: Sequence[SensorMinute], role: str) -> None:
-        """Show the sensors of a device in its colour."""
-        if minutes:
-            self._show_kinds(tuple(minute.kind for minute in minutes))
-        for minute in minutes:
-            self._cards[minute.kind.key].show_minute(minute, role)
-        self._rows.set_rows([minute.row for minute in minutes])
+    @property
+    def span_s(self) -> float:
+        """How long a while is shown."""
+        span_s: float = self._choice.currentData()
+        return span_s
+
+    def show_spans(
+        self, spans: Sequence[SensorSpan], role: str, marks: Sequence[RunMark] = ()
+    ) -> None:
+        """Show the sensors of a device in its colour, and the runs on it."""
+        self._spans = spans
+        if spans:
+            self._show_kinds(tuple(span.kind for span in spans))
+        newest_s = max((float(s.times_s[-1]) for s in spans if s.has_values), default=0.0)
+        ends_s = (newest_s - self.span_s, newest_s)
+        for span in spans:
+            self._cards[span.kind.key].show_span(span, role, ends_s, marks)
+        self._rows.set_rows([span.row for span in spans])
+        self._crosshair.attach()
+        x = self._crosshair.x
+        if x is not None and x < ends_s[0]:
+            self._crosshair.move_to(None)
+        self._read_at(self._crosshair.x)
+        if marks and self._crosshair.x is None:
+            self._reading.setText(_MARKED)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put as many plots side by side as there is room for."""
@@ -150,13 +125,44 @@ class SensorGrid(QWidget):
         if columns != self._columns:
             self._arrange(columns)
 
+    def _read_at(self, time_s: float | None) -> None:
+        """Read every sensor at one time, or now."""
+        for kind in self._shown:
+            self._cards[kind.key].show_value(time_s)
+        newest_s = self._newest_s
+        if time_s is None or newest_s is None:
+            self._reading.setText("")
+            self._plots.setAccessibleDescription(_HINT)
+            return
+        said = f"{_ago(newest_s - time_s)}: all values are of that time"
+        self._reading.setText(said)
+        values = ", ".join(f"{span.kind.title} {span.at(time_s)}" for span in self._spans)
+        self._plots.setAccessibleDescription(f"{_ago(newest_s - time_s)}: {values}.")
+
+    def _step(self, steps: int) -> None:
+        """Move the crosshair to the next reading, or away."""
+        times_s = next((span.times_s for span in self._spans if span.has_values), None)
+        if not steps or times_s is None:
+            self._crosshair.move_to(None)
+            return
+        x = self._crosshair.x
+        index = len(times_s) if x is None else int(abs(times_s - x).argmin())
+        index = min(max(index + steps, 0), len(times_s) - 1)
+        self._crosshair.move_to(float(times_s[index]))
+
+    @property
+    def _newest_s(self) -> float | None:
+        return next((float(s.times_s[-1]) for s in self._spans if s.has_values), None)
+
     def _show_kinds(self, kinds: tuple[SensorKind, ...]) -> None:
         if kinds == self._shown:
             return
         self._shown = kinds
         for kind in kinds:
             if kind.key not in self._cards:
-                self._cards[kind.key] = SensorCard(self._theme, kind, self._plots)
+                card = SensorCard(self._theme, kind, self.span_s, self._plots)
+                self._cards[kind.key] = card
+                self._crosshair.add(card.plot)
         self._arrange(self._fitting_columns())
 
     def _fitting_columns(self) -> int:
@@ -188,3 +194,38 @@ class SensorGrid(QWidget):
         self._pages.setCurrentIndex(int(shows_plots))
         self._toggle.setText("Show as plots" if shows_plots else "Show as table")
         self._toggle.setAccessibleName(self._toggle.text())
+
+
+class _Plots(QWidget):
+    """The place of the plots; the arrow keys move the crosshair, Escape takes it away.
+
+    Signals:
+        stepped(int): by how many readings; 0 for away.
+    """
+
+    stepped = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("devices.sensors.plots")
+        self.setAccessibleName("Plots of the sensors")
+        self.setAccessibleDescription(_HINT)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Move the crosshair."""
+        key = Qt.Key(event.key())
+        if key in _KEYS:
+            faster = 10 if event.modifiers() & Qt.KeyboardModifier.ControlModifier else 1
+            self.stepped.emit(_KEYS[key] * faster)
+        elif key == Qt.Key.Key_Escape:
+            self.stepped.emit(0)
+        else:
+            super().keyPressEvent(event)
+
+
+def _ago(seconds: float) -> str:
+    seconds = round(seconds)
+    if seconds <= 0:
+        return "Now"
+    return f"{seconds}\u202fs ago" if seconds < 120 else f"{seconds / 60:.0f}\u202fmin ago"

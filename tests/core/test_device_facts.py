@@ -3,7 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.card_facts import clock_event_words, identity_line
+from gpu_studio.core.card_facts import identity_line
+from gpu_studio.core.clock_events import clock_event_words
 from gpu_studio.core.device_facts import facts_of, summary_line
 from gpu_studio.core.devices import CardReading, Device, Driver, Reading, Telemetry
 from gpu_studio.core.facts import PcSnapshot, amount_text

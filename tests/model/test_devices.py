@@ -68,7 +68,7 @@ def questions(engines):
 def test_before_anything_is_found_it_says_that_it_looks(model):
     assert model.device is None
     assert model.groups == ()
-    assert model.minutes == ()
+    assert model.spans(60.0) == ()
     assert model.has_cards is None
     assert model.report("text", masked=True) == ""
     assert model.verdict.sentence == "Looking at what is in this PC …"
@@ -166,7 +166,7 @@ def test_a_card_that_is_lost_is_not_called_usable(
 ):
     start(qtbot, studio)
     sensor_source.send(reading(inventory, 1.0))
-    qtbot.waitUntil(lambda: model.is_readable and bool(studio.sensors.readings))
+    qtbot.waitUntil(lambda: model.is_readable and studio.sensors.newest is not None)
     assert model.verdict.code == "ok"
     lost = CardReading(
         uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
@@ -207,14 +207,14 @@ def test_a_reading_renews_rows_curves_and_processes(
     qtbot, studio, sensor_source, inventory, with_cuda, model
 ):
     start(qtbot, studio)
-    with qtbot.waitSignals([model.facts_changed, model.minute_changed]):
+    with qtbot.waitSignals([model.facts_changed, model.readings_changed]):
         sensor_source.send(reading(inventory, 1.0, temperature_c=77.0))
     assert row(model, "temperature").value.startswith("77")
-    assert model.minutes[2].values == (77.0,)
+    assert model.spans(60.0)[2].values.tolist() == [77.0]
     assert [process.pid for process in model.processes.processes] == [1234]
     model.select("cpu")
     assert model.processes.rowCount() == 0
-    assert model.minutes[0].values == (12.0,)
+    assert model.spans(60.0)[0].values.tolist() == [12.0]
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])

@@ -5,7 +5,7 @@ import pytest
 
 from gpu_studio.core.devices import ASLEEP, CardReading, Reading, Telemetry
 from gpu_studio.model import sensors as module
-from gpu_studio.model.sensors import Sensors, telemetry_of
+from gpu_studio.model.sensors import LOG, Sensors, telemetry_of
 from tests.fakes import SteadySensors, cpu_only, gt_1030, reading, rtx_3060_card, two_cards
 
 
@@ -46,7 +46,7 @@ def test_devices_and_readings_arrive_and_are_kept(qtbot, make):
     with qtbot.waitSignal(sensors.reading_taken) as taken:
         sensors.start()
     assert [device.address for device in sensors.inventory.devices] == ["cpu", "cuda:0", "cuda:1"]
-    assert list(sensors.readings) == taken.args
+    assert [sensors.newest] == taken.args
     card = sensors.inventory.cards[1]
     assert sensors.latest(card).temperature_c == 41.0
     assert sensors.latest(sensors.inventory.cpu).utilization_percent == 12.0
@@ -137,6 +137,23 @@ def test_nobody_looking_is_no_silence(qtbot, make, monkeypatch):
     assert source.calls == ["pause", "resume"]
     with qtbot.waitSignal(sensors.silence_changed):
         source.send(reading(cpu_only()))
+
+
+def test_only_what_somebody_needs_is_polled(make):
+    source = SteadySensors(cpu_only())
+    sensors = make(source)
+    sensors.want("window", False)
+    assert (source.calls, sensors.is_polled) == (["pause"], False)
+    sensors.want("run", True)
+    sensors.want("window", True)
+    sensors.want("run", False)
+    assert sensors.is_polled
+    sensors.set_watched(False)
+    assert (source.calls[-1], sensors.is_polled) == ("pause", False)
+    sensors.want("run", True)
+    assert not sensors.is_polled
+    sensors.want(LOG, True)
+    assert (source.calls[-1], sensors.is_polled) == ("resume", True)
 
 
 def test_watching_before_the_start_is_no_silence(qtbot, make, monkeypatch):

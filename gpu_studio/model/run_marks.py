@@ -1,0 +1,109 @@
+"""When runs began and ended, by the sensors' clock, and what the sensors showed during the last."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gpu_studio.core.protocol import RunWorkload, is_last
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpu_studio.core.devices import Reading
+    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.core.run_effect import RunMark
+    from gpu_studio.model.studio import Studio
+
+_KEPT = 256
+_RUN = "run"  # what the sensors are wanted for
+# A card shows the load of its last second in the next reading.
+_AFTERGLOW_S = 1.0
+_LONGEST_WAIT_MS = 5000
+
+
+class RunMarks(QObject):
+    """Marks every run of the session and keeps the sensors awake for it.
+
+    Signals:
+        marks_changed(): a run began, or is over.
+        effect_told(str): what the sensors showed during the run that is just over.
+    """
+
+    marks_changed = Signal()
+    effect_told = Signal(str)
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self._marks: deque[RunMark] = deque(maxlen=_KEPT)
+        self._running: Request | None = None
+        self._untold: RunMark | None = None
+        self._effect = ""
+        self._waiting = QTimer(self)
+        self._waiting.setSingleShot(True)
+        self._waiting.timeout.connect(self._tell)
+        studio.session.event_received.connect(self._receive)
+        studio.sensors.reading_taken.connect(self._read)
+
+    @property
+    def marks(self) -> Iterable[RunMark]:
+        """The last runs, oldest first."""
+        return self._marks
+
+    @property
+    def effect(self) -> str:
+        """What the sensors showed during the last run; empty before the first is over."""
+        return self._effect
+
+    def _receive(self, request: Request, event: Event) -> None:
+        if not isinstance(request, RunWorkload):
+            return
+        if is_last(event, request):
+            self._end(request)
+        elif request is not self._running:
+            self._begin(request)
+
+    def _begin(self, request: RunWorkload) -> None:
+        from gpu_studio.core.run_effect import RunMark
+
+        self._tell()
+        self._running = request
+        title = f"{request.workload}, {request.size}, {request.dtype} on {request.device}"
+        self._marks.append(RunMark(title, request.device, time.monotonic()))
+        self._studio.sensors.want(_RUN, True)
+        self.marks_changed.emit()
+
+    def _end(self, request: RunWorkload) -> None:
+        if request is not self._running:
+            return
+        self._running = None
+        self._marks[-1] = msgspec.structs.replace(self._marks[-1], ended_s=time.monotonic())
+        self._untold = self._marks[-1]
+        self._waiting.start(_LONGEST_WAIT_MS)
+        self.marks_changed.emit()
+
+    def _read(self, reading: Reading) -> None:
+        mark = self._untold
+        if mark is not None and mark.ended_s is not None and reading.taken_at_s >= mark.ended_s:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Say what the sensors showed, once they were read after the run."""
+        from gpu_studio.core.run_effect import effect_sentence
+
+        mark, self._untold = self._untold, None
+        self._waiting.stop()
+        if self._running is None:
+            self._studio.sensors.want(_RUN, False)
+        inventory = self._studio.sensors.inventory
+        device = inventory.find(mark.address) if mark and inventory else None
+        if mark is not None and mark.ended_s is not None and device is not None:
+            track = self._studio.sensors.track(device)
+            late = msgspec.structs.replace(mark, ended_s=mark.ended_s + _AFTERGLOW_S)
+            self._effect = effect_sentence(late, track)
+            self.effect_told.emit(self._effect)

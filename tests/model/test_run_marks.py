@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.model import run_marks as module
+from gpu_studio.model.run_marks import RunMarks
+from tests.fakes import Pause, described_with_cuda, finished, gt_1030, reading, samples_of, started
+
+pytestmark = pytest.mark.parametrize("inventory", [gt_1030()])
+
+
+def request(number=1):
+    return RunWorkload(
+        run_id=f"run-{number}", workload="matmul", device="cuda:0", size=512, dtype="float32",
+        budget_s=0.1,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def paused_runs(engines):
+    engines.scripts[DescribeEngine] = [described_with_cuda()]
+    engines.scripts[RunWorkload] = lambda _engine, asked: [
+        started(asked), Pause(), finished(asked, samples_of(asked))
+    ]  # fmt: skip
+    return engines
+
+
+def run(qtbot, studio, engines, marks, asked):
+    studio.session.submit(asked)
+    with qtbot.waitSignal(marks.marks_changed):
+        pass
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    return marks.marks[-1]
+
+
+def test_a_run_is_marked_and_its_effect_told(qtbot, paused_runs, ready_studio, sensor_source):
+    marks = RunMarks(ready_studio)
+    idle = {"temperature_c": 26.0, "pstate": 8}
+    before = reading(gt_1030(), time.monotonic(), **idle)
+    with qtbot.waitSignal(ready_studio.sensors.reading_taken):
+        sensor_source.send(before)
+    mark = run(qtbot, ready_studio, paused_runs, marks, request())
+    assert mark.ended_s is None
+    assert mark.began_s == pytest.approx(time.monotonic(), abs=5)
+    with qtbot.waitSignal(marks.marks_changed):
+        paused_runs.latest.go()
+    assert marks.effect == ""  # what the sensors say afterwards is waited for
+    after = reading(gt_1030(), time.monotonic(), temperature_c=40.0, pstate=0)
+    with qtbot.waitSignal(marks.effect_told) as told:
+        sensor_source.send(after)
+    assert "P8 → P0" in told.args[0]
+    assert "+14\u202f°C" in told.args[0]
+    assert marks.effect == told.args[0]
+
+
+def test_sensors_are_read_while_a_run_is_under_way(qtbot, paused_runs, ready_studio):
+    marks = RunMarks(ready_studio)
+    ready_studio.sensors.want("window", False)
+    assert not ready_studio.sensors.is_polled
+    run(qtbot, ready_studio, paused_runs, marks, request())
+    assert ready_studio.sensors.is_polled
+
+
+def test_sensors_that_say_nothing_more_are_not_waited_for(
+    qtbot, paused_runs, ready_studio, monkeypatch
+):
+    monkeypatch.setattr(module, "_LONGEST_WAIT_MS", 10)
+    ready_studio.sensors.want("window", False)
+    marks = RunMarks(ready_studio)
+    run(qtbot, ready_studio, paused_runs, marks, request())
+    with qtbot.waitSignal(marks.effect_told) as told:
+        paused_runs.latest.go()
+    assert told.args[0].endswith("over before the sensors were read.")
+    assert not ready_studio.sensors.is_polled
