@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.sizes import DTYPES, LARGEST_SIZE
-from gpu_studio.core.units import format_bytes
+from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.engine.cold_cache import buffer_bytes
 from gpu_studio.engine.device import free_bytes
 from gpu_studio.engine.workloads.case import make_case, refuse_mode
@@ -92,7 +92,7 @@ def refuse_too_large(workload: Workload, case: Case) -> None:
     needs = [(case.device, work.memory_bytes + cold_bytes)]
     if case.is_on_card:
         needs.append((CPU, work.host_bytes))
-    size = workload.description.size_text.format(size=case.size)
+    size = format_size(case.size, workload.description.size_text)
     for device, needed_bytes in needs:
         available_bytes = free_bytes(device)
         if needed_bytes > available_bytes:

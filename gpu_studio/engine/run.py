@@ -24,6 +24,7 @@ from gpu_studio.engine.device import prove_kernels, resolve, uuid_of
 from gpu_studio.engine.memory import read_memory
 from gpu_studio.engine.naive import time_naively
 from gpu_studio.engine.peak_memory import PeakMemory
+from gpu_studio.engine.result_ceiling import measure_cpu
 from gpu_studio.engine.run_check import check_answers
 from gpu_studio.engine.run_result import Findings, finish
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
@@ -102,6 +103,7 @@ class WorkloadRun:
         if request.naive:
             # First of all, as in a script: nothing of this work has run before.
             found.naive = time_naively(workload, case)
+        found.measured = measure_cpu(case, workload.work(case))
         self._check_stop()
         yield self._phase("verification")
         found.verification, expected_call_s = check_answers(workload, case, self._check_stop)
@@ -204,6 +206,7 @@ class WorkloadRun:
             options=dict(case.options),
             cache=case.cache,
             transfers=case.transfers,
+            size_text=workload.description.size_text,
             snippet=workload.snippet(case),
         )
 

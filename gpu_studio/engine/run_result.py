@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.ceilings import CeilingShare, MeasuredCeilings, share_of_ceiling
 from gpu_studio.core.protocol import RunFinished
 from gpu_studio.core.statistics import summarize
 from gpu_studio.engine.device import card_name
 from gpu_studio.engine.naive import explain
+from gpu_studio.engine.result_ceiling import ceilings_of
 
 if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunWorkload
     from gpu_studio.engine.naive import NaiveStopwatch
     from gpu_studio.engine.sensor import Watch
-    from gpu_studio.engine.workloads.case import Case
+    from gpu_studio.engine.workloads.case import Case, Work
     from gpu_studio.engine.workloads.proof import Verification
     from gpu_studio.engine.workloads.workload import Workload
 
@@ -28,6 +30,7 @@ class Findings:
     samples_s: list[float] = field(default_factory=list)
     verification: Verification | None = None
     watch: Watch | None = None
+    measured: MeasuredCeilings | None = None
     calls_per_sample: int = 1
     first_call_s: float = 0.0
     warm_up_s: float = 0.0
@@ -54,6 +57,8 @@ def finish(
     assert found.verification is not None
     assert found.watch is not None
     work = workload.work(case)
+    tf32 = _tf32_allowed(case.device)
+    reached = _share(case, work, found, summary.median_s, tf32=bool(tf32))
     return RunFinished(
         run_id=request.run_id,
         workload=request.workload,
@@ -88,10 +93,28 @@ def finish(
         findings=found.sentences + _remarks(case),
         naive=explain(found.naive, summary.median_s, case) if found.naive else None,
         peak_allocated_bytes=found.peak_allocated_bytes,
-        tf32=_tf32_allowed(case.device),
+        share_of_ceiling=reached.share if reached else None,
+        ceiling=reached.ceiling if reached else "",
+        tf32=tf32,
         cpu_threads=torch.get_num_threads(),
         in_window_process=in_window_process,
         torch_version=str(torch.__version__),
+    )
+
+
+def _share(
+    case: Case, work: Work, found: Findings, median_s: float, *, tf32: bool
+) -> CeilingShare | None:
+    state = found.watch.state if found.watch else None
+    ceilings = ceilings_of(case, found.measured, state, tf32=tf32)
+    if ceilings is None:
+        return None
+    return share_of_ceiling(
+        ceilings,
+        median_s,
+        operations=work.operations,
+        bytes_moved=work.bytes_moved,
+        link_bytes=work.link_bytes,
     )
 
 

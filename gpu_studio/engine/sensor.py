@@ -17,12 +17,19 @@ _SHORTEST_WATCH_S = 0.2
 
 
 class CardState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver says of a card while it works; None is "not told"."""
+    """What the driver says of a card while it works; None is "not told".
+
+    The link is the one in use: an idle card drops to a slower one.
+    """
 
     clock_event_reasons: int | None = None
     sm_clock_mhz: float | None = None
     sm_clock_max_mhz: float | None = None
     other_processes: bool | None = None
+    memory_clock_max_mhz: float | None = None
+    memory_bus_width_bits: int | None = None
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
 
 
 class Sensor(Protocol):
@@ -37,6 +44,8 @@ class Watch(Protocol):
 
     throttled: bool | None
     other_processes: bool | None
+    # The last that the driver said of a card, with the fastest link that was seen.
+    state: CardState | None
 
     def clock_mhz(self) -> float | None:
         """Return the device's clock now."""
@@ -59,6 +68,7 @@ class CpuWatch:
     """
 
     throttled: bool | None = None
+    state: CardState | None = None
 
     def __init__(self) -> None:
         self.other_processes: bool | None = None
@@ -105,6 +115,7 @@ class CardWatch:
     def __init__(self, sensor: Sensor | None, uuid: str | None) -> None:
         self._sensor = sensor
         self._uuid = uuid
+        self.state: CardState | None = None
         self.throttled: bool | None = None
         self.other_processes: bool | None = None
 
@@ -124,6 +135,7 @@ class CardWatch:
         state = self._read()
         if state is None:
             return
+        self.state = _with_faster_link(state, self.state)
         if state.clock_event_reasons is not None:
             self._saw_brake(bool(state.clock_event_reasons & _BRAKES))
         if state.sm_clock_mhz is not None and state.sm_clock_max_mhz:
@@ -137,3 +149,15 @@ class CardWatch:
 
     def _saw_brake(self, braked: bool) -> None:
         self.throttled = bool(self.throttled) or braked
+
+
+def _with_faster_link(now: CardState, before: CardState | None) -> CardState:
+    if before is None or _link(now) >= _link(before):
+        return now
+    return msgspec.structs.replace(
+        now, pcie_generation=before.pcie_generation, pcie_width=before.pcie_width
+    )
+
+
+def _link(state: CardState) -> tuple[int, int]:
+    return state.pcie_generation or 0, state.pcie_width or 0

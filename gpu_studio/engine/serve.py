@@ -176,6 +176,7 @@ class NvmlSensor:
         """Return a card's state now, or None where nobody can tell."""
         from gpu_studio.hardware.cards import has_other_processes, read_clock_event_reasons
         from gpu_studio.hardware.nvml import (
+            CLOCK_MEMORY,
             CLOCK_SM,
             CardUnreadableError,
             Nvml,
@@ -192,6 +193,10 @@ class NvmlSensor:
                 sm_clock_mhz=card.number("nvmlDeviceGetClockInfo", CLOCK_SM),
                 sm_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM),
                 other_processes=has_other_processes(card, os.getpid()),
+                memory_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY),
+                memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),
+                pcie_generation=card.number("nvmlDeviceGetCurrPcieLinkGeneration"),
+                pcie_width=card.number("nvmlDeviceGetCurrPcieLinkWidth"),
             )
         except NvmlUnavailableError as error:
             _log.warning("No NVML: %s", error)

@@ -140,3 +140,14 @@ def test_the_time_of_guests_is_counted_once(monkeypatch):
     counters.spend(own_s=3.7, others_s=0.3, idle_s=0.0, guests_s=0.3)
     watch.end()
     assert watch.other_processes is False
+
+
+def test_the_link_is_the_fastest_that_was_seen_under_load():
+    idle = CardState(pcie_generation=1, pcie_width=4, sm_clock_mhz=300)
+    busy = CardState(pcie_generation=3, pcie_width=4, sm_clock_mhz=1468)
+    for states in ((idle, busy), (busy, idle)):
+        state = watched(*states).state
+        assert (state.pcie_generation, state.pcie_width) == (3, 4)
+        assert state.sm_clock_mhz == states[-1].sm_clock_mhz
+    assert watched(None).state is None
+    assert CpuWatch().state is None

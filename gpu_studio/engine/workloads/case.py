@@ -52,6 +52,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the device is a card."""
         return self.device.type == "cuda"
 
+    def crossing(self, operands_bytes: int) -> int:
+        """Return how much of the operands crosses the PCIe link in each call: all or nothing."""
+        return operands_bytes if self.transfers and self.is_on_card else 0
+
     def at(self, size: int) -> Case:
         """Return the same case at another size."""
         return msgspec.structs.replace(self, size=size)
@@ -67,7 +71,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     ``operations`` are floating-point operations, ``bytes_moved`` what is read and written as the
     operations are written; ``throughput_work`` is what one call does in the unit of the workload's
     throughput. ``memory_bytes`` exist on the device at the peak, ``host_bytes`` in the CPU's memory
-    beside it where the device is a card.
+    beside it where the device is a card. ``link_bytes`` cross the PCIe link, the busier way.
     """
 
     operations: float
@@ -75,6 +79,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     throughput_work: float
     memory_bytes: int
     host_bytes: int = 0
+    link_bytes: float = 0.0
 
 
 def make_case(

@@ -83,6 +83,8 @@ class Elementwise(TensorWorkload):
             bytes_moved=bytes_moved,
             throughput_work=bytes_moved,
             memory_bytes=_MATRICES_AT_ONCE * matrix_bytes,
+            host_bytes=case.crossing(4 * matrix_bytes),
+            link_bytes=case.crossing(3 * matrix_bytes),
         )
 
     def operands(self, case: Case) -> tuple[torch.Tensor, ...]:

@@ -56,12 +56,14 @@ class Matmul(TensorWorkload):
     def work(self, case: Case) -> Work:
         """Count a multiplication and an addition a term, and each matrix moved once: the least."""
         operations = 2.0 * case.size**3
-        matrices_bytes = 3 * case.size**2 * case.item_bytes
+        matrix_bytes = case.size**2 * case.item_bytes
         return Work(
             operations=operations,
-            bytes_moved=float(matrices_bytes),
+            bytes_moved=3.0 * matrix_bytes,
             throughput_work=operations,
-            memory_bytes=matrices_bytes,
+            memory_bytes=3 * matrix_bytes,
+            host_bytes=case.crossing(3 * matrix_bytes),
+            link_bytes=case.crossing(2 * matrix_bytes),
         )
 
     def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
