@@ -55,13 +55,19 @@ def describe_card(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> D
     try:
         return _describe(card, index, lookup)
     except CardUnreadableError as error:
-        return unreadable_card(index, str(error))
+        return unreadable_card(index, error)
 
 
-def unreadable_card(index: int | None, sentence: str) -> Device:
+def unreadable_card(index: int | None, error: CardUnreadableError) -> Device:
     """Return a card of which nothing is known but why."""
     name = "NVIDIA card" if index is None else f"NVIDIA card {index}"
-    return Device(kind="cuda", name=name, nvml_index=index, unreadable=sentence)
+    return Device(
+        kind="cuda",
+        name=name,
+        nvml_index=index,
+        unreadable=str(error),
+        unreadable_code=error.code,
+    )
 
 
 def read_telemetry(card: NvmlCard) -> Telemetry:
@@ -152,6 +158,7 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
     per_multiprocessor = CORES_PER_MULTIPROCESSOR.get(capability) if capability else None
     architecture = _ARCHITECTURES.get(card.number("nvmlDeviceGetArchitecture") or 0)
     mode = card.number("nvmlDeviceGetComputeMode")
+    slot = card.ask("nvmlDeviceGetPciInfo")
     return Device(
         kind="cuda",
         name=card.text("nvmlDeviceGetName") or "NVIDIA card",
@@ -161,7 +168,8 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
         compute_capability=f"{capability[0]}.{capability[1]}" if capability else None,
         architecture=architecture,
         nvml_index=index,
-        pci_bus_id=_bus_id_of(card),
+        pci_bus_id=normal_bus_id(text_from(getattr(slot, "busId", None))),
+        pci_device_id=_device_id_of(slot),
         multiprocessors=cores // per_multiprocessor if cores and per_multiprocessor else None,
         cuda_cores=cores,
         memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),
@@ -169,6 +177,8 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
         memory_clock_max_mhz=_scaled(card.number("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY)),
         pcie_generation_max=card.number("nvmlDeviceGetMaxPcieLinkGeneration"),
         pcie_width_max=card.number("nvmlDeviceGetMaxPcieLinkWidth"),
+        pcie_generation_card_max=card.number("nvmlDeviceGetGpuMaxPcieLinkGeneration"),
+        serial=card.text("nvmlDeviceGetSerial"),
         vbios=card.text("nvmlDeviceGetVbiosVersion"),
         display_active=_flag(card.ask("nvmlDeviceGetDisplayActive")),
         compute_mode=None if mode is None else _COMPUTE_MODES.get(mode),
@@ -193,9 +203,10 @@ def _process_ids(card: NvmlCard, kind: str) -> set[int] | None:
     return None if entries is None else {entry.pid for entry in entries}
 
 
-def _bus_id_of(card: NvmlCard) -> str | None:
-    answer = card.ask("nvmlDeviceGetPciInfo")
-    return normal_bus_id(text_from(getattr(answer, "busId", None)))
+def _device_id_of(slot: Any) -> int | None:
+    """Return the chip's number; NVML puts the maker's into the lower half."""
+    number = number_from(getattr(slot, "pciDeviceId", None))
+    return number >> 16 if number else None
 
 
 def _pair(answer: Any) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from functools import partial
@@ -28,13 +29,29 @@ from gpu_studio.hardware.cards import (
     unreadable_card,
 )
 from gpu_studio.hardware.cpu import CpuSensor, describe_cpu
-from gpu_studio.hardware.nvml import CardUnreadableError, Nvml, NvmlCard, NvmlUnavailableError
+from gpu_studio.hardware.nvml import (
+    CardUnreadableError,
+    Nvml,
+    NvmlCard,
+    NvmlUnavailableError,
+    library_version,
+)
 from gpu_studio.hardware.pci import DisplayAdapter, display_adapters, is_asleep
 from gpu_studio.hardware.processes import ProcessNames
+from gpu_studio.hardware.surroundings import cuda_variables, is_wsl, linux_distribution
+from gpu_studio.hardware.watchdog import SilentError, Watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gpu_studio.core.devices import Unreadable
+
+_SILENT_DRIVER = "The NVIDIA driver does not answer. Restart the PC."
+_SILENT_CARD = "The driver no longer answers for this card. Restart the PC."
+# Without persistence mode a driver takes seconds to start its cards; one that runs takes none.
+_START_PATIENCE_S = 12.0
+_CALL_PATIENCE_S = 4.0
+_DRIVER = "driver"
 _NOT_SERVED = (
     "The NVIDIA driver does not serve this card: it no longer supports it, or the card is lent to "
     "a virtual machine."
@@ -53,6 +70,8 @@ class Sensors:
         find_adapters: gives the graphics cards on the bus.
         is_card_asleep: whether the card with a bus address is switched off.
         visible_devices: CUDA_VISIBLE_DEVICES of the engines; None is "not set".
+        start_patience_s: how long the driver may take to start its cards.
+        call_patience_s: how long it may take to read one card.
     """
 
     def __init__(
@@ -61,6 +80,8 @@ class Sensors:
         find_adapters: Callable[[], Sequence[DisplayAdapter]] = display_adapters,
         is_card_asleep: Callable[[str], bool] = is_asleep,
         visible_devices: str | None = os.environ.get("CUDA_VISIBLE_DEVICES"),
+        start_patience_s: float = _START_PATIENCE_S,
+        call_patience_s: float = _CALL_PATIENCE_S,
     ) -> None:
         self._open_nvml = open_nvml
         self._find_adapters = find_adapters
@@ -69,8 +90,12 @@ class Sensors:
         self._cpu = CpuSensor()
         self._nvml: Nvml | None = None
         self._names = ProcessNames()
+        self._watchdog = Watchdog()
+        self._start_patience_s = start_patience_s
+        self._call_patience_s = call_patience_s
+        self._is_driver_silent = False
         # What each card of the inventory is read by; a sentence where it cannot be.
-        self._sources: list[tuple[str, NvmlCard | str]] = []
+        self._sources: list[tuple[str, NvmlCard | Device]] = []
         self._was_asleep: dict[str, bool] = {}
 
     def inventory(self) -> Inventory:
@@ -78,12 +103,15 @@ class Sensors:
         adapters = self._find_adapters()
         own = [adapter for adapter in adapters if adapter.is_nvidia]
         self._was_asleep = {a.pci_bus_id: a.is_asleep for a in own if a.pci_bus_id}
-        driver, found = self._find_cards(own)
+        driver, found = self._find_cards_in_time(own)
         self._sources = [(device.identity, source) for device, source in found]
         return Inventory(
             devices=(describe_cpu(self._cpu.read()), *self._numbered([d for d, _ in found])),
             driver=driver,
             other_gpus=tuple(adapter.name for adapter in adapters if not adapter.is_nvidia),
+            is_wsl=is_wsl(),
+            distribution=linux_distribution(),
+            variables=cuda_variables(),
         )
 
     def reading(self) -> Reading:
@@ -96,46 +124,77 @@ class Sensors:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a card fell asleep or woke up since the last inventory."""
+        """Whether a card fell asleep or woke up, or the driver began to answer, since the last."""
+        if self._is_driver_silent and not self._watchdog.is_stuck(_DRIVER):
+            return True
         return any(
             self._is_card_asleep(bus_id) != asleep for bus_id, asleep in self._was_asleep.items()
         )
 
     def rest(self) -> None:
         """End the session with the driver, so that a card may fall asleep."""
-        if self._nvml is not None:
-            self._nvml.close()
-            self._nvml = None
+        nvml, self._nvml = self._nvml, None
+        if nvml is not None:
             self._sources = []
+            with contextlib.suppress(SilentError):
+                self._watchdog.call(_DRIVER, nvml.close, self._call_patience_s)
+
+    @property
+    def has_left_behind(self) -> bool:
+        """Whether a call into the driver still has not returned: its thread cannot be ended."""
+        return self._watchdog.has_left_behind
+
+    def _find_cards_in_time(
+        self, adapters: Sequence[DisplayAdapter]
+    ) -> tuple[Driver, list[tuple[Device, NvmlCard | Device]]]:
+        """Return what `_find_cards` does, or the cards on the bus where the driver is silent."""
+        self._is_driver_silent = False
+        try:
+            return self._watchdog.call(
+                _DRIVER, partial(self._find_cards, adapters), self._start_patience_s
+            )
+        except SilentError:
+            self._is_driver_silent, self._nvml = True, None
+            driver = Driver(version=_kernel_module_version(), error=_SILENT_DRIVER, is_silent=True)
+            return driver, [_unread(adapter, _SILENT_DRIVER, "silent") for adapter in adapters]
 
     def _find_cards(
         self, adapters: Sequence[DisplayAdapter]
-    ) -> tuple[Driver, list[tuple[Device, NvmlCard | str]]]:
+    ) -> tuple[Driver, list[tuple[Device, NvmlCard | Device]]]:
         asleep = [adapter for adapter in adapters if adapter.is_asleep]
         if asleep and len(asleep) == len(adapters):
-            # Opening the driver already wakes them.
-            self.rest()
-            return Driver(version=_kernel_module_version()), [_unread(a, ASLEEP) for a in adapters]
+            # Opening the driver already wakes them, and an open session keeps them awake.
+            if self._nvml is not None:
+                self._nvml.close()
+                self._nvml = None
+            return Driver(version=_kernel_module_version()), [
+                _unread(adapter, ASLEEP, "asleep") for adapter in adapters
+            ]
         try:
             self._nvml = self._nvml or self._open_nvml()
         except NvmlUnavailableError as error:
-            driver = msgspec.structs.replace(error.driver, version=_kernel_module_version())
-            return driver, [_unread(adapter, str(driver.error)) for adapter in adapters]
+            driver = msgspec.structs.replace(
+                error.driver, version=_kernel_module_version(), library_version=library_version()
+            )
+            return driver, [
+                _unread(adapter, str(driver.error), "no_driver") for adapter in adapters
+            ]
         self._names = ProcessNames(self._nvml.process_name)
         found = self._open_cards(self._nvml, adapters if asleep else ())
         listed = {device.pci_bus_id for device, _ in found}
-        found += [_unread(adapter, ASLEEP) for adapter in asleep]
+        found += [_unread(adapter, ASLEEP, "asleep") for adapter in asleep]
         if all(device.pci_bus_id for device, _ in found):
             found += [
-                _unread(adapter, _NOT_SERVED)
+                _unread(adapter, _NOT_SERVED, "not_served")
                 for adapter in adapters
                 if adapter.pci_bus_id and not adapter.is_asleep and adapter.pci_bus_id not in listed
             ]
-        return self._nvml.driver(), found
+        driver = msgspec.structs.replace(self._nvml.driver(), library_version=library_version())
+        return driver, found
 
     def _open_cards(
         self, nvml: Nvml, beside_sleepers: Sequence[DisplayAdapter]
-    ) -> list[tuple[Device, NvmlCard | str]]:
+    ) -> list[tuple[Device, NvmlCard | Device]]:
         """Open all cards by number, or slot by slot where another card must not be touched."""
         openers: list[tuple[int | None, Callable[[], NvmlCard]]]
         if beside_sleepers:
@@ -143,16 +202,16 @@ class Sensors:
             openers = [(None, partial(nvml.card_at, bus_id)) for bus_id in awake]
         else:
             openers = [(index, partial(nvml.card, index)) for index in range(nvml.count())]
-        found: list[tuple[Device, NvmlCard | str]] = []
+        found: list[tuple[Device, NvmlCard | Device]] = []
         for index, open_card in openers:
             try:
                 card = open_card()
             except CardUnreadableError as error:
-                device = unreadable_card(index, str(error))
-                found.append((device, str(error)))
+                device = unreadable_card(index, error)
+                found.append((device, device))
                 continue
             device = describe_card(card, index, self._names)
-            found.append((device, device.unreadable or card))
+            found.append((device, device if device.unreadable else card))
         return found
 
     def _numbered(self, cards: list[Device]) -> list[Device]:
@@ -161,27 +220,43 @@ class Sensors:
         numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
         return [numbered.get(card.identity, card) for card in cards]
 
-    def _read_card(self, identity: str, source: NvmlCard | str) -> CardReading:
-        if isinstance(source, str):
-            return CardReading(uuid=identity, telemetry=Telemetry(), error=source)
+    def _read_card(self, identity: str, source: NvmlCard | Device) -> CardReading:
+        if isinstance(source, Device):
+            return _no_reading(identity, source.unreadable or "", source.unreadable_code)
         try:
-            return CardReading(
-                uuid=identity,
-                telemetry=read_telemetry(source),
-                processes=read_processes(source, self._names),
+            return self._watchdog.call(
+                identity, partial(self._ask_card, identity, source), self._call_patience_s
             )
         except CardUnreadableError as error:
-            return CardReading(uuid=identity, telemetry=Telemetry(), error=str(error))
+            return _no_reading(identity, str(error), error.code)
+        except SilentError:
+            return _no_reading(identity, _SILENT_CARD, "silent")
+
+    def _ask_card(self, identity: str, card: NvmlCard) -> CardReading:
+        return CardReading(
+            uuid=identity,
+            telemetry=read_telemetry(card),
+            processes=read_processes(card, self._names),
+        )
 
 
-def _unread(adapter: DisplayAdapter, sentence: str) -> tuple[Device, str]:
+def _no_reading(identity: str, sentence: str, code: Unreadable | None) -> CardReading:
+    return CardReading(uuid=identity, telemetry=Telemetry(), error=sentence, error_code=code)
+
+
+def _unread(
+    adapter: DisplayAdapter, sentence: str, code: Unreadable
+) -> tuple[Device, NvmlCard | Device]:
     device = Device(
         kind="cuda",
         name=adapter.name,
         pci_bus_id=normal_bus_id(adapter.pci_bus_id),
+        pci_device_id=adapter.device_id,
+        kernel_driver=adapter.kernel_driver,
         unreadable=sentence,
+        unreadable_code=code,
     )
-    return device, sentence
+    return device, device
 
 
 def _kernel_module_version() -> str | None:

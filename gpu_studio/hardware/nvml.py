@@ -8,9 +8,14 @@ for "no value", and libraries whose kernel module has another version.
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.devices import Driver
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices import Unreadable
 
 # Enumerators of nvml.h.
 CLOCK_SM, CLOCK_MEMORY = 1, 2
@@ -37,6 +42,12 @@ _DRIVER_SENTENCES = {
     _NO_PERMISSION: "This user may not talk to the NVIDIA driver.",
     _UNKNOWN: "The NVIDIA driver gave an unknown error.",
 }
+_CARD_CODES: dict[int, Unreadable] = {
+    _NO_PERMISSION: "no_permission", _GPU_IS_LOST: "lost", _RESET_REQUIRED: "lost",
+}  # fmt: skip
+# The driver's library is loaded under its plain name, and is a link to one that has its version.
+_LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+\.\d[\d.]*)$", re.MULTILINE)
+_LOADED_FILES = Path("/proc/self/maps")
 _CARD_SENTENCES = {
     _NO_PERMISSION: "This user may not read the card.",
     _GPU_IS_LOST: "The card no longer answers: it was lost from the bus. Restart the PC.",
@@ -54,7 +65,11 @@ class NvmlUnavailableError(Exception):
 
 
 class CardUnreadableError(Exception):
-    """A card that cannot be read at all, with the sentence why."""
+    """A card that cannot be read at all, with the sentence why; ``code`` says it to programs."""
+
+    def __init__(self, sentence: str, code: Unreadable = "unknown") -> None:
+        super().__init__(sentence)
+        self.code: Unreadable = code
 
 
 class Nvml:
@@ -126,7 +141,7 @@ class Nvml:
             try:
                 handle = getattr(self._library, function)(argument)
             except Exception as error:
-                raise CardUnreadableError(_card_sentence(error)) from error
+                raise _unreadable(error) from error
             card = self._cards[key] = NvmlCard(self._library, handle)
         return card
 
@@ -144,7 +159,7 @@ class NvmlCard:
         self._library = library
         self._handle = handle
         self._refused: set[tuple[Any, ...]] = set()
-        self._lost: str | None = None
+        self._lost: CardUnreadableError | None = None
 
     def ask(self, function: str, *arguments: Any) -> Any:
         """Return the answer of a pynvml function to this card; None where there is none.
@@ -153,7 +168,7 @@ class NvmlCard:
             CardUnreadableError: the card is lost; it is never asked anything again.
         """
         if self._lost:
-            raise CardUnreadableError(self._lost)
+            raise CardUnreadableError(str(self._lost), self._lost.code)
         question = (function, *arguments)
         if question in self._refused:
             return None
@@ -162,8 +177,8 @@ class NvmlCard:
         except Exception as error:  # the library has more errors than NVMLError
             code = _code_of(error)
             if code in (_GPU_IS_LOST, _RESET_REQUIRED):
-                self._lost = _card_sentence(error)
-                raise CardUnreadableError(self._lost) from error
+                self._lost = _unreadable(error)
+                raise self._lost from error
             if code in _REFUSALS:
                 self._refused.add(question)
             return None
@@ -240,6 +255,22 @@ def _failed_driver(error: Exception) -> Driver:
     return Driver(error=_DRIVER_SENTENCES.get(code, sentence), error_code=code)
 
 
-def _card_sentence(error: Exception) -> str:
-    code = getattr(error, "value", None)
-    return _CARD_SENTENCES.get(code or 0, f"The driver does not let this card be read ({error}).")
+def _unreadable(error: Exception) -> CardUnreadableError:
+    code = getattr(error, "value", None) or 0
+    sentence = f"The driver does not let this card be read ({error})."
+    return CardUnreadableError(
+        _CARD_SENTENCES.get(code, sentence), _CARD_CODES.get(code, "unknown")
+    )
+
+
+def library_version(loaded_files: Path = _LOADED_FILES) -> str | None:
+    """Return the version of the driver's library that this process has loaded, on Linux.
+
+    It is there where NVML does not start at all: an update changes the library at once, and a
+    kernel module that finds no card it serves is not loaded.
+    """
+    try:
+        found = _LIBRARY.search(loaded_files.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return found[1] if found else None

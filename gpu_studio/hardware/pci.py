@@ -33,13 +33,17 @@ _ADAPTERS_KEY = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc
 
 
 class DisplayAdapter(msgspec.Struct, frozen=True, kw_only=True):
-    """One graphics card on the bus; ``is_asleep`` where the system has switched it off."""
+    """One graphics card on the bus; ``is_asleep`` where the system has switched it off.
+
+    ``kernel_driver`` is who drives it on Linux: ``nvidia``, ``nouveau``, ``vfio-pci``.
+    """
 
     vendor_id: int
     device_id: int
     name: str
     pci_bus_id: str | None = None
     is_asleep: bool = False
+    kernel_driver: str | None = None
 
     @property
     def is_nvidia(self) -> bool:
@@ -79,6 +83,7 @@ def adapters_in_sysfs(
                 name=adapter_name(vendor, device, _listed_name(vendor, device, name_lists)),
                 pci_bus_id=normal_bus_id(folder.name),
                 is_asleep=_is_suspended(folder),
+                kernel_driver=_driver_of(folder),
             )
         )
     return adapters
@@ -143,6 +148,13 @@ def _listed_name(vendor_id: int, device_id: int, name_lists: Iterable[str]) -> s
 
 def _is_suspended(folder: Path) -> bool:
     return _text(folder / "power" / "runtime_status") in ("suspended", "suspending")
+
+
+def _driver_of(folder: Path) -> str | None:
+    try:
+        return (folder / "driver").readlink().name
+    except OSError:  # nobody drives it
+        return None
 
 
 def _text(path: Path) -> str:

@@ -130,8 +130,13 @@ def card_warnings(inventory: Inventory, description: EngineDescribed | None) -> 
     warnings = {}
     for card in inventory.cards:
         access = access_of(card, description)
-        about = [finding for finding in found if finding.code != "ok"]
-        own = [finding.sentence for finding in about if finding.device_uuid == card.identity]
+        about = [finding for finding in found if finding.severity in ("failure", "warning")]
+        usable = {finding.device_uuid for finding in found if finding.code == "ok"}
+        own = [
+            finding.sentence
+            for finding in about
+            if finding.device_uuid == card.identity and card.identity not in usable
+        ]
         common = [finding.sentence for finding in about if finding.device_uuid is None]
         if access.address is None and not access.is_hidden:
             warnings[card.identity] = (own + common + [access.reason])[0]

@@ -13,7 +13,7 @@ from gpu_studio.model.engine_session import EngineState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.devices import Device, Reading
+    from gpu_studio.core.devices import Device, Reading, Unreadable
     from gpu_studio.core.finding import Severity
     from gpu_studio.model.studio import Studio
 
@@ -22,7 +22,9 @@ READ_AGAIN = "Read the sensors again"
 
 _SILENCE = "driver_not_answering"
 Tone = Literal["good", "amber", "failure", ""]
-_TONES: dict[Severity, Tone] = {"failure": "failure", "warning": "amber", "note": "", "good": "good"}
+_TONES: dict[Severity, Tone] = {
+    "failure": "failure", "warning": "amber", "note": "", "good": "good",
+}  # fmt: skip
 # What needs nobody to do anything stays out of the banner.
 _QUIET: tuple[Severity, ...] = ("note", "good")
 
@@ -53,9 +55,13 @@ def headline_from(finding: Finding) -> Headline:
     )
 
 
-def lost_headline(card: Device, reason: str) -> Headline:
+def lost_headline(card: Device, reason: str, error_code: Unreadable | None = None) -> Headline:
     """Return what to say of a card that could be read at first and cannot any more."""
-    return Headline(code="card_lost", sentence=f"{card.short_name}: {reason}", tone="failure")
+    return Headline(
+        code=_SILENCE if error_code == "silent" else "card_lost",
+        sentence=f"{card.short_name}: {reason}",
+        tone="failure",
+    )
 
 
 class HeadlineModel(QObject):
@@ -132,11 +138,11 @@ class HeadlineModel(QObject):
 
     def _read(self, reading: Reading) -> None:
         inventory = self._studio.sensors.inventory
-        errors = {card.uuid: card.error for card in reading.cards if card.error}
+        errors = {card.uuid: card for card in reading.cards if card.error}
         lost = [
-            lost_headline(card, errors[card.identity])
+            lost_headline(card, told.error or "", told.error_code)
             for card in (inventory.cards if inventory else ())
-            if card.unreadable is None and card.identity in errors
+            if card.unreadable is None and (told := errors.get(card.identity)) is not None
         ]
         if lost != self._lost_cards:
             self._lost_cards = lost

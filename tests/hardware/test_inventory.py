@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import threading
+import time
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from gpu_studio.core.devices import ASLEEP
@@ -168,3 +171,105 @@ def test_the_first_utilization_of_the_cpu_is_not_told(answer, monkeypatch):
     source = sensors(FakeNvml())
     assert source.inventory().cpu.telemetry.utilization_percent is None
     assert source.reading().cpu.utilization_percent == answer
+
+
+def test_a_card_that_falls_asleep_is_let_go():
+    library = FakeNvml(GT_1030)
+    slots = [GT_1030_SLOT]
+    source = Sensors(
+        open_nvml=lambda: Nvml(library), find_adapters=lambda: slots, visible_devices=None
+    )
+    source.inventory()
+    slots[:] = [asleep(GT_1030_SLOT)]
+    (card,) = source.inventory().cards
+    assert card.unreadable_code == "asleep"
+    assert library.open_sessions == 0
+
+
+def test_a_card_on_the_bus_tells_its_chip_and_who_drives_it():
+    nouveau = msgspec.structs.replace(GT_1030_SLOT, kernel_driver="nouveau")
+    (card,) = sensors(FakeNvml(init=NVMLError(12)), nouveau).inventory().cards
+    assert (card.pci_device_id, card.kernel_driver) == (0x1D01, "nouveau")
+    assert card.unreadable_code == "no_driver"
+
+
+def test_what_a_card_refuses_is_asked_once_and_anew_in_a_new_session():
+    library = FakeNvml(GT_1030)
+    source = sensors(library)
+    source.inventory()
+    source.reading()
+    assert library.asked.count(("PowerUsage", ())) == 1
+    source.rest()
+    source.inventory()
+    assert library.asked.count(("PowerUsage", ())) == 2
+
+
+@pytest.fixture
+def hanging():
+    """A call that returns only when the test is over."""
+    over = threading.Event()
+
+    def hang(*_):
+        over.wait(30)
+        raise NVMLError(999)
+
+    yield hang
+    over.set()
+
+
+def in_a_hurry(library):
+    return Sensors(
+        open_nvml=lambda: Nvml(library), find_adapters=lambda: [GT_1030_SLOT],
+        visible_devices=None, start_patience_s=0.2, call_patience_s=0.2,
+    )  # fmt: skip
+
+
+def test_a_driver_that_never_starts_leaves_the_cpu_and_the_card_on_the_bus(hanging):
+    library = FakeNvml(GT_1030)
+    library.nvmlInit = hanging
+    source = in_a_hurry(library)
+    inventory = source.inventory()
+    assert inventory.driver.is_silent
+    (card,) = inventory.cards
+    assert card.unreadable_code == "silent"
+    reading = source.reading()
+    assert reading.cpu.memory_used_bytes > 0
+    assert [told.error_code for told in reading.cards] == ["silent"]
+    assert source.has_left_behind
+    assert not source.is_outdated
+
+
+def test_a_driver_that_answers_at_last_outdates_the_inventory():
+    library = FakeNvml(GT_1030)
+    start, go = library.nvmlInit, threading.Event()
+
+    def slow():
+        go.wait(30)
+        return start()
+
+    library.nvmlInit = slow
+    source = in_a_hurry(library)
+    assert source.inventory().driver.is_silent
+    go.set()
+    deadline = time.monotonic() + 10
+    while not source.is_outdated:
+        assert time.monotonic() < deadline
+    (card,) = source.inventory().cards
+    assert card.unreadable is None
+
+
+def test_one_card_that_hangs_leaves_the_others(hanging):
+    library = FakeNvml(GT_1030, RTX_3060)
+    source = in_a_hurry(library)
+    source.inventory()
+    ask = library.nvmlDeviceGetTemperature
+
+    def temperature(handle, *arguments):
+        return hanging() if handle == 0 else ask(handle, *arguments)
+
+    library.nvmlDeviceGetTemperature = temperature
+    for _ in range(2):
+        silent, other = source.reading().cards
+        assert silent.error_code == "silent"
+        assert other.telemetry.temperature_c == 26
+    assert source.has_left_behind

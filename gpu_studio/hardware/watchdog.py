@@ -1,0 +1,96 @@
+"""Calls into a driver that may never return, each with a deadline.
+
+A thread in such a call cannot be ended, but it can be left behind: the others go on. pynvml gives
+the interpreter free while the driver works, so nothing else waits for it.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_T = TypeVar("_T")
+
+
+class SilentError(Exception):
+    """A call has not returned in time, or an earlier one about the same thing still has not."""
+
+
+class Watchdog:
+    """Makes calls on a thread of its own and gives up waiting for those that take too long.
+
+    Used by one thread. A subject whose call hangs is not asked again until that call has returned.
+    """
+
+    def __init__(self) -> None:
+        self._stuck: dict[str, threading.Event] = {}
+        self._work: queue.SimpleQueue[Callable[[], None] | None] | None = None
+
+    @property
+    def has_left_behind(self) -> bool:
+        """Whether a call still has not returned."""
+        return any(not returned.is_set() for returned in self._stuck.values())
+
+    def is_stuck(self, subject: str) -> bool:
+        """Return whether the last call about a subject still has not returned."""
+        returned = self._stuck.get(subject)
+        return returned is not None and not returned.is_set()
+
+    def call(self, subject: str, function: Callable[[], _T], timeout_s: float) -> _T:
+        """Return what a function returns, or raise what it raises.
+
+        Args:
+            subject: what is asked: a card, the driver.
+            function: the call; it may be running still when this has given up.
+            timeout_s: how long to wait.
+
+        Raises:
+            SilentError: it did not return in time.
+        """
+        if self.is_stuck(subject):
+            raise SilentError(subject)
+        returned = threading.Event()
+        outcome: list[Any] = []
+
+        def work() -> None:
+            try:
+                outcome.extend((True, function()))
+            except BaseException as error:  # handed to the thread that asked
+                outcome.extend((False, error))
+            finally:
+                returned.set()
+
+        self._queue().put(work)
+        if not returned.wait(timeout_s):
+            self._stuck[subject] = returned
+            # That thread ends when its call returns; the next calls get another.
+            self._queue().put(None)
+            self._work = None
+            raise SilentError(subject)
+        self._stuck.pop(subject, None)
+        succeeded, value = outcome
+        if succeeded:
+            result: _T = value
+            return result
+        raise value
+
+    def close(self) -> None:
+        """Let the thread end."""
+        if self._work is not None:
+            self._work.put(None)
+            self._work = None
+
+    def _queue(self) -> queue.SimpleQueue[Callable[[], None] | None]:
+        if self._work is None:
+            self._work = queue.SimpleQueue()
+            threading.Thread(target=_serve, args=(self._work,), daemon=True).start()
+        return self._work
+
+
+def _serve(work: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while (task := work.get()) is not None:
+        task()
