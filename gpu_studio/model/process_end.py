@@ -14,7 +14,8 @@ def question(process: GpuProcess) -> str:
     """Return what to ask before."""
     owner = f" of {process.user}" if process.user else ""
     drawing = " It draws on the screen: what it shows may vanish." if _draws(process) else ""
-    return f"End {process.name}{owner} (process {process.pid})? What it has not saved is lost.{drawing}"
+    named = f"{process.name}{owner} (process {process.pid})"
+    return f"End {named}? What it has not saved is lost.{drawing}"
 
 
 def end_process(process: GpuProcess, own_pids: set[int]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
+from gpu_studio.ui.copy_dialog import CopyDialog
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Text
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _FORMS = (("Copy as text", "text"), ("Copy as Markdown", "markdown"), ("Copy as JSON", "json"))
+_PREVIEW = "preview"
 _TIP = "Copy everything known of this PC"
 
 
@@ -38,6 +40,9 @@ class CopyButton(QWidget):
         self._unmasked = QAction("With UUIDs, users and folders", menu, checkable=True)
         self._unmasked.setObjectName("devices.copy.unmasked")
         menu.addAction(self._unmasked)
+        preview = menu.addAction("Look at it first …")
+        preview.setObjectName("devices.copy.look")
+        preview.setData(_PREVIEW)
         menu.triggered.connect(self._copy)
         self._button.setMenu(menu)
         self._said = Text("", "muted", name="devices.copied", wraps=True)
@@ -49,10 +54,15 @@ class CopyButton(QWidget):
 
     def _copy(self, action: QAction) -> None:
         form = action.data()
-        if form is None:
+        if form == _PREVIEW:
+            CopyDialog(self._report, self.window()).exec()
+        if form in (None, _PREVIEW):
             return
         masked = not self._unmasked.isChecked()
         QGuiApplication.clipboard().setText(self._model.report(form, masked=masked))
         kept = "UUIDs, users and folders are masked." if masked else "Nothing is masked."
         self._said.setText(f"Copied. {kept}")
         self._said.show()
+
+    def _report(self, form: str, masked: bool) -> str:
+        return self._model.report(form, masked=masked)

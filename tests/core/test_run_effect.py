@@ -7,7 +7,8 @@ from gpu_studio.core.sensor_history import SensorTrack
 from tests.fakes import cpu_only, gt_1030, reading
 
 IDLE = {"pstate": 8, "temperature_c": 26.0, "power_w": None, "sm_clock_mhz": 139.0,
-        "memory_used_bytes": 4 << 20, "utilization_percent": 0.0, "clock_event_reasons": 1}  # fmt: skip
+        "memory_used_bytes": 4 << 20, "utilization_percent": 0.0,
+        "clock_event_reasons": 1}  # fmt: skip
 BUSY = {"pstate": 0, "temperature_c": 40.0, "power_w": None, "sm_clock_mhz": 1468.0,
         "memory_used_bytes": 340 << 20, "utilization_percent": 100.0,
         "clock_event_reasons": 0}  # fmt: skip

@@ -198,6 +198,7 @@ def test_a_click_chooses_a_device(qtbot, studio, with_cuda, tab):
     qtbot.mouseClick(devices.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert said(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
     assert said(tab, "devices.verdict.sentence") == "PyTorch can use your RTX 3060."
+    assert said(tab, "devices.finding.0.sentence").startswith("Your own scripts number the cards")
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -519,7 +520,7 @@ def test_nothing_is_cut_off_at_the_right(
     qtbot.waitUntil(lambda: page.width() == area.width())
     cards = [w for w in tab.findChildren(QWidget) if w.objectName().count(".") == 2
              and w.objectName().startswith("devices.sensor.") and w.isVisible()]  # fmt: skip
-    assert len(cards) == 6
+    assert len(cards) == 9
     assert max(card.width() for card in cards) - min(card.width() for card in cards) <= 1
     assert all(card.mapTo(page, card.rect().topRight()).x() < area.width() for card in cards)
 

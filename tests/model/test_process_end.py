@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gpu_studio.core.devices import GpuProcess
+from gpu_studio.model.process_end import end_process, question
+
+
+@pytest.fixture
+def sleeper():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield child
+    child.kill()
+    child.communicate()
+
+
+def test_a_process_is_asked_to_end_and_ends(sleeper):
+    said = end_process(GpuProcess(pid=sleeper.pid, name="python"), {os.getpid()})
+    assert said == f"python ({sleeper.pid}) was asked to end."
+    assert sleeper.wait(10) != 0
+
+
+def test_this_program_does_not_end_its_own(sleeper):
+    said = end_process(GpuProcess(pid=sleeper.pid, name="python"), {os.getpid(), sleeper.pid})
+    assert said.startswith("python belongs to this program")
+    assert sleeper.poll() is None
+
+
+def test_one_that_is_gone_is_said_to_be(sleeper):
+    sleeper.kill()
+    sleeper.wait()
+    said = end_process(GpuProcess(pid=sleeper.pid, name="python"), set())
+    assert said == f"python ({sleeper.pid}) has already ended."
+
+
+def test_what_is_not_allowed_is_a_sentence(monkeypatch):
+    def refuse(_pid, _signal):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert "another user" in end_process(GpuProcess(pid=1, name="init"), set())
+
+
+def test_the_question_says_what_is_lost():
+    asked = question(GpuProcess(pid=900, name="Xorg", user="root", kind="graphics"))
+    assert asked.startswith("End Xorg of root (process 900)? What it has not saved is lost.")
+    assert "draws on the screen" in asked
+    assert "draws" not in question(GpuProcess(pid=4711, name="python"))
