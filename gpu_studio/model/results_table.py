@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import math
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
+from gpu_studio.core.run_messages import SQUARE
 from gpu_studio.core.run_words import describe_run, sign_of
 from gpu_studio.core.units import (
     format_duration,
@@ -17,6 +19,7 @@ from gpu_studio.core.units import (
 )
 from gpu_studio.core.verdict import speed_up
 from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.benchmark_words import mode_words
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 ADDRESS_ROLE = Qt.ItemDataRole.UserRole
 """Of a cell of `Column.DEVICE`: ``cpu`` or ``cuda:0``, which has a colour."""
+SORT_ROLE = Qt.ItemDataRole.UserRole + 1
+"""What a column is sorted by: the number behind its text."""
 
 _NO_PARENT = QModelIndex()
 _NOTHING = "–"
@@ -39,27 +44,31 @@ class Column(IntEnum):
     SIZE = 1
     DTYPE = 2
     DEVICE = 3
-    MEDIAN = 4
-    IQR = 5
-    SAMPLES = 6
-    THROUGHPUT = 7
-    SPEED_UP = 8
-    STAMP = 9
+    MODE = 4
+    MEDIAN = 5
+    IQR = 6
+    SAMPLES = 7
+    THROUGHPUT = 8
+    CEILING = 9
+    SPEED_UP = 10
+    STAMP = 11
 
 
 _HEAD = {
     Column.WORKLOAD: ("Workload", "What was run"),
-    Column.SIZE: ("Size", "The side of the square matrices: 512 is 512 × 512"),
+    Column.SIZE: ("Size", "How much work a call is; each workload says what its sizes mean"),
     Column.DTYPE: ("Precision", "The type of the numbers"),
     Column.DEVICE: ("Device", "Where it ran"),
+    Column.MODE: ("Mode", "Options of the workload, cold cache, with transfers"),
     Column.MEDIAN: ("Median", "Half of the samples took less time a call"),
     Column.IQR: ("IQR", "How far the middle half of the samples spreads, of the median"),
     Column.SAMPLES: ("Samples", "How many batches of calls were timed"),
     Column.THROUGHPUT: ("Throughput", "Work a second, from the median"),
+    Column.CEILING: ("Of ceiling", "How much that is of what this device can do at most"),
     Column.SPEED_UP: ("Speed-up", "How many times faster than the CPU at the same work"),
     Column.STAMP: ("Stamp", "Whether the number can be trusted, and why not"),
 }
-_TEXT_COLUMNS = (Column.WORKLOAD, Column.DTYPE, Column.DEVICE, Column.STAMP)
+_TEXT_COLUMNS = (Column.WORKLOAD, Column.DTYPE, Column.DEVICE, Column.MODE, Column.STAMP)
 _LEFT, _RIGHT = (
     side | Qt.AlignmentFlag.AlignVCenter
     for side in (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight)
@@ -77,6 +86,7 @@ class ResultsTable(QAbstractTableModel):
         self._benchmark, self._sensors = benchmark, sensors
         self._runs: list[Run] = []
         self._texts: list[tuple[str, ...]] = []
+        self._keys: list[tuple[float | str, ...]] = []
         benchmark.run_begun.connect(self._add)
         benchmark.run_changed.connect(self._change)
         benchmark.runs_cleared.connect(self._clear)
@@ -98,11 +108,13 @@ class ResultsTable(QAbstractTableModel):
         index: QModelIndex | QPersistentModelIndex,
         role: int = Qt.ItemDataRole.DisplayRole,
     ) -> Any:
-        """Return a cell's text, its alignment, its row's tool tip, or its device's address."""
+        """Return a cell's text, alignment, sorting key, row's tool tip, or device's address."""
         if not index.isValid():
             return None
         if role == Qt.ItemDataRole.DisplayRole:
             return self._texts[index.row()][index.column()]
+        if role == SORT_ROLE:
+            return self._keys[index.row()][index.column()]
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _ALIGNMENTS[index.column()]
         if role == Qt.ItemDataRole.ToolTipRole:
@@ -130,6 +142,7 @@ class ResultsTable(QAbstractTableModel):
         self.beginInsertRows(_NO_PARENT, row, row)
         self._runs.append(run)
         self._texts.append(self._row_texts(run))
+        self._keys.append(self._row_keys(run))
         self.endInsertRows()
 
     def _change(self, run: Run) -> None:
@@ -143,32 +156,60 @@ class ResultsTable(QAbstractTableModel):
     def _renew(self, row: int) -> None:
         texts = self._row_texts(self._runs[row])
         if texts != self._texts[row]:
-            self._texts[row] = texts
+            self._texts[row], self._keys[row] = texts, self._row_keys(self._runs[row])
             self.dataChanged.emit(self.index(row, 0), self.index(row, len(Column) - 1))
 
     def _clear(self) -> None:
         self.beginResetModel()
-        self._runs, self._texts = [], []
+        self._runs, self._texts, self._keys = [], [], []
         self.endResetModel()
 
     def _row_texts(self, run: Run) -> tuple[str, ...]:
         request, result, summary = run.request, run.result, run.summary
         ratio = speed_up(result, self._benchmark.results) if result else None
+        share = result.share_of_ceiling if result else None
         texts = {
             Column.WORKLOAD: request.workload,
-            Column.SIZE: str(request.size),
+            Column.SIZE: run.size_label if run.size_text != SQUARE else str(request.size),
             Column.DTYPE: request.dtype,
             Column.DEVICE: device_label(request.device, self._sensors.inventory),
+            Column.MODE: mode_words(run),
             Column.MEDIAN: format_duration(summary.median_s) if summary else _NOTHING,
             Column.IQR: format_percent(summary.relative_iqr) if summary else _NOTHING,
             Column.SAMPLES: str(len(run.series)) if summary else _NOTHING,
             Column.THROUGHPUT: (
                 format_rate(result.throughput, result.throughput_unit) if result else _NOTHING
             ),
+            Column.CEILING: format_percent(share) if share is not None else _NOTHING,
             Column.SPEED_UP: format_ratio(ratio) if ratio else _NOTHING,
             Column.STAMP: sign_of(run),
         }
         return tuple(texts[column] for column in Column)
+
+    def _row_keys(self, run: Run) -> tuple[float | str, ...]:
+        """Return what each cell is sorted by; a number that is not there comes after all others.
+
+        A run that goes on has none, so that its row does not wander.
+        """
+        result, summary = run.result, run.summary if run.state.is_over else None
+        texts = self._texts[self._runs.index(run)]
+        numbers = {
+            Column.SIZE: run.request.size,
+            Column.MEDIAN: summary.median_s if summary else None,
+            Column.IQR: summary.relative_iqr if summary else None,
+            Column.SAMPLES: summary.samples if summary else None,
+            Column.THROUGHPUT: result.throughput if result else None,
+            Column.CEILING: result.share_of_ceiling if result else None,
+            Column.SPEED_UP: speed_up(result, self._benchmark.results) if result else None,
+        }
+        return tuple(
+            texts[column]
+            if column not in numbers
+            else math.inf
+            if (number := numbers[column]) is None
+            else float(number)
+            for column in Column
+        )
 
     def _tool_tip(self, run: Run) -> str:
         """Return all facts as Qt's HTML, which names from outside cannot add to."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
+from gpu_studio.core.crossover import find_crossover, ratios_of
 from gpu_studio.core.units import format_duration, format_size
-from gpu_studio.core.verdict import crossovers
 from gpu_studio.model.benchmark_devices import device_label
 from gpu_studio.ui.curve_set import CurveSet, Look
 from gpu_studio.ui.live_plot import LivePlot
@@ -81,6 +81,11 @@ class BenchmarkPlots(QStackedWidget):
     def views(self) -> tuple[LivePlot, ...]:
         """All plots, of which one is in front."""
         return self._live, self._over_size
+
+    @property
+    def front(self) -> LivePlot:
+        """The plot that is seen."""
+        return self._over_size if self.currentWidget() is self._over_size else self._live
 
     @property
     def caption(self) -> str:
@@ -194,12 +199,12 @@ class BenchmarkPlots(QStackedWidget):
         self._over_size.set_markers(
             [
                 (
-                    crossing.crosses_at,
-                    f"between {crossing.below} and {crossing.above}",
+                    crossing.size,
+                    f"between {crossing.low} and {crossing.high}",
                     device_role(device),
                 )
                 for device in devices
-                for crossing in crossovers(results, device)
+                for crossing in find_crossover(ratios_of(results, device)).crossings
             ]
         )
 

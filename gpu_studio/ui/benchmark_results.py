@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
 from gpu_studio.core.run_words import describe_run
 from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.benchmark_words import mode_words
 from gpu_studio.model.results_table import ADDRESS_ROLE, Column, ResultsTable
+from gpu_studio.model.sorted_results import RUN_ORDER, SortedResults
 from gpu_studio.ui.parts import Card, Text, table
 from gpu_studio.ui.swatch import SwatchDelegate
 
 if TYPE_CHECKING:
+    from PySide6.QtCore import QPoint
     from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QWidget
 
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 
+# Given up in this order where the window is narrow; the details of a run have them, too.
+_SPARE_COLUMNS = (Column.SAMPLES, Column.MODE, Column.IQR, Column.THROUGHPUT)
 _DETAIL_LINES = 4
 _TABLE_HEIGHT = 96  # the head and two rows
 _NARROWEST_STAMP = 100  # pixels: a running phase
@@ -48,7 +54,7 @@ class BenchmarkResults(Card):
         super().__init__(parent)
         self.column.setContentsMargins(1, 1, 1, 8)
         self._sensors = sensors
-        self._model = ResultsTable(benchmark, sensors, self)
+        self._model = SortedResults(ResultsTable(benchmark, sensors, self), self)
         self._table = table(
             self._model, name="benchmark.results", accessible_name="Results, one run a row"
         )
@@ -75,6 +81,7 @@ class BenchmarkResults(Card):
         header.setResizeContentsPrecision(0)  # fit what is in sight, not a thousand rows
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
+        self._make_sorting()
         self._model.rowsInserted.connect(self._fit_columns)
         self._model.modelReset.connect(self._selection_changed)
         benchmark.run_changed.connect(self._run_changed)
@@ -88,7 +95,12 @@ class BenchmarkResults(Card):
     def selected(self) -> Run | None:
         """The run of the selected row."""
         rows = self._table.selectionModel().selectedRows()
-        return self._model.run(rows[0].row()) if rows else None
+        return self._model.run(rows[0]) if rows else None
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs in the order in which they are shown."""
+        return self._model.runs
 
     def clear_selection(self) -> None:
         """Follow what is running again."""
@@ -112,19 +124,78 @@ class BenchmarkResults(Card):
         self._details.setText("\n".join(lines))
         self._details.setVisible(bool(lines))
 
+    def offer_copies(self, actions: list[QAction]) -> None:
+        """Offer copies in the table's own menu, and the first of them by Ctrl+C.
+
+        The Menu key or Shift+F10 opens the menu.
+        """
+        self._menu.addSeparator()
+        self._menu.addActions(actions)
+        copy = QShortcut(QKeySequence(QKeySequence.StandardKey.Copy), self._table)
+        copy.setContext(Qt.ShortcutContext.WidgetShortcut)
+        copy.activated.connect(actions[0].trigger)
+
+    def _make_sorting(self) -> None:
+        """Let a head's click sort, and a menu for those who have no mouse."""
+        header = self._table.horizontalHeader()
+        header.setSectionsClickable(True)
+        header.sectionClicked.connect(self._sort_by_click)
+        self._menu = QMenu(self._table)
+        sorting = self._menu.addMenu("&Sort by")
+        group = QActionGroup(self)
+        for column in (RUN_ORDER, *Column):
+            title = "The order of the runs"
+            if column != RUN_ORDER:
+                title = self._model.headerData(column, Qt.Orientation.Horizontal)
+            action = sorting.addAction(title)
+            action.setObjectName(f"benchmark.results.sort.{column}")
+            action.setData(int(column))
+            group.addAction(action)
+        group.triggered.connect(self._sort_by_action)
+        self._table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self._table.customContextMenuRequested.connect(self._open_menu)
+
+    def _open_menu(self, place: QPoint) -> None:
+        self._menu.popup(self._table.viewport().mapToGlobal(place))
+
+    def _sort_by_action(self, action: QAction) -> None:
+        self._sort_by_click(action.data())
+
+    def _sort_by_click(self, column: int) -> None:
+        """Sort upwards, then downwards, then by the order of the runs."""
+        upwards, downwards = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
+        if column != self._model.sortColumn():
+            self._model.sort(column, upwards)
+        elif self._model.sortOrder() is upwards and column != RUN_ORDER:
+            self._model.sort(column, downwards)
+        else:
+            self._model.sort(RUN_ORDER, upwards)
+        self._fit_columns()
+
     def _fit_columns(self) -> None:
-        """Make every text fit; in a narrow window the number of samples makes room."""
-        workloads = {self._model.run(row).request.workload for row in range(self._model.rowCount())}
-        self._table.setColumnHidden(Column.WORKLOAD, len(workloads) < 2)
-        self._table.setColumnHidden(Column.SAMPLES, False)
+        """Make every text fit; in a narrow window what is told elsewhere as well makes room."""
+        runs = self._model.runs
+        results = [run.result for run in runs if run.result is not None]
+        unused = {
+            Column.WORKLOAD: len({run.request.workload for run in runs}) < 2,
+            Column.MODE: not any(map(mode_words, runs)),
+            Column.CEILING: all(result.share_of_ceiling is None for result in results),
+        }
+        for column in Column:
+            self._table.setColumnHidden(column, unused.get(column, False))
         self._table.resizeColumnsToContents()
         stamp = max(
             _NARROWEST_STAMP, min(self._table.sizeHintForColumn(Column.STAMP), _WIDEST_STAMP)
         )
         needed = stamp + sum(
-            self._table.columnWidth(column) for column in Column if column != Column.STAMP
+            self._table.columnWidth(column)
+            for column in Column
+            if column != Column.STAMP and not unused.get(column)
         )
-        self._table.setColumnHidden(Column.SAMPLES, needed > self._table.viewport().width())
+        for column in _SPARE_COLUMNS:
+            if needed > self._table.viewport().width() and not unused.get(column):
+                needed -= self._table.columnWidth(column)
+                self._table.setColumnHidden(column, True)
         # Fitting has narrowed it as well: set again, it takes the rest of the width.
         header = self._table.horizontalHeader()
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)

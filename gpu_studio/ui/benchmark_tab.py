@@ -60,9 +60,9 @@ class BenchmarkTab(QWidget):
         self.benchmark = Benchmark(studio, self)
         self._choices = BenchmarkChoices(studio, theme, self)
         self._panel = BenchmarkRunPanel(studio, self.benchmark, theme, self)
-        self._make_head()
         self._plots = BenchmarkPlots(self.benchmark, studio.sensors, theme, self)
         self._results = BenchmarkResults(self.benchmark, studio.sensors, theme, self)
+        self._make_head()
         self._view_was_chosen = False
         self._is_arranged = False
         QShortcut(
@@ -121,7 +121,10 @@ class BenchmarkTab(QWidget):
             "Clear", self.benchmark.clear, name="benchmark.clear", tip="Forget all these runs"
         )
         self._clear.setIcon(icon("trash", self._theme))
-        self._export = ExportButton(self._studio, self.benchmark, self._theme)
+        self._export = ExportButton(
+            self._studio, lambda: self._results.runs, self._plots, self._theme
+        )
+        self._results.offer_copies(self._export.copy_actions)
         self._export.told.connect(self._tell)
         self._caption = Text("", "muted", name="benchmark.plot.caption")
         for part in (

@@ -122,6 +122,8 @@ class Curve:
             self.item.setData(self.shown.xs, self.shown.ys)
 
     def _look(self, sight: Sight) -> Look | None:
+        import numpy as np
+
         from gpu_studio.core.series import Series
 
         source = self.source()
@@ -133,9 +135,7 @@ class Curve:
             if state == drawn:
                 return None
             picks = source.pick(first, last, sight.most_points)
-            return Look(picks + 1.0, source.values[picks], state)
-        import numpy as np
-
+            return Look((picks + 1).astype(np.float64), source.values[picks], state)
         xs, ys = (np.asarray(values, np.float64) for values in source)
         state = (len(xs), float(xs[-1]), float(ys[-1])) if len(xs) else (0,)
         if self.symbol is not None:  # few points, of which any may be another now

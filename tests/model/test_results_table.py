@@ -10,6 +10,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import RunFailed, RunFinished, RunPhaseChanged, RunWorkload
 from gpu_studio.core.runs import Run
 from gpu_studio.model.results_table import ADDRESS_ROLE, Column, ResultsTable
+from gpu_studio.model.sorted_results import RUN_ORDER, SortedResults
 from tests.fakes import batch, gt_1030, run_events, started
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def texts(table: ResultsTable, row: int) -> list[str]:
 def test_a_run_is_a_row_from_its_beginning_to_its_stamp(runs: Runs, table: ResultsTable) -> None:
     run = runs.begin(device="cuda:0")
     assert texts(table, 0) == [
-        "elementwise", "512", "float32", "GT 1030", "–", "–", "–", "–", "–", "… waiting",
+        "elementwise", "512", "float32", "GT 1030", "", "–", "–", "–", "–", "–", "–", "… waiting",
     ]  # fmt: skip
     run.apply(started(run.request))
     runs.tell(run, RunPhaseChanged(run_id="0", phase="warm-up"))
@@ -88,7 +89,7 @@ def test_a_run_is_a_row_from_its_beginning_to_its_stamp(runs: Runs, table: Resul
     assert texts(table, 0)[Column.MEDIAN : Column.THROUGHPUT] == ["2.00 ms", "50 %", "3"]
     runs.finish(run)
     assert texts(table, 0)[Column.MEDIAN :] == [
-        "226 µs", "0.6 %", "43", "2.32 GB/s", "–", "✔ verified",
+        "226 µs", "0.6 %", "43", "2.32 GB/s", "–", "–", "✔ verified",
     ]  # fmt: skip
 
 
@@ -153,3 +154,72 @@ def test_clear_leaves_no_row(runs: Runs, table: ResultsTable) -> None:
     assert table.run(0) is run
     runs.runs_cleared.emit()
     assert table.rowCount() == 0
+
+
+def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> None:
+    request = RunWorkload(
+        run_id="0", workload="train_step", device="cuda:0", size=64, dtype="float32",
+        options={"amp": "on"}, cache="cold", transfers=True,
+    )  # fmt: skip
+    run = Run(request)
+    runs.runs.append(run)
+    runs.run_begun.emit(run)
+    assert texts(table, 0)[Column.MODE] == "amp on, cold cache, with transfers"
+    runs.finish(run, share_of_ceiling=0.74, size_text="batch {size}")
+    assert texts(table, 0)[Column.CEILING] == "74 %"
+
+
+def test_a_size_is_written_as_its_workload_does(runs: Runs, table: ResultsTable) -> None:
+    run = runs.begin(64)
+    runs.tell(run, started(run.request, size_text="batch of {size}"))
+    assert texts(table, 0)[Column.SIZE] == "batch of 64"
+
+
+# ── in another order ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def rows(table: ResultsTable) -> SortedResults:
+    rows = SortedResults(table, table)
+    QAbstractItemModelTester(rows, QAbstractItemModelTester.FailureReportingMode.Fatal, rows)
+    return rows
+
+
+def sizes(rows: SortedResults) -> list[int]:
+    return [run.request.size for run in rows.runs]
+
+
+def test_rows_are_sorted_by_number_and_not_by_text(runs: Runs, rows: SortedResults) -> None:
+    for size in (512, 64, 4096, 1024):
+        runs.finish(runs.begin(size))
+    assert sizes(rows) == [512, 64, 4096, 1024]
+    rows.sort(Column.SIZE)
+    assert sizes(rows) == [64, 512, 1024, 4096]
+    rows.sort(Column.MEDIAN, Qt.SortOrder.DescendingOrder)  # 16.8 ms, 1.05 ms, 262 µs, 4.10 µs
+    assert sizes(rows) == [4096, 1024, 512, 64]
+    assert rows.run(rows.index(0, 0)).request.size == 4096
+    rows.sort(RUN_ORDER)
+    assert sizes(rows) == [512, 64, 4096, 1024]
+
+
+def test_the_head_says_what_it_is_sorted_by(runs: Runs, rows: SortedResults) -> None:
+    def head(column: Column) -> str:
+        return str(rows.headerData(column, Qt.Orientation.Horizontal))
+
+    assert head(Column.SIZE) == "Size"
+    rows.sort(Column.SIZE)
+    assert (head(Column.SIZE), head(Column.MEDIAN)) == ("Size ↑", "Median")
+    rows.sort(Column.SIZE, Qt.SortOrder.DescendingOrder)
+    assert head(Column.SIZE) == "Size ↓"
+
+
+def test_a_run_under_way_stays_below_and_takes_its_place_when_it_is_over(
+    runs: Runs, rows: SortedResults
+) -> None:
+    rows.sort(Column.MEDIAN)
+    runs.finish(runs.begin(1024))
+    running = runs.begin(64)
+    runs.tell(running, batch(running.request, (1e-9,), spent_s=0.1))
+    assert sizes(rows) == [1024, 64]
+    runs.finish(running)
+    assert sizes(rows) == [64, 1024]

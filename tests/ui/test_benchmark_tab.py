@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import csv
 import json
+import xml.etree.ElementTree as ElementTree
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from PySide6.QtCore import QItemSelectionModel, QObject, QPoint, Qt
-from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtGui import QAction, QGuiApplication, QImage
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -702,7 +703,10 @@ def test_a_dialog_that_was_closed_writes_nothing(
     assert text(ready, "benchmark.export.outcome") == ""
 
 
-@pytest.mark.parametrize(("kind", "start"), [("markdown", "| Workload |"), ("text", "Workload ")])
+@pytest.mark.parametrize(
+    ("kind", "start"),
+    [("markdown", "| Workload |"), ("text", "Workload "), ("copy_csv", "workload,size,")],
+)
 def test_the_table_goes_onto_the_clipboard(
     qtbot: QtBot, ready: BenchmarkTab, kind: str, start: str
 ) -> None:
@@ -710,6 +714,75 @@ def test_the_table_goes_onto_the_clipboard(
     export(ready, kind)
     assert QGuiApplication.clipboard().text().startswith(start)
     assert text(ready, "benchmark.export.outcome") == "The table is on the clipboard."
+
+
+def click_head(qtbot: QtBot, tab: QWidget, column: Column) -> None:
+    header = find(tab, QTableView, "benchmark.results").horizontalHeader()
+    place = QPoint(header.sectionViewportPosition(column) + 12, header.height() // 2)
+    qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def test_a_click_on_a_head_sorts_and_the_copy_keeps_that_order(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    run(qtbot, ready, "512, 64, 1024")
+    click_head(qtbot, ready, Column.MEDIAN)
+    assert cells(ready, Column.SIZE) == ["64", "512", "1024"]
+    click_head(qtbot, ready, Column.MEDIAN)
+    assert cells(ready, Column.SIZE) == ["1024", "512", "64"]
+    view = find(ready, QTableView, "benchmark.results")
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert [line.split()[1] for line in lines[1:]] == ["1024", "512", "64"]
+    # A selected row is the run that is shown there.
+    select_row(qtbot, ready, 0)
+    assert "1024 × 1024" in text(ready, "benchmark.details")
+    click_head(qtbot, ready, Column.MEDIAN)
+    assert cells(ready, Column.SIZE) == ["512", "64", "1024"]
+
+
+def test_the_tables_menu_sorts_for_those_without_a_mouse(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "512, 64")
+    view = find(ready, QTableView, "benchmark.results")
+    assert view.contextMenuPolicy() is Qt.ContextMenuPolicy.CustomContextMenu
+    find(ready, QAction, f"benchmark.results.sort.{int(Column.SIZE)}").trigger()
+    assert cells(ready, Column.SIZE) == ["64", "512"]
+    find(ready, QAction, "benchmark.results.sort.-1").trigger()
+    assert cells(ready, Column.SIZE) == ["512", "64"]
+
+
+def test_the_plot_in_front_is_written_as_png_and_svg(
+    qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path, theme: Theme
+) -> None:
+    run(qtbot, ready, "64, 512, 1024")
+    plot = find(ready, LivePlot, "benchmark.plot.sizes")
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    export(ready, "png")
+    picture = QImage(str(chosen_path.with_suffix(".png")))
+    assert picture.width() >= 2 * plot.width()
+    colours = {
+        picture.pixelColor(x, y).name()
+        for x in range(0, picture.width(), 3)
+        for y in range(0, picture.height(), 3)
+    }
+    assert theme.colour("cpu_ink").lower() in colours  # the curve itself
+    assert picture.pixelColor(1, 1).name() == theme.colour("card").lower()
+    export(ready, "svg")
+    drawing = chosen_path.with_suffix(".svg").read_text(encoding="utf-8")
+    assert "<svg" in drawing
+    for said in ("medians, every finished run", "time per call", "1024"):
+        assert said in drawing
+    ElementTree.fromstring(drawing)
+
+
+def test_no_plot_is_written_before_there_is_one(
+    qtbot: QtBot, studio: Studio, theme: Theme, chosen_path: Path
+) -> None:
+    tab = BenchmarkTab(studio, theme)
+    qtbot.addWidget(tab)
+    export(tab, "png")
+    assert not chosen_path.with_suffix(".png").exists()
 
 
 def test_the_look_changes_while_results_are_shown(
