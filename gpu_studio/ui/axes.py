@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyqtgraph as pg
 
-from gpu_studio.core.units import format_bytes, format_duration, three_digits
+from gpu_studio.core.units import format_bytes, format_duration, format_rate, three_digits
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QRectF
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 END_ROOM = 16  # pixels that a label may stand out at an axis' end
 _FEWEST_PIXELS = {"bottom": 60, "left": 24}  # between two labelled ticks
 _SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
-_SECONDS_APART = (5.0, 10.0, 15.0, 20.0, 30.0, 60.0)
+_SECONDS_APART = (5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1200.0)
 _DECADES = (1.0, 2.0, 5.0)
 
 
 class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
     """An axis whose ticks carry its unit.
 
-    Units: ``""``, ``"s"``, ``"bytes"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` (whole
+    Units: ``""``, ``"s"``, ``"ago"``, ``"bytes"``, ``"B/s"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` (whole
     numbers), or ``"size"`` (powers of two where it is logarithmic).
     """
 
@@ -68,20 +68,26 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
 
     def tickStrings(self, values: list[float], _scale: float, spacing: float | None) -> list[str]:
         """Return the ticks' labels, with the digits that tell neighbours apart."""
-        if spacing and self._unit not in ("ago", "bytes", "size"):
+        if spacing and self._unit not in ("ago", "bytes", "B/s", "size"):
             return _even(values, spacing, is_time=self._unit == "s")
         return [self._label(10**value if self._is_logarithmic else value) for value in values]
 
     def _label(self, value: float) -> str:
         if self._unit == "ago":
             seconds = round(self._end - value)
-            return f"−{seconds}\u202fs" if seconds else "now"
+            if not seconds:
+                return "now"
+            if seconds >= 120 and seconds % 60 == 0:
+                return f"−{seconds // 60}\u202fmin"
+            return f"−{seconds}\u202fs"
         if abs(value) < 1e-15:
             return "0"
         if self._unit == "s":
             return _plain(format_duration(value))
         if self._unit == "bytes":
             return format_bytes(value)
+        if self._unit == "B/s":
+            return _plain(format_rate(value, "B/s"))
         if self._unit == "size" or abs(value) >= 1000:
             return f"{value:.0f}"
         return _plain(three_digits(value))

@@ -64,3 +64,19 @@ def test_labels_at_the_ends_have_room(qtbot, theme):
 
 def test_an_axis_that_no_step_divides_still_ends_now(seconds_ago):
     assert seconds_ago(0.0, 50.0, 130) == {"now": 50.0, "−30\u202fs": 20.0}
+
+
+def test_longer_whiles_are_counted_in_minutes():
+    axis = UnitAxis("bottom", "ago")
+    ((spacing, ticks),) = axis.tickValues(400.0, 4000.0, 300)
+    labels = axis.tickStrings(ticks, 1.0, spacing)
+    assert [label.replace("\u202f", " ") for label in labels] == [
+        "now", "−15 min", "−30 min", "−45 min", "−60 min",
+    ]  # fmt: skip
+
+
+def test_rates_carry_their_unit():
+    axis = UnitAxis("left", "B/s")
+    assert [label.replace("\u202f", " ") for label in axis.tickStrings([0.0, 2e9], 1.0, 2e9)] == [
+        "0", "2 GB/s",
+    ]  # fmt: skip
