@@ -22,8 +22,9 @@ _DECADES = (1.0, 2.0, 5.0)
 class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
     """An axis whose ticks carry its unit.
 
-    Units: ``""``, ``"s"``, ``"ago"``, ``"bytes"``, ``"B/s"``, ``"%"``, ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` (whole
-    numbers), or ``"size"`` (powers of two where it is logarithmic).
+    Units: ``""``, ``"s"``, ``"ago"`` (counted back from the end), ``"bytes"``, ``"B/s"``, ``"%"``,
+    ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` (whole numbers), or ``"size"`` (powers of two where it
+    is logarithmic).
     """
 
     def __init__(self, orientation: str, unit: str, *, logarithmic: bool = False) -> None:

@@ -66,7 +66,9 @@ def test_an_axis_that_no_step_divides_still_ends_now(seconds_ago):
     assert seconds_ago(0.0, 50.0, 130) == {"now": 50.0, "−30\u202fs": 20.0}
 
 
-def test_longer_whiles_are_counted_in_minutes():
+def test_longer_whiles_are_counted_in_minutes(qapp):
+    from gpu_studio.ui.axes import UnitAxis
+
     axis = UnitAxis("bottom", "ago")
     ((spacing, ticks),) = axis.tickValues(400.0, 4000.0, 300)
     labels = axis.tickStrings(ticks, 1.0, spacing)
@@ -75,7 +77,9 @@ def test_longer_whiles_are_counted_in_minutes():
     ]  # fmt: skip
 
 
-def test_rates_carry_their_unit():
+def test_rates_carry_their_unit(qapp):
+    from gpu_studio.ui.axes import UnitAxis
+
     axis = UnitAxis("left", "B/s")
     assert [label.replace("\u202f", " ") for label in axis.tickStrings([0.0, 2e9], 1.0, 2e9)] == [
         "0", "2 GB/s",
