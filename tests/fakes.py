@@ -310,7 +310,8 @@ def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any)
         first_call_s=2 * summary.median_s, warm_up_s=0.3, elapsed_s=request.budget_s,
         verified=True, verification="matches float64 on the CPU",
         throttled=None if request.device == "cpu" else False, cpu_threads=4,
-        torch_version="2.13.0",
+        torch_version="2.13.0", options=request.options, cache=request.cache,
+        transfers=request.transfers,
     )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
 

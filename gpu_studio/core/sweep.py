@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunFinished, RunWorkload
 
 _TOLERANCE = 0.05
-# Halving an octave down to a twentieth takes four; ties may cost as many on their other side.
-_MOST_REFINEMENTS = 8
+# Halving an octave down to a twentieth takes four; a tie in it may cost as many on both its sides.
+_MOST_REFINEMENTS = 10
 
 
 class Sweep:
@@ -62,9 +62,7 @@ class Sweep:
     ) -> int | None:
         """Return the size that narrows one crossover down, until there were enough of them."""
         pair = (dtype, device, transfers)
-        if device == "cpu" or "cpu" not in self.plan.devices:
-            return None
-        if self._rounds.get(pair, 0) >= _MOST_REFINEMENTS:
+        if device == "cpu" or self._rounds.get(pair, 0) >= _MOST_REFINEMENTS:
             return None
         tried = {
             request.size

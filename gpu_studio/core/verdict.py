@@ -2,60 +2,97 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from gpu_studio.core.crossover import SAME_WITHIN, CrossoverKind, find_crossover, ratios_of
 from gpu_studio.core.units import format_duration, format_ratio, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from gpu_studio.core.crossover import Crossover, SizeRatio
     from gpu_studio.core.protocol import RunFinished
 
 _OPENING = "On this PC "
-_SAME_WITHIN = 1.05  # below this ratio two devices are called equally fast
+# A crossing between two sizes that are no further apart is called by the upper one alone.
+_NEAR = 1.1
 
 
 def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> float | None:
     """Return the ratio of medians CPU / device for the same work; None where there is no CPU run.
 
     Of several CPU runs of the same work the latest counts, as in the verdict. For a CPU run it is
-    None as well: it is the reference.
+    None as well: it is the reference. The CPU's operands are where it computes, so that its runs
+    stand beside a card's with transfers and without.
     """
     if result.device == "cpu":
         return None
     for other in reversed(results):
-        if other.device == "cpu" and _work(other) == _work(result):
+        if other.device == "cpu" and other.size == result.size and same_kind(other, result):
             return other.median_s / result.median_s if result.median_s else None
     return None
 
 
+def same_kind(result: RunFinished, other: RunFinished) -> bool:
+    """Return whether two results may stand on one curve: the same work but for size and device."""
+    return _kind_of(result) == _kind_of(other)
+
+
 def verdict(results: Sequence[RunFinished]) -> str:
-    """Return one sentence or two about finished runs; empty without any."""
+    """Return a few sentences about finished runs of the latest kind of work; empty without any."""
     if not results:
         return ""
     latest = results[-1]
-    same_kind = [
-        result
-        for result in results
-        if (result.workload, result.dtype) == (latest.workload, latest.dtype)
-    ]
-    devices = list(dict.fromkeys(r.device for r in same_kind if r.device != "cpu"))
-    pairs = {device: _ratios(same_kind, device) for device in devices}
-    pairs = {device: ratios for device, ratios in pairs.items() if ratios}
-    sentences = [_compare(device, ratios, same_kind) for device, ratios in pairs.items()]
+    alike = [result for result in results if same_kind(result, latest)]
+    devices = dict.fromkeys(result.device for result in alike if result.device != "cpu")
+    sentences = [text for device in devices for text in _compared(alike, device)]
     if sentences:
         # The work is the same for each: the first sentence says it for all.
-        work = f" ({_kind(latest)})"
+        work = f" ({_work_words(latest)})"
         others = (text.replace(work, "").removeprefix(_OPENING) for text in sentences[1:])
         sentences[1:] = [text[:1].upper() + text[1:] for text in others]
     else:
-        sentences = [_alone(same_kind)]
-    return " ".join([*sentences, *_warning(same_kind)])
+        sentences = [_alone(alike)]
+    return " ".join([*sentences, *_warning(alike)])
+
+
+def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
+    """Return where each card and the CPU change places, with the uncertainty of the place.
+
+    One sentence for computing only and one with the transfers, for each card of the latest kind of
+    work; empty where only one device was measured.
+    """
+    if not results:
+        return []
+    alike = [result for result in results if same_kind(result, results[-1])]
+    sentences = []
+    for device in dict.fromkeys(result.device for result in alike if result.device != "cpu"):
+        for with_transfers in (False, True):
+            crossover = find_crossover(ratios_of(alike, device, with_transfers=with_transfers))
+            if crossover.kind is not CrossoverKind.NOT_MEASURED:
+                mode = "With transfers" if with_transfers else "Computing only"
+                sentences.append(f"{mode}, {_places(crossover, alike, device)}")
+    return sentences
+
+
+def _places(crossover: Crossover, results: Sequence[RunFinished], device: str) -> str:
+    card, size_text = _name_of(results, device), results[-1].size_text
+    first, last = (format_size(crossover.ratios[index].size, size_text) for index in (0, -1))
+    span = f"at {first}" if len(crossover.ratios) == 1 else f"from {first} to {last}"
+    match crossover.kind:
+        case CrossoverKind.ALWAYS:
+            return f"{card} is always faster {span}: the curves do not cross."
+        case CrossoverKind.NEVER:
+            return f"{card} is never faster {span}: the curves do not cross."
+        case CrossoverKind.CROSSES:
+            places = (
+                f"at about {format_size(round(crossing.size), size_text)} (measured: between "
+                f"{format_size(crossing.low, size_text)} and "
+                f"{format_size(crossing.high, size_text)})"
+                for crossing in crossover.crossings
+            )
+            return f"{card} and the CPU change places {', and '.join(places)}."
+    return f"which is faster cannot be told {span}: the intervals of both overlap."
 
 
 def _warning(results: Sequence[RunFinished]) -> list[str]:
@@ -72,99 +109,118 @@ def _card_name(result: RunFinished) -> str:
     return result.device_name.removeprefix("NVIDIA ")
 
 
-class Crossover(msgspec.Struct, frozen=True):
-    """Two neighbouring sizes that were measured, between which the faster device changes.
-
-    ``crosses_at`` is where straight lines between the two cross on logarithmic axes; only the two
-    sizes were measured, so it is a place for a mark and not a result.
-    """
-
-    device: str
-    below: int
-    above: int
-    crosses_at: float
+def _name_of(results: Sequence[RunFinished], device: str) -> str:
+    return _short(next(result for result in reversed(results) if result.device == device))
 
 
-def crossovers(results: Sequence[RunFinished], device: str) -> list[Crossover]:
-    """Return where a device and the CPU change places, by ascending size.
+def _kind_of(result: RunFinished) -> tuple[object, ...]:
+    return result.workload, result.dtype, sorted(result.options.items()), result.cache
+
+
+def _work_words(result: RunFinished) -> str:
+    chosen = (f"{name} {value}" for name, value in result.options.items())
+    cold = ["cold cache"] if result.cache == "cold" else []
+    return ", ".join([result.workload, result.dtype, *chosen, *cold])
+
+
+def _compared(results: Sequence[RunFinished], device: str) -> Iterable[str]:
+    """Yield a sentence about computing only, and one with the transfers, where they are known."""
+    latest = next(result for result in reversed(results) if result.device == device)
+    computing = find_crossover(ratios_of(results, device))
+    if computing.ratios:
+        yield f"{_OPENING}{_answer(computing, latest)}"
+    transferring = find_crossover(ratios_of(results, device, with_transfers=True))
+    if transferring.ratios:
+        yield f"{_OPENING}with the transfers {_answer(transferring, latest)}"
+
+
+def _answer(crossover: Crossover, latest: RunFinished) -> str:
+    """Return one answer as the end of a sentence.
 
     Args:
-        results: of one workload and dtype; of several for one size the last counts.
-        device: the device beside the CPU.
+        crossover: with at least one ratio.
+        latest: the newest result of the device.
     """
-    ratios = [(size, ratio) for size, ratio in _ratios(results, device).items() if ratio != 1]
-    found = []
-    for (below, low), (above, high) in itertools.pairwise(ratios):
-        if (low > 1) != (high > 1):
-            share = -math.log(low) / (math.log(high) - math.log(low))
-            crosses_at = math.exp(math.log(below) + share * math.log(above / below))
-            found.append(Crossover(device, below, above, crosses_at))
-    return found
+    return _Answer(crossover, latest).text()
 
 
-def _work(result: RunFinished) -> tuple[str, int, str]:
-    return result.workload, result.size, result.dtype
+class _Answer:
+    """One comparison in words."""
 
+    def __init__(self, crossover: Crossover, latest: RunFinished) -> None:
+        self._crossover = crossover
+        self._ratios = crossover.ratios
+        self._name = _short(latest)
+        self._size_text = latest.size_text
+        self._work = f"({_work_words(latest)})"
+        self._label = f" (recording: {latest.recording})" if latest.recording else ""
+        self._best = max(self._ratios, key=lambda ratio: ratio.ratio)
+        self._worst = min(self._ratios, key=lambda ratio: ratio.ratio)
 
-def _kind(result: RunFinished) -> str:
-    return f"{result.workload}, {result.dtype}"
+    def text(self) -> str:
+        """Return the answer, its full stop included."""
+        match self._crossover.kind:
+            case CrossoverKind.ALWAYS:
+                return (
+                    f"{self._name} wins at every size measured{self._but_ties()} {self._work}: up "
+                    f"to {self._times(self._best)} faster, at {self._at(self._best)}{self._label}."
+                )
+            case CrossoverKind.NEVER:
+                return (
+                    f"the CPU wins at every size measured{self._but_ties()} {self._work}: at "
+                    f"{self._at(self._worst)} it is {self._times(self._worst)} faster than "
+                    f"{self._name}{self._label}."
+                )
+            case CrossoverKind.CROSSES:
+                return self._crossing()
+        return self._undecided()
 
-
-def _ratios(results: Sequence[RunFinished], device: str) -> dict[int, float]:
-    """Return size → how many times faster the device is than the CPU, by ascending size."""
-    medians: dict[int, dict[str, float]] = defaultdict(dict)
-    for result in results:
-        medians[result.size][result.device] = result.median_s
-    return {
-        size: by_device["cpu"] / by_device[device]
-        for size, by_device in sorted(medians.items())
-        if "cpu" in by_device and by_device.get(device)
-    }
-
-
-def _compare(device: str, ratios: dict[int, float], results: Sequence[RunFinished]) -> str:
-    latest = next(result for result in reversed(results) if result.device == device)
-    name = f"the {_card_name(latest)}"
-    label = f" (recording: {latest.recording})" if latest.recording else ""
-    work = _kind(latest)
-    wins = [size for size, ratio in ratios.items() if ratio >= _SAME_WITHIN]
-    loses = [size for size, ratio in ratios.items() if ratio <= 1 / _SAME_WITHIN]
-    best = max(ratios, key=lambda size: ratios[size])
-    worst = min(ratios, key=lambda size: ratios[size])
-    if wins and not loses:
+    def _crossing(self) -> str:
+        crossings = self._crossover.crossings
+        if len(crossings) > 1 and not crossings[-1].device_wins_above:
+            return (
+                f"it depends on the size {self._work}: {self._name} is {self._times(self._best)} "
+                f"faster at {self._at(self._best)}, the CPU {self._times(self._worst)} at "
+                f"{self._at(self._worst)}{self._label}."
+            )
+        last = crossings[-1]
+        coarse = ", of the sizes measured" if last.high > _NEAR * last.low else ""
+        winner, loser, extreme = "the CPU", self._name, self._best
+        if last.device_wins_above:
+            winner, loser, extreme = self._name, "the CPU", self._worst
         return (
-            f"{_OPENING}{name} wins at every size measured ({work}): up to "
-            f"{format_ratio(ratios[best])} faster, at {format_size(best)}{label}."
+            f"{winner} wins from {format_size(last.high, self._size_text)} on{coarse} "
+            f"{self._work}; at {self._at(extreme)} {loser} is {self._times(extreme)} faster"
+            f"{self._label}."
         )
-    if loses and not wins:
-        return (
-            f"{_OPENING}the CPU wins at every size measured ({work}): at {format_size(worst)} "
-            f"it is {format_ratio(1 / ratios[worst])} faster than {name}{label}."
-        )
-    if not wins:
-        return f"{_OPENING}the CPU and {name} are equally fast ({work}){label}."
-    first_win = next((size for size in wins if _never_loses_from(ratios, size)), None)
-    if first_win is None:
-        return (
-            f"{_OPENING}it depends on the size ({work}): {name} is "
-            f"{format_ratio(ratios[best])} faster at {format_size(best)}, the CPU "
-            f"{format_ratio(1 / ratios[worst])} at {format_size(worst)}{label}."
-        )
-    return (
-        f"{_OPENING}{name} wins from {format_size(first_win)} on, of the sizes measured ({work}); "
-        f"at {format_size(worst)} the CPU is {format_ratio(1 / ratios[worst])} faster{label}."
-    )
 
+    def _undecided(self) -> str:
+        if all(1 / SAME_WITHIN < ratio.ratio < SAME_WITHIN for ratio in self._ratios):
+            return f"the CPU and {self._name} are equally fast {self._work}{self._label}."
+        return (
+            f"nobody can tell whether the CPU or {self._name} is faster {self._work}: their "
+            f"intervals overlap at every size measured{self._label}."
+        )
 
-def _never_loses_from(ratios: dict[int, float], size: int) -> bool:
-    return all(ratio > 1 / _SAME_WITHIN for other, ratio in ratios.items() if other >= size)
+    def _but_ties(self) -> str:
+        ties = self._crossover.ties
+        if not ties:
+            return ""
+        sizes = ", ".join(format_size(size, self._size_text) for size in ties)
+        return f" but {sizes}"
+
+    def _at(self, ratio: SizeRatio) -> str:
+        return format_size(ratio.size, self._size_text)
+
+    def _times(self, ratio: SizeRatio) -> str:
+        return format_ratio(max(ratio.ratio, 1 / ratio.ratio))
 
 
 def _alone(results: Sequence[RunFinished]) -> str:
     latest = results[-1]
     text = (
         f"{latest.device_name} needs {format_duration(latest.median_s)} for one call of "
-        f"{latest.workload} at {format_size(latest.size)}, {latest.dtype}."
+        f"{latest.workload} at {format_size(latest.size, latest.size_text)}, {latest.dtype}."
     )
     if latest.device == "cpu":
         return text + " With a GPU measured as well, this line compares the two."

@@ -12,6 +12,7 @@ from gpu_studio.core.sizes import (
     MOST_SIZES,
     parse_dtypes,
     parse_sizes,
+    parse_sweep,
 )
 
 
@@ -86,3 +87,37 @@ def test_dtypes() -> None:
         parse_dtypes("float32,int8")
     with pytest.raises(StudioError, match="Give a dtype"):
         parse_dtypes(" ")
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("64:512", [64, 128, 256, 512]),
+        ("100:1000", [100, 128, 256, 512, 1000]),
+        (" 1 : 3 ", [1, 2, 3]),
+        ("64:65", [64, 65]),
+        ("7:7", [7]),
+    ],
+)
+def test_a_sweep_is_both_ends_and_the_powers_of_two_between(text: str, sizes: list[int]) -> None:
+    assert parse_sweep(text) == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("64", "“64” is not a range of sizes"),
+        ("", "“” is not a range of sizes"),
+        ("64:", "“” is not a size"),
+        (":64", "“” is not a size"),
+        ("64:128:256", "“128:256” is not a size"),
+        ("512:64", "The range 512:64 is empty"),
+        ("0:64", "The size 0 is out of range"),
+        ("x" * 50, "“xxxxxxxxxxxxxxxxx…” is not a range"),
+    ],
+)
+def test_mistakes_in_a_sweep_are_named(text: str, said: str) -> None:
+    with pytest.raises(StudioError) as caught:
+        parse_sweep(text)
+    assert said in str(caught.value)
+    assert caught.value.kind is FailureKind.BAD_REQUEST

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gpu_studio.core.protocol import RunFinished, RunWorkload
-from gpu_studio.core.verdict import crossovers, speed_up, verdict
+from gpu_studio.core.verdict import crossover_sentences, speed_up, verdict
 from tests.fakes import finished
 
 
@@ -105,35 +105,6 @@ def test_the_speed_up_is_over_the_cpu_at_the_same_work() -> None:
     assert speed_up(cpu, [cpu, card]) is None
 
 
-def test_curves_cross_between_two_measured_sizes() -> None:
-    (crossing,) = crossovers(pairs({256: 0.25, 512: 0.5, 1024: 2.0, 2048: 4.0}), "cuda:0")
-    assert (crossing.below, crossing.above) == (512, 1024)
-    # halfway on logarithmic axes, since 0.5 and 2 are equally far from 1
-    assert crossing.crosses_at == pytest.approx((512 * 1024) ** 0.5)
-
-
-def test_the_mark_lies_nearer_to_the_nearer_tie() -> None:
-    (crossing,) = crossovers(pairs({256: 0.5, 1024: 8.0}), "cuda:0")
-    assert crossing.crosses_at == pytest.approx(256 * 4**0.25)
-
-
-def test_no_crossing_is_made_up() -> None:
-    assert crossovers(pairs({256: 2.0, 512: 4.0}), "cuda:0") == []
-    assert crossovers([result(256, 1.0), result(512, 0.5, "cuda:0")], "cuda:0") == []
-    assert crossovers(pairs({256: 0.5, 512: 2.0}), "cuda:1") == []
-
-
-def test_two_crossings_are_two() -> None:
-    found = crossovers(pairs({64: 0.5, 128: 2.0, 256: 0.5}), "cuda:0")
-    assert [(crossing.below, crossing.above) for crossing in found] == [(64, 128), (128, 256)]
-
-
-def test_a_tie_exactly_at_a_size_is_passed_over() -> None:
-    (crossing,) = crossovers(pairs({64: 0.5, 128: 1.0, 256: 2.0}), "cuda:0")
-    assert (crossing.below, crossing.above) == (64, 256)
-    assert crossing.crosses_at == pytest.approx(128.0)
-
-
 def test_a_device_that_gave_wrong_results_is_not_praised_without_saying_so() -> None:
     results = pairs({512: 2.0, 1024: 4.0})
     assert "wrong" not in said(results)
@@ -143,3 +114,84 @@ def test_a_device_that_gave_wrong_results_is_not_praised_without_saying_so() -> 
     )
     alone = [msgspec.structs.replace(result(512, 1.0), verified=False)]
     assert said(alone).endswith("But the CPU gave wrong results: do not rely on this.")
+
+
+def with_transfers(ratios: dict[int, float]) -> list[RunFinished]:
+    return [result(size, 1.0 / ratio, "cuda:0", transfers=True) for size, ratio in ratios.items()]
+
+
+def test_a_refined_crossover_is_told_by_its_upper_size() -> None:
+    assert said(pairs({512: 1 / 1.8, 608: 0.9, 640: 1.1, 1024: 3.0})) == (
+        "On this PC the GeForce GT 1030 wins from 640 × 640 on (elementwise, float32); at "
+        "512 × 512 the CPU is 1.8 × faster."
+    )
+
+
+def test_the_cpu_can_be_the_one_that_wins_from_a_size_on() -> None:
+    assert said(pairs({256: 3.0, 512: 0.5, 1024: 0.25})) == (
+        "On this PC the CPU wins from 512 × 512 on, of the sizes measured (elementwise, float32); "
+        "at 256 × 256 the GeForce GT 1030 is 3.0 × faster."
+    )
+
+
+def test_ties_are_not_called_wins() -> None:
+    assert "wins at every size measured but 64 × 64 (elementwise, float32)" in said(
+        pairs({64: 1.01, 128: 2.0})
+    )
+
+
+def test_overlapping_intervals_are_not_called_equal() -> None:
+    wide = (0.1, 5.0)
+    results = [result(256, 1.0, ci95_s=wide), result(256, 0.5, "cuda:0", ci95_s=wide)]
+    assert "nobody can tell whether the CPU or the GeForce GT 1030 is faster" in said(results)
+    assert crossover_sentences(results)[0].endswith("the intervals of both overlap.")
+
+
+def test_transfers_have_a_sentence_and_a_speed_up_of_their_own() -> None:
+    computing = pairs({256: 0.5, 512: 4.0})
+    transferring = with_transfers({256: 0.25, 512: 0.5})
+    results = [*computing, *transferring]
+    assert said(results) == (
+        "On this PC the GeForce GT 1030 wins from 512 × 512 on, of the sizes measured "
+        "(elementwise, float32); at 256 × 256 the CPU is 2.0 × faster. With the transfers the CPU "
+        "wins at every size measured: at 256 × 256 it is 4.0 × faster than the GeForce GT 1030."
+    )
+    assert speed_up(computing[3], results) == pytest.approx(4.0)
+    assert speed_up(transferring[1], results) == pytest.approx(0.5)
+
+
+def test_the_place_of_a_crossing_comes_with_its_uncertainty() -> None:
+    results = [*pairs({256: 0.5, 512: 0.5, 1024: 2.0}), *with_transfers({256: 0.2, 1024: 0.5})]
+    found = [sentence.replace("\u202f", " ") for sentence in crossover_sentences(results)]
+    assert found == [
+        "Computing only, the GeForce GT 1030 and the CPU change places at about 724 × 724 "
+        "(measured: between 512 × 512 and 1024 × 1024).",
+        "With transfers, the GeForce GT 1030 is never faster from 256 × 256 to 1024 × 1024: the "
+        "curves do not cross.",
+    ]
+    assert crossover_sentences([result(256, 1.0)]) == []
+
+
+def test_a_card_that_always_wins_crosses_nowhere() -> None:
+    (sentence,) = crossover_sentences(pairs({256: 2.0}))
+    assert sentence.replace("\u202f", " ") == (
+        "Computing only, the GeForce GT 1030 is always faster at 256 × 256: the curves do not "
+        "cross."
+    )
+
+
+def test_another_option_or_cache_is_another_kind_of_work() -> None:
+    cpu = result(256, 1.0, options={"amp": "off"})
+    for changes in ({"options": {"amp": "on"}}, {"options": {"amp": "off"}, "cache": "cold"}):
+        card = result(256, 0.5, "cuda:0", **changes)
+        assert speed_up(card, [cpu, card]) is None
+        assert "for one call" in said([cpu, card])
+    alike = result(256, 0.5, "cuda:0", options={"amp": "off"})
+    assert speed_up(alike, [cpu, alike]) == pytest.approx(2.0)
+    assert "(elementwise, float32, amp off)" in said([cpu, alike])
+
+
+def test_sizes_are_written_as_the_workload_writes_them() -> None:
+    text = "batch of {size}"
+    results = [result(64, 1.0, size_text=text), result(64, 0.5, "cuda:0", size_text=text)]
+    assert "at batch of 64." in said(results)
