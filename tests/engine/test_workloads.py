@@ -104,7 +104,7 @@ class Corrupting(TorchDispatchMode):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [1, 2, 7, 512, 600])
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.description.name)
+@pytest.mark.parametrize("workload", [Elementwise(), Matmul()], ids=["elementwise", "matmul"])
 def test_a_device_that_computes_right_is_verified(workload: Any, dtype: str, size: int):
     verification = workload.verify(case_of(size, dtype))
     assert verification.verified, verification.sentence

@@ -5,13 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.engine.workloads.conv2d import Conv2d
+from gpu_studio.engine.workloads.custom_kernel import CustomKernel
+from gpu_studio.engine.workloads.copy import Copy
 from gpu_studio.engine.workloads.elementwise import Elementwise
+from gpu_studio.engine.workloads.launch import Launch
+from gpu_studio.engine.workloads.linear import Linear
 from gpu_studio.engine.workloads.matmul import Matmul
+from gpu_studio.engine.workloads.tiny_linear import TinyLinear
+from gpu_studio.engine.workloads.train_step import TrainStep
 
 if TYPE_CHECKING:
     from gpu_studio.engine.workloads.workload import Workload
 
-WORKLOADS: tuple[Workload, ...] = (Elementwise(), Matmul())
+WORKLOADS: tuple[Workload, ...] = (
+    Elementwise(),
+    Matmul(),
+    TrainStep(),
+    Conv2d(),
+    CustomKernel(),
+)
 
 
 def find_workload(name: str) -> Workload:

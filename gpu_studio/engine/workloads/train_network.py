@@ -1,0 +1,95 @@
+"""The sample network of the workload `train_step`, what it learns, and one step of learning."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+INPUTS, HIDDEN, CLASSES = 784, 1024, 10
+LEARNING_RATE = 0.1
+MOMENTUM = 0.9
+_SEED = 20250130
+
+
+class Training:
+    """A network, its optimizer and its scaler on one device.
+
+    Args:
+        device: where it learns.
+        dtype: of the weights.
+        autocast_dtype: what products are computed in; None is without AMP.
+    """
+
+    def __init__(
+        self, device: torch.device, dtype: torch.dtype, autocast_dtype: torch.dtype | None
+    ) -> None:
+        self._device = device
+        self._autocast_dtype = autocast_dtype
+        self.network = build_network().to(device, dtype)
+        self._optimizer = torch.optim.SGD(
+            self.network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM
+        )
+        self._scaler = torch.amp.GradScaler(device.type, enabled=autocast_dtype is not None)
+
+    def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Learn from one batch; return its loss, on the device.
+
+        Args:
+            inputs: shape (batch, 784).
+            targets: the right classes, int64, shape (batch,).
+        """
+        self._optimizer.zero_grad()
+        with self._autocast():
+            loss = nn.functional.cross_entropy(self.network(inputs), targets)
+        self._scaler.scale(loss).backward()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        return loss.detach()
+
+    @property
+    def scale(self) -> float:
+        """What the loss is multiplied by, so that small gradients stay in range; 1 without AMP.
+
+        A step whose gradients left the range is left out, and the next scale is halved.
+        """
+        return float(self._scaler.get_scale())
+
+    def _autocast(self) -> AbstractContextManager[object]:
+        if self._autocast_dtype is None:
+            return contextlib.nullcontext()
+        return torch.autocast(self._device.type, dtype=self._autocast_dtype)
+
+
+def build_network() -> nn.Sequential:
+    """Return the network on the CPU, the same every time."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(_SEED)
+        return nn.Sequential(
+            nn.Linear(INPUTS, HIDDEN),
+            nn.ReLU(),
+            nn.Linear(HIDDEN, HIDDEN),
+            nn.ReLU(),
+            nn.Linear(HIDDEN, CLASSES),
+        )
+
+
+def make_batch(size: int, seed: int = _SEED) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return inputs, shape (size, 784), and classes, shape (size,), on the CPU.
+
+    The class is the largest of ten fixed sums of the inputs: something that can be learned.
+    """
+    teacher = torch.randn(INPUTS, CLASSES, generator=torch.Generator().manual_seed(_SEED))
+    inputs = torch.randn(size, INPUTS, generator=torch.Generator().manual_seed(seed))
+    return inputs, (inputs @ teacher).argmax(dim=1)
+
+
+def parameters_count() -> int:
+    """Return how many numbers the network learns."""
+    layers = ((INPUTS, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, CLASSES))
+    return sum(inputs * outputs + outputs for inputs, outputs in layers)

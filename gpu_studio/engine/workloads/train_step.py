@@ -1,0 +1,272 @@
+"""One step of learning: forward, backward and the optimizer, with automatic mixed precision or not.
+
+The loop is that of "Chapter 17: Using torch with CUDA" (section 17.8), with today's names:
+``torch.cuda.amp`` is now ``torch.amp``.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.engine.workloads.call import Call
+from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.train_network import (
+    CLASSES,
+    HIDDEN,
+    INPUTS,
+    LEARNING_RATE,
+    MOMENTUM,
+    Training,
+    make_batch,
+    parameters_count,
+)
+from gpu_studio.engine.workloads.workload import Workload, wait_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CURVE_STEPS = 100
+_LONGEST_CURVE_S = 1.5
+_FEWEST_CURVE_STEPS = 3
+# A step is left out where its scaled gradients left the range: the scale is then halved.
+_MOST_LEFT_OUT = 8
+# How far a change may be off in its norm: a sum that rounding carries over zero switches its ReLU,
+# which happens to a share of about eps of them, and the norm sees the root of that share. Measured
+# on the CPU, from 1 to 4096 samples: up to 0.8 roots of eps in float32, float16 and bfloat16.
+_TOLERANCE_ROOTS = 3.0
+
+
+class TrainStep(Workload):
+    """A step of a network with three layers; see `workload.Workload`."""
+
+    description = WorkloadDescription(
+        name="train_step",
+        title="One step of learning",
+        sentence=(
+            "A small network looks at a batch, is told what was right and learns from it. With "
+            "automatic mixed precision (AMP) it multiplies in 16 bits, which newer cards do "
+            "several times faster."
+        ),
+        dtypes=("float32",),
+        sizes=(32, 64, 128, 256, 512, 1024, 2048, 4096),
+        throughput_unit="FLOP/s",
+        source="Chapter 17: Using torch with CUDA (17.8)",
+        options=(
+            WorkloadOption(
+                name="amp",
+                title="AMP",
+                sentence="Automatic mixed precision: autocast and GradScaler.",
+                values=("off", "on"),
+            ),
+            WorkloadOption(
+                name="amp_dtype",
+                title="AMP computes in",
+                sentence=(
+                    "PyTorch's own choice is float16 on a card and bfloat16 on the CPU; without "
+                    "AMP it means nothing."
+                ),
+                values=("default", "float16", "bfloat16"),
+            ),
+        ),
+        size_title="Samples in a batch",
+        size_text="{size} samples",
+        refuses={
+            "transfers": (
+                "train_step learns from a batch that is on the device: what feeding it costs is "
+                "told by the workload dataloader."
+            ),
+        },
+    )
+
+    def work(self, case: Case) -> Work:
+        """Count a multiplication and an addition a weight and sample: forward, and twice back."""
+        weights = parameters_count()
+        operations = 6.0 * weights * case.size
+        activations = case.size * (INPUTS + 2 * HIDDEN + CLASSES)
+        # Each weight is read forward and back; gradient, momentum and weight are then read and
+        # written. Each activation is written and read both ways.
+        moved = (2 + 6) * weights + 4 * activations
+        return Work(
+            operations=operations,
+            bytes_moved=float(moved * case.item_bytes),
+            throughput_work=operations,
+            # Weights, gradients, momentum and their copies in 16 bits; activations both ways.
+            memory_bytes=(4 * weights + 4 * activations) * case.item_bytes,
+        )
+
+    def prepare(self, case: Case) -> Call:
+        """Make the network and one batch on the device."""
+        return TrainStepCall(case)
+
+    def verify(self, case: Case) -> Verification:
+        """Compare what one step changes with the same step in float64 on the CPU."""
+        autocast_dtype = _autocast_dtype(case)
+        tolerance = _TOLERANCE_ROOTS * torch.finfo(autocast_dtype or case.dtype).eps ** 0.5
+        cpu = torch.device("cpu")
+        batch = make_batch(case.size)
+        found = _first_change(Training(case.device, case.dtype, autocast_dtype), case.device, batch)
+        expected = _first_change(Training(cpu, torch.float64, None), cpu, batch)
+        largest = max(map(partial(_excess, tolerance), found, expected))
+        verified = largest <= 1.0  # false for NaN
+        finding = f"what a step changes is within {tolerance:.1e} of float64"
+        if not verified:
+            finding = (
+                f"what a step changes is off by {largest:.1e} times the allowed {tolerance:.1e}"
+            )
+        return Verification(verified, finding, ("all weights and biases",))
+
+    def snippet(self, case: Case) -> str:
+        """Return lines of PyTorch that do and time this work as they stand."""
+        autocast_dtype = _autocast_dtype(case)
+        return _SNIPPET.format(
+            size=case.size,
+            device=case.address,
+            kind=case.device.type,
+            dtype=autocast_dtype or torch.get_autocast_dtype(case.device.type),
+            amp=autocast_dtype is not None,
+            inputs=INPUTS,
+            hidden=HIDDEN,
+            classes=CLASSES,
+            rate=LEARNING_RATE,
+            momentum=MOMENTUM,
+            wait=wait_lines(case.address),
+        )
+
+
+class TrainStepCall(Call):
+    """Steps with one batch; what learning looks like is shown by a network of its own.
+
+    Args:
+        case: where, how large a batch, and AMP.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._begin: Callable[[], Training] = partial(
+            Training, case.device, case.dtype, _autocast_dtype(case)
+        )
+        self._training = self._begin()
+        self._batch = tuple(part.to(case.device) for part in make_batch(case.size))
+        self._step = partial(self._training.step, *self._batch)
+        self._losses: tuple[float, ...] = ()
+
+    def __call__(self) -> object:
+        """Take one step."""
+        return self._step()
+
+    @property
+    def function(self) -> Callable[[], object]:
+        """The step itself."""
+        return self._step
+
+    def curves(self) -> dict[str, tuple[float, ...]]:
+        """Return the loss of every step of a network that begins anew."""
+        self._losses = self._learn()
+        return {"loss": self._losses}
+
+    def findings(self) -> tuple[str, ...]:
+        """Say what was learned, in which numbers, and what the scaler did."""
+        first, last = self._losses[0], self._losses[-1]
+        learned = (
+            f"In {len(self._losses)} steps with the same batch the loss went from "
+            f"{first:.3g} to {last:.3g}."
+        )
+        autocast_dtype = _autocast_dtype(self._case)
+        if autocast_dtype is None:
+            return (learned,)
+        name = str(autocast_dtype).removeprefix("torch.")
+        scaled = (
+            f"AMP multiplied in {name}, and kept the weights in float32; GradScaler multiplied "
+            f"the loss by {self._training.scale:.0f} at the end of the run."
+        )
+        return (learned, scaled)
+
+    def _learn(self) -> tuple[float, ...]:
+        training = self._begin()
+        losses: list[float] = []
+        until_s = time.perf_counter() + _LONGEST_CURVE_S
+        while len(losses) < _CURVE_STEPS:
+            losses.append(float(training.step(*self._batch)))
+            if len(losses) >= _FEWEST_CURVE_STEPS and time.perf_counter() >= until_s:
+                break
+        return tuple(losses)
+
+
+def _autocast_dtype(case: Case) -> torch.dtype | None:
+    """Return what AMP computes in; None is without AMP."""
+    if case.options["amp"] == "off":
+        return None
+    if case.options["amp_dtype"] == "default":
+        return torch.get_autocast_dtype(case.device.type)
+    dtype: torch.dtype = getattr(torch, case.options["amp_dtype"])
+    return dtype
+
+
+def _first_change(
+    training: Training, device: torch.device, batch: tuple[torch.Tensor, torch.Tensor]
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return every parameter before the first step that counts, and what that changed: float64."""
+    parameters = list(training.network.parameters())
+    before = [one.detach().cpu().double().clone() for one in parameters]
+    inputs, targets = batch
+    for _ in range(_MOST_LEFT_OUT):
+        scale = training.scale
+        training.step(inputs.to(device, parameters[0].dtype), targets.to(device))
+        if training.scale >= scale:
+            break
+    after = [one.detach().cpu().double() for one in parameters]
+    return [(old, new - old) for old, new in zip(before, after, strict=True)]
+
+
+def _excess(
+    tolerance: float,
+    found: tuple[torch.Tensor, torch.Tensor],
+    expected: tuple[torch.Tensor, torch.Tensor],
+) -> float:
+    """Return how far a change is off, over what is allowed; the weights are rounded, too."""
+    weights, change = expected
+    allowed = tolerance * change.norm() + torch.finfo(torch.float32).eps * weights.norm()
+    return float(((found[1] - change).norm() / allowed).nan_to_num(torch.inf))
+
+
+_SNIPPET = """\
+import time
+import torch
+
+size, device, amp = {size}, "{device}", {amp}
+model = torch.nn.Sequential(
+    torch.nn.Linear({inputs}, {hidden}),
+    torch.nn.ReLU(),
+    torch.nn.Linear({hidden}, {hidden}),
+    torch.nn.ReLU(),
+    torch.nn.Linear({hidden}, {classes}),
+).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr={rate}, momentum={momentum})
+scaler = torch.amp.GradScaler("{kind}", enabled=amp)
+inputs = torch.randn(size, {inputs}, device=device)
+targets = torch.randint({classes}, (size,), device=device)
+
+
+def step():
+    optimizer.zero_grad()
+    with torch.autocast("{kind}", dtype={dtype}, enabled=amp):
+        loss = torch.nn.functional.cross_entropy(model(inputs), targets)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    return loss
+
+
+first = step()  # the first step is slower
+{wait}start = time.perf_counter()
+for _ in range(10):
+    last = step()
+{wait}print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
+print(f"loss {{first.item():.3f}} -> {{last.item():.3f}}")
+"""

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from gpu_studio.core.failure import StudioError
+from gpu_studio.engine.workloads import train_step
+from gpu_studio.engine.workloads.case import Case, make_case
+from gpu_studio.engine.workloads.train_network import (
+    Training,
+    build_network,
+    make_batch,
+    parameters_count,
+)
+from gpu_studio.engine.workloads.train_step import TrainStep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CPU = torch.device("cpu")
+WORKLOAD = TrainStep()
+AMPS = [("off", "default"), ("on", "default"), ("on", "float16"), ("on", "bfloat16")]
+
+
+def case_of(size: int = 16, **options: str) -> Case:
+    return make_case(WORKLOAD.description, CPU, size, options=options)
+
+
+@contextlib.contextmanager
+def call_of(**options: str) -> Iterator[Any]:
+    with contextlib.closing(WORKLOAD.prepare(case_of(**options))) as call:
+        yield call
+
+
+@pytest.mark.parametrize(("amp", "amp_dtype"), AMPS)
+@pytest.mark.parametrize("size", [1, 33])
+def test_a_device_that_learns_right_is_verified(amp: str, amp_dtype: str, size: int):
+    check = WORKLOAD.verify(case_of(size, amp=amp, amp_dtype=amp_dtype))
+    assert check.verified, check.sentence
+
+
+@pytest.mark.parametrize(("amp", "amp_dtype"), AMPS)
+@pytest.mark.parametrize("factor", [0.5, 0.0, float("nan")])
+def test_a_device_that_learns_wrong_is_found(
+    amp: str, amp_dtype: str, factor: float, monkeypatch: pytest.MonkeyPatch
+):
+    """One layer's gradient is changed on the way, in the network under test alone."""
+    build = train_step.Training
+
+    def broken(device: torch.device, dtype: torch.dtype, autocast_dtype: Any) -> Training:
+        training = build(device, dtype, autocast_dtype)
+        if dtype == torch.float32:
+            training.network[2].bias.register_hook(lambda gradient: gradient * factor)
+        return training
+
+    monkeypatch.setattr(train_step, "Training", broken)
+    assert not WORKLOAD.verify(case_of(8, amp=amp, amp_dtype=amp_dtype)).verified
+
+
+def test_a_step_that_changes_nothing_is_not_verified(monkeypatch: pytest.MonkeyPatch):
+    step = Training.step
+
+    def lazy(self: Training, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        if inputs.dtype == torch.float64:
+            return step(self, inputs, targets)
+        return torch.zeros(())
+
+    monkeypatch.setattr(Training, "step", lazy)
+    assert not WORKLOAD.verify(case_of(8)).verified
+
+
+def test_its_operations_are_those_that_pytorch_counts():
+    training = Training(CPU, torch.float32, None)
+    batch = make_batch(32)
+    with FlopCounterMode(display=False) as counted:
+        training.step(*batch)
+    # PyTorch counts the products; the first layer's input needs no gradient, and biases are sums.
+    spared = 2 * 32 * 784 * 1024
+    claimed = WORKLOAD.work(case_of(32)).operations
+    assert counted.get_total_flops() + spared == pytest.approx(claimed, rel=0.01)
+    assert parameters_count() == sum(one.numel() for one in build_network().parameters())
+
+
+@pytest.mark.parametrize(
+    ("options", "dtype"),
+    [
+        ({"amp": "off"}, torch.float32),
+        ({"amp": "on"}, torch.bfloat16),
+        ({"amp": "on", "amp_dtype": "float16"}, torch.float16),
+        ({"amp": "off", "amp_dtype": "float16"}, torch.float32),
+    ],
+)
+def test_amp_multiplies_in_its_dtype_and_keeps_the_weights(
+    options: dict[str, str], dtype: torch.dtype
+):
+    seen = []
+    with call_of(**options) as call:
+        layer = call._training.network[0]
+        layer.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+        call()
+        assert layer.weight.dtype == layer.weight.grad.dtype == torch.float32
+    assert seen == [dtype]
+
+
+def test_a_call_is_a_step_that_learns():
+    with call_of() as call:
+        before = call._training.network[0].weight.detach().clone()
+        call.function()
+        assert not torch.equal(before, call._training.network[0].weight)
+
+
+@pytest.mark.parametrize(("amp", "amp_dtype"), AMPS)
+def test_the_loss_goes_down_from_the_same_start(
+    amp: str, amp_dtype: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(train_step, "_LONGEST_CURVE_S", 30.0)
+    monkeypatch.setattr(train_step, "_CURVE_STEPS", 12)
+    with call_of(amp=amp, amp_dtype=amp_dtype) as call:
+        for _ in range(5):
+            call()
+        losses = call.curves()["loss"]
+        found = call.findings()
+    assert len(losses) == 12
+    assert losses[0] == pytest.approx(2.3, abs=0.2)  # of ten classes: ln 10
+    assert losses[-1] < losses[0] / 2
+    assert f"{losses[-1]:.3g}" in found[0]
+    assert len(found) == (1 if amp == "off" else 2)
+    if amp == "on":
+        kind = "bfloat16" if amp_dtype == "default" else amp_dtype
+        assert f"multiplied in {kind}" in found[1]
+        assert "65536" in found[1]  # what GradScaler begins with; no step was left out here
+
+
+def test_a_slow_device_draws_a_shorter_curve(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(train_step, "_LONGEST_CURVE_S", 0.0)
+    with call_of() as call:
+        assert len(call.curves()["loss"]) == 3
+
+
+def test_batches_are_the_same_every_time_and_can_be_learned():
+    first, again = make_batch(500), make_batch(500)
+    assert torch.equal(first[0], again[0])
+    assert torch.equal(first[1], again[1])
+    assert first[1].unique().numel() == 10
+
+
+@pytest.mark.parametrize(("amp", "amp_dtype"), AMPS)
+def test_its_snippet_runs_as_it_stands(
+    amp: str, amp_dtype: str, capsys: pytest.CaptureFixture[str]
+):
+    lines = WORKLOAD.snippet(case_of(8, amp=amp, amp_dtype=amp_dtype))
+    assert f'amp = 8, "cpu", {amp == "on"}' in lines
+    exec(compile(lines, "snippet", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out.splitlines()
+    assert float(printed[0].removesuffix(" s a call")) > 0
+    first, last = printed[1].removeprefix("loss ").split(" -> ")
+    assert float(last) < float(first)
+
+
+def test_transfers_are_another_workloads_question():
+    with pytest.raises(StudioError, match="dataloader"):
+        make_case(WORKLOAD.description, torch.device("cuda", 0), 8, transfers=True)
