@@ -41,6 +41,15 @@ def test_what_held_the_card_back_is_said():
         "held back: at the power limit, hot (driver's brake)."
     )
     assert "held back" not in sentence([IDLE, BUSY, BUSY, hot], 0.5, 2.0)
+    assert "held back" not in sentence([hot, BUSY, BUSY], 0.5, 2.0)
+
+
+def test_an_idle_card_is_not_held_back():
+    assert "held back" not in sentence([IDLE, IDLE, IDLE], 0.5, 2.0)
+
+
+def test_the_fastest_state_is_told_even_where_the_card_was_asleep_again():
+    assert "P8 → P0" in sentence([IDLE, BUSY, IDLE], 0.5, 2.0)
 
 
 def test_a_run_that_changed_nothing_has_no_changes():
