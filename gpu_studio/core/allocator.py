@@ -89,9 +89,29 @@ class AllocatorModel:
         )
         self._counts_splits = not is_expandable
         self._divides = any(options.roundup_power2_divisions)
-        self._is_plain = not (
-            self._segments.collects_garbage or is_expandable or options.max_split_bytes != UNLIMITED
-        )
+        self._has_rules = is_expandable or options.max_split_bytes != UNLIMITED
+        self._is_plain = not (self._segments.collects_garbage or self._has_rules)
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """What this process may reserve at most; None without a limit."""
+        return self._segments.limit_bytes
+
+    @property
+    def is_expandable(self) -> bool:
+        """Whether its segments are expandable ones."""
+        return self._options.expandable_segments
+
+    def set_memory_fraction(self, fraction: float) -> None:
+        """Let this process reserve that share of the card (set_per_process_memory_fraction).
+
+        Raises:
+            ValueError: no share from 0 to 1.
+        """
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+        self._segments.set_fraction(fraction)
+        self._is_plain = not (self._segments.collects_garbage or self._has_rules)
 
     def allocate(self, nbytes: int) -> Block:
         """Return a block for a tensor of that many bytes; 0 bytes need no memory.
@@ -148,6 +168,10 @@ class AllocatorModel:
     def empty_cache(self) -> None:
         """Give the driver every segment without a tensor in it (``torch.cuda.empty_cache``)."""
         self._segments.release_cached()
+
+    def reset_peaks(self) -> None:
+        """Count every peak from now on (``torch.cuda.reset_peak_memory_stats``)."""
+        self._statistics.reset_peaks()
 
     def stats(self) -> dict[str, int]:
         """Return the counters under the names of ``torch.cuda.memory_stats()``."""

@@ -43,12 +43,9 @@ class Segments:
         self._statistics = statistics
         self._pools = pools
         self._heads: dict[int, Block] = {}
-        # setMemoryFraction takes the nearest byte; the other two shares are rounded down.
-        share_bytes = int(fraction * card.capacity_bytes + 0.5)
-        self.limit_bytes = share_bytes if fraction < 1 else None
-        self.collects_garbage = (
-            self.limit_bytes is not None and options.garbage_collection_threshold > 0
-        )
+        self.limit_bytes: int | None = None
+        self.collects_garbage = False
+        self.set_fraction(fraction)
         self._reject_beyond_bytes = UNLIMITED
         if options.throw_on_cudamalloc_oom:
             share = options.per_process_memory_fraction * card.capacity_bytes
@@ -58,6 +55,15 @@ class Segments:
             for pool in pools:
                 page_bytes = _SMALL_SEGMENT_BYTES if pool.is_small else options.large_segment_bytes
                 self.expandable[pool] = ExpandableSegments(pool, page_bytes, card, statistics)
+
+    def set_fraction(self, fraction: float) -> None:
+        """Limit what may be reserved to a share of the card; 1 is no limit (setMemoryFraction)."""
+        # It takes the nearest byte; the garbage collector's shares are rounded down.
+        share_bytes = int(fraction * self._card.capacity_bytes + 0.5)
+        self.limit_bytes = share_bytes if fraction < 1 else None
+        self.collects_garbage = (
+            self.limit_bytes is not None and self._options.garbage_collection_threshold > 0
+        )
 
     def heads(self) -> list[Block]:
         """Return the first block of every segment."""

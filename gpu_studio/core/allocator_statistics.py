@@ -32,6 +32,10 @@ class Stat:
         self.current -= amount
         self.freed += amount
 
+    def reset_peak(self) -> None:
+        """Count the peak from now on."""
+        self.peak = self.current
+
     @property
     def told(self) -> Told:
         """The counter's values."""
@@ -71,6 +75,14 @@ class Counters:
         self.split_bytes = self.split_bytes_peak = self.split_bytes_freed = 0
         self.segments = Stat()
         self.reserved_bytes = Stat()
+
+    def reset_peaks(self) -> None:
+        """Count all peaks from now on."""
+        self.blocks_peak, self.block_bytes_peak = self.blocks, self.block_bytes
+        self.requested_bytes_peak = self.requested_bytes
+        self.splits_peak, self.split_bytes_peak = self.splits, self.split_bytes
+        self.segments.reset_peak()
+        self.reserved_bytes.reset_peak()
 
     def told(self) -> dict[str, Told]:
         """Return the values by PyTorch's names."""
@@ -188,6 +200,21 @@ class Statistics:
             counters.reserved_bytes.decrease(size_bytes)
         if segments and size_bytes >= self._max_split_bytes:
             self.oversize_segments.decrease(1)
+
+    def reset_peaks(self) -> None:
+        """Count all peaks from now on."""
+        small, large = self.small, self.large
+        for counters in (small, large):
+            counters.reset_peaks()
+        for stat in (
+            self.segments, self.reserved_bytes, self.oversize_allocations, self.oversize_segments,
+        ):  # fmt: skip
+            stat.reset_peak()
+        self._blocks_peak = small.blocks + large.blocks
+        self._block_bytes_peak = small.block_bytes + large.block_bytes
+        self._requested_bytes_peak = small.requested_bytes + large.requested_bytes
+        self._splits_peak = small.splits + large.splits
+        self._split_bytes_peak = small.split_bytes + large.split_bytes
 
     def told(self) -> dict[str, int]:
         """Return every counter under PyTorch's name for it, in the order of the names."""

@@ -1,9 +1,12 @@
-"""The numbers in the text of PyTorch's out-of-memory error, for every version from 2.0 on.
+"""The numbers in the text of an out-of-memory error, for every version of PyTorch since 1.0.
 
-The text is PyTorch's own (c10/cuda/CUDACachingAllocator.cpp); sizes are written by ``format_size``
-of c10/core/Allocator.h: plain bytes up to 1 KiB, then two decimals of KiB, MiB and GiB. So a number
-read here is exact to 0.005 of its unit, and "tried" is the segment the allocator
-asked the driver for, not the tensor.
+The texts are PyTorch's own (c10/cuda/CUDACachingAllocator.cpp). Sizes are written by
+``format_size`` of c10/core/Allocator.h: plain bytes up to 1 KiB, then two decimals of KiB, MiB and
+GiB. So a number read here is exact to 0.005 of its unit, and "tried" is (since 2.0) the segment
+the allocator asked the driver for, not the tensor.
+
+Texts come from terminals and forums: lines are wrapped, quoted, and stand in the middle of
+tracebacks. And they may be hostile: a pattern here has no part that can be matched in two ways.
 """
 
 from __future__ import annotations
@@ -12,49 +15,111 @@ import re
 
 import msgspec
 
-_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_SIZE = r"(\d+(?:\.\d+)?) (bytes|KiB|MiB|GiB)"
-_PATTERNS = {
+_UNITS = {"byte": 1, "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+# Beginning only where a number begins, a row of a million digits is looked at once.
+_SIZE = r"(?<!\d)(?<!\d\.)(\d{1,20}(?:\.\d{1,6})?)(bytes|byte|KiB|MiB|GiB)"
+# Without blanks, since the text is read without them: a terminal wraps in the middle of a word.
+_FORMS = {
     "tried_bytes": (
-        rf"Tried to allocate {_SIZE}",
-        rf"Requested size: {_SIZE}",
-        r"you tried to allocate (\d+) (bytes)",
+        f"Triedtoallocate{_SIZE}",
+        f"Requestedsize:{_SIZE}",
+        f"youtriedtoallocate{_SIZE}",
+        f"Requested:{_SIZE}",
     ),
-    "total_bytes": (rf"total capaci?ty of {_SIZE}", rf"{_SIZE} total capacity"),
-    "free_bytes": (rf"of which {_SIZE} is free", rf"{_SIZE} free"),
-    "limit_bytes": (rf"{_SIZE} allowed",),
+    "total_bytes": (
+        f"totalcapaci?tyof{_SIZE}",
+        f"{_SIZE}totalcapaci?ty",
+        f"Devicelimit:{_SIZE}",
+    ),
+    "free_bytes": (
+        f"ofwhich{_SIZE}isfree",
+        f"{_SIZE}free",
+        rf"Free\(accordingtoCUDA\):{_SIZE}",
+    ),
+    "in_use_bytes": (f"thisprocesshas{_SIZE}memoryinuse",),
+    "limit_bytes": (
+        f"{_SIZE}allowed",
+        rf"PyTorchlimit\(setbyuser-suppliedmemoryfraction\):{_SIZE}",
+    ),
     "allocated_bytes": (
-        rf"Of the allocated memory {_SIZE} is allocated",
-        rf"{_SIZE} already allocated",
+        f"Oftheallocatedmemory{_SIZE}isallocated",
+        f"{_SIZE}alreadyallocated",
+        f"Currentlyallocated:{_SIZE}",
     ),
-    "unallocated_bytes": (rf"{_SIZE} is reserved by PyTorch but unallocated",),
+    "reserved_bytes": (f"{_SIZE}reservedintotal",),
+    "private_pools_bytes": (f"with{_SIZE}allocatedinprivatepools",),
+    "unallocated_bytes": (f"{_SIZE}isreservedbyPyTorchbutunallocated",),
 }
+_PATTERNS = {
+    name: tuple(re.compile(form, re.ASCII) for form in forms) for name, forms in _FORMS.items()
+}
+_CACHED = re.compile(f"{_SIZE}cached", re.ASCII)
+_DEVICE = re.compile(r"GPU(\d{1,4})(?:hasatotal|;)|ondevice(\d{1,4})would", re.ASCII)
+_PROCESS = re.compile(rf"Process(\d{{1,10}})has{_SIZE}memoryinuse", re.ASCII)
+_QUOTED = re.compile(r"(?m)^[ \t]*(?:[>|│][ \t]?)+")
 # A missing value of the driver (all bits set) prints as 17179869184 GiB.
 _LARGEST_BYTES = 1 << 60
+_MOST_PROCESSES = 256
+MOST_CHARACTERS = 1 << 20
+"""What is read of a text."""
 
 _SIGNS = (
-    "CUDA out of memory",
-    "CUDA error: out of memory",
+    "out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
     "can't allocate memory",
     "not enough memory: you tried to allocate",
 )
 
 
-class OomNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """What the text says, in bytes; None where it does not."""
+class GpuProcessBytes(msgspec.Struct, frozen=True):
+    """What another process has of the card, as the text says."""
+
+    pid: int
+    bytes: int
+
+
+class OomNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the text says, in bytes; None where it does not.
+
+    Attributes:
+        tried_bytes: what was asked for, of the driver or of a library.
+        total_bytes, free_bytes: of the card.
+        in_use_bytes: what this process has of it, the CUDA context included.
+        allocated_bytes: what tensors hold.
+        reserved_bytes: what PyTorch has of the driver.
+        unallocated_bytes: what of that no tensor holds.
+        limit_bytes: what PyTorch may reserve.
+        private_pools_bytes: allocated in pools of their own, such as CUDA graphs'.
+    """
 
     tried_bytes: int | None = None
     total_bytes: int | None = None
     free_bytes: int | None = None
-    limit_bytes: int | None = None
+    in_use_bytes: int | None = None
     allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
     unallocated_bytes: int | None = None
+    limit_bytes: int | None = None
+    private_pools_bytes: int | None = None
+    device_index: int | None = None
+    processes: tuple[GpuProcessBytes, ...] = ()
 
 
 def read_oom_text(text: str) -> OomNumbers:
-    """Return the numbers in an out-of-memory text; a text of anything else has none."""
-    return OomNumbers(**{name: _first_size(text, forms) for name, forms in _PATTERNS.items()})
+    """Return the numbers in an out-of-memory text; a text of anything else has none.
+
+    Of several errors the numbers are the first one's; `core.oom_reader` tells them apart.
+    """
+    letters = "".join(_QUOTED.sub("", text[:MOST_CHARACTERS]).split())
+    sizes = {name: _first_size(letters, forms) for name, forms in _PATTERNS.items()}
+    _add_cached(letters, sizes)
+    device = _DEVICE.search(letters)
+    return OomNumbers(
+        **sizes,
+        device_index=int(device[1] or device[2]) if device else None,
+        processes=_processes(letters),
+    )
 
 
 def is_out_of_memory(text: str) -> bool:
@@ -63,15 +128,45 @@ def is_out_of_memory(text: str) -> bool:
     Where NVML does not answer, PyTorch fails inside its own report of the error and raises a
     RuntimeError with an assertion of CUDACachingAllocator.cpp about ``NVML_SUCCESS`` instead.
     """
-    if "NVML_SUCCESS" in text and "CUDACachingAllocator" in text:
+    if is_nvml_assertion(text):
         return True
     return any(sign in text for sign in _SIGNS)
 
 
-def _first_size(text: str, patterns: tuple[str, ...]) -> int | None:
+def is_nvml_assertion(text: str) -> bool:
+    """Return whether PyTorch could not say how memory ended, since NVML did not answer."""
+    return "NVML_SUCCESS" in text and "CUDACachingAllocator" in text
+
+
+def _add_cached(letters: str, sizes: dict[str, int | None]) -> None:
+    """Add what 1.x before 1.4 called cached.
+
+    First that was what no tensor holds, later all of what PyTorch had.
+    """
+    cached_bytes = _first_size(letters, (_CACHED,))
+    if cached_bytes is None:
+        return
+    is_all = cached_bytes >= (sizes["allocated_bytes"] or 0)
+    sizes["reserved_bytes" if is_all else "unallocated_bytes"] = cached_bytes
+
+
+def _processes(letters: str) -> tuple[GpuProcessBytes, ...]:
+    found: dict[int, int] = {}
+    for match in _PROCESS.finditer(letters):
+        size_bytes = _size(match[2], match[3])
+        if size_bytes is not None and len(found) < _MOST_PROCESSES:
+            found.setdefault(int(match[1]), size_bytes)
+    return tuple(GpuProcessBytes(pid, size_bytes) for pid, size_bytes in found.items())
+
+
+def _first_size(letters: str, patterns: tuple[re.Pattern[str], ...]) -> int | None:
     for pattern in patterns:
-        match = re.search(pattern, text)
+        match = pattern.search(letters)
         if match:
-            size_bytes = round(float(match[1]) * _UNITS[match[2]])
-            return size_bytes if size_bytes < _LARGEST_BYTES else None
+            return _size(match[1], match[2])
     return None
+
+
+def _size(number: str, unit: str) -> int | None:
+    size_bytes = round(float(number) * _UNITS[unit])
+    return size_bytes if size_bytes < _LARGEST_BYTES else None

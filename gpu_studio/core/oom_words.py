@@ -54,6 +54,51 @@ def explain_outcome(finished: OomFinished) -> Outcome:
                 ),
                 tone="failure",
             )
+        case "fragmented":
+            return Outcome(
+                headline="Fragmented.",
+                sentence=_joined(_asked(finished), _pieces(finished)),
+                next_step=(
+                    "Try the same with expandable_segments:True, which can join the pieces; or "
+                    "make the large tensors first, and keep no small ones among them."
+                ),
+                tone="failure",
+            )
+        case "spilled":
+            return Outcome(
+                headline="Spilled to system memory.",
+                sentence=(
+                    f"{there} {'was' if one else 'were'} made without an error, and that is more "
+                    "than the card had free: the driver went on in the PC's memory, which the "
+                    "card reaches many times slower."
+                ),
+                next_step=(
+                    "In the NVIDIA Control Panel set “CUDA - Sysmem Fallback Policy” to “Prefer No "
+                    "Sysmem Fallback” to have an error instead; or keep to a budget."
+                ),
+                tone="amber",
+            )
+        case "taken_by_others":
+            return Outcome(
+                headline="Another process took it.",
+                sentence=_joined(_asked(finished), _taken(finished), _space(finished)),
+                next_step="See in the Devices tab who uses the card, then run it again.",
+                tone="failure",
+            )
+        case "leak":
+            return Outcome(
+                headline="A leak.",
+                sentence=_joined(
+                    f"Each of {finished.steps // 2} steps should have given back what it took, "
+                    "and each left more allocated than the one before, until memory ended.",
+                    _asked(finished),
+                ),
+                next_step=(
+                    "Find what keeps the tensors: a list of losses, for example. Keep "
+                    "loss.item() or loss.detach() instead of loss."
+                ),
+                tone="failure",
+            )
         case "stopped":
             return Outcome(
                 headline="Stopped.",
@@ -82,6 +127,11 @@ def _tensors(finished: OomFinished) -> str:
     count = finished.tensors
     total = format_bytes(count * finished.tensor_bytes)
     one = format_bytes(finished.tensor_bytes)
+    allocated_bytes = finished.allocated_bytes
+    if allocated_bytes is not None and finished.preset:
+        are_alike = 0 <= allocated_bytes - count * finished.tensor_bytes <= allocated_bytes // 50
+        if not are_alike:
+            return f"{count} tensors, together {format_bytes(allocated_bytes)},"
     if count == 1:
         return f"1 tensor of {one}"
     return f"{count} tensors of {one}, together {total},"
@@ -93,7 +143,12 @@ def _joined(*sentences: str) -> str:
 
 def _asked(finished: OomFinished) -> str:
     tried = finished.tried_bytes or finished.tensor_bytes
-    sentence = f"Tensor {finished.tensors + 1} asked for {format_bytes(tried)}"
+    who = (
+        f"Tensor {finished.tensors + 1} asked"
+        if finished.preset != "activations"
+        else "A layer asked"
+    )
+    sentence = f"{who} for {format_bytes(tried)}"
     if finished.allocated_bytes is None:
         return f"{sentence}."
     return f"{sentence} when {format_bytes(finished.allocated_bytes)} were allocated."
@@ -118,6 +173,26 @@ def _space(finished: OomFinished) -> str:
             f"{format_bytes(finished.unallocated_bytes)} were reserved in pieces too small for it"
         )
     return f"{', and '.join(parts)}." if parts else ""
+
+
+def _pieces(finished: OomFinished) -> str:
+    """Return how much was free, and how large the largest piece of it was."""
+    if finished.free_total_bytes is None or finished.largest_block_bytes is None:
+        return ""
+    return (
+        f"{format_bytes(finished.free_total_bytes)} were free in all, but the largest tensor that "
+        f"could be had is {format_bytes(finished.largest_block_bytes)}: the rest is in pieces "
+        "between tensors that are in use."
+    )
+
+
+def _taken(finished: OomFinished) -> str:
+    if finished.others_grew_bytes is None:
+        return ""
+    return (
+        f"Since the start other processes have taken {format_bytes(finished.others_grew_bytes)}; "
+        "without that it would have fitted."
+    )
 
 
 def _quoted(error_text: str) -> str:

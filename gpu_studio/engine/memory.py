@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
+from typing import Any
 
 import psutil
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import CacheEmptied, MemoryRead
+from gpu_studio.core.protocol import CacheEmptied, MemoryRead, SegmentsRead
+from gpu_studio.core.segment_columns import segments_read
+from gpu_studio.core.segment_map import map_of_snapshot
 from gpu_studio.engine.device import has_context, resolve
 
-# Pages of expandable segments: CUDACachingAllocator maps and gives back whole ones.
-_SMALL_PAGE_BYTES = 2 << 20
-_LARGE_PAGE_BYTES = 20 << 20
 
+def read_memory(
+    device: torch.device, mark: str | None = None, step: int | None = None
+) -> MemoryRead:
+    """Return one reading; on a card that this process does not use yet all numbers are None.
 
-def read_memory(device: torch.device, mark: str | None = None) -> MemoryRead:
-    """Return one reading; on a card that this process does not use yet all numbers are None."""
+    Args:
+        device: the CPU or a card.
+        mark: names the moment.
+        step: counts the allocations of an experiment.
+    """
     if device.type == "cpu":
         memory = psutil.virtual_memory()
         return MemoryRead(
@@ -30,14 +38,14 @@ def read_memory(device: torch.device, mark: str | None = None) -> MemoryRead:
             mark=mark,
         )
     if not has_context(device):
-        return MemoryRead(device=str(device), taken_at_s=time.monotonic(), mark=mark)
+        return MemoryRead(device=str(device), taken_at_s=time.monotonic(), mark=mark, step=step)
     stats = torch.cuda.memory_stats(device)
     free_bytes, total_bytes = torch.cuda.mem_get_info(device)
     reserved_bytes = stats.get("reserved_bytes.all.current", 0)
     active_bytes = stats.get("active_bytes.all.current", 0)
     inactive_split_bytes = stats.get("inactive_split_bytes.all.current", 0)
     if _has_expandable_segments():
-        releasable_bytes = _releasable_bytes(device)
+        releasable_bytes = map_of_snapshot(allocator_segments(), device.index).releasable_bytes
     else:
         # Free and alone in its segment: what is neither used nor beside something used.
         releasable_bytes = reserved_bytes - active_bytes - inactive_split_bytes
@@ -53,8 +61,38 @@ def read_memory(device: torch.device, mark: str | None = None) -> MemoryRead:
         free_bytes=free_bytes,
         retries=stats.get("num_alloc_retries", 0),
         ooms=stats.get("num_ooms", 0),
+        requested_bytes=stats.get("requested_bytes.all.current"),
+        peak_allocated_bytes=stats.get("allocated_bytes.all.peak"),
+        segments=stats.get("segment.all.current"),
+        limit_bytes=_limit_bytes(device, total_bytes),
         mark=mark,
+        step=step,
     )
+
+
+def read_segments(address: str) -> SegmentsRead:
+    """Return the segments of a card; without a context there are none.
+
+    Raises:
+        StudioError: for the CPU, where PyTorch keeps no segments, and for no such device.
+    """
+    device = resolve(address)
+    if device.type == "cpu":
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            "On the CPU there are no segments: PyTorch takes memory there as it needs it.",
+        )
+    read = read_memory(device)
+    segments = allocator_segments() if has_context(device) else []
+    return segments_read(read, segments, device.index)
+
+
+def allocator_segments() -> list[dict[str, Any]]:
+    """Return the segments of all cards with their blocks, without the history."""
+    ask: Any = torch.cuda.memory_snapshot
+    if "include_traces" in inspect.signature(ask).parameters:
+        return list(ask(include_traces=False))
+    return list(ask())
 
 
 def empty_cache(address: str) -> CacheEmptied:
@@ -92,26 +130,11 @@ def _has_expandable_segments() -> bool:
     return "expandable_segments:True" in settings.replace(" ", "")
 
 
-def _releasable_bytes(device: torch.device) -> int:
-    """Return what empty_cache gives back, counted from the allocator's snapshot.
-
-    A segment goes when all of it is free; of an expandable one every whole page that is free.
-    """
-    released = 0
-    for segment in torch.cuda.memory_snapshot():
-        if segment["device"] != device.index:
-            continue
-        offset = 0
-        page = _LARGE_PAGE_BYTES if segment["segment_type"] == "large" else _SMALL_PAGE_BYTES
-        for block in segment["blocks"]:
-            end = offset + block["size"]
-            if block["state"] == "inactive":
-                if segment["is_expandable"]:
-                    released += max(0, end // page * page - -(-offset // page) * page)
-                elif block["size"] == segment["total_size"]:
-                    released += block["size"]
-            offset = end
-    return released
+def _limit_bytes(device: torch.device, total_bytes: int) -> int | None:
+    """Return what PyTorch may reserve; None without a limit, and where 2.6 does not tell."""
+    ask: Any = getattr(torch.cuda, "get_per_process_memory_fraction", None)
+    fraction = 1.0 if ask is None else float(ask(device))
+    return int(fraction * total_bytes + 0.5) if fraction < 1 else None
 
 
 _SNIPPET = """\

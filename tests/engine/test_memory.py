@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.modelled_memory import budget_fraction
 from gpu_studio.core.protocol import BreakMemory, EmptyCache, MemoryRead, ReadMemory, RequestFailed
-from gpu_studio.engine import memory, oom
+from gpu_studio.engine import lab, memory
 from tests.engine.answers import ask
 
 MIB = 1 << 20
@@ -37,14 +38,23 @@ def test_a_card_that_is_not_in_use_is_not_touched(monkeypatch: pytest.MonkeyPatc
     assert {name for name, value in numbers.items() if value is not None} == {
         "device",
         "taken_at_s",
+        "modelled",
     }
+    assert not read.modelled
 
 
 class FakeAllocator:
     """What PyTorch would say of a card."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **stats: int) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, share: float | None = 1.0, **stats: int
+    ) -> None:
         self.stats = stats
+        ask = "get_per_process_memory_fraction"
+        if share is None:  # as in 2.6
+            monkeypatch.delattr(torch.cuda, ask)
+        else:
+            monkeypatch.setattr(torch.cuda, ask, lambda device: share)
         self.segments: list[dict[str, Any]] = []
         monkeypatch.setattr(memory, "has_context", lambda device: True)
         monkeypatch.setattr(torch.cuda, "memory_stats", self._stats)
@@ -58,6 +68,7 @@ class FakeAllocator:
         self.segments.append(
             {
                 "device": 0,
+                "address": len(self.segments) << 32,
                 "segment_type": kind,
                 "is_expandable": expandable,
                 "total_size": sum(size for size, _ in blocks),
@@ -146,64 +157,25 @@ def test_an_experiment_out_of_range_is_refused(changes: dict[str, Any], words: s
 
 
 @pytest.mark.parametrize(
-    ("tensors", "error_text", "free_mib", "outcome"),
-    [
-        (8, "", 0, "fits"),
-        (3, "", 1000, "stopped"),
-        (3, "CUDA out of memory.", 255, "card_full"),
-        (3, "CUDA out of memory.", 256, "over_budget"),
-        (0, "NVML_SUCCESS == r INTERNAL ASSERT FAILED", 10, "card_full"),
-    ],
-)
-def test_the_outcome_says_what_memory_ended_with(
-    tensors: int, error_text: str, free_mib: int, outcome: str
-):
-    at_end = MemoryRead(device="cuda:0", taken_at_s=0.0, free_bytes=free_mib * MIB)
-    assert oom._outcome(breaking(), tensors, error_text, at_end) == outcome
-
-
-@pytest.mark.parametrize(
-    ("size_bytes", "segment_bytes"),
-    [
-        (1, 2 * MIB),
-        (MIB, 2 * MIB),
-        (MIB + 1, 20 * MIB),
-        (10 * MIB - 1, 20 * MIB),
-        (10 * MIB, 10 * MIB),
-        (11 * MIB, 12 * MIB),
-        (256 * MIB, 256 * MIB),
-    ],
-)
-def test_the_driver_is_asked_for_segments(size_bytes: int, segment_bytes: int):
-    assert oom._segment_bytes(size_bytes) == segment_bytes
-
-
-@pytest.mark.parametrize(
     "error",
     [
         torch.OutOfMemoryError("CUDA out of memory."),
         RuntimeError('NVML_SUCCESS == r INTERNAL ASSERT FAILED at "CUDACachingAllocator.cpp":1'),
     ],
 )
-def test_the_end_of_memory_is_a_text_and_no_error(
-    monkeypatch: pytest.MonkeyPatch, error: RuntimeError
-):
-    def full(*size: int, **options: Any) -> torch.Tensor:
-        raise error
-
-    monkeypatch.setattr(oom.torch, "empty", full)
-    assert oom._allocate(breaking(), torch.device("cuda", 0)) == str(error)
+def test_the_end_of_memory_is_told_from_other_errors(error: RuntimeError):
+    card = lab.CudaMemory(torch.device("cuda", 0))
+    assert card.is_out_of_memory(error)
+    assert not card.is_out_of_memory(RuntimeError("CUDA error: unspecified launch failure"))
 
 
 def test_a_pytorch_that_does_not_tell_its_limit_has_none(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delattr(oom.torch.cuda, "get_per_process_memory_fraction")  # as in 2.6
-    assert oom._limit_now(torch.device("cuda", 0)) == 1.0
+    FakeAllocator(monkeypatch, share=None)
+    assert lab._limit_now(torch.device("cuda", 0)) == 1.0
+    assert memory.read_memory(torch.device("cuda", 0)).limit_bytes is None
 
 
-def test_another_error_stays_one(monkeypatch: pytest.MonkeyPatch):
-    def broken(*size: int, **options: Any) -> torch.Tensor:
-        raise RuntimeError("CUDA error: unspecified launch failure")
-
-    monkeypatch.setattr(oom.torch, "empty", broken)
-    with pytest.raises(RuntimeError, match="launch failure"):
-        oom._allocate(breaking(), torch.device("cuda", 0))
+def test_a_limit_is_told_to_the_byte(monkeypatch: pytest.MonkeyPatch):
+    share = budget_fraction(1500 * MIB + 1, 2000 * MIB)
+    FakeAllocator(monkeypatch, share=share)
+    assert memory.read_memory(torch.device("cuda", 0)).limit_bytes == 1500 * MIB + 1

@@ -1,0 +1,107 @@
+"""What the sample network asks of PyTorch's allocator, call by call, recorded from the real one.
+
+A network's calls do not depend on the card but on the batch, and every size is linear in it: a
+fixed part and one a sample. ``resources/activation_calls.json`` has both for each call; it was
+recorded by ``tests/soft/record_activations.py``, which checks it at batches it was not made from.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.resources import MissingResourceError, resource_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LAYERS, WIDTH = 16, 512
+"""The sample network: so many times ``Linear(512, 512, bias=False)`` and ``ReLU``, in float32."""
+
+
+class Call(msgspec.Struct, frozen=True, array_like=True):
+    """One call of the allocator.
+
+    Attributes:
+        fixed_bytes, sample_bytes: an allocation of fixed_bytes + sample_bytes × batch; both 0 in
+            a free.
+        frees: the number of the allocation in the same pass that is freed, counted from 0; −1 for
+            an allocation.
+    """
+
+    fixed_bytes: int
+    sample_bytes: int
+    frees: int = -1
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A part of a pass after which somebody may look: a layer, the loss, the way back."""
+
+    name: str
+    calls: tuple[Call, ...]
+
+
+class ActivationCalls(msgspec.Struct, frozen=True):
+    """The recording."""
+
+    source: str
+    torch_version: str
+    layers: int
+    width: int
+    set_up: tuple[Part, ...]
+    train: tuple[Part, ...]
+    infer: tuple[Part, ...]
+
+
+@lru_cache(maxsize=1)
+def activation_calls() -> ActivationCalls:
+    """Return the recording.
+
+    Raises:
+        MissingResourceError: it is not there or cannot be read.
+    """
+    name = "activation_calls.json"
+    path = resource_path(name)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ActivationCalls)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise MissingResourceError(name, "cannot be read") from error
+
+
+class ReplayedNetwork:
+    """The sample network of a modelled card: its recorded calls, made again.
+
+    Args:
+        empty: makes a tensor of so many bytes, which lives as long as it is referred to.
+    """
+
+    def __init__(self, empty: Callable[[int], object]) -> None:
+        self._calls = activation_calls()
+        self._empty = empty
+        self._weights: list[object] = []
+        for _ in self._replayed(self._calls.set_up, 1, self._weights):
+            pass
+
+    def train(self, batch: int) -> Iterator[str]:
+        """See `core.lab_card.SampleNetwork.train`."""
+        yield from self._replayed(self._calls.train, batch, [])
+
+    def infer(self, batch: int) -> Iterator[str]:
+        """See `core.lab_card.SampleNetwork.infer`."""
+        yield from self._replayed(self._calls.infer, batch, [])
+
+    def forget(self) -> None:
+        """Do nothing: a pass that was broken off has dropped all of its tensors."""
+
+    def _replayed(
+        self, parts: tuple[Part, ...], batch: int, tensors: list[object]
+    ) -> Iterator[str]:
+        for part in parts:
+            for call in part.calls:
+                if call.frees >= 0:
+                    tensors[call.frees] = None
+                else:
+                    tensors.append(self._empty(call.fixed_bytes + call.sample_bytes * batch))
+            yield part.name

@@ -1,0 +1,117 @@
+"""The cards that the memory lab models, and what of such a card a program can have.
+
+A modelled card is addressed by what CUDA sees of it: ``model:1996`` has 1996 MiB.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.resources import MissingResourceError, resource_path
+
+MIB = 1 << 20
+LEAST_MIB, MOST_MIB = 256, 1 << 20
+_ADDRESS = re.compile(r"model:(\d{1,9})", re.ASCII)
+
+
+class ModelledCardChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """A card to model.
+
+    Attributes:
+        total_bytes: what CUDA sees of it.
+        context_bytes: what the CUDA context is assumed to take.
+    """
+
+    name: str
+    total_bytes: int
+    context_bytes: int
+
+    @property
+    def address(self) -> str:
+        """How a request names it."""
+        return f"model:{self.total_bytes // MIB}"
+
+    @property
+    def free_bytes(self) -> int:
+        """What is left for PyTorch when nobody else uses it."""
+        return self.total_bytes - self.context_bytes
+
+
+class _Context(msgspec.Struct, frozen=True):
+    up_to_mib: int
+    context_mib: int
+
+
+class _Card(msgspec.Struct, frozen=True):
+    name: str
+    total_mib: int
+
+
+class ModelledCardTable(msgspec.Struct, frozen=True):
+    """The file ``resources/modelled_cards.json``."""
+
+    read: str
+    source: str
+    context_source: str
+    contexts: tuple[_Context, ...]
+    cards: tuple[_Card, ...]
+
+
+@lru_cache(maxsize=1)
+def modelled_card_table() -> ModelledCardTable:
+    """Return the table, with where its numbers are from.
+
+    Raises:
+        MissingResourceError: it is not there or cannot be read.
+    """
+    name = "modelled_cards.json"
+    path = resource_path(name)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ModelledCardTable)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise MissingResourceError(name, "cannot be read") from error
+
+
+def modelled_cards() -> tuple[ModelledCardChoice, ...]:
+    """Return the cards that can be chosen, the smallest first."""
+    return tuple(_choice(card.name, card.total_mib) for card in modelled_card_table().cards)
+
+
+def is_modelled(address: str) -> bool:
+    """Return whether an address names a modelled card, be it a possible one or not."""
+    return address.startswith("model:")
+
+
+def card_at(address: str) -> ModelledCardChoice:
+    """Return the card of an address such as ``model:1996``.
+
+    Raises:
+        StudioError: no such address, or a card that cannot be.
+    """
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
+        shown = address if len(address) <= 20 else address[:17] + "…"
+        raise StudioError(
+            FailureKind.NO_SUCH_DEVICE,
+            f"“{shown}” is no modelled card: give its memory in MiB, for example model:1996.",
+        )
+    mib = int(match[1])
+    if not LEAST_MIB <= mib <= MOST_MIB:
+        raise StudioError(
+            FailureKind.NO_SUCH_DEVICE,
+            f"A modelled card has {LEAST_MIB} to {MOST_MIB} MiB, not {mib}.",
+        )
+    named = next((c.name for c in modelled_card_table().cards if c.total_mib == mib), "")
+    return _choice(named or f"A card with {mib} MiB", mib)
+
+
+def _choice(name: str, total_mib: int) -> ModelledCardChoice:
+    contexts = modelled_card_table().contexts
+    context_mib = next(c.context_mib for c in contexts if total_mib <= c.up_to_mib)
+    return ModelledCardChoice(
+        name=name, total_bytes=total_mib * MIB, context_bytes=context_mib * MIB
+    )

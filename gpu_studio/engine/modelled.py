@@ -1,0 +1,154 @@
+"""An engine without PyTorch and without a card: the allocator's model answers in its place.
+
+It does what concerns memory, on cards such as ``model:1996``, and everything it says is marked as
+modelled. Its environment's allocator configuration is the model's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
+from gpu_studio.core.protocol import (
+    AllocationPlan,
+    BreakMemory,
+    CacheEmptied,
+    DescribeEngine,
+    EmptyCache,
+    EngineDescribed,
+    EngineEnded,
+    ReadMemory,
+    ReadSegments,
+    RequestFailed,
+    RunMemoryExperiment,
+    is_last,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.modelled_memory import ModelledMemory
+    from gpu_studio.core.protocol import Event, Request
+
+MODELLED_VERSION = "2.13.0"
+"""The PyTorch whose allocator the model is."""
+
+
+class ModelledEngine:
+    """Satisfies `core.engine.Engine` for modelled cards; one at a time.
+
+    A card's memory stays as a request leaves it, until another card is asked for or the engine is
+    closed.
+    """
+
+    def __init__(self, environment: EngineEnvironment | None = None) -> None:
+        self._conf = (environment or EngineEnvironment()).allocator_configuration or ""
+        self._stop = threading.Event()
+        self._is_closed = False
+        self._memory: ModelledMemory | None = None
+
+    def run(self, request: Request) -> Iterator[Event]:
+        """Yield the answer to a request; see `core.engine.Engine.run`."""
+        self._stop.clear()
+        if self._is_closed:
+            yield EngineEnded(exit_code=None, stopped=True)
+            return
+        try:
+            for event in self._answer(request):
+                yield event
+                if is_last(event, request):
+                    return
+        except Exception as error:
+            failure = failure_from(error)
+        # Outside of the except block: the error and what its frames hold are gone.
+        yield RequestFailed(failure=failure)
+
+    def stop(self) -> None:
+        """Ask the running request to end between two allocations."""
+        self._stop.set()
+
+    def abandon(self) -> None:
+        """Ask the running request to end; it never takes long."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """Ask the running request to end; this engine runs no other."""
+        self._is_closed = True
+        self._stop.set()
+
+    def _answer(self, request: Request) -> Iterator[Event]:
+        match request:
+            case DescribeEngine():
+                yield EngineDescribed(
+                    pid=os.getpid(),
+                    torch_version=f"{MODELLED_VERSION} (modelled)",
+                    cuda_reason="This engine models a card's memory: it computes nothing.",
+                    allocator_configuration=self._conf or None,
+                    python_version=".".join(map(str, sys.version_info[:3])),
+                )
+            case ReadMemory():
+                yield self._card(request.device).read()
+            case ReadSegments():
+                card = self._card(request.device)
+                yield card.segments(card.read())
+            case EmptyCache():
+                yield self._empty_cache(request.device)
+            case BreakMemory():
+                yield from self._experiment(_experiment_of(request))
+            case RunMemoryExperiment():
+                yield from self._experiment(request)
+            case _:
+                message = "A modelled card has memory alone: nothing can be run on it."
+                yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
+
+    def _experiment(self, request: RunMemoryExperiment) -> Iterator[Event]:
+        from gpu_studio.core.memory_lab import check_experiment, run_experiment
+
+        check_experiment(request)
+        yield from run_experiment(request, self._card(request.device), self._stop)
+
+    def _empty_cache(self, address: str) -> CacheEmptied:
+        card = self._card(address)
+        before = card.read("empty_cache")
+        card.empty_cache()
+        after = card.read()
+        return CacheEmptied(
+            device=address,
+            predicted_bytes=before.releasable_bytes or 0,
+            freed_bytes=(before.reserved_bytes or 0) - (after.reserved_bytes or 0),
+            before=before,
+            after=after,
+            modelled=True,
+        )
+
+    def _card(self, address: str) -> ModelledMemory:
+        """Return the card of an address; its memory is empty if it was not the last one's.
+
+        Raises:
+            StudioError: no modelled card, or no such allocator configuration.
+        """
+        from gpu_studio.core.modelled_cards import card_at
+        from gpu_studio.core.modelled_memory import ModelledMemory
+
+        if self._memory is None or self._memory.device != address:
+            try:
+                self._memory = ModelledMemory(card_at(address), self._conf)
+            except (ValueError, IndexError, RuntimeError) as error:
+                raise StudioError(
+                    FailureKind.BAD_REQUEST,
+                    f"PyTorch refuses the allocator configuration “{self._conf[:80]}”: {error}",
+                ) from error
+        return self._memory
+
+
+def _experiment_of(request: BreakMemory) -> RunMemoryExperiment:
+    return RunMemoryExperiment(
+        preset="custom",
+        device=request.device,
+        plan=AllocationPlan(size=request.size, count=request.count, dtype=request.dtype),
+        budget_bytes=request.budget_bytes,
+    )
