@@ -16,9 +16,11 @@ from gpu_studio.core.protocol import (
     Event,
     PlaceModel,
     ReadMemory,
+    ReadSegments,
     Request,
     RequestFailed,
     RunFailed,
+    RunMemoryExperiment,
     RunWorkload,
     UseDevice,
 )
@@ -103,8 +105,10 @@ class Dispatcher:
                 yield use_device(request.cuda_index)
             case PlaceModel():
                 yield from self._place(request)
-            case ReadMemory() | EmptyCache() | BreakMemory():
-                yield from _answer_memory(request, stop)
+            case ReadMemory() | ReadSegments() | EmptyCache():
+                yield _answer_memory(request)
+            case BreakMemory() | RunMemoryExperiment():
+                yield from _break_memory(request, stop)
             case _:
                 message = "Stop has no answer of its own."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
@@ -117,21 +121,25 @@ class Dispatcher:
         yield from self._placement.place(request)
 
 
-def _answer_memory(
-    request: ReadMemory | EmptyCache | BreakMemory, stop: threading.Event
-) -> Iterator[Event]:
+def _answer_memory(request: ReadMemory | ReadSegments | EmptyCache) -> Event:
     from gpu_studio.engine.device import resolve
-    from gpu_studio.engine.memory import empty_cache, read_memory
+    from gpu_studio.engine.memory import empty_cache, read_memory, read_segments
 
     match request:
-        case ReadMemory():
-            yield read_memory(resolve(request.device))
+        case ReadSegments():
+            return read_segments(request.device)
         case EmptyCache():
-            yield empty_cache(request.device)
-        case BreakMemory():
-            from gpu_studio.engine.oom import break_memory
+            return empty_cache(request.device)
+    return read_memory(resolve(request.device))
 
-            yield from break_memory(request, stop)
+
+def _break_memory(
+    request: BreakMemory | RunMemoryExperiment, stop: threading.Event
+) -> Iterator[Event]:
+    from gpu_studio.engine.oom import experiment_of, run_on_card
+
+    experiment = experiment_of(request) if isinstance(request, BreakMemory) else request
+    yield from run_on_card(experiment, stop)
 
 
 def _failure_of(error: Exception) -> Failure:
