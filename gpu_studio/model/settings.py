@@ -21,6 +21,7 @@ _log = logging.getLogger(__name__)
 THEMES = ("system", "light", "dark")
 ENGINES = ("process", "window")
 _LONGEST_TEXT = 1000
+_MOST_MODES = 16
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +32,9 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     budget_s: float = 2.0
     workload: str = "elementwise"
     sizes: str = "256, 512, 1024, 2048"
+    sweep: bool = False
+    sweep_range: str = "64:4096"
+    modes: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ("float32",)
     code_pane: bool = True
     may_end_processes: bool = False
@@ -46,6 +50,13 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             budget_s=self.budget_s if 0.05 <= self.budget_s <= 600 else default.budget_s,
             workload=self.workload,
             sizes=self.sizes if len(self.sizes) <= _LONGEST_TEXT else default.sizes,
+            sweep=self.sweep,
+            sweep_range=(
+                self.sweep_range
+                if self.sweep_range.count(":") == 1 and len(self.sweep_range) <= _LONGEST_TEXT
+                else default.sweep_range
+            ),
+            modes=self.modes if len(self.modes) <= _MOST_MODES else default.modes,
             dtypes=self.dtypes if set(self.dtypes) <= set(DTYPES) else default.dtypes,
             code_pane=self.code_pane,
             may_end_processes=self.may_end_processes,

@@ -9,19 +9,24 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QGridLayout,
-    QLineEdit,
     QVBoxLayout,
     QWidget,
 )
 
-from gpu_studio.core.failure import StudioError
 from gpu_studio.core.plan import Plan
-from gpu_studio.core.sizes import DTYPES, parse_sizes
+from gpu_studio.core.sizes import DTYPES
 from gpu_studio.model.benchmark_devices import device_choices
 from gpu_studio.ui.benchmark_devices import DeviceBoxes
-from gpu_studio.ui.parts import Text, section, set_property
+from gpu_studio.ui.benchmark_options import (
+    STOP_AT_RELATIVE_INTERVAL,
+    ModeSwitches,
+    WorkloadOptions,
+)
+from gpu_studio.ui.benchmark_sizes import SizesChoice
+from gpu_studio.ui.parts import Text, section
 
 if TYPE_CHECKING:
+    from gpu_studio.core.plan import RunPlan
     from gpu_studio.core.protocol import WorkloadDescription
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
@@ -46,40 +51,66 @@ class BenchmarkChoices(QWidget):
         self.setProperty("page", True)
         self._studio = studio
         self._workloads: dict[str, WorkloadDescription] = {}
-        self._sizes_read: list[int] = []
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 8, 0)
         self._column.setSpacing(5)
         self._make_workload()
-        self._make_sizes()
+        self._options = WorkloadOptions()
+        self._column.addWidget(self._options)
+        self._column.addSpacing(_SECTION_GAP)
+        self._sizes = SizesChoice(studio.settings.choices)
+        self._column.addWidget(self._sizes)
         self._make_dtypes()
         self._column.addSpacing(_SECTION_GAP)
         self._column.addWidget(section("Devices"))
         self._devices = DeviceBoxes(theme)
         self._column.addWidget(self._devices)
+        self._device_note = Text("", "muted", name="benchmark.devices.note", wraps=True)
+        self._column.addWidget(self._device_note)
         self._make_budget()
+        self._column.addSpacing(_SECTION_GAP)
+        self._modes = ModeSwitches(studio.settings.choices)
+        self._column.addWidget(self._modes)
         self._column.addStretch(1)
-        self._devices.changed.connect(self.changed)
+        for part in (self._devices, self._options, self._sizes, self._modes):
+            part.changed.connect(self.changed)
+        self._sizes.run_wanted.connect(self.run_wanted)
         studio.session.engine_described.connect(self._engine_described)
         studio.sensors.inventory_changed.connect(self._show_devices)
         self._engine_described()
-        self._read_sizes()
 
     @property
     def plan(self) -> Plan:
-        """What is chosen now."""
+        """What is chosen now; of a sweep, the sizes to begin with."""
+        modes = self._modes.modes
         return Plan(
             workload=self._workload.currentData() or "",
-            sizes=tuple(self._sizes_read),
+            sizes=tuple(self._sizes.sizes),
             dtypes=tuple(dtype for dtype, box in self._dtypes.items() if _is_chosen(box)),
-            devices=tuple(self._devices.addresses),
+            devices=tuple(address for address in self._devices.addresses if self._serves(address)),
             budget_s=self._budget.currentData(),
+            options=self._options.options,
+            cache="cold" if "cold" in modes else "hot",
+            transfers="transfers" in modes,
+            naive="naive" in modes,
+            stop_at_relative_interval=(
+                STOP_AT_RELATIVE_INTERVAL if "stop_early" in modes else None
+            ),
         )
+
+    @property
+    def run_plan(self) -> RunPlan:
+        """What Run begins."""
+        from gpu_studio.core.sweep import Sweep
+
+        return Sweep(self.plan) if self._sizes.is_sweep else self.plan
 
     @property
     def problem(self) -> str:
         """What is still missing, as a sentence; empty where nothing is."""
-        plan = self.plan
+        plan, workload = self.plan, self._described
+        if workload is not None and workload.skipped:
+            return "This workload cannot run here."
         if not plan.sizes:
             return "Mend the sizes first."
         if not plan.dtypes:
@@ -91,12 +122,25 @@ class BenchmarkChoices(QWidget):
     def keep(self) -> None:
         """Keep what is chosen for the next start."""
         plan = self.plan
+        sizes, sweep_range = self._sizes.texts
         self._studio.settings.change(
             workload=plan.workload,
-            sizes=self._sizes.text(),
+            sizes=sizes,
+            sweep=self._sizes.is_sweep,
+            sweep_range=sweep_range,
+            modes=self._modes.modes,
             dtypes=plan.dtypes,
             budget_s=plan.budget_s,
         )
+
+    @property
+    def _described(self) -> WorkloadDescription | None:
+        return self._workloads.get(self._workload.currentData() or "")
+
+    def _serves(self, address: str) -> bool:
+        """Return whether the workload runs on such a device at all."""
+        workload = self._described
+        return workload is None or address.partition(":")[0] in workload.device_kinds
 
     def _make_workload(self) -> None:
         self._column.addWidget(section("Workload"))
@@ -112,23 +156,6 @@ class BenchmarkChoices(QWidget):
         self._sentence = Text("", "muted", name="benchmark.workload.sentence", wraps=True)
         self._column.addWidget(self._workload)
         self._column.addWidget(self._sentence)
-
-    def _make_sizes(self) -> None:
-        self._column.addSpacing(_SECTION_GAP)
-        self._column.addWidget(section("Sizes"))
-        self._sizes = QLineEdit(self._studio.settings.choices.sizes)
-        self._sizes.setObjectName("benchmark.sizes")
-        self._sizes.setAccessibleName("Sizes")
-        self._sizes.setToolTip(
-            "The sides of the square matrices: 512, 1024, 2048, or 64..4096 for every doubling. "
-            "Return runs."
-        )
-        self._sizes.textChanged.connect(self._read_sizes)
-        self._sizes.returnPressed.connect(self.run_wanted)
-        self._sizes_error = Text("", "failure", name="benchmark.sizes.error", wraps=True)
-        self._sizes_error.hide()
-        self._column.addWidget(self._sizes)
-        self._column.addWidget(self._sizes_error)
 
     def _make_dtypes(self) -> None:
         self._column.addSpacing(_SECTION_GAP)
@@ -180,33 +207,32 @@ class BenchmarkChoices(QWidget):
         with QSignalBlocker(self._workload):
             self._workload.clear()
             for workload in workloads:
-                self._workload.addItem(workload.title, workload.name)
+                title = f"{workload.title} (not here)" if workload.skipped else workload.title
+                self._workload.addItem(title, workload.name)
             self._workload.setCurrentIndex(max(self._workload.findData(wanted), 0))
         self._workload_chosen()
 
     def _workload_chosen(self) -> None:
-        workload = self._workloads.get(self._workload.currentData() or "")
-        self._sentence.setText(workload.sentence if workload else "")
+        workload = self._described
         if workload is not None:
+            self._sentence.setText(
+                f"{workload.sentence} {workload.skipped}" if workload.skipped else workload.sentence
+            )
+            self._sentence.set_role("amber" if workload.skipped else "muted")
             self._workload.setToolTip(workload.source)
             for dtype, box in self._dtypes.items():
                 box.setEnabled(dtype in workload.dtypes)
+            cards_alone = "cpu" not in workload.device_kinds
+            self._device_note.setText("This workload runs on GPUs alone." if cards_alone else "")
+            self._device_note.setVisible(cards_alone)
+            self._options.show_workload(workload)
+            self._modes.show_workload(workload)
+            self._sizes.show_workload(workload)
         self.changed.emit()
 
     def _show_devices(self) -> None:
         choices = device_choices(self._studio.sensors.inventory, self._studio.session.description)
         self._devices.show_choices(choices)
-
-    def _read_sizes(self) -> None:
-        try:
-            self._sizes_read, mistake = parse_sizes(self._sizes.text()), ""
-        except StudioError as error:
-            self._sizes_read, mistake = [], str(error)
-        set_property(self._sizes, "invalid", bool(mistake))
-        self._sizes_error.setText(mistake)
-        self._sizes_error.setVisible(bool(mistake))
-        self._sizes.setAccessibleDescription(mistake)
-        self.changed.emit()
 
 
 def _is_chosen(box: QCheckBox) -> bool:

@@ -137,6 +137,7 @@ class BenchmarkTab(QWidget):
         left = Card()
         left.setFixedWidth(_LEFT_WIDTH)
         scroll = QScrollArea()
+        scroll.setObjectName("benchmark.choices")
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidgetResizable(True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -196,7 +197,7 @@ class BenchmarkTab(QWidget):
         self._results.clear_selection()
         self._choose_view(live=True)
         self._outcome.setText("")
-        self.benchmark.start(self._choices.plan)
+        self.benchmark.start(self._choices.run_plan)
 
     def _escape(self) -> None:
         if self.benchmark.state.is_busy:

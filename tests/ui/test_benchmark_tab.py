@@ -5,6 +5,7 @@ import json
 import xml.etree.ElementTree as ElementTree
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import pytest
 from PySide6.QtCore import QItemSelectionModel, QObject, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication, QImage
@@ -17,7 +18,9 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QProgressBar,
     QPushButton,
+    QScrollArea,
     QTableView,
+    QToolButton,
     QWidget,
 )
 
@@ -29,7 +32,9 @@ from gpu_studio.core.protocol import (
     RunFinished,
     RunPhaseChanged,
     RunWorkload,
+    WorkloadDescription,
 )
+from gpu_studio.core.run_messages import WorkloadOption
 from gpu_studio.model.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.live_plot import LivePlot
@@ -40,6 +45,7 @@ from tests.fakes import (
     batch,
     described,
     described_with_cuda,
+    elementwise,
     finished,
     gt_1030,
     run_events,
@@ -261,6 +267,150 @@ def test_nothing_chosen_is_said(qtbot: QtBot, ready: BenchmarkTab) -> None:
     toggle(qtbot, ready, "benchmark.dtype.float32")
     assert text(ready, "benchmark.progress.text") == "Choose at least one precision."
     assert not find(ready, QPushButton, "benchmark.run").isEnabled()
+
+
+def train_step(**changes: Any) -> WorkloadDescription:
+    plain = WorkloadDescription(
+        name="train_step",
+        title="A training step",
+        sentence="Forward, loss, backward, optimizer.",
+        dtypes=("float32",),
+        sizes=(32, 64),
+        throughput_unit="samples/s",
+        options=(
+            WorkloadOption(
+                name="amp", title="Mixed precision", sentence="What AMP does.",
+                values=("off", "float16", "bfloat16"),
+            ),
+        ),
+        size_title="Rows of a batch",
+        size_text="batch of {size}",
+        refuses={"cold": "A step writes its weights: there is no cold one."},
+    )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+@pytest.fixture
+def with_training(engines: Engines) -> Engines:
+    """An engine that has one workload with an option, and one that cannot run here."""
+    scan = train_step(
+        name="data_parallel", title="Data parallel", skipped="It needs two GPUs: there is none."
+    )
+    engines.scripts[DescribeEngine] = [described(workloads=(elementwise(), train_step(), scan))]
+    return engines
+
+
+def test_a_workload_brings_its_sizes_options_and_modes(
+    qtbot: QtBot, with_training: Engines, ready: BenchmarkTab
+) -> None:
+    workload = find(ready, QComboBox, "benchmark.workload")
+    assert ready.findChild(QComboBox, "benchmark.option.amp") is None
+    workload.setCurrentIndex(1)
+    assert text(ready, "benchmark.sizes.meaning") == "Rows of a batch"
+    assert find(ready, QLineEdit, "benchmark.sizes").text() == "32, 64"
+    amp = find(ready, QComboBox, "benchmark.option.amp")
+    assert (amp.accessibleName(), amp.toolTip()) == ("Mixed precision", "What AMP does.")
+    assert [amp.itemText(i) for i in range(amp.count())] == ["off", "float16", "bfloat16"]
+    click_expert(qtbot, ready)
+    cold = find(ready, QCheckBox, "benchmark.mode.cold")
+    assert (cold.isEnabled(), cold.toolTip()) == (False, train_step().refuses["cold"])
+    amp.setCurrentIndex(1)
+    run(qtbot, ready, "64")
+    (request,) = [r for r in with_training.requests if isinstance(r, RunWorkload)]
+    assert (request.workload, request.options) == ("train_step", {"amp": "float16"})
+    assert cells(ready, Column.MODE) == ["amp float16"]
+    # What was chosen is there again after a look at another workload.
+    workload.setCurrentIndex(0)
+    assert cold.isEnabled()
+    workload.setCurrentIndex(1)
+    assert find(ready, QComboBox, "benchmark.option.amp").currentData() == "float16"
+    assert find(ready, QLineEdit, "benchmark.sizes").text() == "64"
+
+
+def click_expert(qtbot: QtBot, tab: QWidget) -> None:
+    expert = find(tab, QToolButton, "benchmark.expert")
+    find(tab, QScrollArea, "benchmark.choices").ensureWidgetVisible(expert)
+    qtbot.mouseClick(expert, Qt.MouseButton.LeftButton)
+
+
+def test_a_workload_that_cannot_run_is_listed_with_the_reason(
+    qtbot: QtBot, with_training: Engines, ready: BenchmarkTab
+) -> None:
+    workload = find(ready, QComboBox, "benchmark.workload")
+    assert workload.itemText(2) == "Data parallel (not here)"
+    workload.setCurrentIndex(2)
+    assert "It needs two GPUs" in text(ready, "benchmark.workload.sentence")
+    assert not find(ready, QPushButton, "benchmark.run").isEnabled()
+    assert text(ready, "benchmark.progress.text") == "This workload cannot run here."
+    workload.setCurrentIndex(0)
+    assert find(ready, QPushButton, "benchmark.run").isEnabled()
+
+
+@with_a_card
+def test_a_workload_of_cards_alone_leaves_the_cpu_out(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, studio: Studio
+) -> None:
+    kernel = train_step(name="custom_kernel", device_kinds=("cuda",), options=())
+    engines.scripts[DescribeEngine] = [described_with_cuda(workloads=(kernel,))]
+    studio.session.restart()
+    qtbot.waitUntil(lambda: text(ready, "benchmark.devices.note") != "")
+    run(qtbot, ready, "64")
+    assert {run.request.device for run in ready.benchmark.runs} == {"cuda:0"}
+
+
+@with_a_card
+def test_a_sweep_looks_closer_where_the_winner_changes(
+    qtbot: QtBot, ready: BenchmarkTab, settings: Settings
+) -> None:
+    toggle(qtbot, ready, "benchmark.sweep")
+    assert not find(ready, QLineEdit, "benchmark.sizes").isVisible()
+    for name, typed in (("low", "128"), ("high", "1024")):
+        field = find(ready, QLineEdit, f"benchmark.sweep.{name}")
+        field.selectAll()
+        qtbot.keyClicks(field, typed)
+    click(qtbot, ready, "benchmark.run")
+    wait_over(qtbot, ready)
+    sizes = [result.size for result in ready.benchmark.results]
+    assert sizes[:8:2] == [128, 256, 512, 1024]
+    assert any(256 < size < 512 for size in sizes[8:])
+    assert settings.choices.sweep
+    assert settings.choices.sweep_range == "128:1024"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [("64", "32", "is empty"), ("", "64", "is not a size"), ("64", "x", "“x” is not a size")],
+)
+def test_a_wrong_range_gets_a_sentence(
+    qtbot: QtBot, ready: BenchmarkTab, low: str, high: str, said: str
+) -> None:
+    toggle(qtbot, ready, "benchmark.sweep")
+    find(ready, QLineEdit, "benchmark.sweep.low").setText(low)
+    find(ready, QLineEdit, "benchmark.sweep.high").setText(high)
+    assert said in text(ready, "benchmark.sizes.error")
+    assert not find(ready, QPushButton, "benchmark.run").isEnabled()
+    toggle(qtbot, ready, "benchmark.sweep")  # the list is as it was
+    assert find(ready, QPushButton, "benchmark.run").isEnabled()
+
+
+@with_a_card
+def test_the_modes_go_into_the_requests_and_are_kept(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, settings: Settings
+) -> None:
+    assert not find(ready, QCheckBox, "benchmark.mode.cold").isVisible()
+    click_expert(qtbot, ready)
+    for mode in ("transfers", "naive", "cold", "stop_early"):
+        find(ready, QCheckBox, f"benchmark.mode.{mode}").setChecked(True)
+    run(qtbot, ready, "64")
+    asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
+    assert [(r.device, r.transfers) for r in asked] == [
+        ("cpu", False), ("cuda:0", False), ("cuda:0", True),
+    ]  # fmt: skip
+    assert {(r.cache, r.naive, r.stop_at_relative_interval) for r in asked} == {
+        ("cold", True, 0.02)
+    }
+    assert settings.choices.modes == ("transfers", "naive", "cold", "stop_early")
+    assert cells(ready, Column.MODE)[2] == "cold cache, with transfers"
 
 
 @with_a_card
@@ -521,14 +671,15 @@ def test_the_tab_key_goes_through_the_parts_as_they_are_read(
     first = find(ready, QComboBox, "benchmark.workload")
     first.setFocus()
     reached = []
-    for _ in range(14):
+    for _ in range(18):
         widget = QApplication.focusWidget()
         assert widget is not None
         reached.append(widget.objectName().removeprefix("benchmark."))
         qtbot.keyClick(widget, Qt.Key.Key_Tab)
     assert reached == [
-        "workload", "sizes", "dtype.float32", "dtype.float16", "dtype.float64", "dtype.bfloat16",
-        "devices.cpu", "budget", "run", "view.live", "clear", "export",
+        "workload", "sizes", "sweep", "dtype.float32", "dtype.float16", "dtype.float64",
+        "dtype.bfloat16", "devices.cpu", "budget", "mode.transfers", "mode.naive", "expert", "run",
+        "view.live", "clear", "export",
         "plot.sizes", "results",
     ]  # fmt: skip
     assert first.hasFocus()

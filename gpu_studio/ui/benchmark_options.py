@@ -1,0 +1,176 @@
+"""How to measure, and what a workload itself lets one choose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QToolButton, QVBoxLayout, QWidget
+
+from gpu_studio.ui.parts import Text, section
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.model.settings import Choices
+
+STOP_AT_RELATIVE_INTERVAL = 0.02
+
+# mode of `WorkloadDescription.refuses`: (title, what it does)
+_SWITCHES = {
+    "transfers": (
+        "Also with the transfers",
+        "Cards run a second time, with the copies to and from the card in each call.",
+    ),
+    "naive": (
+        "Show the naive stopwatch",
+        "Beside each result: what a script without warm-up and synchronize would have printed.",
+    ),
+    "cold": (
+        "Cold cache",
+        "The device's cache is overwritten before each call, as if the data came for the first "
+        "time.",
+    ),
+    "stop_early": (
+        "Stop early at ± 2 %",
+        "A run ends before its time is spent once the median is known to within 2 %.",
+    ),
+}
+_EXPERT = ("cold", "stop_early")
+
+
+class WorkloadOptions(QWidget):
+    """A choice for each option of the workload; nothing where it has none.
+
+    Signals:
+        changed(): something else is chosen.
+    """
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._combos: dict[str, QComboBox] = {}
+        self._chosen: dict[str, dict[str, str]] = {}
+        self._workload = ""
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 6, 0, 0)
+        self._column.setSpacing(5)
+        self._form: QWidget | None = None
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What is chosen and no default, by the options' names."""
+        return {
+            name: combo.currentData()
+            for name, combo in self._combos.items()
+            if combo.currentIndex() > 0
+        }
+
+    def show_workload(self, workload: WorkloadDescription) -> None:
+        """Offer the options of another workload; what was chosen for it before is chosen again."""
+        if workload.name == self._workload:
+            return
+        self._chosen[self._workload] = self.options
+        self._workload = workload.name
+        if self._form is not None:
+            self._form.hide()
+            self._column.removeWidget(self._form)
+            for combo in self._combos.values():
+                combo.setObjectName("")  # it lives on for a moment, beside its successor
+            self._form.deleteLater()
+        self._combos, self._form = {}, None
+        self.setVisible(bool(workload.options))
+        if workload.options:
+            self._form = self._make_form(workload)
+            self._column.addWidget(self._form)
+
+    def _make_form(self, workload: WorkloadDescription) -> QWidget:
+        form = QWidget()
+        grid = QGridLayout(form)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setVerticalSpacing(5)
+        grid.setColumnStretch(0, 1)
+        grid.addWidget(section("Options"), 0, 0, 1, 2)
+        for row, option in enumerate(workload.options, 1):
+            combo = QComboBox()
+            combo.setObjectName(f"benchmark.option.{option.name}")
+            combo.setAccessibleName(option.title)
+            combo.setAccessibleDescription(option.sentence)
+            combo.setToolTip(option.sentence)
+            for value in option.values:
+                combo.addItem(value, value)
+            before = self._chosen.get(workload.name, {}).get(option.name)
+            combo.setCurrentIndex(max(combo.findData(before), 0))
+            combo.currentIndexChanged.connect(self.changed)
+            label = Text(option.title, wraps=True)
+            label.setToolTip(option.sentence)
+            label.setBuddy(combo)
+            grid.addWidget(label, row, 0)
+            grid.addWidget(combo, row, 1, Qt.AlignmentFlag.AlignRight)
+            self._combos[option.name] = combo
+        return form
+
+
+class ModeSwitches(QWidget):
+    """With transfers, with the naive stopwatch; and what only experts ask for, behind a button.
+
+    Signals:
+        changed(): something else is chosen.
+    """
+
+    changed = Signal()
+
+    def __init__(self, choices: Choices, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._boxes: dict[str, QCheckBox] = {}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(5)
+        column.addWidget(section("How to measure"))
+        for mode in _SWITCHES:
+            if mode == _EXPERT[0]:
+                column.addWidget(self._make_expert())
+            column.addWidget(self._make_box(mode, checked=mode in choices.modes))
+        self._expert.setChecked(any(mode in choices.modes for mode in _EXPERT))
+        self._show_expert()
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """What is switched on, of ``transfers``, ``naive``, ``cold`` and ``stop_early``."""
+        return tuple(
+            mode for mode, box in self._boxes.items() if box.isChecked() and box.isEnabled()
+        )
+
+    def show_workload(self, workload: WorkloadDescription) -> None:
+        """Disable what makes no sense for a workload, and say why."""
+        for mode, box in self._boxes.items():
+            refusal = workload.refuses.get(mode, "")
+            box.setEnabled(not refusal)
+            box.setToolTip(refusal or _SWITCHES[mode][1])
+            box.setAccessibleDescription(box.toolTip())
+
+    def _make_box(self, mode: str, *, checked: bool) -> QCheckBox:
+        title, sentence = _SWITCHES[mode]
+        box = QCheckBox(title)
+        box.setObjectName(f"benchmark.mode.{mode}")
+        box.setToolTip(sentence)
+        box.setAccessibleDescription(sentence)
+        box.setChecked(checked)
+        box.toggled.connect(self.changed)
+        self._boxes[mode] = box
+        return box
+
+    def _make_expert(self) -> QToolButton:
+        self._expert = QToolButton()
+        self._expert.setObjectName("benchmark.expert")
+        self._expert.setCheckable(True)
+        self._expert.toggled.connect(self._show_expert)
+        return self._expert
+
+    def _show_expert(self) -> None:
+        shown = self._expert.isChecked()
+        self._expert.setText("▾ For experts" if shown else "▸ For experts")
+        self._expert.setAccessibleName("For experts")
+        for mode in _EXPERT:
+            if mode in self._boxes:
+                self._boxes[mode].setVisible(shown)
