@@ -11,6 +11,7 @@ import torch
 from gpu_studio.core.protocol import EngineDescribed
 from gpu_studio.engine.device import cuda_state
 from gpu_studio.engine.models import MODELS
+from gpu_studio.engine.pitfalls.lab import PITFALLS
 from gpu_studio.engine.properties import own_table, torch_cards
 from gpu_studio.engine.workloads.registry import WORKLOADS
 
@@ -48,6 +49,7 @@ def describe_engine() -> EngineDescribed:
             for workload in WORKLOADS
         ),
         models=tuple(model.description for model in MODELS),
+        pitfalls=tuple(pitfall.description for pitfall in PITFALLS),
         snippet=_SNIPPET,
         cards=torch_cards(),
         own_table=own_table(),

@@ -12,7 +12,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import ModelDescription
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _SEED = 20250130
 
@@ -48,15 +48,21 @@ class BuiltInModel:
             torch.manual_seed(_SEED)
             return self._build().eval(), torch.randn(self.input_shape)
 
-    def tolerance(self, output: torch.Tensor) -> float:
-        """Return how far two devices may differ in float32.
+    def tolerance(self, output: torch.Tensor, dtypes: Iterable[torch.dtype]) -> float:
+        """Return how far two devices, or one in two dtypes, may differ.
 
         Rounding errors of a sum of n terms grow as √n · eps in the mean (Higham and Mary, A new
         approach to probabilistic rounding error analysis, 2019); 16 covers the layers and the
-        tail.
+        tail. Products in half precision are summed in float32: what remains of it are the roundings
+        of the operands, which do not grow with the sum.
+
+        Args:
+            output: the output, in any dtype.
+            dtypes: what the model computed in, before and after.
         """
-        eps = torch.finfo(output.dtype).eps
-        return 16 * math.sqrt(self._longest_sum) * eps * float(output.abs().max())
+        coarsest = max(torch.finfo(dtype).eps for dtype in dtypes)
+        summed = math.sqrt(self._longest_sum) * torch.finfo(torch.float32).eps
+        return 16 * max(coarsest, summed) * float(output.abs().max())
 
 
 def _mlp() -> nn.Module:

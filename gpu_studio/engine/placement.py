@@ -1,29 +1,30 @@
-"""Moving a model between devices, with every tensor's place and the proof that nothing changed."""
+"""Moving a model or a file between devices: each tensor's place, and proof that nothing changed."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import DeviceUsed, Event, PlaceFinished, PlaceModel, PlaceRow
+from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.admission import check_dtype
 from gpu_studio.engine.device import (
     card_name,
     cuda_state,
+    free_bytes,
     prove_kernels,
     start_cuda,
     synchronize,
     uuid_of,
 )
 from gpu_studio.engine.device import resolve as resolve_device
-from gpu_studio.engine.models import BuiltInModel, find_model
+from gpu_studio.engine.placed import Placed, placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from torch import nn
 
 
 def use_device(cuda_index: int) -> DeviceUsed:
@@ -54,116 +55,132 @@ def use_device(cuda_index: int) -> DeviceUsed:
 
 
 class Placement:
-    """The model that was placed last. It stays where it is, so that the next move starts there."""
+    """What was placed last. It stays where it is, so that the next move starts there."""
 
     def __init__(self) -> None:
-        self._name: str | None = None
-        self._model: nn.Module | None = None
-        self._input: torch.Tensor | None = None
+        self._placed: Placed | None = None
 
     def place(self, request: PlaceModel) -> Iterator[Event]:
-        """Move a model and yield a row a tensor, then the result.
+        """Move a model or a file's tensors; yield a row a tensor, then the result.
 
         Raises:
-            StudioError: no such model or device.
+            StudioError: no such model, device or dtype, a file that is refused, or no room.
         """
-        built_in = find_model(request.model)
+        dtype = _dtype_of(request.dtype)
         device = resolve_device(request.device)
-        model, example = self._take(built_in)
-        # This also makes a card's context, which takes long and is no part of the move.
-        prove_kernels(device)
-        before = _places(model)
-        output_before = _output(model, example).cpu()
-        allocated_before = _allocated_bytes(device)
-        elapsed_s = _move(model, device)
-        allocated_after = _allocated_bytes(device)
-        rows = [_row(name, kind, tensor, before[name]) for name, kind, tensor in _tensors(model)]
+        thing = self._take(request)
+        if thing.needs_kernels or dtype is not None:
+            # This also makes a card's context, which takes long and is no part of the move.
+            prove_kernels(device)
+        before = {name: _Place.of(tensor) for name, _, tensor in thing.tensors()}
+        _refuse_too_large(thing, device)
+        thing.begin_proof()
+        memory_before = _memory(device)
+        elapsed_s = _move(thing, device, dtype)
+        memory_after = _memory(device)
+        rows = [_row(name, kind, tensor, before[name]) for name, kind, tensor in thing.tensors()]
         yield from rows
-        output_after = _output(model, example)
-        difference = float((output_before - output_after.cpu()).abs().max())
-        tolerance = built_in.tolerance(output_before)
+        proof = thing.end_proof()
         moved = [row for row in rows if row.device_before != row.device_after]
-        # Kept only now: a model that stopped half-way belongs nowhere.
-        self._name, self._model, self._input = request.model, model, example
+        deltas = [
+            None if earlier is None or later is None else later - earlier
+            for earlier, later in zip(memory_before, memory_after, strict=True)
+        ]
+        # Kept only now: what stopped half-way belongs nowhere.
+        self._placed = thing
         yield PlaceFinished(
-            model=request.model,
+            model=thing.title,
             device=request.device,
             tensors=len(rows),
             moved_bytes=sum(row.bytes for row in moved),
             elapsed_s=elapsed_s,
-            same_output=difference <= tolerance,  # false for NaN
-            largest_difference=difference if difference == difference else None,
-            tolerance=tolerance,
-            input_shape=tuple(example.shape),
-            output_device=str(output_after.device),
-            allocated_delta_bytes=(
-                None
-                if allocated_before is None or allocated_after is None
-                else allocated_after - allocated_before
-            ),
-            snippet=_PLACE_SNIPPET.format(
-                code=built_in.code, device=request.device, shape=built_in.input_shape
-            ),
+            same_output=proof.same,
+            largest_difference=proof.largest_difference,
+            tolerance=proof.tolerance,
+            input_shape=thing.input_shape,
+            output_device=proof.device,
+            allocated_delta_bytes=deltas[0],
+            reserved_delta_bytes=deltas[1],
+            card_delta_bytes=deltas[2],
+            proof=thing.proof,
+            dtype=request.dtype,
+            snippet=thing.snippet(request.device, request.dtype),
         )
 
-    def _take(self, built_in: BuiltInModel) -> tuple[nn.Module, torch.Tensor]:
-        """Return the model from where it was placed, or a new one on the CPU."""
-        name, model, example = self._name, self._model, self._input
-        self._name = self._model = self._input = None
-        if name == built_in.description.name and model is not None and example is not None:
-            return model, example
-        return built_in.build()
+    def _take(self, request: PlaceModel) -> Placed:
+        """Return the thing from where it was placed, or a new one on the CPU."""
+        thing, self._placed = self._placed, None
+        if thing is not None and thing.key == (request.model, request.path):
+            return thing
+        del thing
+        return placed(request.model, request.path)
 
 
-def _tensors(model: nn.Module) -> Iterator[tuple[str, str, torch.Tensor]]:
-    for name, parameter in model.named_parameters():
-        yield name, "parameter", parameter
-    for name, buffer in model.named_buffers():
-        yield name, "buffer", buffer
+class _Place(NamedTuple):
+    device: str
+    dtype: str
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> _Place:
+        return cls(str(tensor.device), str(tensor.dtype).removeprefix("torch."))
 
 
-def _places(model: nn.Module) -> dict[str, str]:
-    return {name: str(tensor.device) for name, _, tensor in _tensors(model)}
+def _dtype_of(name: str) -> torch.dtype | None:
+    if not name:
+        return None
+    check_dtype(name)
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
 
 
-def _row(name: str, kind: str, tensor: torch.Tensor, device_before: str) -> PlaceRow:
+def _row(name: str, kind: str, tensor: torch.Tensor, before: _Place) -> PlaceRow:
+    after = _Place.of(tensor)
     return PlaceRow(
         name=name,
         kind=kind,
         shape=tuple(tensor.shape),
-        dtype=str(tensor.dtype).removeprefix("torch."),
+        dtype=after.dtype,
         bytes=tensor.numel() * tensor.element_size(),
-        device_before=device_before,
-        device_after=str(tensor.device),
+        device_before=before.device,
+        device_after=after.device,
+        dtype_before=before.dtype,
     )
 
 
-def _move(model: nn.Module, device: torch.device) -> float:
-    """Move a model; return the seconds until the last byte has arrived."""
-    source = next(model.parameters()).device
-    synchronize(source)
-    synchronize(device)
+def _refuse_too_large(thing: Placed, device: torch.device) -> None:
+    """Raise `StudioError` for what the device has no room for."""
+    needed = sum(
+        tensor.numel() * tensor.element_size()
+        for _, _, tensor in thing.tensors()
+        if tensor.device != device
+    )
+    available = free_bytes(device) if needed else 0
+    if needed > available:
+        raise StudioError(
+            FailureKind.TOO_LARGE,
+            f"{thing.title[:60]} needs {format_bytes(needed)}, {format_bytes(available)} are free "
+            f"on {device}.",
+        )
+
+
+def _move(thing: Placed, device: torch.device, dtype: torch.dtype | None) -> float:
+    """Move a thing; return the seconds until the last byte has arrived."""
+    sources = {tensor.device for _, _, tensor in thing.tensors()}
+    for used in sources | {device}:
+        synchronize(used)
     start_s = time.perf_counter()
-    model.to(device)
-    synchronize(source)
-    synchronize(device)
+    thing.move(device, dtype)
+    for used in sources | {device}:
+        synchronize(used)
     return time.perf_counter() - start_s
 
 
-def _output(model: nn.Module, example: torch.Tensor) -> torch.Tensor:
-    """Return the model's output for the input, computed where the model is.
-
-    cuDNN may round float32 convolutions to TF32 by default, which is a choice of speed and would
-    hide what a wrong move does; without it they are computed in float32.
-    """
-    device = next(model.parameters()).device
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=False):
-        output: torch.Tensor = model(example.to(device))
-    return output
-
-
-def _allocated_bytes(device: torch.device) -> int | None:
-    return torch.cuda.memory_allocated(device) if device.type == "cuda" else None
+def _memory(device: torch.device) -> tuple[int | None, int | None, int | None]:
+    """Return allocated and reserved bytes of PyTorch, and what is taken on the card by all."""
+    if device.type != "cuda":
+        return None, None, None
+    free, total = torch.cuda.mem_get_info(device)
+    return torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device), total - free
 
 
 _USE_SNIPPET = """\
@@ -171,16 +188,4 @@ import torch
 
 torch.cuda.set_device({index})
 print("now in use:", torch.cuda.current_device(), torch.cuda.get_device_name())
-"""
-
-_PLACE_SNIPPET = """\
-import torch
-
-model = {code}
-x = torch.randn{shape}
-
-model = model.to("{device}")
-x = x.to("{device}")
-y = model(x)
-print(y.shape, y.device)
 """

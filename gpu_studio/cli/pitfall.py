@@ -1,0 +1,139 @@
+"""``gpu-studio pitfall``: the lab in a terminal, by the same engine."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.cli.answers import Interrupt, answers, describe
+from gpu_studio.cli.screen import Progress, note, say, say_bytes
+from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.pitfall_words import format_figure
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    PitfallFailed,
+    PitfallFinished,
+    PitfallStarted,
+    RequestFailed,
+    RunPitfall,
+    encode,
+)
+from gpu_studio.core.runs import describe_exit
+from gpu_studio.engine.client import ProcessEngine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu_studio.core.engine import Engine
+    from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+    from gpu_studio.core.protocol import EngineDescribed
+
+_WIDTH = 78
+_PART_TITLES = {"broken": "Broken", "fixed": "Fixed"}
+
+
+def run_pitfall(name: str, device: str | None, log_path: Path, *, as_json: bool) -> int:
+    """Run a pitfall, broken and fixed; return the exit status.
+
+    Raises:
+        WrongUseError: there is no such pitfall.
+        StudioError: the engine does not start.
+    """
+    progress = Progress()
+    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
+    try:
+        with Interrupt().heard() as interrupt:
+            progress.show("Starting PyTorch …")
+            description = describe(engine, interrupt)
+            pitfall = _find(name, description)
+            device = device or ("cuda:0" if description.device_count else "cpu")
+            progress.clear()
+            request = RunPitfall(name=name, device=device)
+            return _perform(engine, request, pitfall, interrupt, progress, as_json=as_json)
+    finally:
+        progress.clear()
+        engine.close()
+
+
+def list_pitfalls(log_path: Path, *, as_json: bool) -> int:
+    """Print what can be broken; return the exit status."""
+    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
+    try:
+        with Interrupt().heard() as interrupt:
+            pitfalls = describe(engine, interrupt).pitfalls
+    finally:
+        engine.close()
+    if as_json:
+        say_bytes(msgspec.json.encode({"pitfalls": pitfalls}) + b"\n")
+        return DONE
+    for pitfall in pitfalls:
+        say(f"{pitfall.name:<25} {pitfall.sentence}")
+    return DONE
+
+
+def _find(name: str, description: EngineDescribed) -> PitfallDescription:
+    for pitfall in description.pitfalls:
+        if pitfall.name == name:
+            return pitfall
+    names = ", ".join(pitfall.name for pitfall in description.pitfalls)
+    raise WrongUseError(f"There is no pitfall “{name[:40]}”; there are {names}.")
+
+
+def _perform(
+    engine: Engine,
+    request: RunPitfall,
+    pitfall: PitfallDescription,
+    interrupt: Interrupt,
+    progress: Progress,
+    *,
+    as_json: bool,
+) -> int:
+    status = FAILED
+    for event in answers(engine, request, interrupt):
+        progress.clear()
+        if as_json:
+            say_bytes(encode(event))
+        match event:
+            case PitfallStarted():
+                progress.show(f"{pitfall.title}: {event.part} …")
+            case PitfallFinished():
+                status = DONE
+                if not as_json:
+                    _say_all(pitfall, event)
+            case PitfallFailed() | RequestFailed():
+                note(f"gpu-studio: {event.failure.message}")
+            case EngineEnded():
+                note(f"gpu-studio: {describe_exit(event.exit_code)}")
+    return INTERRUPTED if interrupt.is_asked else status
+
+
+def _say_all(pitfall: PitfallDescription, finished: PitfallFinished) -> None:
+    say(f"{pitfall.title}, with {finished.device}")
+    for outcome in (finished.broken, finished.fixed):
+        if outcome is not None:
+            _say_outcome(outcome)
+        if outcome is finished.broken:
+            say()
+            _say_wrapped(f"Why: {pitfall.why}")
+            if pitfall.remark:
+                _say_wrapped(f"Note: {pitfall.remark}")
+            _say_wrapped(f"The fix: {pitfall.remedy}")
+
+
+def _say_outcome(outcome: PitfallOutcome) -> None:
+    say()
+    _say_wrapped(f"{_PART_TITLES[outcome.part]}: {outcome.sentence}")
+    for line in outcome.error.splitlines():
+        _say_wrapped(line, indent="    ")
+    for figure in outcome.figures:
+        say(f"    {figure.title}: {format_figure(figure)}")
+    if outcome.stand_in:
+        _say_wrapped(f"({outcome.stand_in})", indent="    ")
+
+
+def _say_wrapped(text: str, indent: str = "") -> None:
+    for line in textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent):
+        say(line)

@@ -1,0 +1,130 @@
+"""``gpu-studio place``: the Switcher's move in a terminal, by the same engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpu_studio.cli.answers import Interrupt, answers, describe, take_inventory
+from gpu_studio.cli.screen import Progress, Table, note, say, say_bytes
+from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.link import Link, widest_link
+from gpu_studio.core.placement_words import describe_file, explain_move
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    FileInspected,
+    InspectFile,
+    PlaceFinished,
+    PlaceModel,
+    PlaceRow,
+    RequestFailed,
+    encode,
+)
+from gpu_studio.core.runs import describe_exit
+from gpu_studio.engine.client import ProcessEngine
+
+if TYPE_CHECKING:
+    from gpu_studio.core.engine import Engine
+    from gpu_studio.core.protocol import EngineDescribed, Event
+
+_COLUMNS = (
+    ("name", 24), ("shape", 16), ("type", 9), ("bytes", -11), ("before", 7), ("after", 7),
+)  # fmt: skip
+
+
+def run_place(thing: str, device: str, dtype: str, log_path: Path, *, as_json: bool) -> int:
+    """Move a built-in model or a file's tensors; return the exit status.
+
+    Raises:
+        WrongUseError: it is neither a model nor a file.
+        StudioError: the engine does not start.
+    """
+    progress = Progress()
+    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
+    try:
+        with Interrupt().heard() as interrupt:
+            progress.show("Starting PyTorch …")
+            request = _request(thing, device, dtype, describe(engine, interrupt))
+            progress.clear()
+            return _perform(engine, request, interrupt, log_path, as_json=as_json)
+    finally:
+        progress.clear()
+        engine.close()
+
+
+def _request(thing: str, device: str, dtype: str, description: EngineDescribed) -> PlaceModel:
+    names = [model.name for model in description.models]
+    if thing in names:
+        return PlaceModel(model=thing, device=device, dtype=dtype)
+    path = Path(thing)
+    if not path.exists() and path.suffix not in (".pt", ".pth", ".bin", ".ckpt"):
+        raise WrongUseError(
+            f"“{thing[:60]}” is neither a model nor a file. There are {', '.join(names)}."
+        )
+    return PlaceModel(path=str(path.absolute()), device=device, dtype=dtype)
+
+
+def _perform(
+    engine: Engine, request: PlaceModel, interrupt: Interrupt, log_path: Path, *, as_json: bool
+) -> int:
+    if request.path:
+        last = _show(engine, InspectFile(path=request.path), interrupt, as_json=as_json)
+        if not isinstance(last, FileInspected):
+            return INTERRUPTED if interrupt.is_asked else FAILED
+    last = _show(engine, request, interrupt, as_json=as_json, log_path=log_path)
+    if interrupt.is_asked:
+        return INTERRUPTED
+    return DONE if isinstance(last, PlaceFinished) and last.same_output else FAILED
+
+
+def _show(
+    engine: Engine,
+    request: PlaceModel | InspectFile,
+    interrupt: Interrupt,
+    *,
+    as_json: bool,
+    log_path: Path | None = None,
+) -> Event | None:
+    """Print an answer as it comes; return its last event."""
+    table, last = Table(_COLUMNS), None
+    has_head = False
+    for event in answers(engine, request, interrupt):
+        last = event
+        if as_json:
+            say_bytes(encode(event))
+        elif isinstance(event, PlaceRow):
+            if not has_head:
+                say(table.heading)
+                has_head = True
+            say(table.row(_cells(event)))
+        elif isinstance(event, FileInspected):
+            say(describe_file(event))
+        elif isinstance(event, PlaceFinished):
+            say()
+            say(explain_move(event, _link(request, log_path)))
+        if isinstance(event, RequestFailed):
+            note(f"gpu-studio: {event.failure.message}")
+        elif isinstance(event, EngineEnded):
+            note(f"gpu-studio: {describe_exit(event.exit_code)}")
+    return last
+
+
+def _link(request: PlaceModel | InspectFile, log_path: Path | None) -> Link | None:
+    """Return what connects the card of a move; None for the CPU, or where nobody tells."""
+    if not isinstance(request, PlaceModel) or request.device == "cpu" or log_path is None:
+        return None
+    try:
+        inventory = take_inventory(log_path)
+    except StudioError:
+        return None
+    cards = [card for card in inventory.cards if f"cuda:{card.cuda_index}" == request.device]
+    return widest_link(cards[0]) if cards else None
+
+
+def _cells(row: PlaceRow) -> list[str]:
+    shape = " × ".join(map(str, row.shape)) or "scalar"
+    return [
+        row.name, shape, row.dtype, str(row.bytes), row.device_before, row.device_after,
+    ]  # fmt: skip

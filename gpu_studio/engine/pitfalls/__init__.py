@@ -1,0 +1,1 @@
+"""The pitfalls of the lab: one file each."""

@@ -1,0 +1,114 @@
+"""An exception that is kept keeps the tensors of the frames it went through."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import torch
+
+from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.pitfalls.pitfall import Bench, memory
+
+_COUNT = 16 << 20  # float32: 64 MiB
+
+
+class ExceptionKeepsTensors:
+    """See `pitfall.Pitfall`."""
+
+    description = PitfallDescription(
+        name="exception_keeps_tensors",
+        title="An exception that keeps tensors",
+        sentence="The out-of-memory error is caught and kept, and the memory is not free again.",
+        why=(
+            "An exception holds its traceback, the traceback the frames, and each frame its local "
+            "variables: the very tensors that were too many. As long as anything refers to the "
+            "exception (a list of errors, a notebook's sys.last_value), they stay on the card, and "
+            "empty_cache() cannot give them back."
+        ),
+        remedy="Keep its text, str(error), and try again outside of the except block.",
+        source="Seen in every retry with a smaller batch",
+    )
+
+    def snippet(self, part: str, device: str) -> str:
+        """Return lines that print what is still held."""
+        kept = "str(error)" if part == "fixed" else "error"
+        remark = "" if part == "fixed" else "  # with its traceback, and so with x"
+        if device == "cpu":
+            return _ON_CPU.format(count=_COUNT, kept=kept, remark=remark)
+        return _ON_CARD.format(device=device, count=_COUNT, kept=kept, remark=remark)
+
+    def run(self, part: str, bench: Bench) -> PitfallOutcome:
+        """Fail with a tensor in a frame, keep the error or its text, and see what is held."""
+        gc.collect()
+        before = _held(bench.device)
+        made: list[weakref.ref[torch.Tensor]] = []
+        kept: list[object] = []
+        try:
+            _fail_with_a_tensor(bench.device, made)
+        except RuntimeError as error:
+            kept.append(str(error) if part == "fixed" else error)
+        tensor = made[0]()
+        held = 0 if tensor is None else tensor.nbytes
+        if bench.has_card:
+            held = _held(bench.device) - before
+        del tensor
+        kept.clear()
+        what = "The error's text is kept" if part == "fixed" else "The error is kept"
+        return PitfallOutcome(
+            part=part,
+            sentence=f"{what}: {format_bytes(held)} of tensors are still there afterwards.",
+            figures=(memory("held_bytes", "Still held", held),),
+            stand_in=bench.stand_in,
+        )
+
+
+def _fail_with_a_tensor(device: torch.device, made: list[weakref.ref[torch.Tensor]]) -> None:
+    x = torch.empty(_COUNT, device=device)
+    made.append(weakref.ref(x))
+    raise RuntimeError("something went wrong")
+
+
+def _held(device: torch.device) -> int:
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+
+
+_ON_CARD = """\
+import torch
+
+
+def train():
+    x = torch.ones({count}, device="{device}")
+    raise RuntimeError("something went wrong")
+
+
+kept = []
+try:
+    train()
+except RuntimeError as error:
+    kept.append({kept}){remark}
+print(torch.cuda.memory_allocated("{device}") / 2**20, "MiB are still allocated")
+"""
+_ON_CPU = """\
+import weakref
+
+import torch
+
+tensors = []
+
+
+def train():
+    x = torch.ones({count})
+    tensors.append(weakref.ref(x))
+    raise RuntimeError("something went wrong")
+
+
+kept = []
+try:
+    train()
+except RuntimeError as error:
+    kept.append({kept}){remark}
+held = sum(x().nbytes for x in tensors if x() is not None)
+print(held / 2**20, "MiB are still there")
+"""

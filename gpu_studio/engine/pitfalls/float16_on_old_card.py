@@ -1,0 +1,94 @@
+"""Half the bits, and on old devices many times the time."""
+
+from __future__ import annotations
+
+import torch
+
+from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.units import format_duration, format_ratio
+from gpu_studio.engine.device import card_name
+from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds
+
+_SIDES = {"cuda": 1024, "cpu": 256}
+_TENSOR_CORES_FROM = (7, 0)
+
+
+class Float16OnOldCard:
+    """See `pitfall.Pitfall`."""
+
+    description = PitfallDescription(
+        name="float16_on_old_card",
+        title="float16 on an old card",
+        sentence="Half the memory, but a card before Volta computes it 64 times slower.",
+        why=(
+            "Cards from compute capability 7.0 on multiply float16 in units made for it. A GT 1030 "
+            "or another GeForce of the 10 series (6.1) has two results a clock where float32 has "
+            "128 (CUDA C Programming Guide, arithmetic instructions). PyTorch's products may go "
+            "around that by computing in float32, with conversions; a CPU without units for "
+            "float16 does the same, slower still. Only a measurement on the very device tells."
+        ),
+        remedy="Measure both, and take float16 only where the device has units for it.",
+        source="How can I run any code on my GPU, instead on CPU? crunches float16 on a GT 1030",
+    )
+
+    def snippet(self, part: str, device: str) -> str:
+        """Return lines that time a product in float16, or in what suits the device."""
+        is_card = device != "cpu"
+        dtype = "torch.float16"
+        if part == "fixed":
+            old = f'torch.cuda.get_device_capability("{device}") < {_TENSOR_CORES_FROM}'
+            dtype = f"torch.float32 if {old} else torch.float16" if is_card else "torch.float32"
+        return _SNIPPET.format(
+            device=device,
+            dtype=dtype,
+            side=_SIDES["cuda" if is_card else "cpu"],
+            wait=f'torch.cuda.synchronize("{device}")\n' if is_card else "",
+        )
+
+    def run(self, part: str, bench: Bench) -> PitfallOutcome:
+        """Time the same product in both dtypes."""
+        half_s, single_s = (_product_s(dtype, bench) for dtype in (torch.float16, torch.float32))
+        figures = (
+            seconds("float16_s", "A product in float16", half_s),
+            seconds("float32_s", "A product in float32", single_s),
+            ratio("slower", "Time of float16 to float32", half_s / single_s),
+        )
+        is_slower = half_s > single_s
+        times = format_ratio(half_s / single_s if is_slower else single_s / half_s)
+        told = (
+            f"float16 takes {format_duration(half_s)}, float32 {format_duration(single_s)}: "
+            f"float16 is {times} {'slower' if is_slower else 'faster'} on this "
+            f"{self._device(bench)}."
+        )
+        if part == "fixed":
+            best = "float32" if is_slower else "float16"
+            told = f"{told} So take {best} here: {format_duration(min(half_s, single_s))}."
+        return PitfallOutcome(part=part, sentence=told, figures=figures, stand_in=bench.stand_in)
+
+    @staticmethod
+    def _device(bench: Bench) -> str:
+        if not bench.has_card:
+            return "CPU"
+        major, minor = torch.cuda.get_device_capability(bench.device)
+        return f"{card_name(bench.device)} (compute capability {major}.{minor})"
+
+
+def _product_s(dtype: torch.dtype, bench: Bench) -> float:
+    side = _SIDES[bench.device.type]
+    a, b = (torch.rand(side, side, device=bench.device, dtype=dtype) for _ in range(2))
+    return bench.median_s(lambda: a @ b, bench.device)
+
+
+_SNIPPET = """\
+import time
+import torch
+
+dtype = {dtype}
+a = torch.rand({side}, {side}, dtype=dtype, device="{device}")
+b = torch.rand({side}, {side}, dtype=dtype, device="{device}")
+a @ b  # the first call is slower
+{wait}start = time.perf_counter()
+for _ in range(10):
+    a @ b
+{wait}print(dtype, f"{{(time.perf_counter() - start) / 10:.6f}} s a product")
+"""

@@ -1,0 +1,95 @@
+"""The pitfalls there are, and how one is run."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.protocol import Event, PitfallFinished, PitfallStarted, RunPitfall
+from gpu_studio.engine.device import prove_kernels, resolve
+from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
+from gpu_studio.engine.pitfalls.float16_on_old_card import Float16OnOldCard
+from gpu_studio.engine.pitfalls.mixed_devices import MixedDevices
+from gpu_studio.engine.pitfalls.model_on_cpu import ModelOnCpu
+from gpu_studio.engine.pitfalls.no_synchronize import NoSynchronize
+from gpu_studio.engine.pitfalls.old_amp_import import OldAmpImport
+from gpu_studio.engine.pitfalls.out_of_memory import OutOfMemory
+from gpu_studio.engine.pitfalls.pitfall import Bench
+from gpu_studio.engine.pitfalls.starved_gpu import StarvedGpu
+from gpu_studio.engine.pitfalls.sticky_error import StickyError
+from gpu_studio.engine.pitfalls.tiny_model import TinyModel
+from gpu_studio.engine.pitfalls.visible_devices_too_late import VisibleDevicesTooLate
+from gpu_studio.engine.snippets import complete
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+
+    from gpu_studio.engine.pitfalls.pitfall import Pitfall
+
+# The six of the book's chapter first, then what this program knows beside them.
+PITFALLS: tuple[Pitfall, ...] = (
+    MixedDevices(),
+    ModelOnCpu(),
+    OutOfMemory(),
+    TinyModel(),
+    StarvedGpu(),
+    NoSynchronize(),
+    Float16OnOldCard(),
+    VisibleDevicesTooLate(),
+    ExceptionKeepsTensors(),
+    StickyError(),
+    OldAmpImport(),
+)
+_PARTS = {"broken": ("broken",), "fixed": ("fixed",), "both": ("broken", "fixed")}
+
+
+def find_pitfall(name: str) -> Pitfall:
+    """Return a pitfall; raises `StudioError` with the names there are."""
+    for pitfall in PITFALLS:
+        if pitfall.description.name == name:
+            return pitfall
+    names = ", ".join(pitfall.description.name for pitfall in PITFALLS)
+    raise StudioError(
+        FailureKind.BAD_REQUEST, f"“{name[:30]}” is not a pitfall: there are {names}."
+    )
+
+
+def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
+    """Fall into a pitfall, get out of it, or both; yield each part as it begins, then the result.
+
+    Raises:
+        StudioError: no such pitfall, part or device, or it was stopped.
+    """
+    pitfall = find_pitfall(request.name)
+    if request.part not in _PARTS:
+        raise StudioError(FailureKind.BAD_REQUEST, "A part is “broken”, “fixed” or “both” of them.")
+    device = resolve(request.device)
+    prove_kernels(device)
+    bench = Bench(device, stop)
+    snippets = {
+        part: complete(pitfall.snippet(part, request.device)) for part in ("broken", "fixed")
+    }
+    started_s = time.perf_counter()
+    outcomes = {}
+    for part in _PARTS[request.part]:
+        bench.check_stop()
+        yield PitfallStarted(name=request.name, part=part, snippet=snippets[part])
+        try:
+            outcomes[part] = pitfall.run(part, bench)
+        finally:
+            if device.type == "cuda" and torch.cuda.is_initialized():
+                torch.cuda.empty_cache()
+    yield PitfallFinished(
+        name=request.name,
+        device=request.device,
+        broken=outcomes.get("broken"),
+        fixed=outcomes.get("fixed"),
+        broken_snippet=snippets["broken"],
+        fixed_snippet=snippets["fixed"],
+        snippet=snippets[_PARTS[request.part][-1]],
+        elapsed_s=time.perf_counter() - started_s,
+    )

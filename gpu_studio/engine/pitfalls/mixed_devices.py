@@ -1,0 +1,70 @@
+"""A tensor on the CPU meets a model on the card."""
+
+from __future__ import annotations
+
+import torch
+
+from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.engine.pitfalls.pitfall import META_STANDS_IN, Bench, error_of, seconds
+
+_ROWS, _COLUMNS = 32, 1000
+
+
+class MixedDevices:
+    """See `pitfall.Pitfall`."""
+
+    description = PitfallDescription(
+        name="mixed_devices",
+        title="Mix CPU and GPU tensors",
+        sentence="The model is on the card, its input is still on the CPU: an error at once.",
+        why=(
+            "An operation runs on one device, and PyTorch never copies by itself, since a copy "
+            "that nobody sees may cost more than the work. So all tensors of an operation have to "
+            "be on the same device. Single numbers are the exception: a tensor without dimensions "
+            "may stay on the CPU."
+        ),
+        remedy="Move the input with .to(device), too: x = x.to(device) returns the copy.",
+        source="Using torch with CUDA, 17.4 and 17.7",
+    )
+
+    def snippet(self, part: str, device: str) -> str:
+        """Return lines that show it; on a PC without a card the meta device is the other one."""
+        there = device if device != "cpu" else "meta"
+        moved = f'x = torch.randn({_ROWS}, {_COLUMNS}).to("{there}")'
+        return _SNIPPET.format(
+            device=there,
+            made=moved if part == "fixed" else f"x = torch.randn({_ROWS}, {_COLUMNS})",
+            remark="" if part == "fixed" else "  # x is on the CPU: this raises",
+            columns=_COLUMNS,
+        )
+
+    def run(self, part: str, bench: Bench) -> PitfallOutcome:
+        """Give the model an input from the wrong and from the right device."""
+        there = bench.device if bench.has_card else torch.device("meta")
+        stand_in = "" if bench.has_card else META_STANDS_IN
+        model = torch.nn.Linear(_COLUMNS, 500, device=there)
+        x = torch.randn(_ROWS, _COLUMNS)
+        if part == "broken":
+            error = error_of(lambda: model(x))
+            sentence = "PyTorch refuses, and names both devices." if error else "It worked."
+            return PitfallOutcome(part=part, sentence=sentence, error=error, stand_in=stand_in)
+        y = model(x.to(there))
+        if not bench.has_card:
+            sentence = f"The output has shape {tuple(y.shape)} and is on {y.device}."
+            return PitfallOutcome(part=part, sentence=sentence, stand_in=stand_in)
+        move_s = bench.median_s(lambda: x.to(there), there)
+        return PitfallOutcome(
+            part=part,
+            sentence=f"The output is on {y.device}. The copy that was missing is this long.",
+            figures=(seconds("copy_s", "Copying the input", move_s),),
+        )
+
+
+_SNIPPET = """\
+import torch
+
+model = torch.nn.Linear({columns}, 500).to("{device}")
+{made}
+y = model(x){remark}
+print(tuple(y.shape), y.device)
+"""

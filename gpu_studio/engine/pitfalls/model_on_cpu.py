@@ -1,0 +1,120 @@
+"""The model is left on the CPU: it learns, only slowly."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from torch import nn
+
+from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.units import format_duration
+from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.pitfalls.pitfall import Bench, count, seconds
+
+_STEPS, _ROWS, _INPUTS, _HIDDEN = 60, 1024, 64, 512
+_SEED = 20250130
+
+
+class ModelOnCpu:
+    """See `pitfall.Pitfall`."""
+
+    description = PitfallDescription(
+        name="model_on_cpu",
+        title="Leave the model on the CPU",
+        sentence="Without model.to(device) nothing fails: all of the training runs on the CPU.",
+        why=(
+            "A new model is on the CPU, and so are the tensors that a data loader makes. Where "
+            "neither is moved they fit together: there is no error, and the card idles. Where "
+            "only the inputs are moved, the first layer raises the error of mixed devices."
+        ),
+        remedy="model.to(device) once, before the optimizer is made; inputs and targets each time.",
+        source="Using torch with CUDA, 17.7",
+        remark=(
+            "The chapter says that the loss then never goes down. It does: the curve is measured. "
+            "What is lost is time."
+        ),
+    )
+
+    def snippet(self, part: str, device: str) -> str:
+        """Return lines that train and print loss and time."""
+        to = f'.to("{device}")' if part == "fixed" else ""
+        wait = f'torch.cuda.synchronize("{device}")\n' if part == "fixed" else ""
+        return _SNIPPET.format(
+            to=to,
+            wait=wait if device != "cpu" else "",
+            remark="" if part == "fixed" else "  # on the CPU, as every new model",
+            rows=_ROWS, inputs=_INPUTS, hidden=_HIDDEN, steps=_STEPS,
+        )  # fmt: skip
+
+    def run(self, part: str, bench: Bench) -> PitfallOutcome:
+        """Train the same model from the same start, on the CPU or on the device."""
+        device = bench.device if part == "fixed" else torch.device("cpu")
+        losses, step_s = _train(device, bench)
+        where = "on the CPU" if device.type == "cpu" else f"on {device}"
+        sentence = (
+            f"{_STEPS} steps {where}: the loss went from {losses[0]:.3g} to {losses[-1]:.3g}, "
+            f"{format_duration(step_s)} a step."
+        )
+        return PitfallOutcome(
+            part=part,
+            sentence=sentence,
+            figures=(
+                seconds("step_s", "One step", step_s),
+                count("loss_first", "Loss at first", losses[0]),
+                count("loss_last", "Loss at last", losses[-1]),
+            ),
+            curves={"loss": tuple(losses)},
+            stand_in=bench.stand_in if part == "fixed" else "",
+        )
+
+
+def _train(device: torch.device, bench: Bench) -> tuple[list[float], float]:
+    """Return the loss of each step, and the seconds of a step without the first."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(_SEED)
+        x = torch.randn(_ROWS, _INPUTS)
+        y = x.square().sum(1, keepdim=True) / _INPUTS
+        model = nn.Sequential(nn.Linear(_INPUTS, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, 1))
+    x, y, model = x.to(device), y.to(device), model.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    losses: list[torch.Tensor] = []
+    start_s = time.perf_counter()
+    for step in range(_STEPS + 1):
+        bench.check_stop()
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+        if step == 0:
+            synchronize(device)
+            start_s = time.perf_counter()
+    synchronize(device)
+    step_s = (time.perf_counter() - start_s) / _STEPS
+    return [float(loss) for loss in losses], step_s
+
+
+_SNIPPET = """\
+import time
+import torch
+
+torch.manual_seed(0)
+x = torch.randn({rows}, {inputs})
+y = x.square().mean(1, keepdim=True)
+x, y = x{to}, y{to}
+model = torch.nn.Sequential(
+    torch.nn.Linear({inputs}, {hidden}), torch.nn.ReLU(), torch.nn.Linear({hidden}, 1)
+){to}{remark}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+
+start = time.perf_counter()
+for step in range({steps}):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+    if step % 10 == 0:
+        print(step, loss.item())
+{wait}print(f"{{(time.perf_counter() - start) / {steps}:.6f}} s a step on {{loss.device}}")
+"""

@@ -1,0 +1,92 @@
+"""Mixed precision by its old name, which warns and knows CUDA alone."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+
+from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.engine.pitfalls.pitfall import Bench, count, error_of
+
+
+class OldAmpImport:
+    """See `pitfall.Pitfall`."""
+
+    description = PitfallDescription(
+        name="old_amp_import",
+        title="torch.cuda.amp, by its old name",
+        sentence="autocast and GradScaler from torch.cuda.amp: a FutureWarning since PyTorch 2.4.",
+        why=(
+            "Mixed precision is no longer CUDA's alone: the classes live in torch.amp and are told "
+            "for which device they work. The old names still do the same, warn at each use, and "
+            "will be gone one day."
+        ),
+        remedy='torch.amp.autocast("cuda") and torch.amp.GradScaler("cuda").',
+        source="Using torch with CUDA, 17.8",
+        remark="The chapter imports autocast and GradScaler from torch.cuda.amp: that is now old.",
+    )
+
+    def snippet(self, part: str, device: str) -> str:
+        """Return one step of training in mixed precision."""
+        kind = device.partition(":")[0]
+        if part == "broken":
+            names = "from torch.cuda.amp import GradScaler, autocast"
+            scaler, autocast = "GradScaler()", "autocast()"
+        else:
+            names = "from torch.amp import GradScaler, autocast"
+            dtype = ", dtype=torch.bfloat16" if kind == "cpu" else ""
+            scaler, autocast = f'GradScaler("{kind}")', f'autocast("{kind}"{dtype})'
+        return _SNIPPET.format(device=device, names=names, scaler=scaler, autocast=autocast)
+
+    def run(self, part: str, bench: Bench) -> PitfallOutcome:
+        """Make both objects and enter the context; note every warning of the old names."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            error = error_of(_use_old if part == "broken" else lambda: _use_new(bench.device.type))
+        told = [
+            str(one.message).strip() for one in caught if issubclass(one.category, FutureWarning)
+        ]
+        text = error or "\n".join(f"FutureWarning: {line}" for line in told)
+        sentence = f"{len(told)} warnings about old names." if told else "No warning."
+        if error:
+            sentence = "PyTorch no longer knows it."
+        return PitfallOutcome(
+            part=part,
+            sentence=sentence,
+            error=text,
+            figures=(count("warnings", "Warnings", len(told)),),
+        )
+
+
+def _use_old() -> None:
+    torch.cuda.amp.GradScaler(enabled=False)
+    with torch.cuda.amp.autocast(enabled=False):
+        pass
+
+
+def _use_new(kind: str) -> None:
+    torch.amp.GradScaler(kind, enabled=False)
+    with torch.amp.autocast(kind, enabled=False):
+        pass
+
+
+_SNIPPET = """\
+import torch
+{names}
+
+device = "{device}"
+model = torch.nn.Linear(1000, 500).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+scaler = {scaler}
+x = torch.randn(64, 1000, device=device)
+y = torch.randn(64, 500, device=device)
+
+optimizer.zero_grad()
+with {autocast}:
+    loss = torch.nn.functional.mse_loss(model(x), y)
+scaler.scale(loss).backward()
+scaler.step(optimizer)
+scaler.update()
+print("loss", loss.item())
+"""

@@ -1,0 +1,298 @@
+"""A batch that is too large, and what no_grad and a smaller batch need."""
+
+from __future__ import annotations
+
+import msgspec
+import torch
+from torch import nn
+
+from gpu_studio.core.allocator import AllocatorModel
+from gpu_studio.core.allocator import OutOfMemory as ModelledOutOfMemory
+from gpu_studio.core.oom_text import is_out_of_memory
+from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.pitfalls.pitfall import Bench, count, memory
+
+_WIDTH, _LAYERS = 1024, 8
+_FIRST_BATCH, _LARGEST_BATCH = 256, 1 << 22
+# The card is not filled: the allocator refuses at this budget, with the error of a full card.
+_BUDGET_BYTES = 1 << 30
+_BUDGET_SHARE = 0.25
+_MODELLED_CARD_BYTES = 2 << 30
+_MODELLED = (
+    "This PC has no card that PyTorch can use: the shapes are those of the meta device, and a "
+    "model of PyTorch's allocator stands in for a card of 2 GiB. The words of the error are the "
+    "allocator's."
+)
+
+
+class OutOfMemory:
+    """See `pitfall.Pitfall`."""
+
+    description = PitfallDescription(
+        name="out_of_memory",
+        title="Run out of memory",
+        sentence="The batch grows until the card has no memory left: OutOfMemoryError.",
+        why=(
+            "For the way back, training keeps the output of every layer, and each of them grows "
+            "with the batch; the weights do not. That is why half the batch needs nearly half the "
+            "memory, and why the same batch passes under torch.no_grad(), where a layer's input is "
+            "free as soon as its output is there."
+        ),
+        remedy="A smaller batch to train with; torch.no_grad() where nothing is trained.",
+        source="Using torch with CUDA, 17.7; How can I run any code on my GPU, instead on CPU?",
+    )
+
+    def snippet(self, part: str, device: str) -> str:
+        """Return lines that break off, or that print what is needed."""
+        fixed = part == "fixed"
+        if device == "cpu":
+            return (_FIXED_ON_META if fixed else _BROKEN_ON_META).format(**_NET)
+        return (_FIXED if fixed else _BROKEN).format(
+            device=device, budget=_BUDGET_BYTES, share=_BUDGET_SHARE, **_NET
+        )
+
+    def run(self, part: str, bench: Bench) -> PitfallOutcome:
+        """Double the batch until it breaks, or show what makes the same batch fit."""
+        if bench.has_card:
+            return _on_card(part, bench)
+        return _modelled(part, bench)
+
+
+_NET = {"width": _WIDTH, "layers": _LAYERS, "first": _FIRST_BATCH}
+
+
+def _network(device: torch.device) -> nn.Module:
+    layers: list[nn.Module] = []
+    for _ in range(_LAYERS):
+        layers += [nn.Linear(_WIDTH, _WIDTH, device=device), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def _on_card(part: str, bench: Bench) -> PitfallOutcome:
+    device = bench.device
+    model = _network(device)
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(device).total_memory
+    ask = getattr(torch.cuda, "get_per_process_memory_fraction", None)
+    limit_before = 1.0 if ask is None else float(ask(device))
+    held = torch.cuda.memory_reserved(device)
+    budget = min(_BUDGET_BYTES, int(_BUDGET_SHARE * total)) + held
+    torch.cuda.set_per_process_memory_fraction(min(1.0, budget / total), device)
+    try:
+        batch, error = _first_that_breaks(model, bench)
+        torch.cuda.empty_cache()
+        if part == "broken":
+            return _outcome(part, batch, error, budget)
+        halved = _peak_of(model, batch // 2, device, trains=True)
+        torch.cuda.empty_cache()
+        without = _peak_of(model, batch, device, trains=False)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(limit_before, device)
+    return _fixed(batch, halved, without, "")
+
+
+def _first_that_breaks(model: nn.Module, bench: Bench) -> tuple[int, str]:
+    """Return the smallest batch, doubling from the first, that does not fit, and the error."""
+    batch = _FIRST_BATCH
+    while batch <= _LARGEST_BATCH:
+        bench.check_stop()
+        error = _error_of_step(model, batch, bench.device)
+        if error:
+            return batch, error
+        torch.cuda.empty_cache()
+        batch *= 2
+    return batch, ""
+
+
+def _error_of_step(model: nn.Module, batch: int, device: torch.device) -> str:
+    """Return the out-of-memory error's text, and nothing of the error itself."""
+    try:
+        _peak_of(model, batch, device, trains=True)
+    except RuntimeError as error:
+        if isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(str(error)):
+            return f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        model.zero_grad(set_to_none=True)
+    return ""
+
+
+def _peak_of(model: nn.Module, batch: int, device: torch.device, *, trains: bool) -> int:
+    """Return the most bytes that were allocated while one batch went through."""
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    x = torch.zeros(batch, _WIDTH, device=device)
+    with torch.set_grad_enabled(trains):
+        y = model(x)
+        if trains:
+            y.sum().backward()
+    synchronize(device)
+    model.zero_grad(set_to_none=True)
+    return torch.cuda.max_memory_allocated(device) - before
+
+
+def _modelled(part: str, bench: Bench) -> PitfallOutcome:
+    """Do the same with shapes alone: every tensor goes to the model of the allocator."""
+    batch = _FIRST_BATCH
+    while True:
+        bench.check_stop()
+        _, error = _fill(batch, trains=True)
+        if error:
+            break
+        batch *= 2
+    if part == "broken":
+        outcome = _outcome(part, batch, f"OutOfMemoryError: {error}", _MODELLED_CARD_BYTES)
+        return msgspec.structs.replace(outcome, stand_in=_MODELLED)
+    halved, _ = _fill(batch // 2, trains=True)
+    without, _ = _fill(batch, trains=False)
+    return _fixed(batch, halved, without, _MODELLED)
+
+
+def _fill(batch: int, *, trains: bool) -> tuple[int, str]:
+    """Return the peak bytes of a forward pass on the modelled card, or the error's words."""
+    model = _network(torch.device("meta"))
+    card = AllocatorModel(_MODELLED_CARD_BYTES)
+    kept: set[int] = set()
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        kept.add(tensor.untyped_storage()._cdata)
+        return tensor
+
+    try:
+        for parameter in model.parameters():
+            card.allocate(parameter.nbytes)
+        weights = card.stats()["allocated_bytes.all.current"]
+        x = torch.empty(batch, _WIDTH, device="meta")
+        held = card.allocate(x.nbytes)
+        with (
+            torch.set_grad_enabled(trains),
+            torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+        ):
+            for layer in model.children():
+                y = layer(x)
+                made = card.allocate(y.nbytes)
+                if x.untyped_storage()._cdata not in kept:  # nobody needs it on the way back
+                    card.free(held)
+                x, held = y, made
+    except ModelledOutOfMemory as error:
+        return 0, str(error)
+    return card.stats()["allocated_bytes.all.peak"] - weights, ""
+
+
+def _outcome(part: str, batch: int, error: str, budget: int) -> PitfallOutcome:
+    sentence = (
+        f"A batch of {batch} does not fit into {format_bytes(budget)}; {batch // 2} did."
+        if error
+        else f"Even a batch of {batch // 2} passed: this card has room for all that was tried."
+    )
+    return PitfallOutcome(
+        part=part,
+        sentence=sentence,
+        error=error,
+        figures=(
+            count("batch_broke", "Batch that broke", batch),
+            memory("budget_bytes", "Memory that it had", budget),
+        ),
+    )
+
+
+def _fixed(batch: int, halved: int, without: int, stand_in: str) -> PitfallOutcome:
+    return PitfallOutcome(
+        part="fixed",
+        sentence=(
+            f"A batch of {batch // 2} trains with {format_bytes(halved)}. Under no_grad the batch "
+            f"of {batch} that broke needs {format_bytes(without)}."
+        ),
+        figures=(
+            count("batch", "Batch that trains", batch // 2),
+            memory("peak_bytes", "Peak, training", halved),
+            count("batch_no_grad", "Batch under no_grad", batch),
+            memory("peak_no_grad_bytes", "Peak, no_grad", without),
+        ),
+        stand_in=stand_in,
+    )
+
+
+_MODEL = """\
+layers = []
+for _ in range({layers}):
+    layers += [torch.nn.Linear({width}, {width}), torch.nn.ReLU()]
+"""
+_BROKEN = (
+    """\
+import torch
+
+device = "{device}"
+# A budget of PyTorch's own: the real error, and the card stays usable for others.
+total = torch.cuda.get_device_properties(device).total_memory
+torch.cuda.set_per_process_memory_fraction(min({share}, {budget} / total), device)
+
+"""
+    + _MODEL
+    + """\
+model = torch.nn.Sequential(*layers).to(device)
+batch = {first}
+while True:
+    x = torch.randn(batch, {width}, device=device)
+    model(x).sum().backward()
+    print("a batch of", batch, "passed")
+    batch *= 2
+"""
+)
+_FIXED = (
+    """\
+import torch
+
+device = "{device}"
+"""
+    + _MODEL
+    + """\
+model = torch.nn.Sequential(*layers).to(device)
+x = torch.randn({first}, {width}, device=device)
+
+model(x).sum().backward()
+print("training:", torch.cuda.max_memory_allocated(device), "bytes at the peak")
+model.zero_grad()
+torch.cuda.reset_peak_memory_stats(device)
+with torch.no_grad():
+    model(x)
+print("no_grad: ", torch.cuda.max_memory_allocated(device), "bytes at the peak")
+"""
+)
+_ON_META = (
+    """\
+import torch
+
+"""
+    + _MODEL
+    + """\
+model = torch.nn.Sequential(*layers).to("meta")  # shapes without values, on any PC
+kept = {{}}
+
+
+def pack(tensor):
+    kept[tensor.untyped_storage()._cdata] = tensor.nbytes
+    return tensor
+
+
+x = torch.empty(65536, {width}, device="meta")
+with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+"""
+)
+_BROKEN_ON_META = (
+    _ON_META
+    + """\
+    model(x)
+print(sum(kept.values()) / 2**30, "GiB are kept for the way back")
+"""
+)
+_FIXED_ON_META = (
+    _ON_META
+    + """\
+    with torch.no_grad():
+        model(x)
+print(sum(kept.values()), "bytes are kept")
+"""
+)

@@ -1,0 +1,107 @@
+"""The card waits for the CPU to load the next batch."""
+
+from __future__ import annotations
+
+import re
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.units import format_duration, format_percent
+from gpu_studio.engine.pitfalls.pitfall import Bench, seconds, share
+
+_WORKERS = 2
+_RESULT = re.compile(r"([\d.]+) s at work, ([\d.]+) s waiting")
+
+
+class StarvedGpu:
+    """See `pitfall.Pitfall`. A script of its own: only so is a loader started as a person would."""
+
+    description = PitfallDescription(
+        name="starved_gpu",
+        title="Starve the GPU",
+        sentence="The data loader works inside the training loop, and the card waits for it.",
+        why=(
+            "Without workers, DataLoader reads and prepares each batch in the process that trains, "
+            "between two steps. The faster the card, the larger the part of the time it waits. "
+            "Worker processes prepare the next batches while the card computes, and from pinned "
+            "memory they are copied without stopping the CPU."
+        ),
+        remedy="DataLoader(…, num_workers=2, pin_memory=True), and .to(device, non_blocking=True).",
+        source="Using torch with CUDA, 17.7",
+    )
+
+    def snippet(self, part: str, device: str) -> str:
+        """Return the script that is run."""
+        is_fixed, is_card = part == "fixed", device != "cpu"
+        return _SCRIPT.format(
+            device=device,
+            workers=_WORKERS if is_fixed else 0,
+            pin=", pin_memory=True" if is_fixed and is_card else "",
+            non_blocking=", non_blocking=True" if is_fixed and is_card else "",
+            wait=f'torch.cuda.synchronize("{device}")' if is_card else "pass",
+        )
+
+    def run(self, part: str, bench: Bench) -> PitfallOutcome:
+        """Run the script in a fresh process and read its two times."""
+        end = bench.run_script(self.snippet(part, bench.address))
+        match = _RESULT.search(end.output)
+        if match is None:
+            raise StudioError(
+                FailureKind.INTERNAL, f"The loader's script did not end well: {end.error}"
+            )
+        work_s, wait_s = float(match[1]), float(match[2])
+        whole_s = work_s + wait_s
+        return PitfallOutcome(
+            part=part,
+            sentence=(
+                f"{bench.address} was at work for {format_percent(work_s / whole_s)} of "
+                f"{format_duration(whole_s)}; for the rest it waited for data."
+            ),
+            figures=(
+                share("busy", "Share of time at work", work_s / whole_s),
+                seconds("work_s", "At work", work_s),
+                seconds("wait_s", "Waiting for data", wait_s),
+            ),
+            stand_in=bench.stand_in,
+            output=end.output,
+        )
+
+
+_SCRIPT = """\
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Pictures(Dataset):
+    def __len__(self):
+        return 256
+
+    def __getitem__(self, index):
+        time.sleep(0.002)  # a disk and a decoder
+        return torch.randn(3 * 64 * 64)
+
+
+def main():
+    device = "{device}"
+    loader = DataLoader(Pictures(), batch_size=16, num_workers={workers}{pin})
+    model = torch.nn.Sequential(
+        torch.nn.Linear(3 * 64 * 64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
+    ).to(device)
+    batches = iter(loader)
+    model(next(batches).to(device)).sum().backward()  # workers and device have started
+    work = 0.0
+    start = time.perf_counter()
+    for batch in batches:
+        begin = time.perf_counter()
+        model(batch.to(device{non_blocking})).sum().backward()
+        {wait}
+        work += time.perf_counter() - begin
+    whole = time.perf_counter() - start
+    print(f"{{work:.4f}} s at work, {{whole - work:.4f}} s waiting")
+
+
+if __name__ == "__main__":
+    main()
+"""

@@ -1,0 +1,81 @@
+"""A model so small that starting the work takes longer than the work."""
+
+from __future__ import annotations
+
+import torch
+
+from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.units import format_duration, format_ratio
+from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds
+
+_ROWS = 256
+
+
+class TinyModel:
+    """See `pitfall.Pitfall`."""
+
+    description = PitfallDescription(
+        name="tiny_model",
+        title="A model too small",
+        sentence="Linear(10, 10) for one sample at a time: the card is slower than the CPU.",
+        why=(
+            "Each call of an operation costs some microseconds before anything is computed: "
+            "Python, PyTorch's way to the right kernel and, for a card, the launch and the wait "
+            "for its end. Two hundred multiplications and additions take nanoseconds, so nothing "
+            "but that is measured, and a card has more of it."
+        ),
+        remedy="Give it many samples in one call, or leave so small a model on the CPU.",
+        source="Using torch with CUDA, 17.7; When to move from CPU to GPU",
+    )
+
+    def snippet(self, part: str, device: str) -> str:
+        """Return lines that time a sample alone, or in a batch."""
+        wait = f'torch.cuda.synchronize("{device}")\n' if device != "cpu" else ""
+        return _SNIPPET.format(device=device, rows=1 if part == "broken" else _ROWS, wait=wait)
+
+    def run(self, part: str, bench: Bench) -> PitfallOutcome:
+        """Time one sample, alone or as part of a batch, on the CPU and on the card."""
+        rows = 1 if part == "broken" else _ROWS
+        cpu_s = _sample_s(torch.device("cpu"), rows, bench)
+        how = "alone" if rows == 1 else f"in a batch of {rows}"
+        figures = [seconds("cpu_s", "A sample on the CPU", cpu_s)]
+        if not bench.has_card:
+            sentence = f"A sample {how} takes {format_duration(cpu_s)} on the CPU."
+            return PitfallOutcome(
+                part=part, sentence=sentence, figures=tuple(figures), stand_in=bench.stand_in
+            )
+        card_s = _sample_s(bench.device, rows, bench)
+        figures.append(seconds("card_s", f"A sample on {bench.address}", card_s))
+        figures.append(ratio("speed_up", "Speed-up of the card", cpu_s / card_s))
+        slower = card_s > cpu_s
+        times = format_ratio(card_s / cpu_s if slower else cpu_s / card_s)
+        sentence = (
+            f"A sample {how} takes {format_duration(card_s)} on {bench.address} and "
+            f"{format_duration(cpu_s)} on the CPU: the card is {times} "
+            f"{'slower' if slower else 'faster'}."
+        )
+        return PitfallOutcome(part=part, sentence=sentence, figures=tuple(figures))
+
+
+def _sample_s(device: torch.device, rows: int, bench: Bench) -> float:
+    """Return the seconds for each sample of a call."""
+    model = torch.nn.Linear(10, 10, device=device)
+    x = torch.randn(rows, 10, device=device)
+    with torch.no_grad():
+        return bench.median_s(lambda: model(x), device, fewest=20) / rows
+
+
+_SNIPPET = """\
+import time
+import torch
+
+rows = {rows}
+model = torch.nn.Linear(10, 10).to("{device}")
+x = torch.randn(rows, 10, device="{device}")
+
+model(x)  # the first call is slower
+{wait}start = time.perf_counter()
+for _ in range(1000):
+    model(x)
+{wait}print(f"{{(time.perf_counter() - start) / 1000 / rows:.9f}} s a sample")
+"""

@@ -1,0 +1,119 @@
+"""CUDA_VISIBLE_DEVICES is set when CUDA has long read it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.engine.pitfalls.pitfall import Bench, count
+
+_SEEN = re.compile(r": (\d+)")
+_THREADS_STAND_IN = (
+    "This PC has no card that PyTorch can use: OMP_NUM_THREADS, which PyTorch also reads once, at "
+    "its start, stands in for CUDA_VISIBLE_DEVICES."
+)
+
+
+class VisibleDevicesTooLate:
+    """See `pitfall.Pitfall`. Both parts are fresh processes: only there is anything read anew."""
+
+    description = PitfallDescription(
+        name="visible_devices_too_late",
+        title="CUDA_VISIBLE_DEVICES, too late",
+        sentence="os.environ[…] is set after CUDA has started: every card is as visible as before.",
+        why=(
+            "The driver reads the variable once, when CUDA starts in a process, with the first "
+            "call that asks it something. Setting it later changes a text that nobody reads. That "
+            "is why “Show PyTorch only this card” starts a fresh engine."
+        ),
+        remedy="Set it before the first import of torch, or in the shell that starts Python.",
+        source="When to move from CPU to GPU",
+        remark=(
+            "The document's switch_gpu() sets the variable after torch.cuda.is_available() and "
+            "device_count() were called. What does the switch there is its next line, "
+            "torch.cuda.set_device()."
+        ),
+    )
+
+    def snippet(self, part: str, device: str) -> str:
+        """Return the script that is run."""
+        if device == "cpu":
+            script = _THREADS_TOO_LATE if part == "broken" else _THREADS_IN_TIME
+            return script.format(threads=2 if torch.get_num_threads() == 1 else 1)
+        script = _TOO_LATE if part == "broken" else _IN_TIME
+        return script.format(visible=_visible())
+
+    def run(self, part: str, bench: Bench) -> PitfallOutcome:
+        """Run the script in a fresh process and read what it saw."""
+        end = bench.run_script(self.snippet(part, bench.address))
+        seen = [int(number) for number in _SEEN.findall(end.output)]
+        if not seen:
+            raise StudioError(
+                FailureKind.INTERNAL, f"The fresh process did not end well: {end.error}"
+            )
+        stand_in = "" if bench.has_card else _THREADS_STAND_IN
+        what = "cards" if bench.has_card else "threads"
+        if part == "broken":
+            sentence = f"{seen[0]} {what} before it was set, {seen[-1]} {what} after it."
+        else:
+            sentence = f"Set before PyTorch was imported: {seen[-1]} {what}."
+        return PitfallOutcome(
+            part=part,
+            sentence=sentence,
+            figures=(count(f"{what}_seen", f"{what.capitalize()} that PyTorch sees", seen[-1]),),
+            stand_in=stand_in,
+            output=end.output,
+        )
+
+
+def _visible() -> str:
+    """Return the last card's number where there are several to choose from, else none of them."""
+    several = torch.cuda.device_count() > 1 and "CUDA_VISIBLE_DEVICES" not in os.environ
+    return str(torch.cuda.device_count() - 1) if several else ""
+
+
+_TOO_LATE = """\
+import os
+
+import torch
+
+print("cards:", torch.cuda.device_count())
+torch.cuda.init()  # CUDA starts, and reads the variable
+os.environ["CUDA_VISIBLE_DEVICES"] = "{visible}"  # too late
+print("cards:", torch.cuda.device_count())
+for index in range(torch.cuda.device_count()):
+    print("cuda", index, "is a", torch.cuda.get_device_name(index))
+"""
+_IN_TIME = """\
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = "{visible}"  # before PyTorch is imported
+
+import torch
+
+print("cards:", torch.cuda.device_count())
+for index in range(torch.cuda.device_count()):
+    print("cuda", index, "is a", torch.cuda.get_device_name(index))
+"""
+_THREADS_TOO_LATE = """\
+import os
+
+import torch
+
+print("threads:", torch.get_num_threads())
+os.environ["OMP_NUM_THREADS"] = "{threads}"  # too late
+print("threads:", torch.get_num_threads())
+"""
+_THREADS_IN_TIME = """\
+import os
+
+os.environ["OMP_NUM_THREADS"] = "{threads}"  # before PyTorch is imported
+
+import torch
+
+print("threads:", torch.get_num_threads())
+"""

@@ -1,0 +1,204 @@
+"""The pickle of a file of tensors, read by names that stand for descriptions alone. No torch here.
+
+A pickle is walked twice: its opcodes and their lengths first, then with an unpickler that knows a
+few harmless names of PyTorch and answers them with functions of this module. Nothing that the file
+names is ever imported, and no more memory is taken than its pickle has bytes.
+"""
+
+from __future__ import annotations
+
+import pickle
+import pickletools
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.units import format_bytes
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Callable
+
+# What torch.save writes of dictionaries, numbers, texts and references to tensors. Missing on
+# purpose: what makes instances of classes, what reads extensions, and bytes of eight-byte length.
+_OPCODES = frozenset((
+    "PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "DUP", "MEMOIZE", "PUT", "BINPUT",
+    "LONG_BINPUT", "GET", "BINGET", "LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD",
+    "BINPERSID", "NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT", "BININT1", "BININT2", "LONG",
+    "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE",
+    "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "EMPTY_LIST",
+    "LIST", "APPEND", "APPENDS", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3",
+    "EMPTY_DICT", "DICT", "SETITEM", "SETITEMS", "EMPTY_SET", "ADDITEMS", "FROZENSET",
+))  # fmt: skip
+ITEM_BYTES = {
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2,
+    "int8": 1, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16, "uint16": 2, "uint32": 4,
+    "uint64": 8, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1,
+}  # fmt: skip
+_STORAGES = {
+    "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16", "LongStorage": "int64", "IntStorage": "int32",
+    "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool",
+    "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128",
+    "UntypedStorage": "uint8",
+}  # fmt: skip
+
+
+class StorageHeader(msgspec.Struct, frozen=True):
+    """Where a tensor's bytes are in the file, and how many are declared."""
+
+    key: str
+    dtype: str
+    bytes: int
+
+
+class DescribedTensor(msgspec.Struct, frozen=True):
+    """A tensor that lies within its storage; ``bytes`` is what it takes in memory."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+
+
+class _Mapping(dict):  # type: ignore[type-arg]
+    """Stands for an ordered dictionary; a class of its own, since attributes are set on it."""
+
+
+class _Dtype(msgspec.Struct, frozen=True):
+    name: str
+
+
+def refuse(sentence: str) -> NoReturn:
+    """Raise the error of a file that is not opened."""
+    raise StudioError(FailureKind.FILE_REFUSED, sentence)
+
+
+def check_opcodes(stream: io.BytesIO, shown: str) -> int:
+    """Walk one pickle without doing what it says; return its protocol.
+
+    Raises for what torch.save never writes.
+    """
+    most, protocol = stream.getbuffer().nbytes, 0
+    for opcode, argument, _ in pickletools.genops(stream):
+        if opcode.name == "PROTO":
+            protocol = int(argument or 0)
+        elif opcode.name == "GLOBAL":
+            _known(*str(argument).split(" ", 1), shown=shown)
+        elif opcode.name.endswith("PUT") and int(argument or 0) > most:
+            # The unpickler would make a list of that length to remember one value.
+            raise ValueError(f"a value is remembered as number {argument}")
+        elif opcode.name not in _OPCODES:
+            refuse(
+                f"{shown} has code in it, or something else than tensors: its list uses "
+                f"{opcode.name}, which torch.save does not write for a mapping of tensors."
+            )
+    return protocol
+
+
+class Describer(pickle.Unpickler):
+    """Builds descriptions: every name it knows is one of this module's own functions.
+
+    Args:
+        stream: the pickle.
+        storage: returns the record of a key, a dtype and a count, or refuses it.
+        shown: the file's name in sentences.
+    """
+
+    def __init__(
+        self, stream: io.BytesIO, storage: Callable[[str, str, int], StorageHeader], shown: str
+    ) -> None:
+        super().__init__(stream)
+        self._storage = storage
+        self._shown = shown
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what stands for a name; raises `StudioError` for all but a few."""
+        return _known(module, name, shown=self._shown)
+
+    def persistent_load(self, pid: Any) -> StorageHeader:
+        """Return a storage's description, once its record was found long enough."""
+        if not (isinstance(pid, tuple) and len(pid) in (5, 6) and pid[0] == "storage"):
+            raise pickle.UnpicklingError("a reference that is no storage")
+        dtype, key, count = pid[1], pid[2], pid[4]
+        if not (isinstance(dtype, _Dtype) and isinstance(key, str) and _is_size(count)):
+            raise pickle.UnpicklingError("a storage without type, name or length")
+        return self._storage(key, dtype.name, count)
+
+
+def _known(module: str, name: str = "", *, shown: str) -> Any:
+    if (module, name) == ("collections", "OrderedDict"):
+        return _Mapping
+    if module == "torch" and name in _STORAGES:
+        return _Dtype(_STORAGES[name])
+    if module == "torch.storage" and name == "UntypedStorage":
+        return _Dtype("uint8")
+    if module == "torch" and name in ITEM_BYTES:
+        return _Dtype(name)
+    if (module, name) == ("torch", "Size"):
+        return tuple
+    if module == "torch._utils" and name in _REBUILDERS:
+        return _REBUILDERS[name]
+    if module.split(".")[0] in ("__main__", "torch") or module.startswith("models"):
+        refuse(
+            f"{shown} has code in it: opening it would make a {module[:60]}.{name[:60]}. If it is "
+            "a whole model, save its tensors alone, with torch.save(model.state_dict(), …)."
+        )
+    refuse(
+        f"{shown} has code in it: opening it would call {module[:60]}.{name[:60]}. It was not "
+        "opened, and nothing in it has run."
+    )
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 60
+
+
+def _rebuild(storage: Any, offset: Any, size: Any, stride: Any, *_rest: Any) -> DescribedTensor:
+    return _described(storage, storage.dtype, offset, size, stride)
+
+
+def _rebuild_with_dtype(  # torch._utils._rebuild_tensor_v3
+    storage: Any, offset: Any, size: Any, stride: Any, _grad: Any, _hooks: Any, dtype: Any,
+    *_rest: Any,
+) -> DescribedTensor:  # fmt: skip
+    if not isinstance(dtype, _Dtype):
+        raise pickle.UnpicklingError("a tensor without a type")
+    return _described(storage, dtype.name, offset, size, stride)
+
+
+def _rebuild_parameter(tensor: Any, *_rest: Any) -> DescribedTensor:
+    if not isinstance(tensor, DescribedTensor):
+        raise pickle.UnpicklingError("a parameter without a tensor")
+    return tensor
+
+
+_REBUILDERS: dict[str, Callable[..., DescribedTensor]] = {
+    "_rebuild_tensor": _rebuild,
+    "_rebuild_tensor_v2": _rebuild,
+    "_rebuild_tensor_v3": _rebuild_with_dtype,
+    "_rebuild_parameter": _rebuild_parameter,
+}
+
+
+def _described(storage: Any, dtype: str, offset: Any, size: Any, stride: Any) -> DescribedTensor:
+    """Return a tensor that lies within its storage; raises for one that does not."""
+    sizes_are_right = (
+        isinstance(storage, StorageHeader)
+        and isinstance(size, tuple)
+        and isinstance(stride, tuple)
+        and len(size) == len(stride) <= 64
+        and all(_is_size(number) for number in (offset, *size, *stride))
+    )
+    if not sizes_are_right:
+        raise pickle.UnpicklingError("a tensor without a proper shape")
+    count = 1
+    for length in size:
+        count *= length
+    item_bytes = ITEM_BYTES[dtype]
+    last = offset + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
+    if count and ((last + 1) * item_bytes > storage.bytes or count * item_bytes > storage.bytes):
+        raise pickle.UnpicklingError(
+            f"a tensor of {format_bytes(count * item_bytes)} in {format_bytes(storage.bytes)}"
+        )
+    return DescribedTensor(size, dtype, count * item_bytes)
