@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli import bench_options, devices_options
+from gpu_studio.cli import bench_options, devices_options, pitfall_options, place_options
 from gpu_studio.cli.parser import OneLineParser
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WRONG_USE, WrongUseError
 from gpu_studio.core.failure import StudioError
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _COMMANDS = (
     devices_options,
     bench_options,
+    place_options,
+    pitfall_options,
 )
 # “| head”: nobody wants to know more. Windows says "invalid argument" for it.
 _NOBODY_READS = (errno.EPIPE, errno.EINVAL)
@@ -43,7 +45,9 @@ examples:
   gpu-studio devices                            what is in this PC
   gpu-studio bench --list                       what can be timed
   gpu-studio bench matmul --size 512,2048       time it on every device
-  gpu-studio bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json"""
+  gpu-studio bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json
+  gpu-studio place convnet --device cuda:0      move a model, and see the proof
+  gpu-studio pitfall mixed_devices              make a common mistake, and mend it"""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -8,19 +8,25 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     BreakMemory,
     DescribeEngine,
     EmptyCache,
     Event,
+    InspectFile,
+    PitfallFailed,
     PlaceModel,
+    PlaceTensors,
     ReadMemory,
     ReadSegments,
     Request,
     RequestFailed,
     RunFailed,
     RunMemoryExperiment,
+    RunPitfall,
     RunWorkload,
     UseDevice,
 )
@@ -73,13 +79,16 @@ class Dispatcher:
             stop: set by any thread to end it between two calls.
         """
         try:
-            yield from self._answer(request, stop)
+            for event in self._answer(request, stop):
+                yield _with_whole_snippet(event)
             return
         except Exception as error:
             failure = _failure_of(error)
         # Outside of the except block: here the error and the tensors in its frames are gone.
         if isinstance(request, RunWorkload):
             yield RunFailed(run_id=request.run_id, failure=failure)
+        elif isinstance(request, RunPitfall):
+            yield PitfallFailed(name=request.name, failure=failure)
         else:
             yield RequestFailed(failure=failure)
 
@@ -105,6 +114,18 @@ class Dispatcher:
                 yield use_device(request.cuda_index)
             case PlaceModel():
                 yield from self._place(request)
+            case PlaceTensors():
+                from gpu_studio.engine.tensor_placement import place_tensors
+
+                yield from place_tensors(request)
+            case InspectFile():
+                from gpu_studio.engine.tensor_file import inspect_file
+
+                yield inspect_file(request.path)
+            case RunPitfall():
+                from gpu_studio.engine.pitfalls.lab import run_pitfall
+
+                yield from run_pitfall(request, stop)
             case ReadMemory() | ReadSegments() | EmptyCache():
                 yield _answer_memory(request)
             case BreakMemory() | RunMemoryExperiment():
@@ -119,6 +140,15 @@ class Dispatcher:
         if self._placement is None:
             self._placement = Placement()
         yield from self._placement.place(request)
+
+
+def _with_whole_snippet(event: Event) -> Event:
+    """Return an event whose lines find the same card in the user's own shell."""
+    if not getattr(event, "snippet", ""):
+        return event
+    from gpu_studio.engine.snippets import complete
+
+    return msgspec.structs.replace(event, snippet=complete(event.snippet))  # type: ignore[union-attr]
 
 
 def _answer_memory(request: ReadMemory | ReadSegments | EmptyCache) -> Event:
