@@ -38,7 +38,7 @@ THIRD_PARTY = {
     "platformdirs": {"app", "cli"},
 }
 QT_OF_THE_MODEL = {"PySide6.QtCore"}
-WITHOUT_TORCH = {"client.py", "recorded.py", "local.py"}
+WITHOUT_TORCH = {"client.py", "probe_client.py", "recorded.py", "local.py"}
 
 
 def imports(path: Path) -> list[tuple[str, int]]:

@@ -95,13 +95,33 @@ def answers(engine: Engine, request: Request, interrupt: Interrupt) -> Iterator[
             engine.abandon()
 
 
-def describe(engine: Engine, interrupt: Interrupt) -> EngineDescribed:
+def describe(
+    engine: Engine, interrupt: Interrupt, patience_s: float | None = None
+) -> EngineDescribed:
     """Return an engine's account of itself.
+
+    Args:
+        engine: is asked.
+        interrupt: hears Ctrl-C.
+        patience_s: how long a driver may hold it; None is for ever.
 
     Raises:
         StudioError: it has none.
         KeyboardInterrupt: Ctrl-C was pressed meanwhile.
     """
+    deadline = None
+    if patience_s is not None:
+        deadline = threading.Timer(patience_s, engine.abandon)
+        deadline.daemon = True
+        deadline.start()
+    try:
+        return _described(engine, interrupt)
+    finally:
+        if deadline is not None:
+            deadline.cancel()
+
+
+def _described(engine: Engine, interrupt: Interrupt) -> EngineDescribed:
     for event in answers(engine, DescribeEngine(), interrupt):
         if interrupt.is_asked:
             raise KeyboardInterrupt
@@ -115,36 +135,71 @@ def describe(engine: Engine, interrupt: Interrupt) -> EngineDescribed:
     raise StudioError(FailureKind.ENGINE_ENDED, describe_exit(None))
 
 
+class SensorWatch:
+    """This PC's sensors while something else is done; a context manager.
+
+    Args:
+        log_path: where the reader's standard error goes.
+    """
+
+    def __init__(self, log_path: Path) -> None:
+        # A reading a fifth of a second after the inventory is enough for the CPU's utilization.
+        self._reader = SensorReader(period_s=0.2, log_path=log_path)
+        self._log_path = log_path
+        self._stream = Stream(self._reader.readings())
+        self._inventory: Inventory | None = None
+        self._readings: list[Reading] = []
+
+    def __enter__(self) -> SensorWatch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+    def inventory(self) -> Inventory:
+        """Return this PC's devices with one reading of their sensors.
+
+        Raises:
+            StudioError: the driver does not answer, or the sensor reader ended.
+        """
+        deadline_s = time.monotonic() + _SENSORS_PATIENCE_S
+        while not self._stream.has_ended and time.monotonic() < deadline_s and not self._readings:
+            self._take(self._stream.wait(_LOOK_S))
+        if self._inventory is None:
+            raise StudioError(FailureKind.INTERNAL, self._why_none())
+        if not self._readings:
+            return self._inventory
+        return _with_reading(self._inventory, self._readings[-1])
+
+    def readings(self) -> list[Reading]:
+        """Return every reading since the start, oldest first."""
+        while not self._stream.has_ended and (event := self._stream.wait(0.0)) is not None:
+            self._take(event)
+        return list(self._readings)
+
+    def _take(self, event: Inventory | Reading | None) -> None:
+        if isinstance(event, Inventory):
+            self._inventory = event
+        elif isinstance(event, Reading) and self._inventory is not None:
+            self._readings.append(event)
+
+    def _why_none(self) -> str:
+        if self._stream.has_ended:
+            return (
+                "The sensor reader ended before it told anything; the log says why: "
+                f"{self._log_path}"
+            )
+        return "The NVIDIA driver does not answer. Restart the PC, then try again."
+
+
 def take_inventory(log_path: Path) -> Inventory:
     """Return this PC's devices with one reading of their sensors.
 
     Raises:
         StudioError: the driver does not answer, or the sensor reader ended.
     """
-    # A reading a fifth of a second after the inventory is enough for the CPU's utilization.
-    reader = SensorReader(period_s=0.2, log_path=log_path)
-    stream = Stream(reader.readings())
-    inventory: Inventory | None = None
-    deadline_s = time.monotonic() + _SENSORS_PATIENCE_S
-    try:
-        while not stream.has_ended and time.monotonic() < deadline_s:
-            event = stream.wait(_LOOK_S)
-            if isinstance(event, Inventory):
-                inventory = event
-            elif isinstance(event, Reading) and inventory is not None:
-                return _with_reading(inventory, event)
-    finally:
-        reader.close()
-    if inventory is not None:
-        return inventory
-    if stream.has_ended:
-        raise StudioError(
-            FailureKind.INTERNAL,
-            f"The sensor reader ended before it told anything; the log says why: {log_path}",
-        )
-    raise StudioError(
-        FailureKind.INTERNAL, "The NVIDIA driver does not answer. Restart the PC, then try again."
-    )
+    with SensorWatch(log_path) as watch:
+        return watch.inventory()
 
 
 def _with_reading(inventory: Inventory, reading: Reading) -> Inventory:

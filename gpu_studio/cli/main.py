@@ -15,7 +15,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli import bench_options, devices_options, pitfall_options, place_options
+from gpu_studio.cli import (
+    bench_options,
+    devices_options,
+    doctor_options,
+    pitfall_options,
+    place_options,
+)
 from gpu_studio.cli.parser import OneLineParser
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WRONG_USE, WrongUseError
 from gpu_studio.core.failure import StudioError
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 # In the order in which --help lists them.
 _COMMANDS = (
     devices_options,
+    doctor_options,
     bench_options,
     place_options,
     pitfall_options,
@@ -43,6 +50,7 @@ _EXAMPLES = """\
 examples:
   gpu-studio                                    open the window
   gpu-studio devices                            what is in this PC
+  gpu-studio doctor                             can PyTorch use it, and if not, what next?
   gpu-studio bench --list                       what can be timed
   gpu-studio bench matmul --size 512,2048       time it on every device
   gpu-studio bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json

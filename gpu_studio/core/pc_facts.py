@@ -132,6 +132,18 @@ class PcFacts:
         arch_lists = [build.arch_list.get(self._platform_key, ()) for build in self._table.builds]
         return any(serves(arch_list, capability) for arch_list in arch_lists)
 
+    def served_less(self, tag: str) -> list[str]:
+        """Return the names of the cards that the installed PyTorch serves and a build would not."""
+        builds = self._table.builds if self._table else ()
+        archs = [b.arch_list.get(self._platform_key, ()) for b in builds if b.tag == tag]
+        return [
+            card.short_name
+            for card in self.cards
+            if self.has_code(card)
+            and (capability := capability_of(card)) is not None
+            and not any(serves(arch_list, capability) for arch_list in archs)
+        ]
+
     def last_build(self, card: Device) -> PublishedBuild | None:
         """Return the newest published build with code for a card, of whatever PyTorch."""
         capability = capability_of(card)

@@ -53,7 +53,7 @@ def disagreements(card: Device, told: TorchCard | None) -> tuple[Disagreement, .
         ("name", card.name, told.name),
         ("compute capability", card.compute_capability, told.compute_capability),
         ("multiprocessors", card.multiprocessors, told.multiprocessors),
-        ("memory bus, bits", card.memory_bus_width_bits, told.memory_bus_width_bits),
+        ("memory bus in bits", card.memory_bus_width_bits, told.memory_bus_width_bits),
     ]
     found = [
         _disagreement(subject, "nvidia-smi", ours, "PyTorch", theirs)
@@ -63,7 +63,7 @@ def disagreements(card: Device, told: TorchCard | None) -> tuple[Disagreement, .
     total, visible = card.memory_total_bytes, told.memory_total_bytes
     if total and visible and abs(total - visible) > _MEMORY_TOLERANCE * total:
         found.append(
-            _disagreement("memory, MiB", "nvidia-smi", total >> 20, "PyTorch", visible >> 20)
+            _disagreement("memory in MiB", "nvidia-smi", total >> 20, "PyTorch", visible >> 20)
         )
     return tuple(found)
 
@@ -80,7 +80,7 @@ def misnamings(card: Device, told: TorchCard | None) -> tuple[Disagreement, ...]
         checks: list[tuple[str, object, tuple[object, ...]]] = [
             ("compute capability", capability, known.compute_capability),
             ("multiprocessors", count, known.multiprocessors),
-            ("memory bus, bits", bus, known.bus_width_bits),
+            ("memory bus in bits", bus, known.bus_width_bits),
         ]
         found += [
             _disagreement(subject, "the card", value, name, " or ".join(map(str, sold)))

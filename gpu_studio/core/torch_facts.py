@@ -64,3 +64,12 @@ class PcProbed(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     visible_devices: str | None = None
     device_order: str | None = None
+
+
+class ProbeStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the probe: what CUDA says, a card that is begun, or what came of one."""
+
+    pc: PcProbed | None = None
+    cards: tuple[TorchCard, ...] = ()
+    begun: TorchCard | None = None
+    probed: CardProbed | None = None

@@ -53,7 +53,13 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
         choice = facts.choice([card])
         other = choice if choice and choice.tag != CPU_TAG else None
         sentence = f"This PyTorch has no code for your {label_of(card)}"
-        if other:
+        lost = facts.served_less(other.tag) if other else []
+        if other and lost:
+            sentence += (
+                f". The {other.tag} build has it, but none for your {listed(lost)}: install it in "
+                "an environment of its own."
+            )
+        elif other:
             sentence += f": install the {other.tag} build."
         elif choice:
             sentence += f", and no other build helps: {continued(choice.sentence)}"

@@ -17,7 +17,12 @@ GT_1030 = Card(
     bus_width_bits=64,
     l2_kib=512,
     # It has no power sensor: the driver tells the limit only.
-    sensors={"power_mw": None, "power_limit_mw": 19000, "display_active": 1},
+    sensors={
+        "power_mw": None,
+        "power_limit_mw": 19000,
+        "display_active": 1,
+        "pci_device_id": 0x1D0110DE,
+    },
 )
 
 GTX_1650 = Card(
@@ -30,7 +35,12 @@ GTX_1650 = Card(
     memory_clock_mhz=4001,
     bus_width_bits=128,
     l2_kib=1024,
-    sensors={"power_limit_mw": 75000, "max_pcie_width": 16, "pcie_width": 16},
+    sensors={
+        "power_limit_mw": 75000,
+        "max_pcie_width": 16,
+        "pcie_width": 16,
+        "pci_device_id": 0x1F8210DE,
+    },
 )
 
 RTX_3060 = Card(
@@ -70,6 +80,8 @@ RTX_4090 = Card(
         "pci_device_id": 0x268410DE,
     },
 )
+
+KNOWN = {card.name: card for card in (GT_1030, GTX_1650, RTX_3060, RTX_4090)}
 
 MODERN_1996_MIB = replace(GTX_1650, name="Soft card", mib=1996, nvml_mib=2048)
 """The memory of a GT 1030 on a card that every build of PyTorch has code for."""

@@ -11,13 +11,17 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from dataclasses import replace
 
 from tests.softcards.build import CannotBuildError
 from tests.softcards.cards import Card, soft_cards
+from tests.softcards.catalogue import KNOWN
 
 
 def card_of(text: str) -> Card:
     """A card from NAME:CAPABILITY:MIB:SMS and an optional :KERNEL_MS.
+
+    One that the catalogue has by that name takes its clocks, bus and sensors from there.
 
     Raises:
         argparse.ArgumentTypeError: the text is not of this form.
@@ -26,7 +30,15 @@ def card_of(text: str) -> Card:
     try:
         name, capability, mib, sms, *rest = parts
         kernel_ms = float(rest[0]) if rest else 0.005
-        return Card(name, capability, mib=int(mib), sms=int(sms), kernel_ms=kernel_ms)
+        card = KNOWN.get(name, Card(name, capability, mib=int(mib), sms=int(sms)))
+        return replace(
+            card,
+            compute_capability=capability,
+            mib=int(mib),
+            sms=int(sms),
+            nvml_mib=card.nvml_mib if card.mib == int(mib) else None,
+            kernel_ms=kernel_ms,
+        )
     except (ValueError, IndexError) as error:
         msg = f"{text!r} is not NAME:CAPABILITY:MIB:SMS[:KERNEL_MS]"
         raise argparse.ArgumentTypeError(msg) from error

@@ -39,7 +39,6 @@ NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, "power_limit_mw")
 NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, "power_limit_mw")
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, "power_limit_mw")
 NUMBER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, "energy_mj")
-NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, "pcie_gen")
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, "pcie_width")
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, "max_pcie_gen")
 NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned, "max_pcie_gen")
@@ -55,6 +54,14 @@ NUMBER(nvmlDeviceGetBrand, unsigned, "brand")
 NUMBER(nvmlDeviceGetArchitecture, unsigned, "architecture")
 NUMBER(nvmlDeviceGetMinorNumber, unsigned, "minor_number")
 NUMBER(nvmlDeviceGetIrqNum, unsigned, "irq")
+
+int nvmlDeviceGetCurrPcieLinkGeneration(Device device, unsigned *generation) {
+    ENTER_CARD(device);
+    uint64_t read = 0;
+    int code = following(device, card, "pcie_gen", soft_number(card, "max_pcie_gen", 1), 1, &read);
+    *generation = (unsigned)read;
+    return code;
+}
 
 int nvmlDeviceGetFanSpeed_v2(Device device, unsigned fan, unsigned *speed) {
     ENTER_CARD(device);

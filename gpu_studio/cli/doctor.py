@@ -1,0 +1,102 @@
+"""``gpu-studio doctor``: can PyTorch use this PC's cards, and if not, why and what next?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.cli.answers import Interrupt, SensorWatch, describe
+from gpu_studio.cli.screen import Progress, say, say_bytes
+from gpu_studio.cli.status import DONE, FAILED
+from gpu_studio.core.card_facts import identity_line
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.finding import Finding, findings_value, is_usable
+from gpu_studio.core.findings import find
+from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.engine.probe_client import probe_pc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from gpu_studio.core.devices import Inventory
+    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.torch_facts import PcProbed
+
+# PyTorch on a slow disk takes half a minute; a driver that hangs takes for ever.
+_ENGINE_PATIENCE_S = 90.0
+_LOAD_S = 0.6  # three readings long
+_MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "failure": "[problem]"}
+
+
+def examine(log_path: Path, *, as_json: bool, with_kernel: bool) -> int:
+    """Print what is found, worst first; return 0 where a card can be used, 1 where not."""
+    progress = Progress()
+    try:
+        with Interrupt().heard() as interrupt, SensorWatch(log_path) as watch:
+            progress.show("Looking at this PC …")
+            inventory = watch.inventory()
+            progress.show("Asking PyTorch …")
+            engine = _ask_engine(inventory, interrupt, log_path)
+            probe = None
+            if with_kernel and inventory.cards and engine is not None and engine.cuda_build:
+                progress.show("Running a small kernel on each card …")
+                probe = probe_pc(log_path, load_s=_LOAD_S, is_over=lambda: interrupt.is_asked)
+            if interrupt.is_asked:
+                raise KeyboardInterrupt
+            readings = watch.readings()
+    finally:
+        progress.clear()
+    findings = find(inventory, engine, probe=probe, readings=readings)
+    if as_json:
+        say_bytes(msgspec.json.encode(findings_value(findings)) + b"\n")
+    else:
+        for line in (*identity_lines(inventory, engine, probe), *finding_lines(findings)):
+            say(line)
+    return DONE if is_usable(findings) else FAILED
+
+
+def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield findings as a terminal shows them, each with its evidence and its next step."""
+    for finding in findings:
+        yield f"{_MARKS[finding.severity]} {finding.sentence}"
+        if finding.evidence:
+            yield f"          ({finding.code}: {finding.evidence})"
+        if finding.action:
+            yield f"          next: {finding.action}"
+
+
+def identity_lines(
+    inventory: Inventory, engine: EngineDescribed | None, probe: PcProbed | None
+) -> Iterator[str]:
+    """Yield each card with its numbers, and what all is judged by."""
+    for card in inventory.cards:
+        yield f"{card.short_name}: {identity_line(card)}"
+    if engine is not None:
+        build = f"CUDA {engine.cuda_build}" if engine.cuda_build else "the CPU alone"
+        kernel = "a real kernel was tried" if probe else "no kernel was tried"
+        yield f"PyTorch {engine.torch_version}, built for {build}; {kernel}"
+    yield f"Driver: {inventory.driver.version or inventory.driver.error or 'not told'}"
+    yield ""
+
+
+def _ask_engine(
+    inventory: Inventory, interrupt: Interrupt, log_path: Path
+) -> EngineDescribed | None:
+    """Return the engine's account of itself; None where a driver that hangs would hold it.
+
+    Raises:
+        StudioError: PyTorch does not start.
+    """
+    if inventory.driver.is_silent:
+        return None
+    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
+    try:
+        return describe(engine, interrupt, _ENGINE_PATIENCE_S)
+    except StudioError as error:
+        message = f"PyTorch does not start: {error}"
+        raise StudioError(error.kind, message) from error
+    finally:
+        engine.close()
