@@ -44,8 +44,10 @@ class Accounting(TorchDispatchMode):
         self.operations += 1
         self.bytes_moved += sum(part.nbytes for part in [*matrices, result])
         self._alive.append(weakref.ref(result))
-        alive = sum(reference() is not None for reference in self._alive)
-        self.most_alive = max(self.most_alive, self._operands + alive)
+        alive = (one for reference in self._alive if (one := reference()) is not None)
+        # What was computed in place is no matrix of its own.
+        storages = {one.untyped_storage().data_ptr() for one in alive}
+        self.most_alive = max(self.most_alive, self._operands + len(storages))
         return result
 
 
@@ -142,10 +144,10 @@ def test_not_a_number_is_wrong(workload: Any, operation: str):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("side", "copies"), [(1, 1), (300, 1), (512, 2), (512, 32), (512, 128)])
 def test_no_partial_sum_of_whole_numbers_leaves_the_exact_range(dtype: str, side: int, copies: int):
-    from gpu_studio.engine.workloads.matmul import _EXACT_UP_TO, _whole_number_blocks
+    from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
 
-    exact_up_to = _EXACT_UP_TO[getattr(torch, dtype)]
-    a, b = _whole_number_blocks(side, copies, exact_up_to)
+    exact_up_to = EXACT_UP_TO[getattr(torch, dtype)]
+    a, b = whole_number_factors(side, side, side, exact_up_to, copies=copies)
     # The largest that any selection of terms of a sum can reach, in any order.
     assert int((a.abs() @ b.abs()).max()) * copies <= exact_up_to
     assert int(a.abs().sum()) > 0
@@ -156,9 +158,9 @@ def test_no_partial_sum_of_whole_numbers_leaves_the_exact_range(dtype: str, side
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_whole_numbers_up_to_the_limit_are_exact(dtype: str):
-    from gpu_studio.engine.workloads.matmul import _EXACT_UP_TO
+    from gpu_studio.engine.workloads.exact import EXACT_UP_TO
 
-    limit = _EXACT_UP_TO[getattr(torch, dtype)]
+    limit = EXACT_UP_TO[getattr(torch, dtype)]
     numbers = torch.tensor([limit, limit - 1, -limit], dtype=torch.int64)
     assert torch.equal(numbers.to(getattr(torch, dtype)).to(torch.int64), numbers)
     beyond = torch.tensor([limit + 1])

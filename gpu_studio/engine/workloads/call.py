@@ -88,13 +88,19 @@ class TensorCall(FunctionCall):
         case: what is called.
         operands: on the case's device.
         compute: takes them.
+        look: says afterwards what the case's function shows.
     """
 
     def __init__(
-        self, case: Case, operands: tuple[torch.Tensor, ...], compute: Callable[..., torch.Tensor]
+        self,
+        case: Case,
+        operands: tuple[torch.Tensor, ...],
+        compute: Callable[..., torch.Tensor],
+        look: Callable[[Case, Callable[[], object]], tuple[str, ...]],
     ) -> None:
         # A partial object is called without a frame of Python's.
         super().__init__(partial(compute, *operands))
+        self._look = look
         self._case = case
         self._operands = operands
         self._compute = compute
@@ -105,6 +111,10 @@ class TensorCall(FunctionCall):
             return {}
         return card_parts_s(self._case.device, self._operands, self._compute)
 
+    def findings(self) -> tuple[str, ...]:
+        """Return what the workload sees in the call."""
+        return self._look(self._case, self.function)
+
 
 class TransferringCall(TensorCall):
     """Copies the operands from the CPU's memory to a card, computes, and copies the result back.
@@ -113,6 +123,7 @@ class TransferringCall(TensorCall):
         case: what is called.
         operands: on the CPU.
         compute: takes them on the case's device.
+        look: says afterwards what the case's function shows.
     """
 
     def __call__(self) -> object:

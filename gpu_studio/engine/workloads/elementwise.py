@@ -7,13 +7,15 @@ ten statements once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpu_studio.core.protocol import WorkloadDescription
+from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.sizes import DTYPES
+from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import (
     WHOLE_UP_TO,
@@ -32,15 +34,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_OPERATIONS = 14
-# PyTorch runs each operation as a pass of its own: of the 14, eleven combine two matrices (two
-# read, one written) and three multiply one by a number (one read, one written).
-_MATRICES_MOVED = 11 * 3 + 3 * 2
-# a, b, c; five results; three temporaries of the sixth statement.
-_MATRICES_AT_ONCE = 11
-# The rounding errors of the ten statements added up for operands in [0, 1): each operation and each
-# constant is off by at most half an eps of the largest it can be. They come to 39.6 halves.
-_TOLERANCE_EPS = 20.0
+
+class Form(NamedTuple):
+    """One way to write the work: what it costs a number of the matrices, and how exact it is.
+
+    ``passes`` are PyTorch's operations, each a kernel and a way over memory of its own;
+    ``matrices_at_once`` counts the three operands. ``tolerance_eps`` bounds the rounding for
+    operands in [0, 1): each operation and each constant is off by at most half an eps of the
+    largest it can be.
+    """
+
+    compute: Callable[..., torch.Tensor]
+    operations: int
+    passes: int
+    matrices_moved: int
+    matrices_at_once: int
+    tolerance_eps: float
 
 
 def crunch_the_numbers(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
@@ -58,6 +67,31 @@ def crunch_the_numbers(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> tor
     return y  # noqa: RET504 - the statements stay as they are
 
 
+def in_few_passes(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    """Return the last of the ten statements' results alone, in six of PyTorch's operations.
+
+    y4 + y5 = 2·(a + b + c)·a − b + 0.33·a + 0.66·b + 0.9·c.
+    """
+    total = a + b
+    total += c
+    result = 0.33 * a
+    result.add_(b, alpha=-0.34)
+    result.add_(c, alpha=0.9)
+    return result.addcmul_(total, a, value=2)
+
+
+FORMS = {
+    # Of the 14 operations eleven combine two matrices (two read, one written) and three multiply
+    # one by a number (one read, one written). At once there are a, b, c, five results and three
+    # temporaries of the sixth statement. The rounding errors come to 39.6 halves of an eps.
+    "statements": Form(crunch_the_numbers, 14, 14, 11 * 3 + 3 * 2, 11, 20.0),
+    # The last three operations are two, two and three in one pass, and the last reads three
+    # matrices. Rounding: 2 and 3 for the sum, which counts up to twofold; 0.33, 0.34 and 0.9 and
+    # three constants; 7 and 6 for the last product and sum: under 26 halves of an eps.
+    "fused": Form(in_few_passes, 10, 6, 4 * 3 + 2 + 4, 5, 13.0),
+}
+
+
 class Elementwise(TensorWorkload):
     """Additions and multiplications of whole matrices; see `workload.TensorWorkload`."""
 
@@ -72,17 +106,29 @@ class Elementwise(TensorWorkload):
         sizes=(64, 128, 256, 512, 1024, 2048, 4096),
         throughput_unit="B/s",
         source="How can I run any code on my GPU, instead on CPU? by Radosław Śmigielski",
+        options=(
+            WorkloadOption(
+                name="form",
+                title="Written as",
+                sentence=(
+                    "The ten statements as they stand, or the one result that is left of them in "
+                    "as few ways over memory as PyTorch's own operations allow."
+                ),
+                values=tuple(FORMS),
+            ),
+        ),
     )
 
     def work(self, case: Case) -> Work:
         """Count the operations and their passes over memory."""
+        form = _form(case)
         matrix_bytes = case.size**2 * case.item_bytes
-        bytes_moved = float(_MATRICES_MOVED * matrix_bytes)
+        bytes_moved = float(form.matrices_moved * matrix_bytes)
         return Work(
-            operations=float(_OPERATIONS * case.size**2),
+            operations=float(form.operations * case.size**2),
             bytes_moved=bytes_moved,
             throughput_work=bytes_moved,
-            memory_bytes=_MATRICES_AT_ONCE * matrix_bytes,
+            memory_bytes=form.matrices_at_once * matrix_bytes,
             host_bytes=case.crossing(4 * matrix_bytes),
             link_bytes=case.crossing(3 * matrix_bytes),
         )
@@ -93,8 +139,21 @@ class Elementwise(TensorWorkload):
         return tuple(torch.rand(shape, device=case.device, dtype=case.dtype) for _ in range(3))
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
-        """Return the ten statements."""
-        return crunch_the_numbers
+        """Return the chosen form."""
+        return _form(case).compute
+
+    def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
+        """Count what PyTorch really runs in one call; its copies are no part of the work."""
+        if case.transfers:
+            return ()
+        with _Counter() as counter:  # type: ignore[no-untyped-call]
+            function()
+        noun = "kernels" if case.is_on_card else "operations"
+        moved = format_bytes(self.work(case).bytes_moved)
+        return (
+            f"One call runs {counter.operations} {noun}, each of which reads and writes whole "
+            f"matrices: together {moved}.",
+        )
 
     def verify(self, case: Case) -> Verification:
         """Compare with the same statements in NumPy's float64, within the rounding's bound."""
@@ -102,11 +161,12 @@ class Elementwise(TensorWorkload):
         generator = seeded()
         side = min(size, WHOLE_UP_TO)
         blocks = [torch.rand(side, side, dtype=dtype, generator=generator) for _ in range(3)]
-        result = crunch_the_numbers(*(tiled(block, size, device) for block in blocks))
+        form = _form(case)
+        result = form.compute(*(tiled(block, size, device) for block in blocks))
         rows = rows_to_check(size)
         expected = tiled_rows(_reference(*(block.double().numpy() for block in blocks)), size, rows)
         # The reference rounds as well, which only counts where the device has float64, too.
-        tolerance = _TOLERANCE_EPS * (torch.finfo(dtype).eps + torch.finfo(torch.float64).eps)
+        tolerance = form.tolerance_eps * (torch.finfo(dtype).eps + torch.finfo(torch.float64).eps)
         difference = float(np.abs(fetch_rows(result, rows) - expected).max())
         verified = difference <= tolerance  # false for NaN
         finding = f"within rounding ({tolerance:.1e}) of float64"
@@ -116,12 +176,30 @@ class Elementwise(TensorWorkload):
 
     def snippet(self, case: Case) -> str:
         """Return lines of PyTorch that do and time this work as they stand."""
+        body = _FUSED if case.options.get("form") == "fused" else _STATEMENTS
         return _SNIPPET.format(
+            body=body,
             device=case.address,
             size=case.size,
             dtype=case.dtype_name,
             wait=wait_lines(case.address),
         )
+
+
+class _Counter(TorchDispatchMode):
+    """Counts the operations that PyTorch hands to the device."""
+
+    operations = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: Any = (), named: Any = None
+    ) -> Any:
+        self.operations += 1
+        return function(*arguments, **(named or {}))
+
+
+def _form(case: Case) -> Form:
+    return FORMS[case.options.get("form", "statements")]
 
 
 def _reference(
@@ -142,6 +220,16 @@ b = torch.rand(size, size, device=device, dtype=dtype)
 c = torch.rand(size, size, device=device, dtype=dtype)
 
 
+{body}
+
+crunch_the_numbers()  # the first call is slower
+{wait}start = time.perf_counter()
+for _ in range(10):
+    crunch_the_numbers()
+{wait}print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
+"""
+
+_STATEMENTS = """\
 def crunch_the_numbers():
     y0 = a + b
     y1 = y0 + c
@@ -152,12 +240,13 @@ def crunch_the_numbers():
     y = y1 + y2
     y = y2 + y3
     y = y3 + y4
-    y = y4 + y5
+    y = y4 + y5"""
 
-
-crunch_the_numbers()  # the first call is slower
-{wait}start = time.perf_counter()
-for _ in range(10):
-    crunch_the_numbers()
-{wait}print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
-"""
+_FUSED = """\
+def crunch_the_numbers():
+    total = a + b
+    total += c
+    result = 0.33 * a
+    result.add_(b, alpha=-0.34)
+    result.add_(c, alpha=0.9)
+    return result.addcmul_(total, a, value=2)"""

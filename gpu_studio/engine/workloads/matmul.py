@@ -11,13 +11,13 @@ import torch
 from gpu_studio.core.protocol import WorkloadDescription
 from gpu_studio.core.sizes import DTYPES
 from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
 from gpu_studio.engine.workloads.proof import (
     WHOLE_UP_TO,
     Verification,
     describe_rows,
     fetch_rows,
     rows_to_check,
-    seeded,
     tiled,
     tiled_rows,
 )
@@ -26,14 +26,6 @@ from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Up to here every whole number has an exact value in the dtype.
-_EXACT_UP_TO = {
-    torch.float16: 1 << 11,
-    torch.bfloat16: 1 << 8,
-    torch.float32: 1 << 24,
-    torch.float64: 1 << 53,
-}
-_LARGEST_VALUE = 8
 # Above it the copies of the block alone could exceed bfloat16's exact range.
 _LARGEST_CHECKED = 1 << 16
 
@@ -76,16 +68,12 @@ class Matmul(TensorWorkload):
         return torch.matmul
 
     def verify(self, case: Case) -> Verification:
-        """Compare products of small whole numbers, which are exact in any order: bit for bit.
-
-        No partial sum of any order of additions leaves the range where the dtype (and TF32, whose
-        10 bits hold the factors) is exact, so no tolerance is needed.
-        """
+        """Compare products of small whole numbers, which are exact in any order: bit for bit."""
         device, dtype = case.device, case.dtype
         size = min(case.size, _LARGEST_CHECKED)
         side = min(size, WHOLE_UP_TO)
         copies = math.ceil(size / side)
-        a, b = _whole_number_blocks(side, copies, _EXACT_UP_TO[dtype])
+        a, b = whole_number_factors(side, side, side, EXACT_UP_TO[dtype], copies=copies)
         result = tiled(a.to(dtype), size, device) @ tiled(b.to(dtype), size, device)
         rows = rows_to_check(size)
         # How often each term of the small product occurs in the large one.
@@ -105,25 +93,6 @@ class Matmul(TensorWorkload):
             dtype=case.dtype_name,
             wait=wait_lines(case.address),
         )
-
-
-def _whole_number_blocks(
-    side: int, copies: int, exact_up_to: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return two int64 matrices on the CPU, shape (side, side), whose large product is exact.
-
-    Every row of the left one has a band of values and zeros beside it where a full row could
-    exceed ``exact_up_to``; the band moves with the row, so that every column is used.
-    """
-    largest = min(_LARGEST_VALUE, max(1, math.isqrt(exact_up_to // (side * copies))))
-    band = min(side, exact_up_to // (copies * largest * largest))
-    generator = seeded()
-    a, b = (
-        torch.randint(-largest, largest + 1, (side, side), generator=generator) for _ in range(2)
-    )
-    index = torch.arange(side)
-    a[(index[:, None] + index[None, :]) % side >= band] = 0
-    return a, b
 
 
 _SNIPPET = """\

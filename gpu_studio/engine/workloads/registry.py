@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.workloads.conv2d import Conv2d
-from gpu_studio.engine.workloads.custom_kernel import CustomKernel
 from gpu_studio.engine.workloads.copy import Copy
+from gpu_studio.engine.workloads.custom_kernel import CustomKernel
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.launch import Launch
 from gpu_studio.engine.workloads.linear import Linear
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 WORKLOADS: tuple[Workload, ...] = (
     Elementwise(),
     Matmul(),
+    TinyLinear(),
+    Linear(),
     TrainStep(),
+    Copy(),
     Conv2d(),
     CustomKernel(),
+    Launch(),
 )
 
 

@@ -72,11 +72,16 @@ class TensorWorkload(Workload):
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
         """Return the function of the operands; what it keeps (a model) is on the device."""
 
+    def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
+        """Return what a call shows, in sentences; the timing is over, so it may be looked at."""
+        return ()
+
     def prepare(self, case: Case) -> Call:
         """Make the operands where the mode wants them and return one call."""
         if case.transfers and case.is_on_card:
-            return TransferringCall(case, self.operands(case.on(CPU)), self.compute(case))
-        return TensorCall(case, self.operands(case), self.compute(case))
+            operands = self.operands(case.on(CPU))
+            return TransferringCall(case, operands, self.compute(case), self.findings)
+        return TensorCall(case, self.operands(case), self.compute(case), self.findings)
 
 
 def wait_lines(address: str) -> str:

@@ -1,0 +1,191 @@
+"""Copies between the CPU's memory and a card's, or within one of them."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from statistics import median
+from typing import Any
+
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.workloads.call import Call, FunctionCall
+from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.workload import CPU, Workload, wait_lines
+
+_MIB = 1 << 20
+_PARTS = {"h2d": "copy in", "d2h": "copy out", "d2d": "copy"}
+_LOOKS = 5
+
+
+class Copy(Workload):
+    """One copy of so many MiB; see `workload.Workload`."""
+
+    description = WorkloadDescription(
+        name="copy",
+        title="Copy",
+        sentence=(
+            "Copies memory and computes nothing: to a card and back everything has to go through "
+            "the PCIe slot, which is far slower than the memory on either side."
+        ),
+        dtypes=("float32",),
+        sizes=(1, 4, 16, 64, 256),
+        throughput_unit="B/s",
+        options=(
+            WorkloadOption(
+                name="direction",
+                title="Direction",
+                sentence=(
+                    "d2d copies within the device's own memory, h2d from the CPU's memory to the "
+                    "card, d2h back. What is read and what is written count within a memory; over "
+                    "PCIe what is sent."
+                ),
+                values=tuple(sorted(_PARTS)),
+            ),
+            WorkloadOption(
+                name="memory",
+                title="CPU memory",
+                sentence=(
+                    "pinned memory stays where it is, so the card fetches it by itself; pageable "
+                    "memory, which is the usual, is copied to a pinned place first."
+                ),
+                values=("pageable", "pinned"),
+            ),
+        ),
+        size_title="MiB to copy",
+        size_text="{size} MiB",
+        refuses={"transfers": "copy is a transfer itself: choose its direction instead."},
+    )
+    small_up_to = 16
+
+    def check(self, case: Case) -> None:
+        """Refuse what has no second memory, and pinned memory that would not be used."""
+        if not case.is_on_card and _direction(case) != "d2d":
+            raise _bad(
+                "The CPU has no other memory to copy to: choose the direction d2d, or a card."
+            )
+        if _is_pinned(case) and _direction(case) == "d2d":
+            raise _bad(
+                "d2d stays in the device's memory, so pinned memory would not be used: choose "
+                "pageable, or the direction h2d or d2h."
+            )
+
+    def work(self, case: Case) -> Work:
+        """Count what is read and written within a memory, and what is sent over PCIe."""
+        size_bytes = case.size * _MIB
+        if _direction(case) == "d2d":
+            return Work(
+                operations=0.0,
+                bytes_moved=2.0 * size_bytes,
+                throughput_work=2.0 * size_bytes,
+                memory_bytes=2 * size_bytes,
+            )
+        return Work(
+            operations=0.0,
+            bytes_moved=float(size_bytes),
+            throughput_work=float(size_bytes),
+            memory_bytes=size_bytes,
+            host_bytes=size_bytes,
+            link_bytes=float(size_bytes),
+        )
+
+    def prepare(self, case: Case) -> Call:
+        """Make both memories and return one copy."""
+        source = torch.zeros(case.size * _MIB // 4, **_place(case, is_source=True))
+        target = torch.zeros(case.size * _MIB // 4, **_place(case, is_source=False))
+        return CopyCall(case, source, target)
+
+    def verify(self, case: Case) -> Verification:
+        """Copy numbers that are all different, and see whether they arrived."""
+        count = case.size * _MIB // 4
+        numbers = torch.arange(count, dtype=torch.int32).view(torch.float32)
+        source = torch.empty(count, **_place(case, is_source=True)).copy_(numbers)
+        target = torch.zeros(count, **_place(case, is_source=False))
+        CopyCall(case, source, target)()
+        synchronize(case.device)
+        # As whole numbers, since some of these bits are no number as a float.
+        wrong = int((target.cpu().view(torch.int32) != numbers.view(torch.int32)).sum())
+        finding = f"{wrong} of {count} numbers did not arrive" if wrong else "every bit arrived"
+        return Verification(not wrong, finding, (f"all of {format_bytes(4 * count)}",))
+
+    def snippet(self, case: Case) -> str:
+        """Return lines of PyTorch that do and time this copy as they stand."""
+        places = {is_source: _place(case, is_source=is_source) for is_source in (True, False)}
+        return _SNIPPET.format(
+            size=case.size,
+            source=_arguments(places[True]),
+            target=_arguments(places[False]),
+            asynchronous=_is_pinned(case),
+            wait=wait_lines(case.address),
+        )
+
+
+class CopyCall(FunctionCall):
+    """One copy between two tensors that stay.
+
+    Args:
+        case: what is copied where.
+        source: what is read.
+        target: what is written, as large.
+    """
+
+    def __init__(self, case: Case, source: torch.Tensor, target: torch.Tensor) -> None:
+        # From pageable memory PyTorch waits in any case.
+        super().__init__(partial(target.copy_, source, non_blocking=_is_pinned(case)))
+        self._case = case
+
+    def parts_s(self) -> dict[str, float]:
+        """Return the one part there is: seconds until a lone copy is done."""
+        times_s = []
+        for _ in range(_LOOKS):
+            start_s = time.perf_counter()
+            self()
+            synchronize(self._case.device)
+            times_s.append(time.perf_counter() - start_s)
+        return {_PARTS[_direction(self._case)]: median(times_s)}
+
+
+def _direction(case: Case) -> str:
+    return case.options["direction"]
+
+
+def _is_pinned(case: Case) -> bool:
+    return case.options["memory"] == "pinned"
+
+
+def _place(case: Case, *, is_source: bool) -> dict[str, Any]:
+    """Return the arguments by which PyTorch makes one of the two memories."""
+    is_host = _direction(case) == ("h2d" if is_source else "d2h")
+    if not is_host:
+        return {"device": case.device}
+    return {"device": CPU, "pin_memory": True} if _is_pinned(case) else {"device": CPU}
+
+
+def _arguments(place: dict[str, Any]) -> str:
+    pinned = ", pin_memory=True" if "pin_memory" in place else ""
+    return f'device="{place["device"]}"{pinned}'
+
+
+def _bad(sentence: str) -> StudioError:
+    return StudioError(FailureKind.BAD_REQUEST, sentence)
+
+
+_SNIPPET = """\
+import time
+import torch
+
+count = {size} * 2**20 // 4
+source = torch.zeros(count, {source})
+target = torch.zeros(count, {target})
+
+target.copy_(source, non_blocking={asynchronous})  # the first copy is slower
+{wait}start = time.perf_counter()
+for _ in range(10):
+    target.copy_(source, non_blocking={asynchronous})
+{wait}print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
+"""

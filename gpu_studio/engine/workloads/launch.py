@@ -1,0 +1,130 @@
+"""The cost of asking: an operation with next to nothing to do."""
+
+from __future__ import annotations
+
+import time
+from itertools import repeat
+from statistics import median
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.run_messages import WorkloadDescription
+from gpu_studio.core.sizes import DTYPES
+from gpu_studio.core.units import format_duration
+from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Fewer than a card's queue takes before the CPU has to wait.
+_ASKED_AT_ONCE = 100
+_WAITS = 30
+_LARGEST_CHECKED = 256
+
+
+class Launch(TensorWorkload):
+    """Turns the sign of a number around, in place; see `workload.TensorWorkload`."""
+
+    description = WorkloadDescription(
+        name="launch",
+        title="Asking",
+        sentence=(
+            "Turns the sign of one number around: nothing but the cost of asking for an "
+            "operation, which every other number here contains."
+        ),
+        dtypes=DTYPES,
+        sizes=(1,),
+        throughput_unit="FLOP/s",
+        size_title="Numbers in the tensor",
+        size_text="{size} numbers",
+    )
+
+    def work(self, case: Case) -> Work:
+        """Count a change of sign as an operation; each number is read and written."""
+        size_bytes = case.size * case.item_bytes
+        return Work(
+            operations=float(case.size),
+            bytes_moved=2.0 * size_bytes,
+            throughput_work=float(case.size),
+            memory_bytes=size_bytes,
+            host_bytes=case.crossing(2 * size_bytes),
+            link_bytes=case.crossing(size_bytes),
+        )
+
+    def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
+        """Make the numbers, shape (size,)."""
+        return (torch.ones(case.size, device=case.device, dtype=case.dtype),)
+
+    def compute(self, case: Case) -> Callable[..., torch.Tensor]:
+        """Return the change of sign in place, which allocates nothing."""
+        return torch.Tensor.neg_
+
+    def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
+        """Return what asking costs, and what asking and waiting does, on a card."""
+        if not case.is_on_card:
+            return ()
+        asking_s, waiting_s = _asking_s(case, function), _waiting_s(case, function)
+        return (
+            f"Asking takes {format_duration(asking_s)} of the CPU's time, asking and waiting for "
+            f"the card {format_duration(waiting_s)}: what the CPU does in less than that gains "
+            "nothing from the card.",
+        )
+
+    def verify(self, case: Case) -> Verification:
+        """Compare with the numbers of the other sign, which are exact."""
+        numbers = torch.arange(case.size) % _LARGEST_CHECKED
+        turned = numbers.to(case.device, case.dtype).neg_().cpu().to(torch.int64)
+        wrong = int((turned != -numbers).sum())
+        finding = f"{wrong} of {case.size} signs are wrong" if wrong else "exact for whole numbers"
+        noun = "number" if case.size == 1 else "numbers"
+        return Verification(not wrong, finding, (f"all of {case.size} {noun}",))
+
+    def snippet(self, case: Case) -> str:
+        """Return lines of PyTorch that do and time this work as they stand."""
+        return _SNIPPET.format(
+            device=case.address,
+            size=case.size,
+            dtype=case.dtype_name,
+            wait=wait_lines(case.address),
+        )
+
+
+def _asking_s(case: Case, function: Callable[[], object]) -> float:
+    """Return the seconds until a call has returned, without waiting for the card."""
+    times_s = []
+    for _ in range(_WAITS):
+        torch.cuda.synchronize(case.device)
+        start_s = time.perf_counter()
+        for _ in repeat(None, _ASKED_AT_ONCE):
+            function()
+        times_s.append((time.perf_counter() - start_s) / _ASKED_AT_ONCE)
+    torch.cuda.synchronize(case.device)
+    return median(times_s)
+
+
+def _waiting_s(case: Case, function: Callable[[], object]) -> float:
+    """Return the seconds until the card has done a call and said so."""
+    times_s = []
+    for _ in range(_WAITS):
+        start_s = time.perf_counter()
+        function()
+        torch.cuda.synchronize(case.device)
+        times_s.append(time.perf_counter() - start_s)
+    return median(times_s)
+
+
+_SNIPPET = """\
+import time
+import torch
+
+x = torch.ones({size}, device="{device}", dtype=torch.{dtype})
+
+x.neg_()  # the first call is slower
+{wait}start = time.perf_counter()
+for _ in range(1000):
+    x.neg_()
+{wait}print(f"{{(time.perf_counter() - start) / 1000:.9f}} s a call")
+"""
