@@ -2,225 +2,170 @@
 
 from __future__ import annotations
 
-import itertools
-import os
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from gpu_studio.cli.answers import Interrupt, answers, describe
-from gpu_studio.cli.screen import Progress, Table, note, say, say_bytes
+from gpu_studio.cli.answers import Interrupt, describe
+from gpu_studio.cli.bench_request import plans
+from gpu_studio.cli.bench_runs import BenchRuns
+from gpu_studio.cli.screen import Progress, note, say
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    RequestFailed,
-    RunFailed,
-    RunFinished,
-    RunWorkload,
-    encode,
-)
-from gpu_studio.core.runs import Run, RunState
-from gpu_studio.core.trust import stamp_of
-from gpu_studio.core.units import (
-    format_duration,
-    format_percent,
-    format_rate,
-    format_ratio,
-    format_size,
-)
-from gpu_studio.core.verdict import speed_up, verdict
+from gpu_studio.core.verdict import crossover_sentences, same_kind, verdict
 from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from gpu_studio.core.engine import Engine
-    from gpu_studio.core.protocol import EngineDescribed, Event
+    from gpu_studio.cli.bench_request import BenchRequest
+    from gpu_studio.core.history import History
+    from gpu_studio.core.protocol import EngineDescribed, RunFinished
+    from gpu_studio.core.runs import Run
 
-_COLUMNS = (
-    ("size", -11), ("dtype", 8), ("device", 7), ("median", -8), ("spread", -6), ("samples", -7),
-    ("throughput", -12), ("speed-up", -8),
-)  # fmt: skip
-
-
-class BenchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for; ``devices`` is None for all there are."""
-
-    workload: str
-    sizes: tuple[int, ...]
-    dtypes: tuple[str, ...]
-    devices: tuple[str, ...] | None
-    budget_s: float
+EXPORTS = (".csv", ".json", ".md", ".txt")
+_ONE_DEVICE = "There is no crossover to look for: only one device was measured."
 
 
-def run_bench(request: BenchRequest, log_path: Path, *, as_json: bool) -> int:
+def run_bench(
+    request: BenchRequest,
+    log_path: Path,
+    *,
+    as_json: bool,
+    kept: History | None = None,
+    export_to: Path | None = None,
+) -> int:
     """Run everything that was asked for; return the exit status.
 
+    Args:
+        request: what was asked for.
+        log_path: where the engine writes its log.
+        as_json: print every event instead of a table.
+        kept: where finished runs are kept; None for nowhere.
+        export_to: a file for the results, whose ending says the format.
+
     Raises:
-        WrongUseError: there is no such workload, or it does not run in a dtype.
-        StudioError: a device is not there, or the engine does not start.
+        WrongUseError: there is no such workload, or it does not run so.
+        StudioError: a device is not there, the engine does not start, or the file cannot be
+            written.
+    """
+
+    def work(runs: BenchRuns, description: EngineDescribed) -> None:
+        made = plans(request, description)
+        for plan in made:
+            runs.make(plan)
+        if export_to is not None:
+            export(runs.runs, description, export_to)
+
+    runs, interrupted = with_engine(work, log_path, as_json=as_json, kept=kept)
+    _conclude(runs.results, request.is_sweep, as_json=as_json)
+    if interrupted:
+        return INTERRUPTED
+    return FAILED if runs.has_failed else DONE
+
+
+def with_engine(
+    work: Callable[[BenchRuns, EngineDescribed], None],
+    log_path: Path,
+    *,
+    as_json: bool,
+    kept: History | None = None,
+) -> tuple[BenchRuns, bool]:
+    """Do something with an engine of its own; return its runs, and whether Ctrl-C ended them.
+
+    Raises:
+        StudioError: the engine does not start; or what the work raises.
     """
     progress = Progress()
     engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
+
+    def keep(run: Run) -> None:
+        if kept is not None:
+            try:
+                kept.keep(run, now())
+            except StudioError as error:
+                note(str(error))
+
     try:
         with Interrupt().heard() as interrupt:
             progress.show("Starting PyTorch …")
             description = describe(engine, interrupt)
             progress.clear()
-            runs = [Run(asked) for asked in _requests(request, description)]
-            _perform(engine, runs, interrupt, progress, as_json=as_json)
+            runs = BenchRuns(engine, interrupt, progress, as_json=as_json, finished=keep)
+            work(runs, description)
     finally:
         progress.clear()
         engine.close()
+    return runs, interrupt.is_asked
+
+
+def verdicts(results: Sequence[RunFinished]) -> Iterator[str]:
+    """Yield the sentence about each kind of work."""
+    for kind in _kinds(results):
+        yield verdict(kind)
+
+
+def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> None:
+    """Write runs to a file in the format of its ending.
+
+    Raises:
+        StudioError: the file cannot be written.
+    """
+    made = {
+        ".csv": lambda: to_csv(runs),
+        ".json": lambda: to_json(runs, description, now()),
+        ".md": lambda: to_markdown(runs),
+        ".txt": lambda: to_text(runs),
+    }
+    try:
+        # CSV brings its own ends of lines.
+        with path.open("w", encoding="utf-8", newline="") as file:
+            file.write(made[path.suffix.lower()]())
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StudioError(
+            FailureKind.NOT_SAVED, f"The results cannot be written to {path}: {reason}."
+        ) from error
+
+
+def check_export(path: Path) -> Path:
+    """Return a path whose ending names a format.
+
+    Raises:
+        WrongUseError: it does not.
+    """
+    if path.suffix.lower() not in EXPORTS:
+        raise WrongUseError(
+            f"“{path.name[:40]}” does not say a format: let it end in {', '.join(EXPORTS)}."
+        )
+    return path
+
+
+def now() -> str:
+    """Return the time in ISO 8601."""
+    return datetime.now(timezone.utc).astimezone().isoformat(timespec="milliseconds")
+
+
+def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) -> None:
+    """Say what the results come to; beside JSON only what the events do not say."""
+    if is_sweep:
+        for kind in _kinds(results):
+            for sentence in crossover_sentences(kind) or [_ONE_DEVICE]:
+                note(sentence) if as_json else say(f"\n{sentence}")
     if not as_json:
-        for sentence in verdicts(runs):
+        for sentence in verdicts(results):
             say()
             say(sentence)
-    if interrupt.is_asked:
-        return INTERRUPTED
-    return FAILED if any(run.state is RunState.FAILED for run in runs) else DONE
 
 
-def list_workloads(log_path: Path, *, as_json: bool) -> int:
-    """Print what can be run; return the exit status."""
-    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
-    try:
-        with Interrupt().heard() as interrupt:
-            workloads = describe(engine, interrupt).workloads
-    finally:
-        engine.close()
-    if as_json:
-        say_bytes(msgspec.json.encode({"workloads": workloads}) + b"\n")
-        return DONE
-    for workload in workloads:
-        say(f"{workload.name:<14}{workload.title}: {workload.sentence}")
-        say(f"{'':<14}{', '.join(workload.dtypes)}")
-    return DONE
-
-
-def addresses(description: EngineDescribed) -> list[str]:
-    """Return the devices that an engine can use."""
-    return ["cpu", *(f"cuda:{index}" for index in range(description.device_count))]
-
-
-def verdicts(runs: Iterable[Run]) -> Iterator[str]:
-    """Yield the sentence about each workload and dtype of the finished runs."""
-    results = [run.result for run in runs if run.result is not None]
-    kinds = dict.fromkeys((result.workload, result.dtype) for result in results)
-    for kind in kinds:
-        yield verdict([result for result in results if (result.workload, result.dtype) == kind])
-
-
-def perform_in_table(
-    engine: Engine, runs: Sequence[Run], interrupt: Interrupt, progress: Progress
-) -> None:
-    """Run one after the other and print each as a row when it is over."""
-    _perform(engine, runs, interrupt, progress, as_json=False)
-
-
-def _requests(request: BenchRequest, description: EngineDescribed) -> Iterator[RunWorkload]:
-    """Yield the runs, the CPU's before a card's, so that the card's row has its speed-up."""
-    workload = next((w for w in description.workloads if w.name == request.workload), None)
-    if workload is None:
-        names = ", ".join(workload.name for workload in description.workloads)
-        raise WrongUseError(f"There is no workload “{request.workload[:40]}”; there are {names}.")
-    for dtype in request.dtypes:
-        if dtype not in workload.dtypes:
-            raise WrongUseError(
-                f"{workload.name} does not run in {dtype}: choose {', '.join(workload.dtypes)}."
-            )
-    there_are = addresses(description)
-    devices = there_are if request.devices is None else list(request.devices)
-    for device in devices:
-        if device not in there_are:
-            verb = "is" if len(there_are) == 1 else "are"
-            reason = f" {description.cuda_reason}" if description.cuda_reason else ""
-            raise StudioError(
-                FailureKind.NO_SUCH_DEVICE,
-                f"There is no {device[:20]} here; there {verb} {', '.join(there_are)}.{reason}",
-            )
-    devices.sort(key=lambda device: device != "cpu")
-    asked = itertools.product(request.dtypes, request.sizes, devices)
-    for number, (dtype, size, device) in enumerate(asked):
-        yield RunWorkload(
-            run_id=f"{os.getpid()}-{number}",
-            workload=workload.name,
-            device=device,
-            size=size,
-            dtype=dtype,
-            budget_s=request.budget_s,
-        )
-
-
-def _perform(
-    engine: Engine,
-    runs: Sequence[Run],
-    interrupt: Interrupt,
-    progress: Progress,
-    *,
-    as_json: bool,
-) -> None:
-    table = Table(_COLUMNS)
-    results: list[RunFinished] = []
-    for number, run in enumerate(runs):
-        if not as_json and (number == 0 or runs[number - 1].request.workload != _workload(run)):
-            say(f"{_workload(run)}, time of one call")
-            say(table.heading)
-        for event in answers(engine, run.request, interrupt):
-            run.apply(event)
-            if as_json:
-                say_bytes(encode(event))
-            progress.show(_progress_text(run, number, len(runs)))
-            _note_failure(event, run, progress)
-        progress.clear()
-        if run.result is not None:
-            results.append(run.result)
-            if not as_json:
-                say(table.row(_cells(run.result, results)))
-                for doubt in stamp_of(run.result).doubts:
-                    say(f"{'':>13}in doubt: {doubt}")
-        if interrupt.is_asked:
-            note(f"Stopped after {len(run.series)} samples of {_title(run)}.")
-            return
-
-
-def _note_failure(event: Event, run: Run, progress: Progress) -> None:
-    if isinstance(event, (RunFailed, RequestFailed, EngineEnded)) and run.failure:
-        progress.clear()
-        note(f"{_title(run)}: {run.failure.message}")
-
-
-def _workload(run: Run) -> str:
-    return run.request.workload
-
-
-def _title(run: Run) -> str:
-    request = run.request
-    return f"{request.workload} {format_size(request.size)} {request.dtype} on {request.device}"
-
-
-def _progress_text(run: Run, number: int, count: int) -> str:
-    text = f"{number + 1}/{count}  {_title(run)}: {run.phase or 'starting'}"
-    if run.state is RunState.TIMING and run.summary:
-        return f"{text} {format_percent(run.progress)}, {format_duration(run.summary.median_s)}"
-    if run.expected_call_s and run.expected_call_s > 1:
-        return f"{text}, one call takes about {format_duration(run.expected_call_s)}"
-    return text
-
-
-def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
-    ratio = speed_up(result, results)
-    spread = result.iqr_s / result.median_s if result.median_s else 0.0
-    return [
-        format_size(result.size),
-        result.dtype,
-        result.device,
-        format_duration(result.median_s),
-        format_percent(spread),
-        str(result.samples),
-        format_rate(result.throughput, result.throughput_unit),
-        "" if ratio is None else format_ratio(ratio),
-    ]
+def _kinds(results: Sequence[RunFinished]) -> list[list[RunFinished]]:
+    kinds: list[list[RunFinished]] = []
+    for result in results:
+        alike = next((kind for kind in kinds if same_kind(kind[0], result)), None)
+        if alike is None:
+            kinds.append([result])
+        else:
+            alike.append(result)
+    return kinds

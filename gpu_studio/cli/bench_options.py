@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.status import WrongUseError
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.sizes import parse_dtypes, parse_sizes
+from gpu_studio.core.sizes import parse_dtypes, parse_sizes, parse_sweep
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
 
+    from gpu_studio.cli.bench_request import BenchRequest
     from gpu_studio.cli.parser import Commands
 
 _LONGEST_BUDGET_S = 3600.0
+_USUAL_BUDGET_S = 2.0
+PRESETS = ("gt1030",)
 
 
 def add_command(commands: Commands) -> None:
@@ -27,44 +30,137 @@ def add_command(commands: Commands) -> None:
         allow_abbrev=False,
     )
     bench.add_argument("workload", nargs="?", metavar="WORKLOAD", help="what to run; see --list")
+    _add_what(bench)
+    _add_how(bench)
+    bench.add_argument("--json", action="store_true", help="one event a line on standard output")
     bench.add_argument(
-        "--size", metavar="N[,N…]", default="512,1024,2048",
-        help="sides of the square matrices (default: %(default)s)",
+        "--export", metavar="FILE", help="write the results to FILE: .csv, .json, .md or .txt"
+    )
+    bench.add_argument("--no-history", action="store_true", help="do not keep the results")
+    bench.add_argument("--list", action="store_true", help="list the workloads and end")
+    bench.add_argument("--history", action="store_true", help="list the runs kept so far and end")
+    bench.set_defaults(run=_run)
+
+
+def _add_what(bench: argparse.ArgumentParser) -> None:
+    sizes = bench.add_mutually_exclusive_group()
+    sizes.add_argument(
+        "--size", metavar="N[,N…]",
+        help="sizes, such as the sides of square matrices (default: 512,1024,2048, or the "
+        "workload's own)",
+    )  # fmt: skip
+    sizes.add_argument(
+        "--sweep", metavar="LOW:HIGH",
+        help="both sizes and the powers of two between them, then finer where the curves cross",
     )  # fmt: skip
     bench.add_argument(
-        "--dtype", metavar="D[,D…]", default="float32",
-        help="float16, bfloat16, float32, float64 (default: %(default)s)",
+        "--dtype", metavar="D[,D…]",
+        help="float16, bfloat16, float32, float64 (default: float32, or the workload's own)",
     )  # fmt: skip
     bench.add_argument(
         "--device", metavar="cpu[,cuda:0…]", help="where to run (default: everywhere)"
     )
     bench.add_argument(
-        "--budget-s", metavar="S", default="2",
+        "--option", metavar="NAME=VALUE", action="append", default=[],
+        help="an option of the workload; may be given several times",
+    )  # fmt: skip
+    bench.add_argument(
+        "--preset", metavar="gt1030",
+        help="“The GT 1030 experiment”: a published table, and this PC beside it",
+    )  # fmt: skip
+    bench.add_argument(
+        "--full-length", action="store_true",
+        help="of the preset: time as many calls as the table, after saying how long that takes",
+    )  # fmt: skip
+
+
+def _add_how(bench: argparse.ArgumentParser) -> None:
+    bench.add_argument(
+        "--budget-s", metavar="S", default=f"{_USUAL_BUDGET_S:g}",
         help="seconds of timing for each run, beside its warm-up (default: %(default)s)",
     )  # fmt: skip
-    bench.add_argument("--json", action="store_true", help="one event a line on standard output")
-    bench.add_argument("--list", action="store_true", help="list the workloads and end")
-    bench.set_defaults(run=_run)
+    bench.add_argument(
+        "--mode", metavar="hot|cold", default="hot",
+        help="whether a call finds its operands in the cache (default: %(default)s)",
+    )  # fmt: skip
+    bench.add_argument(
+        "--with-transfers", action="store_true",
+        help="time the cards a second time, with the copies in each call",
+    )  # fmt: skip
+    bench.add_argument(
+        "--naive", action="store_true",
+        help="say beside each result what a script without warm-up and synchronize prints",
+    )  # fmt: skip
 
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
-    from gpu_studio.cli.bench import BenchRequest, list_workloads, run_bench
+    from gpu_studio.cli.bench import check_export, run_bench
+    from gpu_studio.cli.bench_lists import history, list_history, list_workloads
 
+    kept = None if options.no_history else history()
     if options.list:
         return list_workloads(log_path, as_json=options.json)
+    if options.history:
+        return list_history(history(), as_json=options.json)
+    export_to = check_export(Path(options.export)) if options.export else None
+    if options.preset is not None or options.full_length:
+        from gpu_studio.cli.bench_preset import run_preset
+
+        _check_preset(options)
+        return run_preset(
+            log_path,
+            devices=_parse_devices(options.device),
+            budget_s=_parse_budget(options.budget_s),
+            in_full_length=options.full_length,
+            as_json=options.json,
+            kept=kept,
+            export_to=export_to,
+        )
+    return run_bench(
+        _request(options), log_path, as_json=options.json, kept=kept, export_to=export_to
+    )
+
+
+def _check_preset(options: argparse.Namespace) -> None:
+    if options.preset is None:
+        raise WrongUseError("--full-length belongs to a preset: add --preset gt1030.")
+    if options.preset not in PRESETS:
+        raise WrongUseError(
+            f"There is no preset “{options.preset[:20]}”; there is {', '.join(PRESETS)}."
+        )
+    asked = ("workload", "size", "sweep", "dtype", "option", "with_transfers")
+    given = [name for name in asked if getattr(options, name)]
+    if given or options.mode != "hot":
+        name = given[0] if given else "mode"
+        shown = name.upper() if name == "workload" else "--" + name.replace("_", "-")
+        raise WrongUseError(f"A preset says itself what to run: leave {shown} out.")
+
+
+def _request(options: argparse.Namespace) -> BenchRequest:
+    from gpu_studio.cli.bench_request import BenchRequest
+
     if not options.workload:
         raise WrongUseError("Name a workload; “gpu-studio bench --list” shows those there are.")
     try:
-        request = BenchRequest(
+        sizes = None
+        if options.sweep is not None:
+            sizes = tuple(parse_sweep(options.sweep))
+        elif options.size is not None:
+            sizes = tuple(parse_sizes(options.size))
+        return BenchRequest(
             workload=options.workload,
-            sizes=tuple(parse_sizes(options.size)),
-            dtypes=tuple(parse_dtypes(options.dtype)),
+            sizes=sizes,
+            is_sweep=options.sweep is not None,
+            dtypes=None if options.dtype is None else tuple(parse_dtypes(options.dtype)),
             devices=_parse_devices(options.device),
             budget_s=_parse_budget(options.budget_s),
+            options=_parse_options(options.option),
+            cache=_parse_mode(options.mode),
+            transfers=options.with_transfers,
+            naive=options.naive,
         )
     except StudioError as error:
         raise WrongUseError(str(error)) from error
-    return run_bench(request, log_path, as_json=options.json)
 
 
 def _parse_devices(text: str | None) -> tuple[str, ...] | None:
@@ -74,6 +170,22 @@ def _parse_devices(text: str | None) -> tuple[str, ...] | None:
     if not devices:
         raise WrongUseError("Name a device: cpu, or a card such as cuda:0.")
     return devices
+
+
+def _parse_options(entries: list[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for entry in entries:
+        name, equals, value = entry.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise WrongUseError(f"“{entry[:40]}” is not an option: give NAME=VALUE.")
+        options[name.strip()] = value.strip()
+    return options
+
+
+def _parse_mode(text: str) -> str:
+    if text not in ("hot", "cold"):
+        raise WrongUseError(f"“{text[:20]}” is not a mode: choose hot or cold.")
+    return text
 
 
 def _parse_budget(text: str) -> float:

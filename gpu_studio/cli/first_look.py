@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import Interrupt, describe, take_inventory
-from gpu_studio.cli.bench import addresses, perform_in_table, verdicts
+from gpu_studio.cli.bench import verdicts
+from gpu_studio.cli.bench_request import addresses
+from gpu_studio.cli.bench_runs import BenchRuns
 from gpu_studio.cli.devices import device_lines, finding_lines
 from gpu_studio.cli.screen import Progress, say
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.protocol import RunWorkload
-from gpu_studio.core.runs import Run, RunState
 from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
@@ -47,24 +48,26 @@ def take_first_look(log_path: Path) -> int:
             for line in finding_lines(inventory, description):
                 say(line)
             say()
-            runs = [
-                Run(_request(workload, size, device))
-                for workload in _WORKLOADS
-                for size in _SIZES
-                for device in addresses(description)
-            ]
-            perform_in_table(engine, runs, interrupt, progress)
+            runs = BenchRuns(engine, interrupt, progress)
+            runs.make_all(
+                [
+                    _request(workload, size, device)
+                    for workload in _WORKLOADS
+                    for size in _SIZES
+                    for device in addresses(description)
+                ]
+            )
     finally:
         progress.clear()
         engine.close()
     say()
-    for sentence in verdicts(runs):
+    for sentence in verdicts(runs.results):
         say(sentence)
     say()
     say(_HOW_TO_GET_THE_WINDOW)
     if interrupt.is_asked:
         return INTERRUPTED
-    return FAILED if any(run.state is RunState.FAILED for run in runs) else DONE
+    return FAILED if runs.has_failed else DONE
 
 
 def _request(workload: str, size: int, device: str) -> RunWorkload:

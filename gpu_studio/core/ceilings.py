@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from gpu_studio.core.peaks import CardPeaks
     from gpu_studio.core.run_messages import RunFinished
 
-_NORMAL_FROM = 0.5  # of a ceiling that nothing reaches whole
-_ABOVE_FROM = 1.05
+NORMAL_FROM = 0.5  # of a ceiling that nothing reaches whole
+ABOVE_FROM = 1.05
 # A call this short is mostly the asking: a launch takes some microseconds (`launch` measures it).
 _SHORT_S = {"cpu": 20e-6, "cuda": 60e-6}
 _FEW_LANES = 8
+# glibc keeps freed memory up to 32 MiB a piece and gives larger ones back: mallopt(3),
+# M_MMAP_THRESHOLD. A call that reads and writes this much has such pieces.
+_LARGE_BYTES = 256 << 20
 
 
 class Limit(str, Enum):
@@ -184,9 +187,9 @@ def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
     if share is None:
         return ""
     text = f"{format_percent(share)} of this {_noun(result)}'s {result.ceiling}"
-    if share > _ABOVE_FROM:
+    if share > ABOVE_FROM:
         return f"{text}: above the ceiling of the memory, since the operands stay in a cache."
-    if share >= _NORMAL_FROM:
+    if share >= NORMAL_FROM:
         return f"{text}: normal."
     cause = next(_causes(result, device), "")
     return f"{text}: low. {cause or 'No cause can be seen in what was measured.'}"
@@ -213,6 +216,11 @@ def _causes(result: RunFinished, device: Device | None) -> Iterator[str]:
         yield (
             f"A call of {format_duration(result.median_s)} is mostly the asking: a larger size "
             "shows what the CPU can do."
+        )
+    elif limit is Limit.MEMORY and result.bytes_per_call >= _LARGE_BYTES:
+        yield (
+            "PyTorch may ask the system for each large result anew, which clears every page of "
+            "it first."
         )
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.runs import Run
 
+# Under the user's data folder, where window and terminal keep the same history.
+FOLDER_NAME = "history"
 _ENDING = ".json"
 _KEY = re.compile(r"[0-9A-Za-z-]{1,64}")
 _REASONS = {

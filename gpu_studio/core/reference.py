@@ -81,7 +81,7 @@ class ExperimentRow(msgspec.Struct, frozen=True, kw_only=True):
         calls, iterations = self.timed_calls[device], self.published.iterations
         if self.is_scaled(device):
             return f"scaled from {calls} calls to {iterations}"
-        return f"{calls} calls timed, told for {iterations}"
+        return f"from {calls} calls"
 
 
 def published_table(name: str = GT_1030) -> PublishedTable:

@@ -1,0 +1,96 @@
+"""What ``gpu-studio bench`` can list: the workloads there are, and the runs that were kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import platformdirs
+
+from gpu_studio.cli.answers import Interrupt, describe
+from gpu_studio.cli.screen import note, say, say_bytes
+from gpu_studio.cli.status import DONE
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.history import FOLDER_NAME, History
+from gpu_studio.core.units import format_duration, format_size
+from gpu_studio.engine.client import ProcessEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpu_studio.core.history import HistoryEntry
+    from gpu_studio.core.protocol import WorkloadDescription
+
+_NAME_WIDTH = 16
+
+
+def history() -> History:
+    """Return the history in the user's data folder, which the window keeps as well."""
+    return History(platformdirs.user_data_path("gpu-studio", appauthor=False) / FOLDER_NAME)
+
+
+def list_workloads(log_path: Path, *, as_json: bool) -> int:
+    """Print what can be run, and what not and why; return the exit status."""
+    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
+    try:
+        with Interrupt().heard() as interrupt:
+            workloads = describe(engine, interrupt).workloads
+    finally:
+        engine.close()
+    if as_json:
+        say_bytes(msgspec.json.encode({"workloads": workloads}) + b"\n")
+        return DONE
+    for workload in workloads:
+        for line in workload_lines(workload):
+            say(line)
+    return DONE
+
+
+def workload_lines(workload: WorkloadDescription) -> Iterator[str]:
+    """Yield what a terminal says of a workload."""
+    indent = " " * _NAME_WIDTH
+    yield f"{workload.name:<{_NAME_WIDTH}}{workload.title}: {workload.sentence}"
+    if workload.skipped:
+        yield f"{indent}cannot run here: {workload.skipped}"
+    sizes = ", ".join(format_size(size, workload.size_text) for size in workload.sizes)
+    yield f"{indent}{workload.size_title}: {sizes}"
+    yield f"{indent}{', '.join(workload.dtypes)}"
+    for option in workload.options:
+        yield f"{indent}--option {option.name}={'|'.join(option.values)}  {option.sentence}"
+
+
+def list_history(kept: History, *, as_json: bool) -> int:
+    """Print the runs that were kept, the newest first; return the exit status.
+
+    Raises:
+        StudioError: the folder cannot be read.
+    """
+    contents = kept.contents()
+    if as_json:
+        say_bytes(msgspec.json.encode(contents) + b"\n")
+        return DONE
+    for entry in contents.entries:
+        say(_entry_line(entry))
+    if not contents.entries:
+        say(f"Nothing is kept yet in {kept.folder}.")
+    for refusal in contents.refused:
+        note(f"{refusal.file_name}: {refusal.reason}")
+    return DONE
+
+
+def _entry_line(entry: HistoryEntry) -> str:
+    header, result = entry.header, entry.header.result
+    what = (
+        header.kept_at[:16].replace("T", " "),
+        result.workload,
+        format_size(result.size, result.size_text),
+        result.dtype,
+        result.device_name,
+        *(f"{name}={value}" for name, value in result.options.items()),
+        *(["cold cache"] if result.cache == "cold" else []),
+        *(["with transfers"] if result.transfers else []),
+        format_duration(result.median_s),
+        *([f"“{header.name}”"] if header.name else []),
+    )
+    return "  ".join(what)

@@ -1,0 +1,90 @@
+"""``gpu-studio bench --preset gt1030``: a published table, and this PC beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.cli.bench import export, with_engine
+from gpu_studio.cli.bench_request import BenchRequest, addresses, plans
+from gpu_studio.cli.screen import Table, note, say
+from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED
+from gpu_studio.core.reference import (
+    experiment,
+    experiment_rows,
+    full_length,
+    full_length_sentence,
+    published_table,
+)
+from gpu_studio.core.units import format_duration, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from gpu_studio.cli.bench_runs import BenchRuns
+    from gpu_studio.core.history import History
+    from gpu_studio.core.protocol import EngineDescribed, RunFinished
+    from gpu_studio.core.reference import PublishedTable
+
+
+def run_preset(
+    log_path: Path,
+    *,
+    devices: Sequence[str] | None,
+    budget_s: float,
+    in_full_length: bool,
+    as_json: bool,
+    kept: History | None,
+    export_to: Path | None,
+) -> int:
+    """Run the experiment and set it beside what was published; return the exit status.
+
+    Raises:
+        StudioError: a device is not there, or the engine does not start.
+    """
+    table = published_table()
+    tell = note if as_json else say
+
+    def work(runs: BenchRuns, description: EngineDescribed) -> None:
+        asked = BenchRequest(
+            workload=table.workload,
+            dtypes=(table.dtype,),
+            devices=tuple(devices or addresses(description)),
+        )
+        plans(asked, description)  # refuses what this engine cannot do
+        tell(f"{table.source}: {table.cpu} and {table.card}. {table.method}")
+        runs.make(experiment(table, asked.devices or (), budget_s))
+        if in_full_length and len(runs.results) == len(runs.runs):
+            requests = full_length(table, runs.results, len(runs.runs) + 1)
+            tell(full_length_sentence(table, requests))
+            runs.make_all(requests)
+        if export_to is not None:
+            export(runs.runs, description, export_to)
+
+    runs, interrupted = with_engine(work, log_path, as_json=as_json, kept=kept)
+    if not as_json:
+        say()
+        for line in experiment_lines(table, runs.results):
+            say(line)
+    if interrupted:
+        return INTERRUPTED
+    return FAILED if runs.has_failed else DONE
+
+
+def experiment_lines(table: PublishedTable, results: Sequence[RunFinished]) -> list[str]:
+    """Return the published table with this PC beside it, a device a line and size."""
+    layout = Table((("size", -13), ("iterations", -10), ("time", -9), ("device", 0)))
+    lines = [layout.heading]
+    names = {result.device: result.device_name for result in results}
+    rows = {row.published.size: row for row in experiment_rows(table, results)}
+    for published in table.rows:
+        size, iterations = format_size(published.size), str(published.iterations)
+        for name, seconds in ((table.cpu, published.cpu_s), (table.card, published.card_s)):
+            lines.append(layout.row([size, iterations, format_duration(seconds),
+                                     f"{name} (published)"]))  # fmt: skip
+        row = rows.get(published.size)
+        for device, seconds in row.iterations_s.items() if row else ():
+            label = row.label(device) if row else ""
+            lines.append(layout.row([size, iterations, format_duration(seconds),
+                                     f"{names[device]} (this PC, {label})"]))  # fmt: skip
+    return lines

@@ -1,0 +1,177 @@
+"""Runs one after the other in a terminal: a row each when it is over, or every event as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.cli.answers import answers
+from gpu_studio.cli.screen import Table, note, say, say_bytes
+from gpu_studio.core.ceilings import ABOVE_FROM, NORMAL_FROM, is_this_normal
+from gpu_studio.core.protocol import EngineEnded, RequestFailed, RunFailed, encode
+from gpu_studio.core.runs import Run, RunState
+from gpu_studio.core.trust import stamp_of
+from gpu_studio.core.units import (
+    format_duration,
+    format_percent,
+    format_rate,
+    format_ratio,
+    format_size,
+)
+from gpu_studio.core.verdict import speed_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from gpu_studio.cli.answers import Interrupt
+    from gpu_studio.cli.screen import Progress
+    from gpu_studio.core.engine import Engine
+    from gpu_studio.core.plan import RunPlan
+    from gpu_studio.core.protocol import Event, RunFinished, RunWorkload
+
+_COLUMNS = (
+    ("size", -13), ("dtype", 8), ("device", 7), ("median", -8), ("spread", -6), ("samples", -7),
+    ("throughput", -12), ("of peak", -7), ("speed-up", -8),
+)  # fmt: skip
+_INDENT = " " * 15
+
+
+class BenchRuns:
+    """Makes the runs of plans and shows each.
+
+    Args:
+        engine: makes them.
+        interrupt: Ctrl-C ends the run under way, and no other begins.
+        progress: the line that says what is going on.
+        as_json: print every event instead of rows.
+        finished: is called with every run that finished.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        interrupt: Interrupt,
+        progress: Progress,
+        *,
+        as_json: bool = False,
+        finished: Callable[[Run], None] | None = None,
+    ) -> None:
+        self._engine, self._interrupt, self._progress = engine, interrupt, progress
+        self._as_json, self._finished = as_json, finished
+        self._table = Table(_COLUMNS)
+        self._titled = ""
+        self.runs: list[Run] = []
+
+    @property
+    def results(self) -> list[RunFinished]:
+        """The results so far, oldest first."""
+        return [run.result for run in self.runs if run.result is not None]
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a run ended by an error."""
+        return any(run.state is RunState.FAILED for run in self.runs)
+
+    def make(self, plan: RunPlan) -> None:
+        """Make all runs of a plan, and those that follow from their results."""
+        requests = plan.requests(len(self.runs) + 1)
+        while requests and self.make_all(requests):
+            requests = plan.next_requests(self.results, len(self.runs) + 1)
+
+    def make_all(self, requests: Sequence[RunWorkload]) -> bool:
+        """Make runs in their order; return whether all were made."""
+        for number, request in enumerate(requests):
+            run = Run(request)
+            self.runs.append(run)
+            self._make(run, f"{number + 1}/{len(requests)}")
+            if self._interrupt.is_asked:
+                note(f"Stopped after {len(run.series)} samples of {_title(run)}.")
+                return False
+        return True
+
+    def _make(self, run: Run, number: str) -> None:
+        if not self._as_json and self._titled != run.request.workload:
+            self._titled = run.request.workload
+            say(f"{self._titled}, time of one call")
+            say(self._table.heading)
+        for event in answers(self._engine, run.request, self._interrupt):
+            run.apply(event)
+            if self._as_json:
+                say_bytes(encode(event))
+            self._progress.show(f"{number}  {_progress_text(run)}")
+            self._note_failure(event, run)
+        self._progress.clear()
+        if run.result is not None:
+            if not self._as_json:
+                self._show(run.result)
+            if self._finished is not None:
+                self._finished(run)
+
+    def _show(self, result: RunFinished) -> None:
+        say(self._table.row(_cells(result, self.results)))
+        for line in remarks(result):
+            say(f"{_INDENT}{line}")
+
+    def _note_failure(self, event: Event, run: Run) -> None:
+        if isinstance(event, (RunFailed, RequestFailed, EngineEnded)) and run.failure:
+            self._progress.clear()
+            note(f"{_title(run)}: {run.failure.message}")
+
+
+def remarks(result: RunFinished) -> Iterator[str]:
+    """Yield what has to be said of a result beside its row, a line each."""
+    for doubt in stamp_of(result).doubts:
+        yield f"in doubt: {doubt}"
+    share = result.share_of_ceiling
+    if share is not None and share < NORMAL_FROM:
+        yield is_this_normal(result)
+    if len(result.parts_s) > 1:
+        yield f"of one call: {_parts(result.parts_s.items())}"
+    if result.peak_allocated_bytes is not None:
+        yield f"peak memory: {result.peak_allocated_bytes / (1 << 20):.1f} MiB"
+    if result.naive is not None:
+        yield f"a naive script: {result.naive.sentence}"
+    yield from result.findings
+
+
+def _share_text(share: float | None) -> str:
+    """Return a share of the ceiling; what is above is faster than memory, so in a cache."""
+    if share is None:
+        return ""
+    return "cached" if share > ABOVE_FROM else format_percent(share)
+
+
+def _parts(parts_s: Iterable[tuple[str, float]]) -> str:
+    return ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in parts_s)
+
+
+def _title(run: Run) -> str:
+    request = run.request
+    size = format_size(request.size, run.size_text)
+    copies = " with transfers" if request.transfers else ""
+    return f"{request.workload} {size} {request.dtype} on {request.device}{copies}"
+
+
+def _progress_text(run: Run) -> str:
+    text = f"{_title(run)}: {run.phase or 'starting'}"
+    if run.state is RunState.TIMING and run.summary:
+        return f"{text} {format_percent(run.progress)}, {format_duration(run.summary.median_s)}"
+    if run.expected_call_s and run.expected_call_s > 1:
+        return f"{text}, one call takes about {format_duration(run.expected_call_s)}"
+    return text
+
+
+def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
+    ratio = speed_up(result, results)
+    spread = result.iqr_s / result.median_s if result.median_s else 0.0
+    share = result.share_of_ceiling
+    return [
+        format_size(result.size, result.size_text),
+        result.dtype,
+        result.device + ("+copies" if result.transfers else ""),
+        format_duration(result.median_s),
+        format_percent(spread),
+        str(result.samples),
+        format_rate(result.throughput, result.throughput_unit),
+        _share_text(share),
+        "" if ratio is None else format_ratio(ratio),
+    ]
