@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -10,8 +10,10 @@ from gpu_studio.cli.answers import Interrupt, describe, take_inventory
 from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
 from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.facts import PcSnapshot
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.findings import find
+from gpu_studio.core.report import pc_value
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.client import ProcessEngine
 
@@ -21,11 +23,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices import Device, GpuProcess, Inventory
     from gpu_studio.core.protocol import EngineDescribed
-
-_TORCH_FIELDS = (
-    "cuda_build", "cuda_available", "cuda_reason", "device_count", "arch_list", "cpu_capability",
-    "cpu_threads", "visible_devices", "allocator_configuration", "python_version",
-)  # fmt: skip
 
 
 def show_devices(log_path: Path, *, as_json: bool) -> int:
@@ -46,7 +43,8 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
         engine.close()
         progress.clear()
     if as_json:
-        say_bytes(msgspec.json.encode(as_object(inventory, description, error)) + b"\n")
+        value = pc_value(PcSnapshot(inventory=inventory, engine=description), error)
+        say_bytes(msgspec.json.encode(value) + b"\n")
         return FAILED if description is None else DONE
     for line in device_lines(inventory, description):
         say(line)
@@ -57,22 +55,6 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
     for line in finding_lines(inventory, description):
         say(line)
     return DONE
-
-
-def as_object(
-    inventory: Inventory, description: EngineDescribed | None, error: str = ""
-) -> dict[str, Any]:
-    """Return what ``--json`` prints; what a card refuses is null."""
-    torch: dict[str, Any] = {"version": description.torch_version if description else None}
-    torch |= {field: getattr(description, field, None) for field in _TORCH_FIELDS}
-    if error:
-        torch["error"] = error
-    return {
-        "devices": inventory.devices,
-        "torch": torch,
-        "driver": inventory.driver,
-        "other_gpus": inventory.other_gpus,
-    }
 
 
 def device_lines(inventory: Inventory, description: EngineDescribed | None) -> Iterator[str]:

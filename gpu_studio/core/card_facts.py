@@ -20,12 +20,16 @@ from gpu_studio.core.facts import (
     fact,
     percent_text,
 )
+from gpu_studio.core.link import widest_link
+from gpu_studio.core.silicon_facts import account_group, chip_text, peak_group
 from gpu_studio.core.units import format_percent, format_rate
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices import Device
 
 _REFUSED = "This card does not report it."
+_SEEN_AT_WORK = "Read while the card works, since an idle one drops to generation 1: run something."
+_PYTORCH_TELLS = "PyTorch tells it, and does not see this card or is starting."
 _NO_CONTEXT = "The engine has done nothing on this card yet, so PyTorch holds no memory there."
 
 
@@ -41,7 +45,14 @@ def identity_line(card: Device) -> str:
 def card_groups(card: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
     """Return the rows of a card that are not PyTorch's or the driver's."""
     rows = _Rows(card, snapshot)
-    return (rows.now(), rows.memory(), rows.card())
+    told = snapshot.torch_card(card)
+    return (
+        rows.now(),
+        rows.memory(),
+        rows.card(),
+        peak_group(card, told),
+        account_group(card, told),
+    )
 
 
 class _Rows:
@@ -69,6 +80,7 @@ class _Rows:
             row("memory_clock", "Memory clock", memory_clock),
             row("clock_reasons", "Clocks are", clock_event_words(now.clock_event_reasons)),
             row("pcie", "PCIe", self._pcie(), "An idle card drops to a slower generation."),
+            fact("pcie_at_work", "PCIe at work", self._pcie_at_work(), _SEEN_AT_WORK),
             row("pcie_traffic", "PCIe traffic", self._traffic()),
         )
         return FactGroup(title="Now", facts=facts)
@@ -103,12 +115,16 @@ class _Rows:
             row("compute_capability", "Compute capability", card.compute_capability),
             row("cores", "Processors", self._processors()),
             row("memory_bus", "Memory bus", f"{bits}{SPACE}bit" if bits else None),
+            fact("l2_cache", "L2 cache", self._l2_cache(), _PYTORCH_TELLS),
             row("display", "Display", display),
             row("compute_mode", "Compute mode", card.compute_mode),
             row("ecc", "ECC", _switch(card.ecc_enabled)),
             row("mig", "MIG", _switch(card.mig_enabled)),
             row("vbios", "VBIOS", card.vbios),
+            row("driver", "Driver", self._snapshot.inventory.driver.version),
+            row("chip", "Chip", chip_text(card), "By its PCI device id."),
             row("pci_bus_id", "PCI address", card.pci_bus_id),
+            row("serial", "Serial number", card.serial),
             row("uuid", "UUID", card.uuid),
         )
         return FactGroup(title="Card", facts=facts)
@@ -145,6 +161,20 @@ class _Rows:
         if card.pcie_generation_max and card.pcie_width_max:
             text += f" of gen {card.pcie_generation_max} × {card.pcie_width_max}"
         return text
+
+    def _pcie_at_work(self) -> str | None:
+        link, best = self._snapshot.links.get(self._card.identity), widest_link(self._card)
+        if link is None:
+            return None
+        text = f"{link.text} of {best.text}" if best else link.text
+        alone = self._card.pcie_generation_card_max
+        if best is not None and alone is not None and alone > best.generation:
+            text += f" (the card alone: gen {alone})"
+        return text
+
+    def _l2_cache(self) -> str | None:
+        told = self._snapshot.torch_card(self._card)
+        return bytes_text(told.l2_cache_bytes) if told else None
 
     def _traffic(self) -> str | None:
         received, sent = self._telemetry.pcie_rx_bytes_per_s, self._telemetry.pcie_tx_bytes_per_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.card_facts import card_groups
@@ -16,7 +17,11 @@ from gpu_studio.core.facts import (
     percent_text,
 )
 from gpu_studio.core.protocol import EngineDescribed
+from gpu_studio.core.published import table_differences
+from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.units import format_bytes
+from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheels import platform_key, version_numbers
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices import Device
@@ -104,12 +109,30 @@ def _torch_group(snapshot: PcSnapshot) -> FactGroup:
         fact("cpu_threads", "CPU threads", str(engine.cpu_threads or ""), why_not),
         fact("python_version", "Python", engine.python_version, why_not),
     )
+    if engine.own_table:
+        facts += (_tables(engine),)
     if engine.visible_devices is not None:
         visible = engine.visible_devices or "none"
         facts += (fact("visible_devices", "CUDA_VISIBLE_DEVICES", visible),)
     if engine.recording:
         facts += (fact("recording", "Recording", engine.recording),)
     return FactGroup(title="PyTorch", facts=facts)
+
+
+def _tables(engine: EngineDescribed) -> Fact:
+    """Return whether PyTorch's own table of its builds agrees with this program's."""
+    try:
+        table = load_table()
+    except MissingResourceError:
+        return fact("tables", "Tables of builds", None, "This program's own table is missing.")
+    if version_numbers(engine.torch_version) != version_numbers(table.torch_version):
+        why_not = f"This program's table is of PyTorch {table.torch_version}."
+        return fact("tables", "Tables of builds", None, why_not)
+    key = platform_key(platform.system(), platform.machine())
+    differences = table_differences(table, engine.own_table, engine.torch_version, key)
+    builds = ", ".join(engine.own_table)
+    note = f"What PyTorch's builds for CUDA {builds} serve, by PyTorch and by this program."
+    return fact("tables", "Tables of builds", "; ".join(differences) or "agree", note=note)
 
 
 def _cuda_available(engine: EngineDescribed | None, why_not: str) -> Fact:

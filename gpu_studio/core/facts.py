@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.devices import CardReading, Device, Inventory, Reading, Telemetry
+from gpu_studio.core.silicon import torch_card_of
 from gpu_studio.core.units import format_bytes, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpu_studio.core.link import Link
     from gpu_studio.core.protocol import EngineDescribed, MemoryRead
+    from gpu_studio.core.torch_facts import TorchCard
 
 NOT_AVAILABLE = "n/a"
 SPACE = "\u202f"  # narrow no-break space: a number and its unit stay on one line
@@ -43,13 +46,17 @@ class FactGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything known of the PC at one time; ``memory`` is by PyTorch's address."""
+    """Everything known of the PC at one time.
+
+    ``memory`` is by PyTorch's address, ``links`` (as a card had it while it worked) by identity.
+    """
 
     inventory: Inventory
     reading: Reading | None = None
     engine: EngineDescribed | None = None
     current_device: int | None = None
     memory: Mapping[str, MemoryRead] = {}
+    links: Mapping[str, Link] = {}
 
     def telemetry(self, device: Device) -> Telemetry:
         """Return the newest telemetry of a device: of the last reading, or of its finding."""
@@ -59,6 +66,10 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
             return self.reading.cpu
         card = self.card_reading(device)
         return Telemetry() if card is None else card.telemetry
+
+    def torch_card(self, device: Device) -> TorchCard | None:
+        """Return PyTorch's own account of a card; None where there is none."""
+        return torch_card_of(device, self.engine.cards) if self.engine else None
 
     def card_reading(self, device: Device) -> CardReading | None:
         """Return what the last reading says of a card."""

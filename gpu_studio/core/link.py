@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gpu_studio.core.devices import Device, Reading, Telemetry
 
@@ -60,3 +60,9 @@ def _telemetry_of(card: Device, readings: Iterable[Reading]) -> Iterable[Telemet
         for told in reading.cards:
             if told.uuid == card.identity and told.error is None:
                 yield told.telemetry
+
+
+def links_under_load(cards: Iterable[Device], readings: Sequence[Reading]) -> dict[str, Link]:
+    """Return the link of every card that was seen to work, by its identity."""
+    links = {card.identity: link_under_load(card, readings) for card in cards}
+    return {identity: link for identity, link in links.items() if link is not None}

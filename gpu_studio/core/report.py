@@ -1,7 +1,7 @@
 """What is known of this PC as a text to hand on: plain, Markdown for a forum, or JSON.
 
 A report is for strangers, so what could name a card, a person or a place is masked unless asked
-for: UUIDs, users, and the folders of paths.
+for: UUIDs, serial numbers, users, and the folders of paths.
 """
 
 from __future__ import annotations
@@ -11,18 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gpu_studio.core.card_table import card_table
 from gpu_studio.core.device_facts import own_facts, shared_facts
 from gpu_studio.core.facts import NOT_AVAILABLE, PcSnapshot
+from gpu_studio.core.finding import findings_value
+from gpu_studio.core.silicon_facts import peaks_of
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpu_studio.core.devices import Device, GpuProcess
-    from gpu_studio.core.findings import Finding
+    from gpu_studio.core.facts import Fact
+    from gpu_studio.core.finding import Finding
 
 MASK = "(masked)"
 _TITLE = "GPU Studio: the devices of this PC"
+_TORCH_FIELDS = (
+    "cuda_build", "cuda_available", "cuda_reason", "device_count", "arch_list", "cpu_capability",
+    "cpu_threads", "visible_devices", "allocator_configuration", "python_version", "recording",
+)  # fmt: skip
+_SECRET_KEYS = frozenset({"user", "serial"})
 _PROCESS_HEAD = ("PID", "Program", "User", "Kind", "GPU memory")
 
 _UUID = re.compile(r"\b(GPU|MIG)-[0-9a-f]{4}[0-9a-f-]*", re.IGNORECASE)
@@ -40,8 +49,8 @@ def masked_text(text: str) -> str:
 def report_text(
     snapshot: PcSnapshot, findings: Sequence[Finding] = (), *, masked: bool = True
 ) -> str:
-    """Return the report as plain text in aligned columns."""
-    lines = [_TITLE, ""]
+    """Return the report as plain text: a table as nvidia-smi's, then all in aligned columns."""
+    lines = [_TITLE, "", *card_table(snapshot), ""]
     sections = _sections(snapshot, findings, masked)
     for title, rows in sections:
         lines.append(title)
@@ -87,14 +96,27 @@ def report_value(
     What a device refuses is None. A card's ``allocated_bytes`` and ``reserved_bytes`` are those of
     PyTorch in this program's engine, None while that has no CUDA context.
     """
-    value = {
+    value = pc_value(snapshot) | findings_value(findings)
+    masked_value: dict[str, Any] = _masked_value(value) if masked else value
+    return masked_value
+
+
+def pc_value(snapshot: PcSnapshot, engine_error: str = "") -> dict[str, Any]:
+    """Return what ``gpu-studio devices --json`` prints, as plain values that mask nothing.
+
+    Args:
+        snapshot: what is known.
+        engine_error: why PyTorch does not start; empty where it does.
+    """
+    torch = _torch_value(snapshot)
+    if engine_error:
+        torch["error"] = engine_error
+    return {
         "devices": [_device_value(device, snapshot) for device in snapshot.inventory.devices],
-        "torch": _torch_value(snapshot),
+        "torch": torch,
         "driver": msgspec.to_builtins(snapshot.inventory.driver),
         "other_gpus": list(snapshot.inventory.other_gpus),
-        "findings": msgspec.to_builtins(list(findings)),
     }
-    return _masked_value(value) if masked else value
 
 
 def _device_value(device: Device, snapshot: PcSnapshot) -> dict[str, Any]:
@@ -109,27 +131,24 @@ def _device_value(device: Device, snapshot: PcSnapshot) -> dict[str, Any]:
     value["address"] = device.address
     value["allocated_bytes"] = read.allocated_bytes if read else None
     value["reserved_bytes"] = read.reserved_bytes if read else None
+    if device.kind == "cuda":
+        told = snapshot.torch_card(device)
+        peaks, link = peaks_of(device, told), snapshot.links.get(device.identity)
+        value["torch_account"] = msgspec.to_builtins(told)
+        value["peaks"] = msgspec.to_builtins(peaks)
+        value["link_at_work"] = msgspec.to_builtins(link)
     return value
 
 
-def _torch_value(snapshot: PcSnapshot) -> dict[str, Any] | None:
+def _torch_value(snapshot: PcSnapshot) -> dict[str, Any]:
     engine = snapshot.engine
-    if engine is None:
-        return None
-    return {
-        "version": engine.torch_version,
-        "cuda_build": engine.cuda_build,
-        "cuda_available": engine.cuda_available,
-        "cuda_reason": engine.cuda_reason,
-        "device_count": engine.device_count,
-        "current_device": (snapshot.current_device or 0) if engine.cuda_available else None,
-        "arch_list": list(engine.arch_list),
-        "cpu_capability": engine.cpu_capability,
-        "cpu_threads": engine.cpu_threads,
-        "visible_devices": engine.visible_devices,
-        "python_version": engine.python_version,
-        "recording": engine.recording,
-    }
+    value: dict[str, Any] = {"version": engine.torch_version if engine else None}
+    value |= {field: getattr(engine, field, None) for field in _TORCH_FIELDS}
+    if engine is not None:
+        value["arch_list"] = list(engine.arch_list)
+    is_used = engine is not None and engine.cuda_available
+    value["current_device"] = (snapshot.current_device or 0) if is_used else None
+    return value
 
 
 def _sections(
@@ -142,7 +161,10 @@ def _sections(
         sections.append(("Findings", [(shown(finding.sentence),) for finding in findings]))
     for device in snapshot.inventory.devices:
         for group in own_facts(device, snapshot):
-            rows = [(fact.label, shown(fact.value)) for fact in group.facts]
+            rows = [
+                (fact.label, MASK if masked and _is_secret(fact) else shown(fact.value))
+                for fact in group.facts
+            ]
             sections.append((f"{device.name}: {group.title}", list(rows)))
         processes = _processes(device, snapshot)
         if processes:
@@ -169,6 +191,10 @@ def _process_row(process: GpuProcess, snapshot: PcSnapshot, masked: bool) -> tup
     return str(process.pid), name, user, process.kind, memory_text
 
 
+def _is_secret(fact: Fact) -> bool:
+    return fact.key in _SECRET_KEYS and fact.is_known
+
+
 def _base_name(path: str) -> str:
     return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
 
@@ -184,7 +210,7 @@ def _masked_value(value: Any, key: str = "") -> Any:
     if isinstance(value, (list, tuple)):
         return [_masked_value(item, key) for item in value]
     if isinstance(value, str):
-        return MASK if key == "user" else masked_text(value)
+        return MASK if key in _SECRET_KEYS else masked_text(value)
     return value
 
 

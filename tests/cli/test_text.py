@@ -5,12 +5,12 @@ import io
 import pytest
 
 from gpu_studio.cli.bench import verdicts
-from gpu_studio.cli.devices import as_object, device_lines
+from gpu_studio.cli.devices import device_lines
 from gpu_studio.cli.screen import Progress, Table, plain
 from gpu_studio.core.devices import Device, Driver, GpuProcess, Inventory, Telemetry
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.core.runs import Run
-from tests.fakes import described, described_with_cuda, run_events
+from tests.fakes import described_with_cuda, run_events
 
 CPU = Device(
     kind="cpu", name="AMD Ryzen 7 5700G", cores=8, threads=16, memory_total_bytes=32 << 30,
@@ -53,16 +53,6 @@ def test_a_hidden_and_an_unreadable_card_say_so():
     assert "(no CUDA) AMD Radeon RX 6600" in text
 
 
-def test_json_keeps_null_for_what_is_not_known():
-    found = as_object(Inventory(devices=(CPU,)), None, "It does not start.")
-    assert found["torch"]["version"] is None
-    assert found["torch"]["cuda_available"] is None
-    assert found["torch"]["error"] == "It does not start."
-    told = as_object(Inventory(devices=(CPU,)), described())
-    assert told["torch"]["version"] == "2.13.0+cpu"
-    assert "error" not in told["torch"]
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [("1.5\u202fms", "1.5 ms"), ("evil\x1b[2Jname", "evil [2Jname"), ("two\nlines", "two lines")],
@@ -102,13 +92,13 @@ def finished_run(device, size, dtype="float32"):
 
 
 def test_there_is_a_verdict_for_each_dtype():
-    runs = [
-        finished_run(device, size, dtype)
+    results = [
+        finished_run(device, size, dtype).result
         for dtype in ("float32", "float16")
         for size in (64, 4096)
         for device in ("cpu", "cuda:0")
     ]
-    first, second = verdicts(runs)
+    first, second = verdicts(results)
     assert "float32" in first
     assert "float16" in second
     assert "GT 1030" in first

@@ -8,7 +8,15 @@ import pytest
 from gpu_studio.core.devices import CardReading, GpuProcess, number_cards
 from gpu_studio.core.facts import PcSnapshot
 from gpu_studio.core.findings import Finding
-from gpu_studio.core.report import masked_text, report_json, report_markdown, report_text
+from gpu_studio.core.link import Link
+from gpu_studio.core.report import (
+    masked_text,
+    pc_value,
+    report_json,
+    report_markdown,
+    report_text,
+)
+from gpu_studio.core.torch_facts import TorchCard
 from tests.fakes import cpu_only, described, described_with_cuda, gt_1030, reading
 
 UUID = "GPU-1b2f5a80-8d65-4b4f-9f7e-0a6c1c1d1030"
@@ -137,3 +145,52 @@ def test_json_of_a_pc_without_cuda_names_no_current_card():
 )
 def test_masking(text, masked):
     assert masked_text(text) == masked
+
+
+def test_plain_values_keep_null_for_what_is_not_known():
+    found = pc_value(PcSnapshot(inventory=cpu_only()), "It does not start.")
+    assert found["torch"]["version"] is None
+    assert found["torch"]["cuda_available"] is None
+    assert found["torch"]["error"] == "It does not start."
+    told = pc_value(PcSnapshot(inventory=cpu_only(), engine=described()))
+    assert told["torch"]["version"] == "2.13.0+cpu"
+    assert "error" not in told["torch"]
+
+
+def test_a_card_s_values_have_its_peaks_and_pytorch_s_account(snapshot):
+    engine = msgspec.structs.replace(
+        snapshot.engine,
+        cards=(
+            TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030", uuid=UUID, l2_cache_bytes=1),
+        ),
+    )
+    link = Link(generation=3, width=4)
+    card = pc_value(msgspec.structs.replace(snapshot, engine=engine, links={UUID: link}))[
+        "devices"
+    ][1]
+    assert card["compute_capability"] == "6.1"
+    assert card["torch_account"]["l2_cache_bytes"] == 1
+    # 3 multiprocessors, 128 multiply-adds a clock, at the highest clock that the fake tells.
+    clock_hz = card["sm_clock_max_mhz"] * 1e6
+    assert card["peaks"]["arithmetic_flops"]["float32"] == 3 * 128 * 2 * clock_hz
+    assert card["link_at_work"] == {"generation": 3, "width": 4}
+
+
+def test_a_serial_number_is_masked_in_every_form(snapshot):
+    cpu, card = snapshot.inventory.devices
+    inventory = msgspec.structs.replace(
+        snapshot.inventory, devices=(cpu, msgspec.structs.replace(card, serial="0324618012345"))
+    )
+    told = msgspec.structs.replace(snapshot, inventory=inventory)
+    for report in FORMATS:
+        assert "0324618012345" not in report(told)
+        assert "0324618012345" in report(told, masked=False)
+
+
+def test_the_text_begins_with_a_table_like_nvidia_smi_s(snapshot):
+    table = [line for line in report_text(snapshot).splitlines() if line.startswith(("|", "+"))]
+    assert len({len(line) for line in table}) == 1
+    assert "Driver 570.86.16" in table[1]
+    row = table[5]
+    assert row.split("|")[1:4] == [" 0   ", " cuda:0  ", " NVIDIA GeForce GT 1030 "]
+    assert row.split("|")[9:11] == [" 10 / 30 W ", " 256 / 2048 MiB "]
