@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.csv_lines import csv_line
-from gpu_studio.core.units import format_duration, format_rate, format_ratio, format_size
+from gpu_studio.core.run_words import mode_words, state_text
+from gpu_studio.core.units import format_duration, format_rate, format_ratio
 from gpu_studio.core.verdict import speed_up
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ _HEAD = (
     "workload", "size", "dtype", "device", "device_name", "state", "reason", "median_s", "iqr_s",
     "ci95_low_s", "ci95_high_s", "p99_s", "samples", "outliers", "calls_per_sample", "throughput",
     "throughput_unit", "speed_up", "budget_s", "first_call_s", "warm_up_s", "elapsed_s",
-    "verified", "verification", "throttled", "other_processes", "share_of_ceiling", "cache",
-    "transfers", "tf32", "cpu_threads", "in_window_process", "torch_version", "recording",
+    "verified", "verification", "throttled", "other_processes", "share_of_ceiling", "ceiling",
+    "options", "cache", "transfers", "naive_printed_s", "peak_allocated_bytes", "tf32",
+    "cpu_threads", "in_window_process", "torch_version", "recording",
 )  # fmt: skip
 
 _READABLE_HEAD = (
@@ -124,13 +126,6 @@ def results_of(runs: Sequence[Run]) -> list[RunFinished]:
     return [run.result for run in runs if run.result is not None]
 
 
-def state_text(run: Run) -> str:
-    """Return a run's state, with the reason where it failed."""
-    if run.failure is not None:
-        return f"{run.state.value}: {run.failure.message}"
-    return run.state.value
-
-
 def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
     results = results_of(runs)
     rows: list[tuple[str, ...]] = []
@@ -139,8 +134,8 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
         ratio = speed_up(result, results) if result else None
         rows.append(
             (
-                run.request.workload,
-                format_size(run.request.size),
+                ", ".join(part for part in (run.request.workload, mode_words(run)) if part),
+                run.size_label,
                 run.request.dtype,
                 result.device_name if result else run.request.device,
                 format_duration(summary.median_s) if summary else "–",
@@ -160,8 +155,11 @@ def _cells(run: Run, results: Sequence[RunFinished]) -> dict[str, Cell]:
         fields = msgspec.structs.asdict(run.result)
         cells |= {name: fields[name] for name in _HEAD if name in fields}
         cells["speed_up"] = speed_up(run.result, results)
-    for name in ("workload", "size", "dtype", "device", "budget_s"):
+        cells["naive_printed_s"] = run.result.naive.printed_s if run.result.naive else None
+    for name in ("workload", "size", "dtype", "device", "budget_s", "cache", "transfers"):
         cells[name] = getattr(run.request, name)
+    options = run.result.options if run.result else run.request.options
+    cells["options"] = "; ".join(f"{name}={value}" for name, value in options.items())
     cells["state"] = run.state.value
     cells["reason"] = run.failure.message if run.failure else None
     cells["recording"] = run.recording

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.export import state_text
 from gpu_studio.core.runs import RunState
 from gpu_studio.core.statistics import outlier_bound
-from gpu_studio.core.units import format_duration, format_percent, format_size
+from gpu_studio.core.units import format_duration, format_percent
 
 if TYPE_CHECKING:
     from gpu_studio.core.runs import Run
+
+
+def state_text(run: Run) -> str:
+    """Return a run's state, with the reason where it failed."""
+    if run.failure is not None:
+        return f"{run.state.value}: {run.failure.message}"
+    return run.state.value
+
+
+def mode_words(run: Run) -> str:
+    """Return what is not as usual about how a run is measured; empty where nothing is."""
+    request = run.request
+    words = [f"{name} {value}" for name, value in sorted(request.options.items())]
+    words += ["cold cache"] if request.cache == "cold" else []
+    words += ["with transfers"] if request.transfers else []
+    return ", ".join(words)
 
 
 def sign_of(run: Run) -> str:
@@ -33,7 +48,8 @@ def describe_run(run: Run, device_label: str) -> list[str]:
         device_label: what its device is called in the table.
     """
     request = run.request
-    what = (request.workload, format_size(request.size), request.dtype)
+    said = (request.workload, run.size_label, request.dtype, mode_words(run))
+    what = [part for part in said if part]
     name = run.result.device_name if run.result else device_label
     lines = [f"{' · '.join(what)} · {_device(name, device_label)}: {_median(run)}"]
     lines += _samples(run)

@@ -102,7 +102,7 @@ def _spread(results: Sequence[RunFinished]) -> TrustLine:
 
 
 def _listed(results: Iterable[RunFinished]) -> str:
-    return ", ".join(dict.fromkeys(format_size(result.size) for result in results))
+    return ", ".join(dict.fromkeys(format_size(one.size, one.size_text) for one in results))
 
 
 def _relative_iqr(result: RunFinished) -> float:
