@@ -1,0 +1,169 @@
+"""Runs on soft cards in every mode: what they ask of the card, and what they say of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.protocol import Event, RunFailed, RunFinished
+from tests.engine.answers import run_request
+from tests.engine.engine_child import EngineChild
+from tests.softcards.cards import Card, soft_cards
+from tests.softcards.catalogue import GTX_1650, RTX_3060
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.softcards.cards import SoftPc
+    from tests.softcards.usage import CardUse
+
+# Slow enough for a clock to tell whether somebody waited for a kernel.
+_KERNEL_S = 2e-3
+SLOW = Card("NVIDIA GeForce GTX 1660", "7.5", mib=5928, sms=22, kernel_ms=1e3 * _KERNEL_S)
+_MATRIX_BYTES = 512 * 512 * 4
+
+
+@pytest.fixture(scope="module")
+def pc() -> Iterator[SoftPc]:
+    pc = soft_cards((GTX_1650, RTX_3060, SLOW))
+    yield pc
+    pc.close()
+
+
+@pytest.fixture(scope="module")
+def engine(pc: SoftPc, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineChild]:
+    env = {**pc.env, **EngineEnvironment().variables()}
+    one = EngineChild(tmp_path_factory.mktemp("engine") / "log", env=env)
+    yield one
+    one.kill()
+
+
+def run_on(engine: EngineChild, device: str, **changes: Any) -> RunFinished:
+    events: list[Event] = engine.ask(
+        run_request(device=device, **{"size": 512, "budget_s": 0.05, **changes})
+    )
+    assert isinstance(events[-1], RunFinished), events[-1]
+    return events[-1]
+
+
+def used(pc: SoftPc, engine: EngineChild) -> tuple[CardUse, ...]:
+    return pc.use_of(engine.process.pid).cards
+
+
+def test_with_transfers_each_call_copies_in_and_out(pc: SoftPc, engine: EngineChild) -> None:
+    run_on(engine, "cuda:1")
+    before = used(pc, engine)
+    result = run_on(engine, "cuda:1", workload="matmul", transfers=True)
+    after = used(pc, engine)
+    calls = result.samples * result.calls_per_sample
+    assert result.transfers
+    assert after[1].copied_in_bytes - before[1].copied_in_bytes > calls * 2 * _MATRIX_BYTES
+    assert after[1].copied_out_bytes - before[1].copied_out_bytes > calls * _MATRIX_BYTES
+    assert after[0] == before[0]
+    assert result.ceiling.startswith("PCIe link")
+
+
+def test_without_transfers_nothing_is_copied_in_a_call(pc: SoftPc, engine: EngineChild) -> None:
+    before = used(pc, engine)[1]
+    result = run_on(engine, "cuda:1", budget_s=0.2)
+    copied_bytes = used(pc, engine)[1].copied_in_bytes - before.copied_in_bytes
+    assert copied_bytes < 40 * _MATRIX_BYTES < result.samples * result.calls_per_sample * 1e6
+
+
+def test_with_a_cold_cache_something_larger_is_written_before_each_call(
+    pc: SoftPc, engine: EngineChild
+) -> None:
+    before = used(pc, engine)[1].launches
+    result = run_on(engine, "cuda:1", workload="matmul", cache="cold")
+    launches = used(pc, engine)[1].launches - before
+    assert (result.cache, result.calls_per_sample) == ("cold", 1)
+    assert launches >= 2 * result.samples
+    # What is written over the cache is none of the run's own memory.
+    assert result.peak_allocated_bytes == 3 * _MATRIX_BYTES
+
+
+def test_the_naive_stopwatch_does_not_wait_for_the_card(engine: EngineChild) -> None:
+    result = run_on(engine, "cuda:2", naive=True)
+    assert result.median_s == pytest.approx(14 * _KERNEL_S, rel=0.25)
+    assert result.naive is not None
+    assert result.naive.printed_s < result.median_s / 2
+    assert result.naive.finished_s > result.median_s
+    assert "which was done" in result.naive.sentence
+
+
+def test_the_parts_of_a_call_are_told_apart(pc: SoftPc, engine: EngineChild) -> None:
+    result = run_on(engine, "cuda:2", workload="matmul")
+    assert list(result.parts_s) == ["copy in", "launch", "compute", "copy out"]
+    assert result.parts_s["compute"] == pytest.approx(_KERNEL_S, rel=0.25)
+    assert result.parts_s["launch"] < _KERNEL_S / 2
+    # Two matrices are copied in, one out, as fast as this card copies.
+    copy_s = _MATRIX_BYTES / (SLOW.host_copy_mb_s * 1e6)
+    assert result.parts_s["copy out"] > 0.5 * copy_s
+    assert result.parts_s["copy in"] > 1.5 * result.parts_s["copy out"]
+
+
+@pytest.mark.parametrize(
+    ("options", "copied_in", "copied_out"),
+    [
+        ({"direction": "h2d"}, True, False),
+        ({"direction": "h2d", "memory": "pinned"}, True, False),
+        ({"direction": "d2h"}, False, True),
+        ({"direction": "d2h", "memory": "pinned"}, False, True),
+        ({}, False, False),
+    ],
+)
+def test_a_copy_goes_where_it_says(
+    pc: SoftPc,
+    engine: EngineChild,
+    options: dict[str, str],
+    copied_in: bool,
+    copied_out: bool,
+) -> None:
+    run_on(engine, "cuda:1", workload="copy", size=1)
+    before = used(pc, engine)
+    result = run_on(engine, "cuda:1", workload="copy", size=1, options=options)
+    after = used(pc, engine)
+    assert result.verified is True  # soft cards keep what is copied to them
+    calls_bytes = result.samples * result.calls_per_sample << 20
+    assert (after[1].copied_in_bytes - before[1].copied_in_bytes > calls_bytes) is copied_in
+    assert (after[1].copied_out_bytes - before[1].copied_out_bytes > calls_bytes) is copied_out
+    assert after[0] == before[0]
+    assert result.ceiling.startswith("PCIe link" if options else "memory bandwidth")
+
+
+def test_asking_and_waiting_are_told_apart(engine: EngineChild) -> None:
+    result = run_on(engine, "cuda:2", workload="launch", size=1)
+    (finding,) = result.findings
+    assert "µs of the CPU's time" in finding
+    assert "waiting for the card 2.0" in finding  # milliseconds
+    assert result.median_s == pytest.approx(_KERNEL_S, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("workload", "size", "options"),
+    [
+        ("tiny_linear", 64, {"outputs": "1"}),
+        ("linear", 100, {}),
+        ("elementwise", 512, {"form": "fused"}),
+    ],
+)
+def test_it_runs_on_the_card_it_was_asked_for(
+    pc: SoftPc, engine: EngineChild, workload: str, size: int, options: dict[str, str]
+) -> None:
+    before = used(pc, engine)
+    result = run_on(engine, "cuda:1", workload=workload, size=size, options=options)
+    after = used(pc, engine)
+    assert after[1].launches - before[1].launches > result.samples * result.calls_per_sample
+    assert after[0] == before[0]
+    assert result.options == options
+    assert result.share_of_ceiling > 0
+
+
+def test_what_a_card_needs_in_the_cpus_memory_is_refused_in_a_sentence(
+    engine: EngineChild,
+) -> None:
+    last = engine.ask(run_request(device="cuda:1", workload="copy", size=1 << 20))[-1]
+    assert isinstance(last, RunFailed)
+    assert "needs" in last.failure.message
