@@ -29,11 +29,14 @@ class Call(msgspec.Struct, frozen=True, array_like=True):
             a free.
         frees: the number of the allocation in the same pass that is freed, counted from 0; −1 for
             an allocation.
+        stays: whether a library keeps it for the life of the process, as cuBLAS does its working
+            memory; a second network then needs none.
     """
 
     fixed_bytes: int
     sample_bytes: int
     frees: int = -1
+    stays: bool = False
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -75,11 +78,14 @@ class ReplayedNetwork:
 
     Args:
         empty: makes a tensor of so many bytes, which lives as long as it is referred to.
+        kept: what libraries keep for the life of the process, by its number in the set-up; it is
+            added to.
     """
 
-    def __init__(self, empty: Callable[[int], object]) -> None:
+    def __init__(self, empty: Callable[[int], object], kept: dict[int, object]) -> None:
         self._calls = activation_calls()
         self._empty = empty
+        self._kept = kept
         self._weights: list[object] = []
         for _ in self._replayed(self._calls.set_up, 1, self._weights):
             pass
@@ -102,6 +108,12 @@ class ReplayedNetwork:
             for call in part.calls:
                 if call.frees >= 0:
                     tensors[call.frees] = None
+                elif call.stays and len(tensors) in self._kept:
+                    tensors.append(None)
                 else:
-                    tensors.append(self._empty(call.fixed_bytes + call.sample_bytes * batch))
+                    tensor = self._empty(call.fixed_bytes + call.sample_bytes * batch)
+                    if call.stays:
+                        self._kept[len(tensors)] = tensor
+                    tensors.append(tensor)
+                    del tensor
             yield part.name

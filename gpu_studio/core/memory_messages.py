@@ -8,7 +8,7 @@ from gpu_studio.core.message import Message
 
 OUTCOMES = (
     "fits", "card_full", "fragmented", "over_budget", "spilled", "taken_by_others", "leak",
-    "refused", "stopped",
+    "stopped",
 )  # fmt: skip
 """What an experiment can end in.
 
@@ -26,8 +26,8 @@ OUTCOMES = (
     it would have fitted, had other processes not taken memory meanwhile.
 ``leak``
     a step that should give back what it took kept some, every time, until memory ended.
-``refused``, ``stopped``
-    an error that says nothing of memory; the user ended it.
+``stopped``
+    the user ended it.
 """
 
 

@@ -50,9 +50,11 @@ class ModelledMemory:
         self.conf = conf
         self.allocator = AllocatorModel(card.total_bytes, card.context_bytes, conf=conf)
         self._trace: list[dict[str, Any]] | None = None
+        self._kept: dict[int, object] = {}
 
     def prepare(self) -> None:
-        """Empty the cache; the context is assumed to be there."""
+        """Make a first tensor, as one does who wants a context, and empty the cache."""
+        self.empty(1)
         self.empty_cache()
 
     def empty(self, size_bytes: int) -> ModelledTensor:
@@ -125,7 +127,7 @@ class ModelledMemory:
 
     def sample_network(self) -> SampleNetwork:
         """Return the sample network, by its recorded calls."""
-        return ReplayedNetwork(self.empty)
+        return ReplayedNetwork(self.empty, self._kept)
 
     def start_history(self) -> None:
         """Record from now on."""

@@ -46,8 +46,8 @@ def outcome_of(
     tried_bytes = read_oom_text(error_text).tried_bytes
     if tensor_bytes:
         tried_bytes = _segment_bytes(tensor_bytes)
-    if tried_bytes is None:
-        return "refused" if last.free_total_bytes > _NOISE_BYTES else "card_full"
+    elif tried_bytes is None:  # NVML did not answer, and the text has no numbers
+        tried_bytes = last.free_total_bytes + 1
     reserved_bytes, free_bytes = at_end.reserved_bytes or 0, at_end.free_bytes or 0
     holes_bytes = last.free_total_bytes - free_bytes
     allowed_bytes = free_bytes

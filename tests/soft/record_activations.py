@@ -46,7 +46,44 @@ def set_up():
     global network
     network = _Network(torch.device("cuda", 0))
     yield "set-up"
+
+def set_up_and_drop():
+    global network
+    yield from set_up()
+    network = None
+    yield "drop"
 """
+
+
+def survivors(parts: list[list]) -> set[int]:
+    """Return the numbers of the allocations that were never freed."""
+    living, number = {}, 0
+    for _, calls in parts:
+        for action, address, _ in calls:
+            if action == "alloc":
+                living[address] = number
+                number += 1
+            else:
+                living.pop(address, None)
+    return set(living.values())
+
+
+def set_up_of(child: Child) -> list[dict]:
+    """Return the set-up, with what stays when the network is gone, and check that it does."""
+    code = "record(set_up_and_drop)"
+    first = child.run(code)
+    stays = survivors(first)
+    told = parts_of([*first[:1], ["end", []]])
+    number, calls = 0, []
+    for size, frees in told[0]["calls"]:
+        calls.append([size, 0, frees, frees < 0 and number in stays])
+        number += frees < 0
+    again = child.run(code)
+    assert survivors(again) == set()
+    sizes = [size for action, _, size in again[0][1] if action == "alloc"]
+    assert sizes == [size for size, _, frees, stay in calls if frees < 0 and not stay]
+    child.run("list(set_up())")
+    return [{"name": "set-up", "calls": calls}]
 
 
 def parts_of(parts: list[list]) -> list[dict]:
@@ -102,7 +139,7 @@ def main() -> None:
     card = replace(MODERN_1996_MIB, mib=16000, nvml_mib=16384)
     with soft_cards([card]) as pc, Child(pc) as child:
         child.run(CODE)
-        whole = {"set_up": parts_of(child.run("record(set_up)"))}
+        whole = {"set_up": set_up_of(child)}
         for name in ("train", "infer"):
 
             def recorded(batch: int, name: str = name) -> list[dict]:
@@ -111,10 +148,6 @@ def main() -> None:
             whole[name] = fitted(recorded(FIRST), recorded(SECOND))
             for batch in OTHERS:
                 assert at_batch(whole[name], batch) == recorded(batch), (name, batch)
-        whole["set_up"] = [
-            {"name": part["name"], "calls": [[size, 0, frees] for size, frees in part["calls"]]}
-            for part in whole["set_up"]
-        ]
         version, layers, width = child.run("[torch.__version__, LAYERS, WIDTH]")
     source = (
         f"Recorded from the caching allocator of PyTorch {version} on a card without silicon (a "

@@ -1,0 +1,199 @@
+"""Every experiment of the memory lab on a soft card and on the modelled one: the same numbers."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.memory_presets import PRESETS, Preset
+from gpu_studio.core.protocol import (
+    AllocationPlan,
+    Event,
+    MemoryRead,
+    OomFinished,
+    ReadSegments,
+    RunMemoryExperiment,
+    SegmentsRead,
+    StageBegan,
+)
+from gpu_studio.core.snapshot_file import open_snapshot
+from gpu_studio.engine.modelled import ModelledEngine
+from tests.engine.answers import only
+from tests.engine.engine_child import EngineChild
+from tests.softcards.cards import MIB, Card
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.soft.conftest import MakePc
+
+# The size of a GT 1030 with code in every build; its context takes what the modelled one's does.
+SMALL = Card("NVIDIA GeForce GTX 1650", "7.5", mib=1996, sms=3)
+MODELLED = "model:1996"
+PLAN = AllocationPlan(size=700, growth=30, frees_every_second=True)
+EXPANDABLE = "expandable_segments:True"
+# Read at every step, as many tensors as these make would take too long.
+MANY = ("many_small",)
+
+
+@pytest.fixture
+def pc(soft_pc: MakePc) -> Any:
+    return soft_pc(SMALL)
+
+
+@pytest.fixture
+def engine(pc: Any, tmp_path: Path) -> Iterator[Any]:
+    started: list[EngineChild] = []
+
+    def start(conf: str = "") -> EngineChild:
+        variables = EngineEnvironment(allocator_configuration=conf or None).variables()
+        log = tmp_path / f"log{len(started)}"
+        started.append(EngineChild(log, env={**pc.env, **variables}))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+
+
+def experiment(preset: str, device: str, **changes: Any) -> RunMemoryExperiment:
+    plan = PLAN if preset == "custom" else None
+    parameters = {"plan": plan, "reads_every_step": preset not in MANY, **changes}
+    return RunMemoryExperiment(preset=preset, device=device, **parameters)
+
+
+def told(events: list[Event], preset: str) -> list[Any]:
+    """Return what both must say: no times, no addresses, and no reading that time decided on."""
+    first = next(read.taken_at_s for read in only(MemoryRead, events))
+    assert all(read.taken_at_s >= first for read in only(MemoryRead, events))
+    kept = []
+    for event in events:
+        match event:
+            case MemoryRead():
+                if preset not in MANY or event.mark not in ("allocated", "freed"):
+                    kept.append(plain(event))
+            case SegmentsRead():
+                if event.read.mark not in ("allocated", "freed"):
+                    kept.append(plain(event))
+            case OomFinished():
+                kept.append(plain(event))
+            case StageBegan():
+                kept.append((event.stage, event.sentence))
+    return kept
+
+
+def plain(event: Any) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(event)
+    for name in ("taken_at_s", "device", "modelled", "snippet"):
+        fields.pop(name, None)
+    if isinstance(event, SegmentsRead):
+        fields["read"] = plain(event.read)
+        first = event.addresses[0] if event.addresses else 0
+        fields["addresses"] = [address - first for address in event.addresses]
+    if isinstance(event, OomFinished):
+        # The sentences about processes are NVML's: a model has none.
+        text = event.error_text
+        for begin, end in (("Including non-PyTorch", "in use. "), ("Process ", "in use. ")):
+            while begin in text:
+                i = text.index(begin)
+                text = text[:i] + text[text.index(end, i) + len(end) :]
+        fields["error_text"] = text.split(" If reserved but")[0]
+    return fields
+
+
+def compare(one: EngineChild, model: ModelledEngine, preset: Preset, whole_card: bool) -> None:
+    """Run an experiment on both and compare all that they tell."""
+    real_events = one.ask(experiment(preset.name, "cuda:0", whole_card=whole_card))
+    model_events = list(model.run(experiment(preset.name, MODELLED, whole_card=whole_card)))
+    finished = real_events[-1]
+    assert isinstance(finished, OomFinished), finished
+    real, modelled = told(real_events, preset.name), told(model_events, preset.name)
+    for ours, theirs in zip(modelled, real, strict=False):
+        assert ours == theirs, f"{preset.name}, whole card {whole_card}: (model, PyTorch)"
+    assert len(modelled) == len(real)
+    if not finished.conf and preset.name != "custom":
+        assert finished.outcome == model_events[-1].outcome == preset.ends_in[whole_card]
+    assert all(event.modelled for event in model_events)
+    assert not any(event.modelled for event in real_events)
+
+
+@pytest.mark.parametrize("conf", ["", EXPANDABLE])
+def test_a_soft_card_and_the_modelled_one_tell_the_same(engine: Any, conf: str) -> None:
+    """One after another in one engine: what was reserved, retried and refused before stays."""
+    one = engine(conf)
+    model = ModelledEngine(EngineEnvironment(allocator_configuration=conf or None))
+    for preset in PRESETS:
+        for whole_card in (False, True):
+            compare(one, model, preset, whole_card)
+
+
+def test_expandable_segments_mend_the_fragmentation(engine: Any) -> None:
+    outcomes = {
+        conf: engine(conf).ask(experiment("fragmentation", "cuda:0"))[-1].outcome
+        for conf in ("", EXPANDABLE)
+    }
+    assert outcomes == {"": "fragmented", EXPANDABLE: "fits"}
+
+
+def test_a_process_that_takes_memory_meanwhile_is_named(engine: Any, pc: Any) -> None:
+    one = engine()
+    taken = [False]
+
+    def take(event: Event) -> None:
+        if isinstance(event, MemoryRead) and event.step == 2 and not taken[0]:
+            taken[0] = True
+            pc.set(0, other_bytes=1000 * MIB)
+
+    request = experiment("gt1030", "cuda:0", whole_card=True, watch_s=3.0)
+    finished = one.ask(request, take)[-1]
+    assert finished.outcome == "taken_by_others"
+    assert finished.others_grew_bytes == 1000 * MIB
+    assert "1000\u202fMiB" in finished.explanation
+
+
+def test_the_cards_memory_is_free_afterwards(engine: Any, pc: Any) -> None:
+    one = engine()
+    for preset in ("after_the_error", "activations", "leak"):
+        events = one.ask(experiment(preset, "cuda:0"))
+        assert only(MemoryRead, events)[-1].mark == "freed"
+        limit = only(MemoryRead, events)[-1].limit_bytes
+        assert limit is None, "the budget is gone"
+        allocated = only(MemoryRead, events)[-1].allocated_bytes
+        # cuBLAS keeps its working memory, once for each thread.
+        assert allocated <= 2 * 8519680 if preset != "after_the_error" else allocated == 0
+
+
+def test_a_snapshot_of_pytorch_is_opened(engine: Any, tmp_path: Path) -> None:
+    path = tmp_path / "real.pickle"
+    finished = engine().ask(experiment("fragmentation", "cuda:0", snapshot_path=str(path)))[-1]
+    assert finished.snapshot_path == str(path)
+    snapshot = open_snapshot(path)
+    assert snapshot.reserved_bytes == finished.reserved_bytes
+    assert snapshot.allocated_bytes == finished.allocated_bytes
+    actions = [entry.action for entry in snapshot.history]
+    assert "segment_alloc" in actions
+    assert actions.count("oom") == 1
+    assert sum(action == "alloc" for action in actions) == finished.steps
+
+
+def test_segments_are_told_of_a_card_in_use(engine: Any) -> None:
+    one = engine()
+    (before,) = one.ask(ReadSegments(device="cuda:0"))
+    assert before.addresses == ()
+    one.ask(experiment("gt1030", "cuda:0"))
+    (read,) = one.ask(ReadSegments(device="cuda:0"))
+    assert read.sizes == (256 * MIB,) * 5
+    assert read.block_states == "2" * 5
+
+
+def test_ten_thousand_blocks_do_not_slow_an_experiment(engine: Any) -> None:
+    began_s = time.perf_counter()
+    events = engine().ask(experiment("many_small", "cuda:0", whole_card=True))
+    assert time.perf_counter() - began_s < 20
+    last = only(SegmentsRead, events)[-1]
+    assert len(last.block_sizes) == 7744
