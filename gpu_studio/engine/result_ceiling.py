@@ -22,6 +22,8 @@ def measure_cpu(case: Case, work: Work) -> MeasuredCeilings | None:
     """
     if case.is_on_card:
         return None
+    if not work.operations and not work.bytes_moved:
+        return MeasuredCeilings()
     intensity = work.operations / work.bytes_moved if work.bytes_moved else float("inf")
     return measured_ceilings(case.dtype, intensity)
 

@@ -29,6 +29,7 @@ def test_a_cpu_copies_within_its_memory():
     assert result.verification.replace("\u202f", " ") == "every bit arrived: all of 1 MiB"
     assert result.options == {"direction": "d2d", "memory": "pageable"}
     assert result.bytes_per_call == 2 << 20  # read and written
+    assert result.throughput == (2 << 20) / result.median_s
     assert list(result.parts_s) == ["copy"]
     assert result.ceiling.startswith("memory bandwidth")
 
