@@ -54,6 +54,7 @@ def build_window(
     sensor_source: SensorSource | None = None,
     settings: Settings | None = None,
     log_path: Path | None = None,
+    data_folder: Path | None = None,
     tabs_after_paint: bool = False,
 ) -> QMainWindow:
     """Return the whole window, not yet shown. Nothing is started before its first paint.
@@ -63,6 +64,7 @@ def build_window(
         sensor_source: the stream of telemetry; the sensor reader's child by default.
         settings: the user's choices; those in the user's configuration folder by default.
         log_path: where children and the Help menu look for the log.
+        data_folder: where results are kept; None keeps them in memory alone.
         tabs_after_paint: make the tabs that are not seen first after the first paint.
     """
     kept = settings or Settings(_settings_path())
@@ -74,7 +76,10 @@ def build_window(
         return ProcessEngine(environment, log_path=log_path)
 
     studio = Studio(
-        engine_factory or real_engine, sensor_source or SensorReader(log_path=log_path), kept
+        engine_factory or real_engine,
+        sensor_source or SensorReader(log_path=log_path),
+        kept,
+        data_folder=data_folder,
     )
     theme = Theme(kept)
     theme.apply()
@@ -91,7 +96,7 @@ def main() -> int:
     application = QApplication(sys.argv)
     application.setApplicationName("GPU Studio")
     application.setDesktopFileName(APP_ID)
-    window = build_window(log_path=log_path, tabs_after_paint=True)
+    window = build_window(log_path=log_path, data_folder=_data_folder(), tabs_after_paint=True)
     sys.excepthook = _report_unexpected
     # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals
     # only between its own instructions, so it gets a turn now and then.
@@ -122,6 +127,11 @@ def _settings_path() -> Path | None:
         _log.warning("Settings cannot be kept: %s", error)
         return None
     return folder / "settings.json"
+
+
+def _data_folder() -> Path:
+    """Return where results are kept: the terminal keeps its own there, too."""
+    return platformdirs.user_data_path("gpu-studio", appauthor=False)
 
 
 def _start_log() -> Path | None:

@@ -10,6 +10,8 @@ from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.sensors import Sensors
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpu_studio.core.engine import EngineFactory
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.model.sensors import SensorSource
@@ -19,11 +21,15 @@ if TYPE_CHECKING:
 class Studio(QObject):
     """One engine session, one sensor stream, the settings, and the snippet of the last action.
 
+    ``data_folder`` is where results are kept; None keeps them in memory alone.
+
     Signals:
         snippet_changed(str): the few lines of PyTorch that do what was just done.
+        closing(): everything is about to end: what is being written is waited for.
     """
 
     snippet_changed = Signal(str)
+    closing = Signal()
 
     def __init__(
         self,
@@ -31,9 +37,12 @@ class Studio(QObject):
         sensor_source: SensorSource,
         settings: Settings,
         parent: QObject | None = None,
+        *,
+        data_folder: Path | None = None,
     ) -> None:
         super().__init__(parent)
         self.settings = settings
+        self.data_folder = data_folder
         self.session = EngineSession(engine_factory, self)
         self.sensors = Sensors(sensor_source, self)
         self._snippet = ""
@@ -52,6 +61,7 @@ class Studio(QObject):
 
     def close(self) -> None:
         """End everything that runs."""
+        self.closing.emit()
         self.session.close()
         self.sensors.close()
 
