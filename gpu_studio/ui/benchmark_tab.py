@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
-    QButtonGroup,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -19,21 +18,22 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.trust import trust_lines
-from gpu_studio.core.verdict import verdict
 from gpu_studio.model.benchmark import Benchmark
+from gpu_studio.model.benchmark_history import BenchmarkHistory
+from gpu_studio.model.published_experiment import PublishedExperiment
 from gpu_studio.ui.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark_export import ExportButton
-from gpu_studio.ui.benchmark_plots import BenchmarkPlots
+from gpu_studio.ui.benchmark_head import BenchmarkHead
+from gpu_studio.ui.benchmark_history_page import HistoryPage
+from gpu_studio.ui.benchmark_plots import BenchmarkPlots, View
 from gpu_studio.ui.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button, row
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
 
-    from gpu_studio.core.protocol import RunFinished
     from gpu_studio.core.runs import Run
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
@@ -59,10 +59,17 @@ class BenchmarkTab(QWidget):
         self._studio, self._theme = studio, theme
         self.benchmark = Benchmark(studio, self)
         self._choices = BenchmarkChoices(studio, theme, self)
+        self._history = BenchmarkHistory(studio, self.benchmark, self)
+        self._experiment = PublishedExperiment(studio, self.benchmark, self)
         self._panel = BenchmarkRunPanel(studio, self.benchmark, theme, self)
         self._plots = BenchmarkPlots(self.benchmark, studio.sensors, theme, self)
         self._results = BenchmarkResults(self.benchmark, studio.sensors, theme, self)
-        self._make_head()
+        export = ExportButton(studio, lambda: self._results.runs, self._plots, theme)
+        self._results.offer_copies(export.copy_actions)
+        self._head = BenchmarkHead(self.benchmark, export, theme, self)
+        self._caption = Text("", "muted", name="benchmark.plot.caption", wraps=True)
+        self._caption.setParent(self)
+        self._view = View.LIVE
         self._view_was_chosen = False
         self._is_arranged = False
         QShortcut(
@@ -74,6 +81,9 @@ class BenchmarkTab(QWidget):
         self._choices.changed.connect(self._choices_changed)
         self._choices.run_wanted.connect(self._run)
         self._panel.run_wanted.connect(self._run)
+        self._head.view_chosen.connect(self._choose_view)
+        self._history.ghost_changed.connect(self._show_ghost)
+        self._history.told.connect(self._head.tell)
         self._results.run_selected.connect(self._run_selected)
         self.benchmark.run_changed.connect(self._run_changed)
         self.benchmark.run_begun.connect(self._run_begun)
@@ -98,40 +108,10 @@ class BenchmarkTab(QWidget):
     def _order_by_tab_key(self) -> None:
         """Let the Tab key go through the parts as they are read."""
         parts = (
-            self._panel.last_control, self._live_button, self._sizes_button, self._clear,
-            self._export, *self._plots.views, self._results,
+            self._panel.last_control, *self._head.controls, *self._plots.views, self._results,
         )  # fmt: skip
         for first, second in itertools.pairwise(parts):
             QWidget.setTabOrder(first, second)
-
-    def _make_head(self) -> None:
-        self._verdict = Text("", "headline", name="benchmark.verdict", wraps=True)
-        self._trust = Text("", "muted", name="benchmark.trust", wraps=True)
-        self._live_button = button("Live", self._choose_live, name="benchmark.view.live")
-        self._sizes_button = button(
-            "Time over size", self._choose_sizes, name="benchmark.view.sizes"
-        )
-        group = QButtonGroup(self)
-        for view in (self._live_button, self._sizes_button):
-            view.setCheckable(True)
-            group.addButton(view)
-        self._live_button.setChecked(True)
-        self._outcome = Text("", "muted", name="benchmark.export.outcome", wraps=True)
-        self._clear = button(
-            "Clear", self.benchmark.clear, name="benchmark.clear", tip="Forget all these runs"
-        )
-        self._clear.setIcon(icon("trash", self._theme))
-        self._export = ExportButton(
-            self._studio, lambda: self._results.runs, self._plots, self._theme
-        )
-        self._results.offer_copies(self._export.copy_actions)
-        self._export.told.connect(self._tell)
-        self._caption = Text("", "muted", name="benchmark.plot.caption")
-        for part in (
-            self._verdict, self._trust, self._live_button, self._sizes_button, self._outcome,
-            self._clear, self._export, self._caption,
-        ):  # fmt: skip
-            part.setParent(self)
 
     def _arrange_left(self) -> QWidget:
         left = Card()
@@ -151,13 +131,7 @@ class BenchmarkTab(QWidget):
     def _arrange_right(self) -> QVBoxLayout:
         column = QVBoxLayout()
         column.setSpacing(GAP)
-        column.addWidget(self._verdict)
-        column.addWidget(self._trust)
-        bar = row(self._live_button, self._sizes_button)
-        bar.addWidget(self._outcome, 4)
-        bar.addWidget(self._clear)
-        bar.addWidget(self._export)
-        column.addLayout(bar)
+        column.addWidget(self._head)
         plots = Card()
         plots.column.setContentsMargins(6, 8, 6, 4)
         self._caption.setIndent(8)
@@ -172,6 +146,10 @@ class BenchmarkTab(QWidget):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._make_empty_page())
         self._pages.addWidget(splitter)
+        self._history_page = HistoryPage(
+            self._history, self._experiment, self.benchmark, self._theme
+        )
+        self._pages.addWidget(self._history_page)
         column.addWidget(self._pages, 1)
         return column
 
@@ -195,8 +173,8 @@ class BenchmarkTab(QWidget):
         self._choices.keep()
         self._view_was_chosen = False
         self._results.clear_selection()
-        self._choose_view(live=True)
-        self._outcome.setText("")
+        self._show_view(View.LIVE)
+        self._head.tell("")
         self.benchmark.start(self._choices.run_plan)
 
     def _escape(self) -> None:
@@ -208,29 +186,41 @@ class BenchmarkTab(QWidget):
     def _choices_changed(self) -> None:
         self._panel.show_plan(self._choices.plan, self._choices.problem)
 
-    def _choose_live(self) -> None:
+    def _choose_view(self, view: View) -> None:
         self._view_was_chosen = True
-        self._choose_view(live=True)
+        self._show_view(view)
 
-    def _choose_sizes(self) -> None:
-        self._view_was_chosen = True
-        self._choose_view(live=False)
-
-    def _choose_view(self, *, live: bool) -> None:
-        (self._live_button if live else self._sizes_button).setChecked(True)
-        if live:
-            self._plots.show_live()
-        else:
-            self._plots.show_over_size()
+    def _show_view(self, view: View) -> None:
+        self._view = view
+        self._head.show_view(view)
+        if view is not View.HISTORY:
+            self._plots.show_view(view)
+        self._show_page()
         self._caption.setText(self._plots.caption)
+
+    def _show_page(self) -> None:
+        """Bring the runs, the history or the invitation to the front."""
+        if self._is_arranged:
+            history = self._view is View.HISTORY
+            filled = bool(self.benchmark.runs) or self._history.ghost is not None
+            self._pages.setCurrentIndex(2 if history else 1 if filled else 0)
+
+    def _show_ghost(self) -> None:
+        run, label = self._history.ghost or (None, "")
+        self._plots.live.show_ghost(run, label)
+        if run is not None:
+            self._choose_view(View.LIVE)
+        self._show_page()
 
     def _run_selected(self, run: Run | None) -> None:
         self._plots.select(run)
-        if run is not None:
-            self._choose_view(live=True)
+        if run is not None and not self._plots.explains:
+            self._show_view(View.LIVE)
         self._caption.setText(self._plots.caption)
 
     def _run_begun(self) -> None:
+        if self._view is View.HISTORY:  # the experiment was begun there
+            self._show_view(View.LIVE)
         self._caption.setText(self._plots.caption)
         if len(self.benchmark.runs) == 1:
             self._show_results()
@@ -242,43 +232,14 @@ class BenchmarkTab(QWidget):
 
     def _plan_changed(self) -> None:
         busy = self.benchmark.state.is_busy
-        self._clear.setEnabled(not busy and bool(self.benchmark.runs))
-        self._export.setEnabled(bool(self.benchmark.runs))
+        self._head.show_busy(busy)
         if not busy and not self._view_was_chosen and self._results.selected is None:
-            sizes = {result.size for result in self._latest_kind()}
+            sizes = {result.size for result in self._head.latest_kind()}
             if len(sizes) > 1:
-                self._choose_view(live=False)
+                self._show_view(View.SIZES)
 
     def _show_results(self) -> None:
         """Write the sentences over the plot: when a run is over, never with each sample."""
-        runs = self.benchmark.runs
-        if self._is_arranged:
-            self._pages.setCurrentIndex(1 if runs else 0)
-        for part in (self._live_button, self._sizes_button, self._clear, self._export):
-            part.setVisible(bool(runs))
-        sentence = verdict(self.benchmark.results)
-        if not sentence:
-            sentence = "Nothing has finished yet." if runs else "Nothing was measured yet."
-        self._verdict.setText(sentence)
-        lines = trust_lines(self._latest_kind())
-        self._trust.setText("\u00a0\u00a0·  ".join(map(str, lines)))
-        self._trust.set_role("muted" if all(line.good for line in lines) else "amber")
-        self._trust.setVisible(bool(lines))
+        self._show_page()
+        self._head.show_results()
         self._plan_changed()
-
-    def _latest_kind(self) -> list[RunFinished]:
-        """Return the latest result of each size and device that the verdict is about."""
-        results = self.benchmark.results
-        if not results:
-            return []
-        kind = (results[-1].workload, results[-1].dtype)
-        latest = {
-            (result.size, result.device): result
-            for result in results
-            if (result.workload, result.dtype) == kind
-        }
-        return list(latest.values())
-
-    def _tell(self, text: str, bad: bool) -> None:
-        self._outcome.set_role("failure" if bad else "muted")
-        self._outcome.setText(text)

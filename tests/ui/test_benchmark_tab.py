@@ -43,6 +43,7 @@ from tests.fakes import (
     Pause,
     ScriptedEngine,
     batch,
+    call_time_s,
     described,
     described_with_cuda,
     elementwise,
@@ -570,13 +571,51 @@ def test_the_crossing_is_marked_between_the_sizes_measured(
 ) -> None:
     run(qtbot, ready, "64, 512")
     plot = find(ready, LivePlot, "benchmark.plot.sizes")
-    ((crosses_at, label, role, *_),) = plot._markers
-    assert (label, role) == ("between 64 and 512", "gpu0")
-    assert 64 < crosses_at < 512
+    (marker,) = plot._markers
+    assert marker.role == "gpu0"
+    assert (marker.low, marker.high) == (64, 512)
+    assert 64 < marker.x < 512
+    assert (
+        marker.label.replace("\u202f", " ") == f"computing only: ≈ {marker.x:.0f} × {marker.x:.0f}"
+    )
+    said = text(ready, "benchmark.plot.caption")
+    assert "change places at about" in said
+    assert "(measured: between 64 × 64 and 512 × 512)" in said
     run(qtbot, ready, "1024, 2048")
     assert len(plot._markers) == 1
     click(qtbot, ready, "benchmark.clear")
     assert (plot._markers, plot.curve_keys) == ([], ())
+
+
+def slow_to_reach(request: RunWorkload) -> float:
+    """Return the invented time of a call whose copies take as long as two launches."""
+    return call_time_s(request) + (400e-6 if request.transfers else 0.0)
+
+
+@with_a_card
+def test_the_crossing_is_marked_twice_where_the_copies_count(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    def answer(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        samples_s = tuple(slow_to_reach(request) * (1 + 0.001 * i) for i in range(20))
+        yield started(request)
+        yield finished(request, samples_s, transfers=request.transfers)
+
+    engines.scripts[RunWorkload] = answer
+    find(ready, QCheckBox, "benchmark.mode.transfers").setChecked(True)
+    run(qtbot, ready, "64, 256, 512, 1024, 2048")
+    plot = find(ready, LivePlot, "benchmark.plot.sizes")
+    only, both = plot._markers
+    assert (only.low, only.high, only.dashed) == (256, 512, False)
+    assert (both.low, both.high, both.dashed) == (512, 1024, True)
+    assert both.label.startswith("with transfers: ≈ ")
+    assert only.row != both.row  # their labels do not cover each other
+    assert set(plot.curve_keys) == {
+        "cpu float32", "cuda:0 float32", "cuda:0 float32 with transfers",
+    }  # fmt: skip
+    said = text(ready, "benchmark.plot.caption")
+    assert "Computing only, the GeForce GT 1030 and the CPU change places" in said
+    assert "With transfers, the GeForce GT 1030 and the CPU change places" in said
 
 
 @with_a_card
