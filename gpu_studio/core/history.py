@@ -213,12 +213,9 @@ def read_capped(path: Path) -> bytes:
         StudioError: it cannot be read, is no ordinary file, or is larger than any result.
     """
     try:
-        status = path.stat()
         # A pipe or a device would never end, or hold this program.
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(path.stat().st_mode):
             raise refused("it is not an ordinary file")
-        if status.st_size > LARGEST_FILE_BYTES:
-            raise refused(f"it is larger than {LARGEST_FILE_BYTES >> 20} MiB")
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE_BYTES + 1)
     except FileNotFoundError as error:

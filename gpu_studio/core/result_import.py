@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from gpu_studio.core.export import ExportedRuns
 from gpu_studio.core.history import read_capped
 from gpu_studio.core.kept_run import (
     LONGEST_NAME,
@@ -38,7 +37,26 @@ class _Probe(msgspec.Struct):
     """What tells the kinds of files apart."""
 
     schema: int | None = None
-    runs: msgspec.Raw | None = None
+    runs: msgspec.Raw = msgspec.Raw()
+
+
+class _Request(msgspec.Struct):
+    budget_s: float
+
+
+class _Run(msgspec.Struct):
+    """What is taken of an `export.ExportedRun`."""
+
+    request: _Request
+    result: RunFinished | None
+    samples_s: tuple[float, ...]
+
+
+class _Runs(msgspec.Struct):
+    """What is taken of `export.ExportedRuns`."""
+
+    exported_at: str
+    runs: tuple[_Run, ...]
 
 
 def import_results(path: Path, imported_at: str) -> list[KeptRun]:
@@ -57,7 +75,7 @@ def import_results(path: Path, imported_at: str) -> list[KeptRun]:
         kept = _from_events(content, imported_at)
     else:
         probe = decode_json(content, _Probe)
-        if probe.runs is not None:
+        if bytes(probe.runs):
             kept = _from_export(content)
         elif probe.schema is not None:
             kept = [decode_kept(content)]
@@ -78,7 +96,7 @@ def _labelled(kept: KeptRun, label: str) -> KeptRun:
 
 
 def _from_export(content: bytes) -> list[KeptRun]:
-    exported = decode_json(content, ExportedRuns)
+    exported = decode_json(content, _Runs)
     if len(exported.runs) > _MOST_RUNS:
         raise refused(f"it has more than {_MOST_RUNS} runs")
     return [
