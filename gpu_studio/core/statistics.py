@@ -2,7 +2,8 @@
 
 Timings are skewed to the right (an interruption only ever adds time), so the median and the
 interquartile range describe them, and the interval is the distribution-free one of order
-statistics; see NIST/SEMATECH e-Handbook of Statistical Methods, section 7.2.
+statistics (NIST/SEMATECH e-Handbook of Statistical Methods, section 7.2), over groups of
+neighbours where the order of the samples is known (`grouped_interval`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 _Z_95 = 1.959963984540054
 _EXACT_UP_TO = 60
+# Clocks and other programs drift over some milliseconds, so samples that are closer are not
+# independent; medians of consecutive groups this long nearly are.
+GROUP_S = 0.02
+# The range of five values holds the median in 94 of 100 cases only.
+SAMPLES_OF_AN_INTERVAL = 6
+FEWEST_GROUPS = 10
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -75,6 +82,33 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float]:
     count = len(ordered)
     rank = _lower_rank(count)
     return ordered[rank], ordered[count - 1 - rank]
+
+
+def grouped_interval(samples_s: Sequence[float], calls_per_sample: int = 1) -> tuple[float, float]:
+    """Return the 95 % interval of the median of samples in the order they were taken.
+
+    The order-statistic interval of the medians of consecutive groups of some 20 ms: that of the
+    samples themselves would take neighbours, which drift together, for independent witnesses, and
+    would be far too narrow. Where the samples last less than ten such groups, ten shorter ones are
+    made; where there are fewer than ten samples, each is a group.
+
+    Args:
+        samples_s: seconds a call, at least one.
+        calls_per_sample: how many calls each is the mean of.
+    """
+    total_s = sum(samples_s) * calls_per_sample
+    group_s = min(GROUP_S, total_s / FEWEST_GROUPS)
+    medians_s, group, spent_s = [], [], 0.0
+    for sample_s in samples_s:
+        group.append(sample_s)
+        spent_s += sample_s * calls_per_sample
+        if spent_s >= group_s:
+            medians_s.append(quantile(sorted(group), 0.5))
+            group, spent_s = [], 0.0
+    # The last group is not whole: it is left out here, not of the median.
+    low, high = median_interval(sorted(medians_s))
+    middle = quantile(sorted(samples_s), 0.5)
+    return min(low, middle), max(high, middle)
 
 
 def _lower_rank(count: int) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
 from gpu_studio.core.units import format_percent, format_size
 
 if TYPE_CHECKING:
@@ -118,7 +119,10 @@ def _doubts(result: RunFinished) -> Iterable[tuple[str, str]]:
         yield "not checked", f"the result was not checked: {reason}"
     if result.samples < _FEWEST_SAMPLES:
         noun = "sample" if result.samples == 1 else "samples"
-        yield "few samples", f"only {result.samples} {noun}: give it more time"
+        what = f"only {result.samples} {noun}"
+        if 1 < result.samples < SAMPLES_OF_AN_INTERVAL:
+            what += ", so their whole range stands for the interval"
+        yield "few samples", f"{what}: give it more time"
     spread = _relative_iqr(result)
     if spread > _WIDEST_IQR:
         shown = format_percent(spread)

@@ -9,7 +9,7 @@ import torch
 
 from gpu_studio.core.ceilings import CeilingShare, MeasuredCeilings, share_of_ceiling
 from gpu_studio.core.protocol import RunFinished
-from gpu_studio.core.statistics import summarize
+from gpu_studio.core.statistics import grouped_interval, summarize
 from gpu_studio.engine.device import card_name
 from gpu_studio.engine.naive import explain
 from gpu_studio.engine.result_ceiling import ceilings_of
@@ -72,7 +72,7 @@ def finish(
         transfers=case.transfers,
         median_s=summary.median_s,
         iqr_s=summary.iqr_s,
-        ci95_s=summary.ci95_s,
+        ci95_s=grouped_interval(found.samples_s, found.calls_per_sample),
         p99_s=summary.p99_s,
         samples=summary.samples,
         calls_per_sample=found.calls_per_sample,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from gpu_studio.core.statistics import median_interval, quantile
+from gpu_studio.core.statistics import FEWEST_GROUPS, GROUP_S, median_interval, quantile
 from gpu_studio.engine.device import synchronize
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ _STEADY_WITHIN = 0.02
 # A call this long on the CPU has warmed up whatever there is to warm up.
 _LONG_CALL_S = 2.0
 _EVENT_RESOLUTION_S = 0.5e-6
-_GROUP_S = 0.02
-_FEWEST_GROUPS = 10
 
 
 class Stopwatch(Protocol):
@@ -204,13 +202,13 @@ class IntervalRule:
             return
         self._group.append(sample_s)
         self._group_s += wall_s
-        if self._group_s >= _GROUP_S:
+        if self._group_s >= GROUP_S:
             self._medians.append(quantile(sorted(self._group), 0.5))
             self._group, self._group_s = [], 0.0
 
     def is_met(self) -> bool:
         """Return whether half the 95 % interval is within the wanted share of the median."""
-        if self._wanted is None or len(self._medians) < _FEWEST_GROUPS:
+        if self._wanted is None or len(self._medians) < FEWEST_GROUPS:
             return False
         ordered = sorted(self._medians)
         low, high = median_interval(ordered)

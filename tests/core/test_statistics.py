@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.statistics import median_interval, outlier_bound, quantile, summarize
+from gpu_studio.core.statistics import (
+    grouped_interval,
+    median_interval,
+    outlier_bound,
+    quantile,
+    summarize,
+)
 
 SAMPLES = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=200)
 
@@ -104,3 +110,45 @@ def test_outliers_lie_three_iqr_above_the_median() -> None:
     summary = summarize([1.0, 2.0, 3.0, 4.0, 5.0])
     assert summary is not None
     assert outlier_bound(summary) == pytest.approx(3.0 + 3 * 2.0)
+
+
+@given(SAMPLES, st.integers(1, 1000))
+def test_the_grouped_interval_holds_the_median(samples: list[float], calls: int) -> None:
+    low, high = grouped_interval(samples, calls)
+    assert min(samples) <= low <= np.median(samples) * (1 + 1e-9)
+    assert np.median(samples) * (1 - 1e-9) <= high <= max(samples)
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 9])
+def test_few_samples_are_groups_of_their_own(count: int) -> None:
+    samples = [1.0 + 0.01 * index for index in range(count)]
+    assert grouped_interval(samples) == median_interval(samples)
+
+
+def test_groups_last_twenty_milliseconds_of_all_calls() -> None:
+    # Ten groups of ten samples, 2 ms each: within a group all is alike, so only groups count.
+    levels = [1e-4 * level for level in (9, 1, 8, 2, 7, 3, 6, 4, 5, 10)]
+    samples = [level for level in levels for _ in range(10)]
+    calls = round(2e-2 * len(levels) / sum(samples))
+    assert grouped_interval(samples[:60], 10**6) == median_interval(sorted(samples[:60]))
+    low, high = grouped_interval(samples, calls)
+    assert (low, high) != median_interval(sorted(samples))
+    assert high - low > 3e-4
+
+
+def covered(interval, generator: random.Random, rounds: int = 300) -> float:
+    """Return how often an interval holds the median of samples whose level drifts by group."""
+    hits = 0
+    for _ in range(rounds):
+        levels = [generator.gauss(1.0, 0.02) for _ in range(50)]
+        # Ten samples of 2 ms at each level: 20 ms, with a little noise of their own.
+        samples = [2e-3 * level * generator.gauss(1, 0.002) for level in levels for _ in range(10)]
+        low, high = interval(samples)
+        hits += low <= 2e-3 <= high
+    return hits / rounds
+
+
+def test_samples_that_drift_together_are_not_taken_for_independent() -> None:
+    generator = random.Random(7)
+    assert covered(lambda samples: median_interval(sorted(samples)), generator) < 0.65
+    assert covered(grouped_interval, generator) > 0.9

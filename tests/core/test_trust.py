@@ -34,6 +34,8 @@ def test_a_good_result_is_verified() -> None:
         ({"verified": None, "verification": ""}, "not checked", "no reference"),
         ({"samples": 9}, "few samples", "only 9 samples"),
         ({"samples": 1}, "few samples", "only 1 sample:"),
+        ({"samples": 6}, "few samples", "only 6 samples: give"),
+        ({"samples": 5}, "few samples", "only 5 samples, so their whole range stands for the"),
         ({"iqr_s": 0.11, "median_s": 1.0}, "spread 11\u202f%", "11\u202f% of the median"),
         ({"throttled": True}, "throttled", "slowed itself down"),
         ({"other_processes": True}, "busy CPU", "kept the CPU busy"),
