@@ -62,7 +62,11 @@ def _other_work(result: RunFinished, other: RunFinished) -> Iterator[str]:
     for name in sorted(result.options.keys() | other.options.keys()):
         ours, theirs = result.options.get(name), other.options.get(name)
         if ours != theirs:
-            yield f"its option {name} is {theirs or 'not known'} and not {ours or 'not known'}"
+            yield f"its option {name} is {_quoted(theirs)} where it was {_quoted(ours)}"
+
+
+def _quoted(value: str | None) -> str:
+    return "not known" if value is None else f"“{value}”"
 
 
 def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
