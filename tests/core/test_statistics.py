@@ -136,6 +136,11 @@ def test_groups_last_twenty_milliseconds_of_all_calls() -> None:
     assert high - low > 3e-4
 
 
+def test_the_interval_holds_the_median_where_most_samples_are_in_a_few_fast_groups() -> None:
+    samples = [0.02] * 11 + [2e-5] * 2000
+    assert grouped_interval(samples) == (2e-5, 0.02)
+
+
 def covered(interval, generator: random.Random, rounds: int = 300) -> float:
     """Return how often an interval holds the median of samples whose level drifts by group."""
     hits = 0
