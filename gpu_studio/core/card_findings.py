@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices import ASLEEP
 from gpu_studio.core.finding import Finding
 from gpu_studio.core.finding_words import listed, restart
-from gpu_studio.core.link import link_under_load, widest_link
+from gpu_studio.core.link import widest_link
 from gpu_studio.core.silicon import disagreements, misnamings, torch_card_of
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def not_as_named(facts: PcFacts) -> Iterator[Finding]:
 def slow_link(facts: PcFacts) -> Iterator[Finding]:
     """A busy card whose link is slower than card and slot can do."""
     for card in facts.cards:
-        now, best = link_under_load(card, facts.readings), widest_link(card)
+        now, best = facts.links.get(card.identity), widest_link(card)
         if now is None or best is None:
             continue
         if now.generation >= best.generation and now.width >= best.width:

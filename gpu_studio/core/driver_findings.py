@@ -157,7 +157,7 @@ def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
             continue
         kind = architecture_of(card)
         sentence = (
-            f"Driver {facts.driver_branch} no longer serves your {card.short_name} ({kind}): the "
+            f"Driver {facts.driver_number} no longer serves your {card.short_name} ({kind}): the "
             f"last branch that does is {last}. Install a driver of branch {last}"
         )
         if facts.last_build(card) is None:

@@ -15,9 +15,10 @@ from gpu_studio.core.finding import Finding, worst_first
 from gpu_studio.core.pc_facts import PcFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpu_studio.core.devices import Inventory, Reading
+    from gpu_studio.core.link import Link
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.core.torch_facts import PcProbed
 
@@ -60,6 +61,7 @@ def find(
     *,
     probe: PcProbed | None = None,
     readings: Sequence[Reading] = (),
+    links: Mapping[str, Link] | None = None,
     system: str | None = None,
     machine: str | None = None,
 ) -> tuple[Finding, ...]:
@@ -71,6 +73,8 @@ def find(
             does not depend on PyTorch is found.
         probe: what came of a real kernel on each card, where one was tried.
         readings: what the sensors said since, oldest first.
+        links: the fastest link that each card had while it worked, by identity; None takes it
+            from ``readings``.
         system: "Linux" or "Windows"; this PC's when None.
         machine: "x86_64" or "aarch64"; this PC's when None.
     """
@@ -81,6 +85,7 @@ def find(
         machine or platform.machine(),
         probe,
         readings,
+        links,
     )
     found: list[Finding] = []
     for rule in _RULES:

@@ -38,10 +38,20 @@ class KnownCard(msgspec.Struct, frozen=True, kw_only=True):
     bus_width_bits: tuple[int, ...]
 
 
+class DriverBranches(msgspec.Struct, frozen=True, kw_only=True):
+    """The last driver branch that serves an architecture, and the first after it.
+
+    On Windows the numbers between the two are of the last branch still: 581.80 is of 580.
+    """
+
+    last: int
+    first_without: int
+
+
 class _Table(msgspec.Struct, frozen=True, kw_only=True):
     chips: tuple[Chip, ...]
     cards: tuple[KnownCard, ...]
-    last_driver_branch: dict[str, int]
+    driver_branches: dict[str, DriverBranches]
 
 
 def chip_of(device_id: int | None) -> Chip | None:
@@ -57,9 +67,9 @@ def known_card(name: str) -> KnownCard | None:
     return next((card for card in _table().cards if card.name.lower() == name.lower()), None)
 
 
-def last_driver_branch(architecture: str | None) -> int | None:
-    """Return the last driver branch that serves an architecture; None where it is the newest."""
-    return _table().last_driver_branch.get(architecture or "")
+def driver_branches(architecture: str | None) -> DriverBranches | None:
+    """Return how far drivers serve an architecture; None where the newest does."""
+    return _table().driver_branches.get(architecture or "")
 
 
 @cache
@@ -68,4 +78,4 @@ def _table() -> _Table:
     try:
         return msgspec.json.decode(resource_path(_TABLE).read_bytes(), type=_Table)
     except (OSError, MissingResourceError, msgspec.MsgspecError):
-        return _Table(chips=(), cards=(), last_driver_branch={})
+        return _Table(chips=(), cards=(), driver_branches={})

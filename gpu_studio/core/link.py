@@ -40,12 +40,22 @@ def link_under_load(card: Device, readings: Iterable[Reading]) -> Link | None:
     """Return the fastest link that a card had while it worked; None where it was never seen to."""
     best: Link | None = None
     for now in (card.telemetry, *_telemetry_of(card, readings)):
-        if not is_busy(now) or not now.pcie_generation or not now.pcie_width:
-            continue
-        link = Link(generation=now.pcie_generation, width=now.pcie_width)
-        if best is None or (link.generation, link.width) > (best.generation, best.width):
-            best = link
+        best = faster(best, link_at_work(now))
     return best
+
+
+def link_at_work(now: Telemetry) -> Link | None:
+    """Return the link that a card has while it works; None where it rests or does not tell."""
+    if not is_busy(now) or not now.pcie_generation or not now.pcie_width:
+        return None
+    return Link(generation=now.pcie_generation, width=now.pcie_width)
+
+
+def faster(first: Link | None, second: Link | None) -> Link | None:
+    """Return the faster of two links, either of which may not be known."""
+    if first is None or second is None:
+        return first or second
+    return max(first, second, key=lambda link: (link.generation, link.width))
 
 
 def widest_link(card: Device) -> Link | None:

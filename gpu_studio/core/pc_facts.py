@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices import ASLEEP, number_cards
-from gpu_studio.core.known_cards import chip_of, last_driver_branch
+from gpu_studio.core.known_cards import chip_of, driver_branches
+from gpu_studio.core.link import links_under_load
 from gpu_studio.core.published import driver_floor, last_build, published_build, table_differences
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.silicon import torch_card_of
@@ -20,9 +21,10 @@ from gpu_studio.core.wheels import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.devices import CardReading, Device, Inventory, Reading
+    from gpu_studio.core.link import Link
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.core.torch_facts import CardProbed, PcProbed, TorchCard
 
@@ -37,6 +39,7 @@ class PcFacts:
         machine: "x86_64" or "aarch64".
         probe: what came of a real kernel on each card; None where none was tried.
         readings: what the sensors said since, oldest first.
+        links: the fastest link of each card at work; None takes it from ``readings``.
 
     Attributes:
         cards: those that can be read, with the numbers that this engine gives them.
@@ -50,6 +53,7 @@ class PcFacts:
         machine: str,
         probe: PcProbed | None = None,
         readings: Sequence[Reading] = (),
+        links: Mapping[str, Link] | None = None,
     ) -> None:
         self.inventory = inventory
         self.engine = engine
@@ -57,6 +61,7 @@ class PcFacts:
         self.system = system
         self.probe = probe
         self.readings = readings
+        self.links = links_under_load(inventory.cards, readings) if links is None else links
         self._machine = machine
         self._platform_key = platform_key(system, machine)
         visible_devices = engine.visible_devices if engine else None
@@ -72,8 +77,8 @@ class PcFacts:
         return self.engine if self.engine and self.engine.cuda_build else None
 
     @property
-    def driver_branch(self) -> int | None:
-        """The branch of the driver that is installed: 580; None where nothing tells it."""
+    def driver_number(self) -> int | None:
+        """The first number of the driver that is installed: 580; None where nothing tells it."""
         numbers = version_numbers(self.driver.version or self.driver.library_version)
         return numbers[0] if numbers else None
 
@@ -159,12 +164,15 @@ class PcFacts:
 
     def last_branch(self, card: Device) -> int | None:
         """Return the last driver branch that serves a card; None where the newest does."""
-        return last_driver_branch(architecture_of(card))
+        branches = driver_branches(architecture_of(card))
+        return branches.last if branches else None
 
     def is_dropped(self, card: Device) -> bool:
-        """Return whether the installed driver is newer than the last that serves a card."""
-        last, branch = self.last_branch(card), self.driver_branch
-        return card.unreadable is not None and bool(last and branch and branch > last)
+        """Return whether the installed driver came after the last that serves a card."""
+        branches, number = driver_branches(architecture_of(card)), self.driver_number
+        if card.unreadable is None or branches is None or number is None:
+            return False
+        return number >= branches.first_without
 
     def probed(self, card: Device) -> CardProbed | None:
         """Return what came of a kernel on a card; None where none was tried."""
