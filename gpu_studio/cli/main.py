@@ -19,6 +19,7 @@ from gpu_studio.cli import (
     bench_options,
     devices_options,
     doctor_options,
+    memory_options,
     pitfall_options,
     place_options,
 )
@@ -34,6 +35,7 @@ _COMMANDS = (
     devices_options,
     doctor_options,
     bench_options,
+    memory_options,
     place_options,
     pitfall_options,
 )
@@ -54,6 +56,7 @@ examples:
   gpu-studio bench --list                       what can be timed
   gpu-studio bench matmul --size 512,2048       time it on every device
   gpu-studio bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json
+  gpu-studio memory explain error.txt           what an out-of-memory error means
   gpu-studio place convnet --device cuda:0      move a model, and see the proof
   gpu-studio pitfall mixed_devices              make a common mistake, and mend it"""
 

@@ -49,6 +49,7 @@ class _Context(msgspec.Struct, frozen=True):
 class _Card(msgspec.Struct, frozen=True):
     name: str
     total_mib: int
+    source: str
 
 
 class ModelledCardTable(msgspec.Struct, frozen=True):

@@ -48,12 +48,12 @@ _FORMS = {
     ),
     "reserved_bytes": (f"{_SIZE}reservedintotal",),
     "private_pools_bytes": (f"with{_SIZE}allocatedinprivatepools",),
-    "unallocated_bytes": (f"{_SIZE}isreservedbyPyTorchbutunallocated",),
+    # Up to 1.3 "cached" is what no tensor holds, since 1.4 "reserved in total" is all of it.
+    "unallocated_bytes": (f"{_SIZE}isreservedbyPyTorchbutunallocated", f"{_SIZE}cached"),
 }
 _PATTERNS = {
     name: tuple(re.compile(form, re.ASCII) for form in forms) for name, forms in _FORMS.items()
 }
-_CACHED = re.compile(f"{_SIZE}cached", re.ASCII)
 _DEVICE = re.compile(r"GPU(\d{1,4})(?:hasatotal|;)|ondevice(\d{1,4})would", re.ASCII)
 _PROCESS = re.compile(rf"Process(\d{{1,10}})has{_SIZE}memoryinuse", re.ASCII)
 _QUOTED = re.compile(r"(?m)^[ \t]*(?:[>|│][ \t]?)+")
@@ -111,9 +111,17 @@ def read_oom_text(text: str) -> OomNumbers:
 
     Of several errors the numbers are the first one's; `core.oom_reader` tells them apart.
     """
-    letters = "".join(_QUOTED.sub("", text[:MOST_CHARACTERS]).split())
+    return numbers_in(letters_of(text))
+
+
+def letters_of(text: str) -> str:
+    """Return a text without blanks, line ends and the marks of quoted lines."""
+    return "".join(_QUOTED.sub("", text[:MOST_CHARACTERS]).split())
+
+
+def numbers_in(letters: str) -> OomNumbers:
+    """Return the numbers in what `letters_of` returned, or in a part of it."""
     sizes = {name: _first_size(letters, forms) for name, forms in _PATTERNS.items()}
-    _add_cached(letters, sizes)
     device = _DEVICE.search(letters)
     return OomNumbers(
         **sizes,
@@ -136,18 +144,6 @@ def is_out_of_memory(text: str) -> bool:
 def is_nvml_assertion(text: str) -> bool:
     """Return whether PyTorch could not say how memory ended, since NVML did not answer."""
     return "NVML_SUCCESS" in text and "CUDACachingAllocator" in text
-
-
-def _add_cached(letters: str, sizes: dict[str, int | None]) -> None:
-    """Add what 1.x before 1.4 called cached.
-
-    First that was what no tensor holds, later all of what PyTorch had.
-    """
-    cached_bytes = _first_size(letters, (_CACHED,))
-    if cached_bytes is None:
-        return
-    is_all = cached_bytes >= (sizes["allocated_bytes"] or 0)
-    sizes["reserved_bytes" if is_all else "unallocated_bytes"] = cached_bytes
 
 
 def _processes(letters: str) -> tuple[GpuProcessBytes, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpu_studio.core.devices import GpuProcess, Telemetry
+    from gpu_studio.core.oom_text import OomNumbers
     from gpu_studio.core.protocol import MemoryRead
 
 # NVML's total may be larger than CUDA's by what the driver keeps; beyond that they do not speak of
@@ -94,17 +95,20 @@ def card_users(
         other_engines: this program's other engines, by process id.
     """
     engine: int | None = None
+    is_listed = False
     others: int | None = 0
     named: dict[str, int] = {}
     for process in processes:
         if process.pid == engine_pid:
-            engine = process.memory_bytes
+            engine, is_listed = process.memory_bytes, True
         elif process.pid in other_engines:
             named[other_engines[process.pid]] = process.memory_bytes or 0
         elif process.memory_bytes is None:
             others = None
         elif others is not None:
             others += process.memory_bytes
+    if not is_listed:  # as in a container: the engine is there under another number, or not at all
+        others = None
     return CardUsers(engine_bytes=engine, others_bytes=others, other_engines=tuple(named.items()))
 
 
@@ -147,6 +151,43 @@ def tank_of_card(
             "driver", "Kept by driver", kept,
             "NVML counts it as the card's, CUDA does not: the driver's own",
         )  # fmt: skip
+    return filling.tank
+
+
+def tank_of_error(numbers: OomNumbers) -> Tank | None:
+    """Return the tank that an error's text describes; None where it says too little.
+
+    What the text leaves out is "not told"; its sizes are rounded to two decimals of their unit, so
+    a part is exact to 0.005 of it.
+    """
+    if numbers.total_bytes is None or numbers.free_bytes is None:
+        return None
+    filling = _Filling(numbers.total_bytes)
+    filling.put("free", "Free", numbers.free_bytes, "as the error says")
+    if numbers.allocated_bytes is not None:
+        filling.put(
+            "tensors", "Tensors", numbers.allocated_bytes, "allocated: what living tensors held"
+        )
+    unallocated_bytes = numbers.unallocated_bytes
+    if unallocated_bytes is None and numbers.reserved_bytes is not None:
+        unallocated_bytes = numbers.reserved_bytes - (numbers.allocated_bytes or 0)
+    if unallocated_bytes is not None:
+        filling.put(
+            "holes", "Reserved, empty", unallocated_bytes,
+            "reserved by PyTorch but unallocated: in pieces that were too small",
+        )  # fmt: skip
+    if numbers.in_use_bytes is not None and numbers.allocated_bytes is not None:
+        own = numbers.allocated_bytes + (unallocated_bytes or 0)
+        filling.put(
+            "context", "CUDA context", numbers.in_use_bytes - own,
+            "what the process held besides PyTorch's own",
+        )  # fmt: skip
+    others = sum(process.bytes for process in numbers.processes)
+    if others:
+        filling.put("others", "Other programs", others, "the processes that the error names")
+    if filling.left:
+        told = "the rest of the card: other programs, the driver, what the text does not say"
+        filling.put("not_told", "Not told", filling.left, told)
     return filling.tank
 
 
@@ -223,7 +264,7 @@ class _Filling:
         elif users.others_bytes is not None:
             told = "no number for the engine's process: its CUDA context, and what no program has"
         else:
-            told = "other programs and CUDA contexts: this system gives no numbers a process"
+            told = "other programs and CUDA contexts: nobody says how much each of them has"
         self.put("not_told", "Not told", self.left, told)
 
     @property

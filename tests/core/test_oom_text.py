@@ -64,9 +64,9 @@ def usual(**changes: object) -> OomNumbers:
     )
 
 
-# By the version that writes it; 1.0 to 1.3 say "cached", at first for what no tensor holds.
+# By the version that writes it; up to 1.3 "cached" is what no tensor holds.
 TEXTS: dict[str, tuple[str, OomNumbers]] = {
-    "1.1 cached is what is left": (
+    "1.0 cached": (
         "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 1.95 GiB total "
         "capacity; 1.41 GiB already allocated; 5.81 MiB free; 46.50 KiB cached)",
         OomNumbers(
@@ -74,12 +74,12 @@ TEXTS: dict[str, tuple[str, OomNumbers]] = {
             allocated_bytes=round(1.41 * GIB), unallocated_bytes=47616, device_index=0,
         ),
     ),
-    "1.3 cached is all": (
+    "1.3 more cached than allocated": (
         "RuntimeError: CUDA out of memory. Tried to allocate 844.00 MiB (GPU 1; 6.00 GiB total "
-        "capacity; 4.31 GiB already allocated; 844.80 KiB free; 4.33 GiB cached)",
+        "capacity; 2.01 GiB already allocated; 844.80 KiB free; 3.33 GiB cached)",
         OomNumbers(
             tried_bytes=844 * MIB, total_bytes=6 * GIB, free_bytes=round(844.8 * KIB),
-            allocated_bytes=round(4.31 * GIB), reserved_bytes=round(4.33 * GIB), device_index=1,
+            allocated_bytes=round(2.01 * GIB), unallocated_bytes=round(3.33 * GIB), device_index=1,
         ),
     ),
     "1.4 reserved in total": (

@@ -1,0 +1,196 @@
+"""The options of ``gpu-studio memory``: explain, oom and fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.cli.parser import OneLineParser
+from gpu_studio.cli.status import WrongUseError
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from gpu_studio.cli.parser import Commands
+
+_MOST_MIB = 1 << 30
+_DEVICE_HELP = "a card such as cuda:0, or a modelled one: model:1996 has 1996 MiB"
+_CONF_HELP = "the allocator's options, as in PYTORCH_CUDA_ALLOC_CONF"
+
+
+def add_command(commands: Commands) -> None:
+    """Add the command to the parser."""
+    memory = commands.add_parser(
+        "memory",
+        help="explain an out-of-memory error, break memory safely, see what fits",
+        description="Where a card's memory goes: explain an out-of-memory error, run an experiment "
+        "that ends in one, or see what fits.",
+        allow_abbrev=False,
+    )
+    parts = memory.add_subparsers(
+        dest="part", metavar="explain|oom|fit", parser_class=OneLineParser, required=True
+    )
+    explain = parts.add_parser(
+        "explain", help="what an out-of-memory text means", allow_abbrev=False,
+        description="What a PyTorch out-of-memory text means, and what to try first.",
+    )  # fmt: skip
+    explain.add_argument("file", metavar="FILE", help="a file with the text, or - for the input")
+    explain.add_argument(
+        "--last", action="store_true", help="of several errors the last, not the first"
+    )
+    explain.add_argument("--json", action="store_true", help="its numbers as one JSON object")
+    explain.set_defaults(run=_explain)
+    _add_oom(parts)
+    _add_fit(parts)
+
+
+def _add_oom(parts: Commands) -> None:
+    oom = parts.add_parser(
+        "oom", help="run an experiment of the memory lab", allow_abbrev=False,
+        description="Run an experiment of the memory lab. Without --budget-mib PyTorch may take "
+        "three quarters of what is free.",
+    )  # fmt: skip
+    oom.add_argument("--preset", metavar="NAME", help="which one; see --list")
+    oom.add_argument("--device", metavar="D", help=_DEVICE_HELP)
+    oom.add_argument("--budget-mib", metavar="N", help="what PyTorch may reserve at most")
+    oom.add_argument(
+        "--whole-card", action="store_true",
+        help="no budget: a desktop on the card may stutter or lose windows",
+    )  # fmt: skip
+    oom.add_argument("--conf", metavar="TEXT", default="", help=_CONF_HELP)
+    oom.add_argument("--size", metavar="N", default="1024", help="custom: the first tensor's side")
+    oom.add_argument("--count", metavar="N", help="custom: how many (default: until it breaks)")
+    oom.add_argument("--dtype", metavar="D", default="float32", help="custom: their type")
+    oom.add_argument("--growth", metavar="N", default="0", help="custom: added to each next side")
+    oom.add_argument(
+        "--free-every-second", action="store_true", help="custom: drop each second tensor"
+    )
+    oom.add_argument("--snapshot", metavar="FILE", default="", help="write a memory snapshot")
+    oom.add_argument("--json", action="store_true", help="one event a line on standard output")
+    oom.add_argument("--list", action="store_true", help="list the experiments and end")
+    oom.set_defaults(run=_oom)
+
+
+def _add_fit(parts: Commands) -> None:
+    fit = parts.add_parser(
+        "fit", help="what fits on a card", allow_abbrev=False,
+        description="What fits on a card: the largest matrix, the largest batch of the sample "
+        "network, and a network with so many parameters.",
+    )  # fmt: skip
+    fit.add_argument("--device", metavar="D", help=_DEVICE_HELP)
+    fit.add_argument("--parameters", metavar="N", default="1e9", help="default: %(default)s")
+    fit.add_argument("--dtype", metavar="D", default="float32", help="default: %(default)s")
+    fit.add_argument("--conf", metavar="TEXT", default="", help=_CONF_HELP)
+    fit.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    fit.add_argument("--list", action="store_true", help="list the modelled cards and end")
+    fit.set_defaults(run=_fit)
+
+
+def _explain(options: argparse.Namespace, log_path: Path) -> int:
+    from gpu_studio.cli.memory_explain import explain_file
+
+    return explain_file(options.file, last=options.last, as_json=options.json)
+
+
+def _oom(options: argparse.Namespace, log_path: Path) -> int:
+    from gpu_studio.cli.memory_oom import list_presets, run_oom
+    from gpu_studio.core.memory_lab import check_experiment
+    from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
+
+    if options.list:
+        return list_presets(as_json=options.json)
+    if not options.preset:
+        raise WrongUseError("Name a preset; “gpu-studio memory oom --list” shows those there are.")
+    budget_mib = _whole_number("budget in MiB", options.budget_mib, 1, _MOST_MIB)
+    plan = None
+    if options.preset == "custom":
+        plan = AllocationPlan(
+            size=_whole_number("size", options.size, 1, 1 << 20) or 1,
+            count=_whole_number("count", options.count, 1, 1_000_000),
+            dtype=options.dtype,
+            frees_every_second=options.free_every_second,
+            growth=_whole_number("growth", options.growth, 0, 1 << 20) or 0,
+        )
+    request = RunMemoryExperiment(
+        preset=options.preset,
+        device=_device(options.device),
+        plan=plan,
+        budget_bytes=None if budget_mib is None else budget_mib << 20,
+        whole_card=options.whole_card,
+        snapshot_path=options.snapshot,
+    )
+    _checked(lambda: check_experiment(request))
+    _check_conf(options.conf)
+    return run_oom(request, options.conf, log_path, as_json=options.json)
+
+
+def _fit(options: argparse.Namespace, log_path: Path) -> int:
+    from gpu_studio.cli.memory_fit import list_cards, show_fit
+    from gpu_studio.core.sizes import DTYPES
+
+    if options.list:
+        return list_cards(as_json=options.json)
+    if options.dtype not in DTYPES:
+        raise WrongUseError(
+            f"“{options.dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}."
+        )
+    _check_conf(options.conf)
+    return show_fit(
+        _device(options.device), _parameters(options.parameters), options.dtype, options.conf,
+        log_path, as_json=options.json,
+    )  # fmt: skip
+
+
+def _device(text: str | None) -> str:
+    from gpu_studio.core.modelled_cards import card_at, is_modelled
+
+    if not text:
+        raise WrongUseError(f"Name a device: {_DEVICE_HELP}.")
+    if is_modelled(text):
+        _checked(lambda: card_at(text))
+    return text
+
+
+def _checked(check: object) -> None:
+    from gpu_studio.core.failure import StudioError
+
+    assert callable(check)
+    try:
+        check()
+    except StudioError as error:
+        raise WrongUseError(str(error)) from error
+
+
+def _check_conf(conf: str) -> None:
+    from gpu_studio.core.allocator_configuration import parse_configuration
+
+    try:
+        parse_configuration(conf)
+    except (ValueError, IndexError, RuntimeError) as error:
+        raise WrongUseError(f"PyTorch refuses the options “{conf[:80]}”: {error}") from error
+
+
+def _whole_number(name: str, text: str | None, least: int, largest: int) -> int | None:
+    if text is None:
+        return None
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 18
+    if not is_number or not least <= int(text) <= largest:
+        raise WrongUseError(
+            f"“{text[:20]}” is no {name}: give a whole number from {least} to {largest}."
+        )
+    return int(text)
+
+
+def _parameters(text: str) -> int:
+    from gpu_studio.core.will_it_fit import MOST_PARAMETERS
+
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 1 <= number <= MOST_PARAMETERS:
+        raise WrongUseError(
+            f"“{text[:20]}” is no number of parameters: give 1 to {MOST_PARAMETERS:g}, for example "
+            "1e9."
+        )
+    return round(number)
