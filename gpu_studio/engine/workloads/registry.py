@@ -8,6 +8,8 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.workloads.conv2d import Conv2d
 from gpu_studio.engine.workloads.copy import Copy
 from gpu_studio.engine.workloads.custom_kernel import CustomKernel
+from gpu_studio.engine.workloads.data_parallel import DataParallel
+from gpu_studio.engine.workloads.dataloader import Dataloader
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.launch import Launch
 from gpu_studio.engine.workloads.linear import Linear
@@ -24,9 +26,11 @@ WORKLOADS: tuple[Workload, ...] = (
     TinyLinear(),
     Linear(),
     TrainStep(),
+    Dataloader(),
     Copy(),
     Conv2d(),
     CustomKernel(),
+    DataParallel(),
     Launch(),
 )
 

@@ -1,0 +1,266 @@
+"""One process of a DistributedDataParallel group: ``torchrun … -m gpu_studio.engine.replica``.
+
+torchrun starts as many as are asked for, and every one gets its standard input and output from the
+engine. The first process alone reads orders there, one JSON object a line, hands them on to the
+others, and answers. All end when the engine or torchrun does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
+import psutil
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.workloads.train_network import (
+    LEARNING_RATE,
+    MOMENTUM,
+    build_network,
+    make_batch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CHECK, STEP, END = 1, 2, 3
+# Those of the engine, which are shared by the processes that work.
+_THREADS = torch.get_num_threads()
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What the engine wants: ``what`` is CHECK or STEP, done by the first ``processes``."""
+
+    what: int
+    processes: int
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one process had of a batch, and where."""
+
+    device: str
+    rows: int
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the first process says of an order, and at its start of itself (``backend``).
+
+    ``elapsed_s`` is a step's time, between two moments at which all had met. A check has the
+    ``shares``, whether all processes hold the same bits, and the weights' change: the largest
+    difference from the whole batch in one process, in float64, over the norm of the change; None
+    where it is no number.
+    """
+
+    elapsed_s: float = 0.0
+    backend: str = ""
+    shares: tuple[Share, ...] = ()
+    are_same: bool = False
+    error: float | None = None
+
+
+class Replica:
+    """This process's share of the work.
+
+    Args:
+        size: samples in the whole batch.
+        device: where this process works.
+    """
+
+    def __init__(self, size: int, device: torch.device) -> None:
+        self.rank, self._world = dist.get_rank(), dist.get_world_size()
+        self._size, self._device = size, device
+        # All processes have to make all groups, in the same order.
+        self._groups = {
+            processes: dist.new_group(list(range(processes)))
+            for processes in range(1, self._world + 1)
+        }
+        self._teams: dict[int, Team] = {}
+
+    def obey(self, order: Order) -> Answer:
+        """Do what is ordered, where this process belongs to it."""
+        if self.rank >= order.processes:
+            return Answer()
+        group = self._groups[order.processes]
+        if order.what == CHECK:
+            return Team(self._size, order.processes, group, self._device).check()
+        if order.processes not in self._teams:
+            self._teams[order.processes] = Team(self._size, order.processes, group, self._device)
+        return self._teams[order.processes].timed_step()
+
+
+class Team:
+    """The first so many processes, each with a copy of the network and its rows of the batch.
+
+    Args:
+        size: samples in the whole batch.
+        processes: how many share it.
+        group: those processes.
+        device: where this one works.
+    """
+
+    def __init__(
+        self, size: int, processes: int, group: dist.ProcessGroup, device: torch.device
+    ) -> None:
+        self._group, self._device, self._processes = group, device, processes
+        inputs, targets = make_batch(size)
+        rank = dist.get_rank()
+        rows = slice(rank * size // processes, (rank + 1) * size // processes)
+        self._inputs, self._targets = inputs[rows].to(device), targets[rows].to(device)
+        self._network = build_network().to(device)
+        self._whole = (inputs, targets)
+        cards = [device.index] if device.type == "cuda" else None
+        self._model = DistributedDataParallel(self._network, device_ids=cards, process_group=group)
+        self._optimizer = make_optimizer(self._model)
+
+    def timed_step(self) -> Answer:
+        """Take one step together; the clock runs from meeting to meeting."""
+        self._share_cores()
+        self._meet()
+        start_s = time.perf_counter()
+        self._step()
+        synchronize(self._device)
+        self._meet()
+        return Answer(elapsed_s=time.perf_counter() - start_s)
+
+    def check(self) -> Answer:
+        """Take one step and compare: with the other processes, and with the whole batch in one."""
+        self._share_cores()
+        self._step()
+        weights = weights_of(self._network)
+        all_weights: list[torch.Tensor | None] = [None] * self._processes
+        dist.all_gather_object(all_weights, weights, group=self._group)
+        shares: list[Share | None] = [None] * self._processes
+        share = Share(str(self._inputs.device), len(self._inputs))
+        dist.all_gather_object(shares, share, group=self._group)
+        return Answer(
+            shares=tuple(one for one in shares if one is not None),
+            are_same=all(one is not None and torch.equal(one, weights) for one in all_weights),
+            error=change_error(weights, *self._whole),
+        )
+
+    def _step(self) -> None:
+        self._optimizer.zero_grad()
+        nn.functional.cross_entropy(self._model(self._inputs), self._targets).backward()
+        self._optimizer.step()
+
+    def _meet(self) -> None:
+        # A sum that all wait for: a barrier of NCCL's would use the card that is current.
+        dist.all_reduce(torch.zeros(1, device=self._device), group=self._group)
+        synchronize(self._device)
+
+    def _share_cores(self) -> None:
+        torch.set_num_threads(max(1, _THREADS // self._processes))
+
+
+def make_optimizer(model: nn.Module) -> torch.optim.SGD:
+    """Return the optimizer that every copy of the network has."""
+    return torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
+
+
+def weights_of(network: nn.Module) -> torch.Tensor:
+    """Return all weights and biases in a row, on the CPU."""
+    return torch.cat([one.detach().cpu().flatten() for one in network.parameters()])
+
+
+def change_error(found: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor) -> float | None:
+    """Return how far weights after one step are off, over the norm of what it changes.
+
+    Args:
+        found: all weights and biases in a row.
+        inputs: of the whole batch, on the CPU.
+        targets: of the whole batch, on the CPU.
+    """
+    reference = build_network().double()
+    before = weights_of(reference)
+    nn.functional.cross_entropy(reference(inputs.double()), targets).backward()
+    make_optimizer(reference).step()
+    after = weights_of(reference)
+    error = float((found.double() - after).norm() / (after - before).norm())
+    return error if math.isfinite(error) else None
+
+
+def _end_with(pid: int) -> None:
+    """End this process at once when another one does."""
+
+    def watch() -> None:
+        try:
+            psutil.Process(pid).wait()
+        finally:
+            os._exit(0)
+
+    threading.Thread(target=watch, name=f"end with {pid}", daemon=True).start()
+
+
+def _orders(rank: int, device: torch.device, lines: BinaryIO) -> Order | None:
+    """Return the next order: the first process reads it and tells the others; None ends all."""
+    told = torch.tensor([END, 0], device=device)
+    if rank == 0 and (line := lines.readline()):
+        order = msgspec.json.decode(line, type=Order)
+        told = torch.tensor([order.what, order.processes], device=device)
+    dist.broadcast(told, 0)
+    what, processes = told.tolist()
+    return None if what == END else Order(what, processes)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Obey until the engine has no more orders; return the exit code."""
+    # Here, since the engine imports this module for its messages.
+    from gpu_studio.engine.serve import take_over_stdout
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--engine", type=int, required=True)
+    parser.add_argument("--size", type=int, required=True)
+    parser.add_argument("--backend", required=True)
+    parser.add_argument("--devices", required=True)
+    parser.add_argument("--store", required=True)
+    chosen = parser.parse_args(arguments)
+    out = take_over_stdout()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with(chosen.engine)
+    _end_with(os.getppid())
+    device = torch.device(chosen.devices.split(",")[int(os.environ["LOCAL_RANK"])])
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group(
+        chosen.backend,
+        # By a file and not by a port, which would be open to the whole network.
+        init_method=Path(chosen.store).as_uri(),
+        rank=int(os.environ["RANK"]),
+        world_size=int(os.environ["WORLD_SIZE"]),
+    )
+    dist.all_reduce(torch.zeros(1, device=device))  # where the backend cannot work, it says so here
+    replica = Replica(chosen.size, device)
+    if replica.rank == 0:
+        _say(out, Answer(backend=chosen.backend))
+    else:
+        out.close()
+    while (order := _orders(replica.rank, device, sys.stdin.buffer)) is not None:
+        answer = replica.obey(order)
+        if replica.rank == 0:
+            _say(out, answer)
+    dist.destroy_process_group()
+    return 0
+
+
+def _say(out: BinaryIO, answer: Answer) -> None:
+    out.write(msgspec.json.encode(answer) + b"\n")
+    out.flush()
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stderr.flush()
+    # Tearing down CUDA can hang; the driver frees what a process had.
+    os._exit(code)

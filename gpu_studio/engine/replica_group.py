@@ -1,0 +1,168 @@
+"""The engine's end of a DistributedDataParallel group, which torchrun starts on this PC alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import psutil
+import torch
+import torch.distributed as dist
+
+from gpu_studio.child_process import ChildProcess
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.engine.replica import CHECK, STEP, Answer, Order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_LONGEST_START_S = 90.0
+_LONGEST_ANSWER_S = 60.0
+_LONGEST_END_S = 3.0
+
+
+class ReplicaGroup:
+    """A group that is ready when this has been made; `close` ends it, as does the engine's end.
+
+    Args:
+        devices: one for each process.
+        size: samples in the whole batch.
+
+    Raises:
+        StudioError: it could not be started; the processes' own words are in the log.
+    """
+
+    def __init__(self, devices: Sequence[str], size: int) -> None:
+        start_s = time.perf_counter()
+        first, *others = backends_for(devices[0])
+        self.backend, self.has_fallen_back = first, False
+        try:
+            self._start(devices, size)
+        except StudioError:
+            if not others:
+                raise
+            (self.backend,), self.has_fallen_back = others, True
+            self._start(devices, size)
+        self.start_s = time.perf_counter() - start_s
+
+    def _start(self, devices: Sequence[str], size: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="gpu-studio-group-")
+        self._launcher = _launch(devices, size, self.backend, Path(self._folder.name))
+        self._lines = self._launcher.lines()
+        try:
+            self._receive(_LONGEST_START_S)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that belong to it: torchrun and its own."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            launcher = psutil.Process(self._launcher.pid)
+            return [launcher.pid, *(one.pid for one in launcher.children(recursive=True))]
+        return []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can be asked."""
+        return self._launcher.is_running
+
+    def step_s(self, processes: int) -> float:
+        """Return how long the first so many processes take for one step together."""
+        return self._ask(Order(STEP, processes)).elapsed_s
+
+    def check(self, processes: int) -> Answer:
+        """Return whether they learn the same as one process with the whole batch."""
+        return self._ask(Order(CHECK, processes))
+
+    def close(self) -> None:
+        """Let the processes end by themselves, and end those that do not."""
+        pids = self.pids
+        self._launcher.end(_LONGEST_END_S)
+        for pid in pids:
+            with contextlib.suppress(psutil.Error):
+                psutil.Process(pid).kill()
+        with contextlib.suppress(OSError):  # Windows keeps a file that somebody still has open
+            self._folder.cleanup()
+
+    def _ask(self, order: Order) -> Answer:
+        self._launcher.send(msgspec.json.encode(order) + b"\n")
+        return self._receive(_LONGEST_ANSWER_S)
+
+    def _receive(self, longest_s: float) -> Answer:
+        with self._ended_after(longest_s) as is_late:
+            line = next(self._lines, b"")
+        if line:
+            return msgspec.json.decode(line, type=Answer)
+        reason = f"did not answer within {longest_s:.0f} s" if is_late.is_set() else "ended"
+        raise StudioError(
+            FailureKind.INTERNAL,
+            f"A process of the group ({self.backend}) {reason}; what it said is in the log.",
+        )
+
+    @contextlib.contextmanager
+    def _ended_after(self, seconds: float) -> Iterator[threading.Event]:
+        """End the group when what is done here takes too long; the event tells that it did."""
+        is_late = threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            self._launcher.kill()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield is_late
+        finally:
+            timer.cancel()
+
+
+def backends_for(device: str) -> tuple[str, ...]:
+    """Return how processes may talk, the best first: nccl is for cards, and not on Windows."""
+    if device.startswith("cuda") and dist.is_nccl_available():
+        return "nccl", "gloo"
+    return ("gloo",)
+
+
+def _launch(devices: Sequence[str], size: int, backend: str, folder: Path) -> ChildProcess:
+    loopback = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+    environment = {
+        # torchrun would open a port for its workers, to the whole network; they need none.
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+        "OMP_NUM_THREADS": str(torch.get_num_threads()),
+        # Nothing of this is for other PCs, and a home PC's own name often leads nowhere.
+        **({"GLOO_SOCKET_IFNAME": loopback, "NCCL_SOCKET_IFNAME": loopback} if loopback else {}),
+    }
+    try:
+        return ChildProcess(
+            "torch.distributed.run",
+            [
+                # They find each other by files: no port can be taken, and none is open to others.
+                "--rdzv-backend=c10d",
+                f"--rdzv-endpoint={folder / 'launcher'}",
+                "--rdzv-conf=store_type=file",
+                f"--rdzv-id={folder.name}",
+                "--local-addr=127.0.0.1",
+                f"--nproc-per-node={len(devices)}",
+                "-m",
+                "gpu_studio.engine.replica",
+                f"--engine={os.getpid()}",
+                f"--size={size}",
+                f"--backend={backend}",
+                f"--devices={','.join(devices)}",
+                f"--store={folder / 'store'}",
+            ],
+            environment=environment,
+        )
+    except OSError as error:
+        message = f"torchrun could not be started: {error.strerror or error}"
+        raise StudioError(FailureKind.INTERNAL, message) from error

@@ -1,0 +1,132 @@
+"""One batch shared by several cards, or by several processes on the CPU: does it pay?
+
+DataParallel is the way of "Chapter 17: Using torch with CUDA" (section 17.5); both are named in
+"How can I switch from CPU to GPU PyTorch?" (answer of 2025-01-30). The network, the batch and the
+step are those of `train_step`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.data_parallel_snippet import snippet_for
+from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.replicated import GroupCall, ModuleCall, devices_of
+from gpu_studio.engine.workloads.train_network import CLASSES, HIDDEN, INPUTS, parameters_count
+from gpu_studio.engine.workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from gpu_studio.engine.workloads.call import Call
+
+# As in train_step: a ReLU that rounding switches is seen by the norm as a root of eps.
+_TOLERANCE = 3.0 * torch.finfo(torch.float32).eps ** 0.5
+
+
+class DataParallel(Workload):
+    """A step of learning, shared; see `workload.Workload`."""
+
+    description = WorkloadDescription(
+        name="data_parallel",
+        title="One batch, several devices",
+        sentence=(
+            "Several cards, or several processes on the CPU, each learn from a part of the batch "
+            "and then agree on what they learned: worth it when a step takes longer than the "
+            "agreeing."
+        ),
+        dtypes=("float32",),
+        sizes=(64, 128, 256, 512, 1024, 2048),
+        throughput_unit="samples/s",
+        source=(
+            "Chapter 17: Using torch with CUDA (17.5) and How can I switch from CPU to GPU "
+            "PyTorch? (2025-01-30)"
+        ),
+        options=(
+            WorkloadOption(
+                name="way",
+                title="Way",
+                sentence=(
+                    "DataParallel is one program that splits each batch; DistributedDataParallel "
+                    "is a process for each device, started by torchrun on this PC."
+                ),
+                values=("DataParallel", "DistributedDataParallel"),
+            ),
+            WorkloadOption(
+                name="processes",
+                title="Cards or processes",
+                sentence="How many cards share the batch; on the CPU, how many processes.",
+                values=("1", "2", "4"),
+            ),
+        ),
+        size_title="Samples in the whole batch",
+        size_text="{size} samples",
+        refuses={
+            "transfers": "data_parallel splits and copies every batch anyway.",
+            "cold": "data_parallel spreads over caches that nobody here can overwrite.",
+            "naive": "data_parallel has a clock of its own, in processes that have met before.",
+        },
+    )
+    # Its processes take seconds to start: once is enough for the check.
+    small_up_to = 1 << 30
+
+    def check(self, case: Case) -> None:
+        """Refuse more cards than there are, and parts that would differ in size."""
+        processes = int(case.options["processes"])
+        if case.is_on_card and processes > torch.cuda.device_count():
+            there_are = torch.cuda.device_count()
+            raise StudioError(
+                FailureKind.NO_SUCH_DEVICE,
+                f"{processes} cards cannot share the batch here: PyTorch sees {there_are}.",
+            )
+        if case.size % processes:
+            raise StudioError(
+                FailureKind.BAD_REQUEST,
+                f"{case.size} samples cannot be shared by {processes} evenly: choose a multiple.",
+            )
+
+    def work(self, case: Case) -> Work:
+        """Count the step, and what the copies of the network tell each other."""
+        weights, processes = parameters_count(), int(case.options["processes"])
+        activations = case.size * (INPUTS + 2 * HIDDEN + CLASSES)
+        copies_bytes = 4 * weights * case.item_bytes
+        activations_bytes = 4 * activations * case.item_bytes
+        return Work(
+            operations=6.0 * weights * case.size,
+            # As for train_step, in each copy; and each sends and gets the gradients.
+            bytes_moved=float(processes * (8 + 2) * weights * case.item_bytes + activations_bytes),
+            throughput_work=float(case.size),
+            memory_bytes=copies_bytes * (1 if case.is_on_card else processes) + activations_bytes,
+            host_bytes=processes * copies_bytes if case.is_on_card else 0,
+        )
+
+    def prepare(self, case: Case) -> Call:
+        """Copy the network, or start the processes."""
+        if case.options["way"] == "DataParallel":
+            return ModuleCall(case)
+        return GroupCall(case)
+
+    def verify(self, case: Case) -> Verification:
+        """Compare what one shared step changes with the whole batch in float64 on the CPU."""
+        call = ModuleCall if case.options["way"] == "DataParallel" else GroupCall
+        with contextlib.closing(call(case)) as one:
+            error, are_same = one.check()
+            shares = len(devices_of(case))
+            if isinstance(one, GroupCall):
+                one.keep()  # the same processes are timed
+        compared = ("all weights and biases after a step",)
+        if not are_same:
+            return Verification(False, f"the {shares} copies of the network differ", compared)
+        if error is None or not error <= _TOLERANCE:
+            how_far = "not a number" if error is None else f"off by {error:.1e}"
+            return Verification(False, f"what a step changes is {how_far}", compared)
+        finding = f"what a step changes is within {_TOLERANCE:.1e} of one float64 network"
+        return Verification(True, finding, compared)
+
+    def snippet(self, case: Case) -> str:
+        """Return lines of PyTorch that do and time this work as they stand."""
+        return snippet_for(case)

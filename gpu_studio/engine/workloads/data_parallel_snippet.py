@@ -1,0 +1,116 @@
+"""The lines of PyTorch that share a batch as the workload `data_parallel` does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.engine.workloads.replicated import devices_of
+from gpu_studio.engine.workloads.train_network import (
+    CLASSES,
+    HIDDEN,
+    INPUTS,
+    LEARNING_RATE,
+    MOMENTUM,
+)
+from gpu_studio.engine.workloads.workload import wait_lines
+
+if TYPE_CHECKING:
+    from gpu_studio.engine.workloads.case import Case
+
+
+def snippet_for(case: Case) -> str:
+    """Return a program that runs as it stands; DistributedDataParallel has to be a file."""
+    is_one_program = case.options["way"] == "DataParallel"
+    devices = devices_of(case)
+    cards = [int(name.partition(":")[2]) for name in devices] if case.is_on_card else None
+    text = _ONE_PROGRAM if is_one_program else _PROCESSES
+    return text.format(
+        size=case.size,
+        device=case.address,
+        cards=cards,
+        devices=devices,
+        count=len(devices),
+        inputs=INPUTS,
+        hidden=HIDDEN,
+        classes=CLASSES,
+        rate=LEARNING_RATE,
+        momentum=MOMENTUM,
+        wait=wait_lines(case.address),
+    )
+
+
+_ONE_PROGRAM = """\
+import time
+import torch
+
+size, device = {size}, "{device}"
+model = torch.nn.Sequential(
+    torch.nn.Linear({inputs}, {hidden}),
+    torch.nn.ReLU(),
+    torch.nn.Linear({hidden}, {hidden}),
+    torch.nn.ReLU(),
+    torch.nn.Linear({hidden}, {classes}),
+).to(device)
+model = torch.nn.DataParallel(model, device_ids={cards})
+optimizer = torch.optim.SGD(model.parameters(), lr={rate}, momentum={momentum})
+inputs = torch.randn(size, {inputs}, device=device)
+targets = torch.randint({classes}, (size,), device=device)
+
+
+def step():
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+
+
+step()  # the first step is slower
+{wait}start = time.perf_counter()
+for _ in range(10):
+    step()
+{wait}print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
+"""
+
+_PROCESSES = """\
+# Save this as share.py, then: torchrun --standalone --nproc-per-node={count} share.py
+import os
+import time
+import torch
+import torch.distributed as dist
+
+size, devices = {size}, {devices}
+rank, processes = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+device = torch.device(devices[rank])
+on_card = device.type == "cuda"
+if on_card:
+    torch.cuda.set_device(device)
+dist.init_process_group("nccl" if on_card and dist.is_nccl_available() else "gloo")
+model = torch.nn.Sequential(
+    torch.nn.Linear({inputs}, {hidden}),
+    torch.nn.ReLU(),
+    torch.nn.Linear({hidden}, {hidden}),
+    torch.nn.ReLU(),
+    torch.nn.Linear({hidden}, {classes}),
+).to(device)
+model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr={rate}, momentum={momentum})
+inputs = torch.randn(size // processes, {inputs}, device=device)
+targets = torch.randint({classes}, (size // processes,), device=device)
+
+
+def step():
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    return loss.item()  # waits for the card
+
+
+step()  # the first step is slower
+start = time.perf_counter()
+for _ in range(10):
+    step()
+if rank == 0:
+    print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
+dist.destroy_process_group()
+"""

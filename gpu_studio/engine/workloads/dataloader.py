@@ -1,0 +1,281 @@
+"""Feeding a device: one epoch of a data set, loaded, copied and learned from batch by batch.
+
+The data sets, the batch of 32 and the loop are those of "How can I switch from CPU to GPU PyTorch?"
+and "How can a PyTorch model be moved to the GPU?" (answers of 2025-01-30).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from statistics import median
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.units import format_bytes, format_duration, format_percent
+from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.workloads.call import Call
+from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.dataloader_snippet import snippet_for
+from gpu_studio.engine.workloads.feeding import DATA_SETS, LEARNING_RATE, WAYS, Feed
+from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from gpu_studio.engine.workloads.feeding import Batch, DataSet
+
+PARTS = ("loading", "copying", "computing")
+# Many small steps of a layer that forgets what it began with: the rounding errors of one epoch add
+# up like a random walk. Measured on the CPU: at most 2 eps of the weights' norm.
+_TOLERANCE_EPS = 16.0
+_MOST_ROUNDS = 3
+_LONGEST_SPLITTING_S = 1.0
+
+
+class Dataloader(Workload):
+    """An epoch of small batches; see `workload.Workload`."""
+
+    description = WorkloadDescription(
+        name="dataloader",
+        title="Feeding the device",
+        sentence=(
+            "A data set goes through a small network batch by batch: the time is split into "
+            "loading the batches, copying them to the device and computing with them."
+        ),
+        dtypes=("float32",),
+        sizes=(32, 64, 128, 256, 512, 1024),
+        throughput_unit="samples/s",
+        source=(
+            "How can I switch from CPU to GPU PyTorch? and How can a PyTorch model be moved to "
+            "the GPU? (2025-01-30)"
+        ),
+        options=(
+            WorkloadOption(
+                name="way",
+                title="The batches come",
+                sentence=(
+                    "batch_by_batch from a DataLoader; whole_set from the device, where all of it "
+                    "was put before; pinned from memory that a card can read by itself; "
+                    "pinned_non_blocking without waiting for the copy."
+                ),
+                values=WAYS,
+            ),
+            WorkloadOption(
+                name="num_workers",
+                title="Worker processes",
+                sentence="How many other processes load batches; 0 is the program itself.",
+                values=("0", "1", "2", "4"),
+            ),
+            WorkloadOption(
+                name="data_set",
+                title="Data set",
+                sentence="10 000 samples of 100 numbers, or 1 000 of 10: one from each document.",
+                values=tuple(DATA_SETS),
+            ),
+        ),
+        size_title="Samples in a batch",
+        size_text="{size} samples",
+        refuses={
+            "transfers": "dataloader copies every batch anyway: its time is told apart.",
+            "cold": "dataloader runs through a whole data set: no cache is left hot or cold by it.",
+        },
+    )
+
+    def work(self, case: Case) -> Work:
+        """Count what an epoch computes and moves; the throughput is in samples."""
+        data_set = DATA_SETS[case.options["data_set"]]
+        weights = data_set.inputs * data_set.outputs
+        batches = -(-data_set.samples // case.size)
+        on_device = data_set.size_bytes if case.options["way"] == "whole_set" else 0
+        batch_bytes = data_set.size_bytes * min(case.size, data_set.samples) // data_set.samples
+        return Work(
+            # Forward and the weights' gradient: the inputs need none.
+            operations=4.0 * weights * data_set.samples,
+            # Each sample is read, and with each batch the weights are read twice, their gradient
+            # and themselves written.
+            bytes_moved=float(data_set.size_bytes + 4 * batches * weights * case.item_bytes),
+            throughput_work=float(data_set.samples),
+            memory_bytes=on_device + 4 * batch_bytes + 3 * weights * case.item_bytes,
+            host_bytes=2 * data_set.size_bytes,
+        )
+
+    def prepare(self, case: Case) -> Call:
+        """Draw the data set, start the workers, make the layer."""
+        return DataloaderCall(case)
+
+    def verify(self, case: Case) -> Verification:
+        """Compare every sample that arrives bit for bit, and what one epoch taught with float64."""
+        data_set = DATA_SETS[case.options["data_set"]]
+        with contextlib.closing(Feed(case)) as feed:
+            arrived = _arrived(feed)
+            learner = Learner(data_set, case.device, torch.float32)
+            learner.learn(feed)
+        drawn = data_set.draw()
+        is_complete = all(map(torch.equal, arrived, drawn))
+        reference = Learner(data_set, torch.device("cpu"), torch.float64)
+        for begin in range(0, data_set.samples, case.size):
+            inputs, targets = (part[begin : begin + case.size] for part in drawn)
+            reference.step((inputs.double(), targets if data_set.is_labelled else targets.double()))
+        expected, found = reference.weights(), learner.weights()
+        error = float((found - expected).norm() / expected.norm())
+        tolerance = _TOLERANCE_EPS * torch.finfo(torch.float32).eps
+        compared = (f"all {data_set.samples} samples", "the weights after an epoch")
+        if not is_complete:
+            return Verification(False, "not every sample arrived as it was drawn", compared)
+        if not error <= tolerance:  # not a number, too
+            finding = f"every sample arrived, but the weights are off by {error:.1e}"
+            return Verification(False, finding, compared)
+        finding = f"arrived to the bit, learned within {tolerance:.1e} of float64"
+        return Verification(True, finding, compared)
+
+    def snippet(self, case: Case) -> str:
+        """Return lines of PyTorch that do and time this work as they stand."""
+        return snippet_for(case)
+
+
+class Learner:
+    """A layer that learns from batches, with plain gradient descent.
+
+    Args:
+        data_set: what it is made for.
+        device: where it learns.
+        dtype: of its weights.
+    """
+
+    def __init__(self, data_set: DataSet, device: torch.device, dtype: torch.dtype) -> None:
+        self._data_set = data_set
+        self._model = data_set.build_model().to(device, dtype)
+        self._optimizer = torch.optim.SGD(self._model.parameters(), lr=LEARNING_RATE)
+
+    def step(self, batch: Batch) -> None:
+        """Learn from one batch on the device."""
+        inputs, targets = batch
+        self._optimizer.zero_grad()
+        self._data_set.loss(self._model(inputs), targets).backward()
+        self._optimizer.step()
+
+    def learn(self, feed: Feed) -> None:
+        """Learn from an epoch."""
+        for batch in feed.batches():
+            self.step(feed.to_device(batch))
+
+    def weights(self) -> torch.Tensor:
+        """Return all weights and biases in a row, float64 on the CPU."""
+        parameters = [one.detach().cpu().double() for one in self._model.parameters()]
+        return torch.cat([one.flatten() for one in parameters])
+
+
+class DataloaderCall(Call):
+    """One epoch; its workers stay until `close`.
+
+    Args:
+        case: the device, the size of a batch, and how it is fed.
+    """
+
+    is_batched = False
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._feed = Feed(case)
+        self._learner = Learner(self._feed.data_set, case.device, case.dtype)
+        self._whole_s = self._split_s = 0.0
+
+    def __call__(self) -> object:
+        """Learn from an epoch."""
+        self._learner.learn(self._feed)
+        return self._learner
+
+    def parts_s(self) -> dict[str, float]:
+        """Return what loading, copying and computing took in one more epoch.
+
+        A card is waited for after each part, so nothing overlaps here; what that costs is in the
+        findings. Of up to three epochs it is the middle one.
+        """
+        rounds: list[tuple[float, list[float]]] = []
+        started_s = time.perf_counter()
+        while len(rounds) < _MOST_ROUNDS:
+            rounds.append((self._whole_epoch_s(), self._split_epoch_s()))
+            if time.perf_counter() - started_s >= _LONGEST_SPLITTING_S:
+                break
+        self._whole_s = median(whole_s for whole_s, _ in rounds)
+        seconds = sorted((one for _, one in rounds), key=sum)[len(rounds) // 2]
+        self._split_s = sum(seconds)
+        return dict(zip(PARTS, seconds, strict=True))
+
+    def _whole_epoch_s(self) -> float:
+        start_s = time.perf_counter()
+        self()
+        synchronize(self._case.device)
+        return time.perf_counter() - start_s
+
+    def _split_epoch_s(self) -> list[float]:
+        device, seconds = self._case.device, [0.0, 0.0, 0.0]
+        batches = self._feed.batches()
+        begin_s = time.perf_counter()
+        while (batch := next(batches, None)) is not None:
+            loaded_s = time.perf_counter()
+            on_device = self._feed.to_device(batch)
+            synchronize(device)
+            copied_s = time.perf_counter()
+            self._learner.step(on_device)
+            synchronize(device)
+            end_s = time.perf_counter()
+            seconds[0] += loaded_s - begin_s
+            seconds[1] += copied_s - loaded_s
+            seconds[2] += end_s - copied_s
+            begin_s = end_s
+        seconds[0] += time.perf_counter() - begin_s  # to learn that there is no further batch
+        return seconds
+
+    def findings(self) -> tuple[str, ...]:
+        """Say what the split and the start cost, and which choices meant nothing here."""
+        feed = self._feed
+        waiting = " and waits for the card" if self._case.is_on_card else ""
+        found = [
+            f"The parts are of an epoch that looks at the clock{waiting} after each of them: it "
+            f"took {format_duration(self._split_s)}, one that does not "
+            f"{format_duration(self._whole_s)} ({_by_how_much(self._split_s, self._whole_s)})."
+        ]
+        if feed.is_whole and self._case.is_on_card:
+            found.append(
+                f"Putting the whole set ({format_bytes(feed.data_set.size_bytes)}) on the card "
+                f"took {format_duration(feed.start_s)} once, before the timing."
+            )
+        if feed.workers:
+            found.append(
+                f"Starting the workers took {format_duration(feed.start_s)} before the timing, "
+                "their first epoch included; without persistent_workers=True every epoch begins "
+                "so."
+            )
+        return (*found, *_meaningless(self._case))
+
+    def close(self) -> None:
+        """End the workers."""
+        self._feed.close()
+
+
+def _arrived(feed: Feed) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return all inputs and targets as the device got them, on the CPU, in order."""
+    batches = [feed.to_device(batch) for batch in feed.batches()]
+    inputs, targets = zip(*batches, strict=True)
+    return torch.cat([one.cpu() for one in inputs]), torch.cat([one.cpu() for one in targets])
+
+
+def _by_how_much(split_s: float, whole_s: float) -> str:
+    longer = split_s / whole_s - 1.0
+    return f"{format_percent(abs(longer))} {'longer' if longer >= 0 else 'shorter'}"
+
+
+def _meaningless(case: Case) -> tuple[str, ...]:
+    """Return which of the choices did nothing in this case."""
+    found = []
+    if not case.is_on_card and case.options["way"] != "batch_by_batch":
+        found.append(
+            "The CPU's own memory is the device's here: nothing is copied, and pinning is for "
+            "copies to a card."
+        )
+    if case.options["way"] == "whole_set" and case.options["num_workers"] != "0":
+        found.append("Nothing is loaded when the whole set is in place: no worker was started.")
+    return tuple(found)

@@ -1,0 +1,267 @@
+"""The two ways of the workload `data_parallel`: one program, or a group of processes."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from gpu_studio.core.units import format_duration, format_rate, format_ratio
+from gpu_studio.engine.replica import change_error, make_optimizer, weights_of
+from gpu_studio.engine.replica_group import ReplicaGroup
+from gpu_studio.engine.timing import time_once
+from gpu_studio.engine.workloads.call import Call
+from gpu_studio.engine.workloads.train_network import build_network, make_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpu_studio.engine.workloads.case import Case
+
+_COMPARED_STEPS = 5
+_LONGEST_KEPT_S = 30.0
+
+
+class ModuleCall(Call):
+    """DataParallel: one program copies the network to each card and splits every batch.
+
+    On the CPU there is nothing to split, and it is the plain network.
+
+    Args:
+        case: the first card, the batch, and how many cards.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._devices = [torch.device(name) for name in devices_of(case)]
+        self._network = build_network().to(case.device)
+        self._model = self._shared(len(self._devices))
+        self._optimizer = make_optimizer(self._model)
+        self._batch = make_batch(case.size)
+        self._on_device = tuple(part.to(case.device) for part in self._batch)
+        self._scaling: dict[str, tuple[float, ...]] = {}
+
+    def __call__(self) -> object:
+        """Take one step."""
+        return self._step(self._model)
+
+    def check(self) -> tuple[float | None, bool]:
+        """Return how far a first step is off, and True: there is one network to come back to."""
+        self._step(self._model)
+        return change_error(weights_of(self._network), *self._batch), True
+
+    def curves(self) -> dict[str, tuple[float, ...]]:
+        """Return the samples a second of 1, 2, … cards; nothing on the CPU."""
+        if self._case.is_on_card:
+            shared = {cards: self._shared(cards) for cards in _steps_to(len(self._devices))}
+            self._scaling = scaling_of(
+                {cards: partial(self._step_s, model) for cards, model in shared.items()},
+                self._case.size,
+            )
+        return self._scaling
+
+    def findings(self) -> tuple[str, ...]:
+        """Say where the parts of the batch went, and whether sharing pays."""
+        if not self._case.is_on_card:
+            return (
+                "On the CPU DataParallel has nothing to split: it runs as the plain network. "
+                "DistributedDataParallel shares the batch there.",
+            )
+        seen: list[tuple[str, int]] = []
+
+        def note(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+            seen.append((str(inputs[0].device), len(inputs[0])))
+
+        with self._network.register_forward_pre_hook(note):
+            output = self._model(self._on_device[0])
+        told = f"{_told_shares(sorted(seen))} The outputs were collected on {output.device}."
+        return (told, *does_it_pay(self._scaling, self._case.size, "card"))
+
+    def _step_s(self, model: nn.Module) -> float:
+        return time_once(partial(self._step, model), self._case.device)
+
+    def _shared(self, cards: int) -> nn.Module:
+        if not self._case.is_on_card:
+            return nn.DataParallel(self._network)
+        return nn.DataParallel(self._network, device_ids=self._devices[:cards])
+
+    def _step(self, model: nn.Module) -> object:
+        inputs, targets = self._on_device
+        self._optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(inputs), targets)
+        loss.backward()
+        self._optimizer.step()
+        return loss
+
+
+class GroupCall(Call):
+    """DistributedDataParallel: a process for each device, started by torchrun.
+
+    Args:
+        case: the first card or the CPU, the batch, and how many processes.
+    """
+
+    is_batched = False
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._devices = devices_of(case)
+        self._key = (tuple(self._devices), case.size)
+        self._group: ReplicaGroup | None = _kept.take(self._key) or ReplicaGroup(
+            self._devices, case.size
+        )
+        self._elapsed_s: float | None = None
+        self._scaling: dict[str, tuple[float, ...]] = {}
+
+    @property
+    def group(self) -> ReplicaGroup:
+        """The processes."""
+        assert self._group is not None
+        return self._group
+
+    def __call__(self) -> object:
+        """Take one step together."""
+        self._elapsed_s = self.group.step_s(len(self._devices))
+        return self._elapsed_s
+
+    def elapsed_s(self) -> float | None:
+        """Return the last step's time by the group's own clock, without the way to it."""
+        return self._elapsed_s
+
+    def check(self) -> tuple[float | None, bool]:
+        """Return how far a first step is off, and whether all processes hold the same bits."""
+        answer = self.group.check(len(self._devices))
+        return answer.error, answer.are_same
+
+    def curves(self) -> dict[str, tuple[float, ...]]:
+        """Return the samples a second of 1, 2, … processes, each with its part of the cores."""
+        self._scaling = scaling_of(
+            {
+                processes: partial(self.group.step_s, processes)
+                for processes in _steps_to(len(self._devices))
+            },
+            self._case.size,
+        )
+        return self._scaling
+
+    def findings(self) -> tuple[str, ...]:
+        """Say who had what, what starting took, and whether sharing pays."""
+        group = self.group
+        answer = group.check(len(self._devices))
+        shares = [(share.device, share.rows) for share in answer.shares]
+        word = "card" if self._case.is_on_card else "process"
+        start = (
+            f"torchrun took {format_duration(group.start_s)} to start the processes, before the "
+            f"timing; they talk by {group.backend}."
+        )
+        if group.has_fallen_back:
+            start += " NCCL could not work here: its reason is in the log."
+        return (
+            _told_shares(shares),
+            start,
+            *does_it_pay(self._scaling, self._case.size, word),
+        )
+
+    def keep(self) -> None:
+        """Leave the processes to the next call of the same kind; `close` then ends nothing."""
+        assert self._group is not None
+        _kept.put(self._key, self._group)
+        self._group = None
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._group is not None:
+            self._group.close()
+
+
+class _Kept:
+    """At most one group that waits for its call; it ends by itself when none comes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._key: object = None
+        self._group: ReplicaGroup | None = None
+        self._timer: threading.Timer | None = None
+
+    def put(self, key: object, group: ReplicaGroup) -> None:
+        """Keep a group for a while, and end the one before."""
+        self.end()
+        with self._lock:
+            self._key, self._group = key, group
+            self._timer = threading.Timer(_LONGEST_KEPT_S, self.end)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def take(self, key: object) -> ReplicaGroup | None:
+        """Return the group if it is of this kind and lives; any other is ended."""
+        with self._lock:
+            group, kept_key = self._group, self._key
+            self._group = None
+            if self._timer is not None:
+                self._timer.cancel()
+        if group is not None and kept_key == key and group.is_running:
+            return group
+        if group is not None:
+            group.close()
+        return None
+
+    def end(self) -> None:
+        """End the group that waits."""
+        group = self.take(None)
+        assert group is None
+
+
+_kept = _Kept()
+
+
+def devices_of(case: Case) -> list[str]:
+    """Return the device of each part of the batch: the chosen card first, then the others."""
+    processes = int(case.options["processes"])
+    if not case.is_on_card:
+        return ["cpu"] * processes
+    others = [index for index in range(torch.cuda.device_count()) if index != case.device.index]
+    return [f"cuda:{index}" for index in [case.device.index, *others][:processes]]
+
+
+def scaling_of(steps_s: dict[int, Callable[[], float]], size: int) -> dict[str, tuple[float, ...]]:
+    """Return the samples a second by how many share, the best of a few steps each, in turns."""
+    best_s = {sharers: step_s() for sharers, step_s in steps_s.items()}  # the first is slower
+    for _ in range(_COMPARED_STEPS):
+        for sharers, step_s in steps_s.items():
+            best_s[sharers] = min(best_s[sharers], step_s())
+    return {
+        "sharers": tuple(float(sharers) for sharers in best_s),
+        "samples a second": tuple(size / seconds for seconds in best_s.values()),
+    }
+
+
+def does_it_pay(scaling: dict[str, tuple[float, ...]], size: int, word: str) -> tuple[str, ...]:
+    """Return what sharing gained, and a hint where it does not pay; empty for one alone."""
+    rates = scaling.get("samples a second", ())
+    if len(rates) < 2:
+        return ()
+    sharers, gain = int(scaling["sharers"][-1]), rates[-1] / rates[0]
+    plural = f"{word}es" if word.endswith("s") else f"{word}s"
+    gained = (
+        f"{sharers} {plural} learn from {format_rate(rates[-1], 'samples/s')}, one from "
+        f"{format_rate(rates[0], 'samples/s')}: {format_ratio(gain)} as many."
+    )
+    if gain > 1.0:
+        return (gained,)
+    return (
+        gained,
+        f"It does not pay here: agreeing takes longer than the sharing saves. A larger batch than "
+        f"{size} gives each more to do between two agreements.",
+    )
+
+
+def _steps_to(sharers: int) -> list[int]:
+    return [count for count in (1, 2, 4) if count <= sharers]
+
+
+def _told_shares(shares: Sequence[tuple[str, int]]) -> str:
+    parts = ", ".join(f"{rows} on {device}" for device, rows in shares)
+    return f"The batch was split: {parts}."
