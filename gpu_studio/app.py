@@ -51,6 +51,7 @@ _QT_LEVELS = {
 def build_window(
     *,
     engine_factory: EngineFactory | None = None,
+    lab_factory: EngineFactory | None = None,
     sensor_source: SensorSource | None = None,
     settings: Settings | None = None,
     log_path: Path | None = None,
@@ -61,6 +62,7 @@ def build_window(
 
     Args:
         engine_factory: makes an engine for an environment; the child process by default.
+        lab_factory: makes the memory lab's own engines; child processes by default.
         sensor_source: the stream of telemetry; the sensor reader's child by default.
         settings: the user's choices; those in the user's configuration folder by default.
         log_path: where children and the Help menu look for the log.
@@ -75,10 +77,16 @@ def build_window(
             return LocalEngine()
         return ProcessEngine(environment, log_path=log_path)
 
+    def lab_engine(environment: EngineEnvironment) -> Engine:
+        # What the lab breaks is a process of its own, whatever the setting says.
+        return ProcessEngine(environment, log_path=log_path)
+
     studio = Studio(
         engine_factory or real_engine,
         sensor_source or SensorReader(log_path=log_path),
         kept,
+        lab_factory=lab_factory or engine_factory or lab_engine,
+        modelled_factory=modelled_engine,
         data_folder=data_folder,
     )
     theme = Theme(kept)
@@ -87,6 +95,13 @@ def build_window(
     kept.setParent(window)
     window.setWindowIcon(_icon())
     return window
+
+
+def modelled_engine(environment: EngineEnvironment) -> Engine:
+    """Return an engine of modelled cards; its parts are imported with the first one."""
+    from gpu_studio.engine.modelled import ModelledEngine
+
+    return ModelledEngine(environment)
 
 
 def main() -> int:

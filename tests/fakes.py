@@ -43,6 +43,7 @@ from gpu_studio.core.protocol import (
     RunStopped,
     RunWorkload,
     SamplesMeasured,
+    SegmentsRead,
     WorkloadDescription,
     is_last,
 )
@@ -425,6 +426,19 @@ def memory_read(
             reserved_bytes=reserved << 20, releasable_bytes=(reserved - allocated) << 20,
             total_bytes=1996 << 20, free_bytes=(1996 - 338 - reserved) << 20,
         )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+def segments_read(read: MemoryRead, **changes: Any) -> SegmentsRead:
+    """Return one segment of 20 MiB with 15 MiB in use, the largest hole of 5 MiB at its end."""
+    mib = 1 << 20
+    plain = SegmentsRead(
+        device=read.device, read=read, largest_block_bytes=5 * mib, free_total_bytes=20 * mib,
+        addresses=(0x7F0000000000,), sizes=(20 * mib,), is_small=(False,),
+        is_expandable=(False,), streams=(0,), pools=((0, 0),), block_counts=(3,),
+        block_sizes=(10 * mib, 5 * mib, 5 * mib), requested_sizes=(10 * mib, 5 * mib, 0),
+        block_states="002", modelled=read.modelled,
+    )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
 
 

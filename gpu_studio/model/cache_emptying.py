@@ -17,8 +17,13 @@ from gpu_studio.core.protocol import (
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
+    from gpu_studio.core.devices import Device
     from gpu_studio.core.protocol import MemoryRead
     from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.sensors import Sensors
+
+_MIB = 1 << 20
+_READINGS = 2  # the first may have been taken just before the cache was emptied
 
 
 def predict_emptying(read: MemoryRead) -> str:
@@ -44,17 +49,20 @@ class CacheEmptying(QObject):
     """Empties one card's cache at a time and keeps what came of it.
 
     Signals:
-        changed(): it began, ended, or its result was forgotten.
+        changed(): it began, ended, its result was forgotten, or nvidia-smi's number has come.
     """
 
     changed = Signal()
 
-    def __init__(self, session: EngineSession, parent: QObject | None = None) -> None:
+    def __init__(self, sensors: Sensors, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._session = session
+        self._sensors = sensors
+        self._session: EngineSession | None = None
         self._request: EmptyCache | None = None
+        self._device: Device | None = None
+        self._awaited_readings = 0
         self._result = ""
-        session.event_received.connect(self._receive)
+        sensors.reading_taken.connect(self._take_sensors)
 
     @property
     def is_going_on(self) -> bool:
@@ -66,15 +74,27 @@ class CacheEmptying(QObject):
         """What it did last; empty before."""
         return self._result
 
-    def run(self, device: str) -> None:
-        """Give PyTorch's free segments on a card back to the driver."""
-        if self._request is None:
-            self._request = EmptyCache(device=device)
-            self._say("")
-            self._session.submit(self._request)
+    def run(self, session: EngineSession, address: str, device: Device | None) -> None:
+        """Give PyTorch's free segments on a card back to the driver.
+
+        Args:
+            session: whose allocator.
+            address: of the card.
+            device: the card as NVML knows it; None for a modelled one.
+        """
+        if self._request is not None:
+            return
+        if session is not self._session:
+            self._session = session
+            session.event_received.connect(self._receive)
+        self._request, self._device = EmptyCache(device=address), device
+        self._awaited_readings = 0
+        self._say("")
+        session.submit(self._request)
 
     def forget(self) -> None:
         """Say no longer what it did: the card or the engine is another."""
+        self._awaited_readings = 0
         if self._result:
             self._say("")
 
@@ -88,6 +108,7 @@ class CacheEmptying(QObject):
                 as_said = event.freed_bytes == event.predicted_bytes
                 told = "as it said" if as_said else f"{expected} were expected"
                 result = f"empty_cache freed {freed}, {told}."
+                self._awaited_readings = 0 if self._device is None else _READINGS
             case RequestFailed():
                 result = f"empty_cache failed: {event.failure.message}"
             case EngineEnded():
@@ -96,6 +117,20 @@ class CacheEmptying(QObject):
                 return
         self._request = None
         self._say(result)
+
+    def _take_sensors(self) -> None:
+        """Add what NVML, and so nvidia-smi, says of the card now."""
+        if not self._awaited_readings or self._device is None:
+            return
+        self._awaited_readings -= 1
+        if self._awaited_readings:
+            return
+        telemetry = self._sensors.latest(self._device)
+        used_bytes = telemetry.memory_used_bytes if telemetry else None
+        total_bytes = self._device.memory_total_bytes
+        if used_bytes is not None and total_bytes is not None:
+            shown = f"{used_bytes / _MIB:.0f} MiB of {total_bytes / _MIB:.0f} MiB"
+            self._say(f"{self._result} nvidia-smi shows {shown} in use now.")
 
     def _say(self, result: str) -> None:
         self._result = result

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.modelled_cards import card_at, modelled_cards
+
 if TYPE_CHECKING:
     from gpu_studio.core.devices import Device, Inventory
     from gpu_studio.core.protocol import EngineDescribed
@@ -57,11 +59,17 @@ class MemoryChoice(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     address: str | None
     reason: str = ""
+    is_modelled: bool = False
 
     @property
     def is_card(self) -> bool:
-        """Whether it is a card and not the PC itself."""
+        """Whether it is a card, be it a modelled one, and not the PC itself."""
         return self.identity != "cpu"
+
+    @property
+    def is_real_card(self) -> bool:
+        """Whether it is a card of this PC."""
+        return self.is_card and not self.is_modelled
 
 
 def memory_choices(
@@ -80,3 +88,25 @@ def memory_choices(
             )
         )
     return choices
+
+
+def modelled_choices(own_mib: int | None) -> list[MemoryChoice]:
+    """Return the cards that can be modelled, the smallest first, and one of one's own size."""
+    cards = list(modelled_cards())
+    if own_mib is not None:
+        cards.append(card_at(f"model:{own_mib}"))
+    choices = {
+        card.address: MemoryChoice(
+            identity=card.address,
+            title=f"Modelled: {short_name(card.name)}",
+            address=card.address,
+            is_modelled=True,
+        )
+        for card in cards
+    }
+    return list(choices.values())
+
+
+def short_name(name: str) -> str:
+    """Return a card's name without what every card of the maker carries."""
+    return name.replace("NVIDIA ", "").replace("GeForce ", "")

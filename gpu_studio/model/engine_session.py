@@ -79,10 +79,16 @@ class EngineSession(QObject):
     event_received = Signal(object, object)
     engine_lost = Signal(str)
 
-    def __init__(self, factory: EngineFactory, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        factory: EngineFactory,
+        parent: QObject | None = None,
+        *,
+        environment: EngineEnvironment | None = None,
+    ) -> None:
         super().__init__(parent)
         self._factory = factory
-        self._environment = EngineEnvironment()
+        self._environment = environment or EngineEnvironment()
         self._engine: Engine = factory(self._environment)
         self._state = EngineState.ABSENT
         self._description: EngineDescribed | None = None
@@ -192,6 +198,30 @@ class EngineSession(QObject):
         if self._worker is not None:
             self._worker.wait(_LONGEST_END_MS)
 
+    def dismiss(self) -> Worker | None:
+        """Close without waiting: the engine is ended in a thread, which is returned.
+
+        None where nothing was left to end.
+        """
+        if self._closed:
+            return None
+        self._closed = True
+        self._waiting.clear()
+        self._patience.stop()
+        engines = [engine for engine in (self._retired, self._engine) if engine is not None]
+        working = self._worker
+
+        def end() -> Iterator[Event]:
+            for engine in engines:
+                engine.close()
+            if working is not None:
+                working.wait(_LONGEST_END_MS)
+            yield from ()
+
+        ending = Worker(end, self)
+        ending.start()
+        return ending
+
     def _describe_next(self) -> None:
         """Put the first question to a fresh engine in front of everything that waits."""
         self._description = self._current_device = None
@@ -277,10 +307,10 @@ class EngineSession(QObject):
         self._patience.stop()
         worker, request = self._worker, self._request
         self._worker = self._request = None
+        if self._closed:  # who closes may wait for this thread: it goes with the session
+            return
         if worker is not None:
             worker.deleteLater()
-        if self._closed:
-            return
         failed_start = isinstance(request, DescribeEngine) and self._description is None
         if self._retired is None:
             if self._lost and self._deaths < _MOST_DEATHS:

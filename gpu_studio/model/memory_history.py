@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 WINDOW_S = 120.0
 _GAP_S = 4.0  # nobody looked for longer than this: the curve has a hole there
 _MOST_MARKS = 400
+_MOST_POINTS = 20_000  # more than two minutes of an experiment that is read 60 times a second
+_SAME_MARK_S = 1.0  # a loop frees at every step: one mark for so long says it
 _ROWS_SHOWN = 200
 
 
@@ -33,6 +35,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     lower_bytes: int
     upper_bytes: int | None = None
+    active_bytes: int | None = None
+    requested_bytes: int | None = None
     free_bytes: int | None = None
 
 
@@ -55,14 +59,21 @@ class MemoryHistory:
                 at_s=at_s,
                 lower_bytes=lower,
                 upper_bytes=read.reserved_bytes,
+                active_bytes=read.active_bytes,
+                requested_bytes=read.requested_bytes,
                 free_bytes=read.free_bytes,
             )
         )
         self._times.append(at_s)
+        if len(self.points) > 2 * _MOST_POINTS:  # now and then, not at every reading
+            del self.points[:-_MOST_POINTS], self._times[:-_MOST_POINTS]
         return True
 
     def mark(self, mark: Mark) -> None:
-        """Keep what happened."""
+        """Keep what happened; the same again at once is one mark."""
+        last = self.marks[-1] if self.marks else None
+        if last is not None and last.label == mark.label and mark.at_s - last.at_s < _SAME_MARK_S:
+            return
         self.marks.append(mark)
         del self.marks[:-_MOST_MARKS]
 
@@ -70,12 +81,17 @@ class MemoryHistory:
         """Return the readings from a time on, and the one before, which still held at it."""
         return self.points[max(bisect_left(self._times, start_s) - 1, 0) :]
 
-    def curve(self, start_s: float, *, upper: bool = False) -> tuple[list[float], list[float]]:
-        """Return x in seconds and y in bytes, with a NaN where nobody looked."""
+    def curve(self, start_s: float, column: str = "lower") -> tuple[list[float], list[float]]:
+        """Return x in seconds and y in bytes, with a NaN where nobody looked.
+
+        Args:
+            start_s: from when on.
+            column: ``lower``, ``upper``, ``active`` or ``requested``.
+        """
         xs: list[float] = []
         ys: list[float] = []
         for point in self.since(start_s):
-            value = point.upper_bytes if upper else point.lower_bytes
+            value: int | None = getattr(point, f"{column}_bytes")
             if value is None:
                 continue
             if xs and point.at_s - xs[-1] > _GAP_S:

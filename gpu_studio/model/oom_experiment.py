@@ -1,4 +1,4 @@
-"""The out-of-memory experiment: a plan, its run in the engine, and what came of it."""
+"""The experiments of the memory lab: a plan, its run in an engine of its own, what came of it."""
 
 from __future__ import annotations
 
@@ -9,26 +9,31 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.modelled_cards import is_modelled
 from gpu_studio.core.oom_words import Outcome, describe_filling, explain_outcome
 from gpu_studio.core.protocol import (
-    BreakMemory,
     EngineEnded,
     Event,
     MemoryRead,
     OomFinished,
     Request,
     RequestFailed,
+    RunMemoryExperiment,
+    SegmentsRead,
+    StageBegan,
 )
 from gpu_studio.core.runs import describe_exit
-from gpu_studio.core.sizes import ITEM_BYTES
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.lab_engines import LabEngines
 
 MIB = 1 << 20
+EXPANDABLE = "expandable_segments:True"
 _LEAST_RESERVE_BYTES = 64 * MIB
 _RESERVE_SHARE = 1 / 16
 BUDGET_STEP_BYTES = 16 * MIB
+WATCH_S = 2.5  # long enough to watch, short enough to wait for
 
 SIZES = (
     64, 128, 256, 512, 1024, 1448, 2048, 2896, 4096, 5792, 8192, 11585, 16384, 23170, 32768, 46340,
@@ -36,55 +41,7 @@ SIZES = (
 )  # fmt: skip
 # None is "until it breaks".
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512, 1024, None)
-
-
-class OomPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """``count`` square tensors of ``size``; None goes on until it breaks."""
-
-    size: int
-    dtype: str
-    count: int | None
-
-    @property
-    def tensor_bytes(self) -> int:
-        """What one tensor takes."""
-        return self.size**2 * ITEM_BYTES[self.dtype]
-
-    def count_within(self, budget_bytes: int) -> int:
-        """Return how many tensors to ask for: so many that a budget must break."""
-        return self.count or budget_bytes // self.tensor_bytes + 2
-
-
-class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan with a name and where it is from."""
-
-    name: str
-    plan: OomPlan
-    sentence: str
-
-
-PRESETS = (
-    Preset(
-        name="The GT 1030 experiment: 8192 × 8192 float32 until it breaks",
-        plan=OomPlan(size=8192, dtype="float32", count=None),
-        sentence="From “How can I run any code on my GPU, instead on CPU?” by Radosław Śmigielski.",
-    ),
-    Preset(
-        name="The same in half precision: 8192 × 8192 float16",
-        plan=OomPlan(size=8192, dtype="float16", count=None),
-        sentence="Half the bytes a number: twice as many tensors fit.",
-    ),
-    Preset(
-        name="Many tensors of 4 MiB",
-        plan=OomPlan(size=1024, dtype="float32", count=None),
-        sentence="Five of them share one segment of 20 MiB, so reserved grows in steps.",
-    ),
-    Preset(
-        name="A few that fit: 4 of 64 MiB",
-        plan=OomPlan(size=4096, dtype="float32", count=4),
-        sentence="What PyTorch does when nothing breaks.",
-    ),
-)
+GROWTHS = (0, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 def largest_budget(total_bytes: int) -> int:
@@ -100,6 +57,26 @@ def default_budget(total_bytes: int, free_bytes: int) -> int:
 
 def _in_steps(size_bytes: int) -> int:
     return size_bytes // BUDGET_STEP_BYTES * BUDGET_STEP_BYTES
+
+
+class LabResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run came to.
+
+    Attributes:
+        request: what was asked.
+        conf: the allocator's options; empty for PyTorch's default.
+        outcome: in words.
+        finished: the engine's own account; None where it failed or died.
+        reached: the reading at the failure, or that of the most that was allocated.
+        segments: the segments at that moment.
+    """
+
+    request: RunMemoryExperiment
+    conf: str
+    outcome: Outcome
+    finished: OomFinished | None = None
+    reached: MemoryRead | None = None
+    segments: SegmentsRead | None = None
 
 
 class OomState(Enum):
@@ -118,24 +95,30 @@ class OomState(Enum):
 
 
 class OomExperiment(QObject):
-    """Runs one experiment at a time and keeps its outcome.
+    """Runs one experiment at a time and keeps what came of it, and of it in other words.
 
     Signals:
         state_changed(): began, was asked to stop, or is over.
         outcome_changed(Outcome): what there is to say now, while it runs as well.
+        results_changed(): another run is over, or earlier ones are forgotten.
     """
 
     state_changed = Signal()
     outcome_changed = Signal(object)
+    results_changed = Signal()
 
-    def __init__(self, session: EngineSession, parent: QObject | None = None) -> None:
+    def __init__(self, lab: LabEngines, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._session = session
-        self._request: BreakMemory | None = None
-        self._has_begun = False
-        self._is_stopping = False
+        self._lab = lab
+        self._session: EngineSession | None = None
+        self._request: RunMemoryExperiment | None = None
+        self._conf = ""
+        self._has_begun = self._is_stopping = False
         self._outcome: Outcome | None = None
-        session.event_received.connect(self._receive)
+        self._reached: MemoryRead | None = None
+        self._segments: SegmentsRead | None = None
+        self.stage = ""
+        self.results: tuple[LabResult, ...] = ()
 
     @property
     def state(self) -> OomState:
@@ -151,36 +134,62 @@ class OomExperiment(QObject):
         """What there is to say; None before the first run."""
         return self._outcome
 
-    def run(self, device: str, plan: OomPlan, budget_bytes: int) -> None:
-        """Begin; does nothing while one is going on."""
-        if self._request is not None:
-            return
-        request = BreakMemory(
-            device=device,
-            size=plan.size,
-            count=plan.count_within(budget_bytes),
-            dtype=plan.dtype,
-            budget_bytes=budget_bytes,
+    @property
+    def request(self) -> RunMemoryExperiment | None:
+        """What runs now."""
+        return self._request
+
+    @property
+    def can_compare(self) -> bool:
+        """Whether the one result there is could be tried with expandable segments."""
+        return (
+            self._request is None
+            and len(self.results) == 1
+            and self.results[0].finished is not None
+            and EXPANDABLE not in self.results[0].conf
         )
-        self._request, self._has_begun, self._is_stopping = request, False, False
-        busy = not self._session.state.is_idle
-        self._say(
-            Outcome(
-                headline="Waiting." if busy else "Running.",
-                sentence="The engine finishes what it does first."
-                if busy
-                else "Tensors are made, one after another.",
-            )
-        )
-        self.state_changed.emit()
-        self._session.submit(request)
+
+    def run(self, request: RunMemoryExperiment, conf: str = "") -> None:
+        """Begin, and forget earlier results; does nothing while one is going on."""
+        if self._request is None:
+            self.results = ()
+            self.results_changed.emit()
+            self._begin(request, conf)
+
+    def compare(self) -> None:
+        """Run the same in a fresh engine with expandable segments, to lay it beside the first."""
+        if self.can_compare:
+            request = self.results[0].request
+            # A snapshot of the first is not to be written over.
+            self._begin(msgspec.structs.replace(request, snapshot_path=""), EXPANDABLE)
 
     def stop(self) -> None:
         """Stop it; what it allocated is freed."""
-        if self._request is not None and not self._is_stopping:
+        if self._request is not None and self._session is not None and not self._is_stopping:
             self._is_stopping = True
             self.state_changed.emit()
             self._session.stop(self._request)
+
+    def _begin(self, request: RunMemoryExperiment, conf: str) -> None:
+        self._request, self._conf = request, conf
+        self._has_begun = self._is_stopping = False
+        self._reached = self._segments = None
+        self.stage = ""
+        modelled = is_modelled(request.device)
+        self._say(
+            Outcome(
+                headline="Starting.",
+                sentence="The lab's own engine starts: PyTorch is being loaded into it."
+                if not modelled
+                else "The model of the allocator is made.",
+            )
+        )
+        self.state_changed.emit()
+        session = self._lab.engage(is_modelled=modelled, conf=conf)
+        if session is not self._session:
+            self._session = session
+            session.event_received.connect(self._receive)
+        session.submit(request)
 
     def _receive(self, request: Request, event: Event) -> None:
         if request is not self._request or self._request is None:
@@ -188,8 +197,13 @@ class OomExperiment(QObject):
         match event:
             case MemoryRead():
                 self._fill(event, self._request)
+            case SegmentsRead():
+                self._keep(event.read, event)
+            case StageBegan():
+                self.stage = event.sentence
+                self._say(Outcome(headline="Running.", sentence=event.sentence))
             case OomFinished():
-                self._finish(explain_outcome(event))
+                self._finish(explain_outcome(event), event)
             case RequestFailed():
                 self._finish(_explain_failure(event))
             case EngineEnded():
@@ -197,17 +211,38 @@ class OomExperiment(QObject):
             case _:
                 pass
 
-    def _fill(self, read: MemoryRead, request: BreakMemory) -> None:
+    def _fill(self, read: MemoryRead, request: RunMemoryExperiment) -> None:
         if not self._has_begun:
             self._has_begun = True
             self.state_changed.emit()
-        sentence = describe_filling(read, request.budget_bytes)
-        self._say(Outcome(headline="Running.", sentence=sentence))
+        self._keep(read)
+        budget_bytes = read.limit_bytes or request.budget_bytes or read.total_bytes or 0
+        filling = describe_filling(read, budget_bytes)
+        self._say(Outcome(headline="Running.", sentence=f"{self.stage} {filling}".strip()))
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _keep(self, read: MemoryRead, segments: SegmentsRead | None = None) -> None:
+        """Remember what was reached: at the failure, and without one where most was taken."""
+        reached = self._reached
+        is_more = reached is None or (read.allocated_bytes or 0) >= (reached.allocated_bytes or 0)
+        if read.mark == "oom" or (is_more and (reached is None or reached.mark != "oom")):
+            self._reached = read
+            self._segments = segments or self._segments
+
+    def _finish(self, outcome: Outcome, finished: OomFinished | None = None) -> None:
+        assert self._request is not None
+        result = LabResult(
+            request=self._request, conf=self._conf, outcome=outcome, finished=finished,
+            reached=self._reached, segments=self._segments,
+        )  # fmt: skip
         self._request = None
+        self.stage = ""
+        self.results = (*self.results, result)
+        if not is_modelled(result.request.device):
+            self._session = None
+            self._lab.end()  # its context would take memory of the card
         self._say(outcome)
         self.state_changed.emit()
+        self.results_changed.emit()
 
     def _say(self, outcome: Outcome) -> None:
         if outcome != self._outcome:
@@ -237,11 +272,11 @@ def _explain_end(event: EngineEnded, *, has_begun: bool) -> Outcome:
     if event.stopped:
         return Outcome(
             headline="Stopped.",
-            sentence="It was in the middle of a call, so its engine was ended; a fresh one starts.",
+            sentence="It was in the middle of a call, so the lab's engine was ended.",
         )
     return Outcome(
         headline="The engine died.",
         sentence=f"{describe_exit(event.exit_code)} Its readings are kept, its memory is freed.",
-        next_step="A fresh engine starts by itself; try a smaller budget.",
+        next_step="It was the lab's own: the program's engine lives. Try a smaller budget.",
         tone="failure",
     )

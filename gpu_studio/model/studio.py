@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.model.engine_session import EngineSession
+from gpu_studio.model.lab_engines import LabEngines
 from gpu_studio.model.sensors import Sensors
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 class Studio(QObject):
     """One engine session, one sensor stream, the settings, and the snippet of the last action.
 
-    ``data_folder`` is where results are kept; None keeps them in memory alone.
+    `lab` has the memory lab's engines: ``lab_factory`` makes its real ones (``engine_factory``
+    where none is given), ``modelled_factory`` those of modelled cards. ``data_folder`` is where
+    results are kept; None keeps them in memory alone.
 
     Signals:
         snippet_changed(str): the few lines of PyTorch that do what was just done.
@@ -38,16 +41,20 @@ class Studio(QObject):
         settings: Settings,
         parent: QObject | None = None,
         *,
+        lab_factory: EngineFactory | None = None,
+        modelled_factory: EngineFactory | None = None,
         data_folder: Path | None = None,
     ) -> None:
         super().__init__(parent)
         self.settings = settings
         self.data_folder = data_folder
         self.session = EngineSession(engine_factory, self)
+        self.lab = LabEngines(lab_factory or engine_factory, modelled_factory, self)
         self.sensors = Sensors(sensor_source, self)
         self._snippet = ""
         self.session.engine_described.connect(self._engine_described)
         self.session.event_received.connect(self._event_received)
+        self.lab.session_began.connect(self._lab_began)
 
     @property
     def snippet(self) -> str:
@@ -62,6 +69,7 @@ class Studio(QObject):
     def close(self) -> None:
         """End everything that runs."""
         self.closing.emit()
+        self.lab.close()
         self.session.close()
         self.sensors.close()
 
@@ -70,6 +78,9 @@ class Studio(QObject):
         if snippet and snippet != self._snippet:
             self._snippet = snippet
             self.snippet_changed.emit(snippet)
+
+    def _lab_began(self, session: EngineSession) -> None:
+        session.event_received.connect(self._event_received)
 
     def _engine_described(self, description: EngineDescribed) -> None:
         self.sensors.number_for(description.visible_devices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTableView, QWidget
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 _SPANS_S = (30.0, 60.0, WINDOW_S)  # the first minutes are shown larger
 _LABEL_GAP, _AXIS_WIDTH = 16, 70
 _HEAD = ("Second", "Allocated", "Reserved", "Free", "What happened")
+# key: label, colour role, column of the history, dashed; shown on request.
+_MORE = {
+    "active": ("active", "accent", "active", False),
+    "requested": ("requested", "amber", "requested", True),
+}
 _LEAST_TOP_BYTES = 4 << 20
 
 
@@ -30,11 +36,17 @@ class MemoryCurves(Card):
         self._title = Text(role="title", name="memory.curves.title")
         self._as_table = toggle("Table", "memory.plot.as_table", "Show the readings as a table")
         self._as_table.toggled.connect(self._toggle_table)
+        self._more = toggle(
+            "Active, requested", "memory.plot.more",
+            "Also what is held until its stream is done, and what was asked for before rounding",
+        )  # fmt: skip
+        self._more.toggled.connect(self._show_more)
         self._empty_cache = button("empty_cache", model.empty_cache, name="memory.empty_cache")
         head = QHBoxLayout()
         head.setSpacing(GAP)
         self.column.addLayout(head)
         head.addWidget(self._title, 1)
+        head.addWidget(self._more)
         head.addWidget(self._as_table)
         head.addWidget(self._empty_cache)
         self._plot = LivePlot(
@@ -71,7 +83,8 @@ class MemoryCurves(Card):
     def _show_chosen(self) -> None:
         self._plot.clear()
         if self._model.chosen.is_card:
-            self._title.setText("Allocated and reserved")
+            modelled = " · modelled" if self._model.chosen.is_modelled else ""
+            self._title.setText(f"Allocated and reserved{modelled}")
             self._plot.set_curve(
                 "reserved", Curve("reserved", "allocated", self._upper, dashed=True, stepped=True)
             )
@@ -83,15 +96,24 @@ class MemoryCurves(Card):
             self._plot.set_curve(
                 "process", Curve("engine", "cpu", self._lower, filled=True, stepped=True)
             )
-        self._empty_cache.setVisible(self._model.chosen.is_card)
+        for control in (self._empty_cache, self._more):
+            control.setVisible(self._model.chosen.is_card)
+        self._show_more()
         self._show_memory()
         self.follow()
+
+    def _show_more(self) -> None:
+        for key, (label, role, column, dashed) in _MORE.items():
+            self._plot.remove_curve(key)
+            if self._more.isChecked() and self._model.chosen.is_card:
+                source = partial(self._model.visible_curve, column)
+                self._plot.set_curve(key, Curve(label, role, source, dashed=dashed, stepped=True))
 
     def _lower(self) -> tuple[list[float], list[float]]:
         return self._model.visible_curve()
 
     def _upper(self) -> tuple[list[float], list[float]]:
-        return self._model.visible_curve(upper=True)
+        return self._model.visible_curve("upper")
 
     def _show_memory(self) -> None:
         if self._table is not None and self._as_table.isChecked():

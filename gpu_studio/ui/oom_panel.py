@@ -1,46 +1,62 @@
-"""Break it on purpose: the controls of the out-of-memory experiment and its outcome in words."""
+"""Break it on purpose: the choices of an experiment of the memory lab."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTemporaryDir
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QGridLayout,
     QHBoxLayout,
+    QMessageBox,
     QSlider,
     QVBoxLayout,
     QWidget,
 )
 
-from gpu_studio.core.sizes import DTYPES
+from gpu_studio.core.memory_presets import PRESETS
+from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
+from gpu_studio.core.sizes import DTYPES, ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.oom_experiment import (
     BUDGET_STEP_BYTES,
     COUNTS,
-    PRESETS,
+    GROWTHS,
     SIZES,
-    OomPlan,
+    WATCH_S,
     OomState,
     default_budget,
     largest_budget,
 )
 from gpu_studio.ui.eliding_combo import ElidingCombo
-from gpu_studio.ui.parts import GAP, Card, Text, button, section
+from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
-    from gpu_studio.core.oom_words import Outcome
     from gpu_studio.model.memory import MemoryModel
     from gpu_studio.model.studio import Studio
 
-_OWN = "Your own"
+CUSTOM = "custom"
+# The presets that are plain rows of tensors, as the sliders would say them.
+_PLANS = {
+    "gt1030": AllocationPlan(size=8192),
+    "many_small": AllocationPlan(size=256),
+    CUSTOM: AllocationPlan(size=4096, count=8),
+}
+WHOLE_CARD_WARNING = (
+    "Nothing is kept free for the desktop then. While the card is full, windows may freeze or "
+    "turn black, videos stop, and the system may restart the screen's driver; a program that "
+    "needs memory of the card at that moment may end, and on Windows the card's memory "
+    "continues, slowly, in the PC's. It lasts until the experiment ends, some seconds. Save "
+    "your work first."
+)
 
 
 class OomPanel(Card):
-    """Sliders with their value in words, Run and Stop, and what came of it."""
+    """Presets and sliders with their value in words, Run and Stop."""
 
     def __init__(self, studio: Studio, model: MemoryModel, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="memory.oom")
@@ -48,27 +64,13 @@ class OomPanel(Card):
         self._model, self._experiment = model, model.experiment
         self._budget_of = ""
         self._budget_by_hand = False
-        self._preset = self._combo("memory.oom.preset", "Experiment")
-        for preset in PRESETS:
-            self._preset.addItem(preset.name)
-        self._preset.addItem(_OWN)
-        self._dtype = self._combo("memory.oom.dtype", "Type of the numbers")
-        self._dtype.addItems(DTYPES)
-        self._source = Text(role="muted", name="memory.oom.source", wraps=True)
-        self._size, self._size_words = self._slider("memory.oom.size", len(SIZES) - 1)
-        self._count, self._count_words = self._slider("memory.oom.count", len(COUNTS) - 1)
-        self._budget, self._budget_words = self._slider("memory.oom.budget", 1)
-        self._budget.setMinimum(1)
+        self._folder: QTemporaryDir | None = None
+        self._make_choices()
         self._run = button("Run", self._start, name="memory.oom.run", primary=True)
-        self._run.setAccessibleName("Run the out-of-memory experiment")
+        self._run.setAccessibleName("Run the experiment")
         self._stop = button("Stop", self._experiment.stop, name="memory.oom.stop")
-        self._stop.setAccessibleName("Stop the out-of-memory experiment")
+        self._stop.setAccessibleName("Stop the experiment")
         self._reason = Text(name="memory.oom.reason", wraps=True)
-        self._result = Card(name="memory.oom.result")
-        self._result.hide()
-        self._headline = Text(role="value", name="memory.oom.headline", wraps=True)
-        self._outcome = Text(name="memory.oom.outcome", wraps=True)
-        self._next_step = Text(role="muted", name="memory.oom.next", wraps=True)
         self._lay_out()
         self._connect(studio)
         self._take_preset(0)
@@ -76,20 +78,48 @@ class OomPanel(Card):
         self._update_state()
 
     @property
-    def plan(self) -> OomPlan:
-        """What the controls say."""
-        return OomPlan(
+    def preset(self) -> str:
+        """The name of the chosen experiment."""
+        return str(self._preset.currentData())
+
+    @property
+    def plan(self) -> AllocationPlan:
+        """What the sliders say."""
+        return AllocationPlan(
             size=SIZES[self._size.value()],
-            dtype=self._dtype.currentText(),
             count=COUNTS[self._count.value()],
+            dtype=self._dtype.currentText(),
+            frees_every_second=self._frees.isChecked(),
+            growth=GROWTHS[self._growth.value()],
         )
 
     @property
-    def budget_bytes(self) -> int:
-        """What PyTorch's allocator may take at most."""
-        return self._budget.value() * BUDGET_STEP_BYTES
+    def budget_bytes(self) -> int | None:
+        """What PyTorch's allocator may take at most; None for the whole card."""
+        return None if self._whole.isChecked() else self._budget.value() * BUDGET_STEP_BYTES
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
+
+    def _make_choices(self) -> None:
+        self._preset = self._combo("memory.oom.preset", "Experiment")
+        for preset in PRESETS:
+            self._preset.addItem(preset.title, preset.name)
+        self._source = Text(role="muted", name="memory.oom.source", wraps=True)
+        self._sliders = QWidget()
+        self._sliders.setObjectName("memory.oom.sliders")
+        self._size, self._size_words = self._slider("memory.oom.size", len(SIZES) - 1)
+        self._count, self._count_words = self._slider("memory.oom.count", len(COUNTS) - 1)
+        self._growth, self._growth_words = self._slider("memory.oom.growth", len(GROWTHS) - 1)
+        self._dtype = self._combo("memory.oom.dtype", "Type of the numbers")
+        self._dtype.addItems(DTYPES)
+        self._frees = self._check("memory.oom.frees", "Free every second tensor")
+        self._budget, self._budget_words = self._slider("memory.oom.budget", 1)
+        self._budget.setMinimum(1)
+        self._whole = self._check("memory.oom.whole_card", "The whole card, no budget")
+        self._record = self._check("memory.oom.record", "Record a snapshot")
+        self._record.setToolTip(
+            "With the history of every allocation, for this map and for pytorch.org/memory_viz"
+        )
 
     def _combo(self, name: str, accessible_name: str) -> QComboBox:
         combo = ElidingCombo()
@@ -98,6 +128,12 @@ class OomPanel(Card):
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         combo.setMinimumContentsLength(8)
         return combo
+
+    def _check(self, name: str, text: str) -> QCheckBox:
+        box = QCheckBox(text)
+        box.setObjectName(name)
+        box.setAccessibleName(text)
+        return box
 
     def _slider(self, name: str, highest: int) -> tuple[QSlider, Text]:
         slider = QSlider(Qt.Orientation.Horizontal)
@@ -108,44 +144,53 @@ class OomPanel(Card):
 
     def _lay_out(self) -> None:
         self.column.setContentsMargins(0, 0, 0, 0)
-        page = ScrollPage("Out-of-memory experiment")
+        page = ScrollPage("The experiment's choices")
         page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         # Into the window first, then filled: a filled one is styled anew at each step up.
-        self.column.addWidget(page)
+        self.column.addWidget(page, 1)
         column = page.column
-        column.setContentsMargins(14, 12, 14, 12)
+        column.setContentsMargins(14, 12, 14, 8)
         column.setSpacing(8)
-        column.addWidget(section("Break it on purpose"))
         column.addWidget(self._reason)
         column.addWidget(self._preset)
         column.addWidget(self._source)
-        for title, slider, words in (
-            ("Tensor size", self._size, self._size_words),
-            ("How many", self._count, self._count_words),
-            ("Budget", self._budget, self._budget_words),
-        ):
-            _add_slider_row(column, title, slider, words)
-        line = QHBoxLayout()
-        line.setSpacing(GAP)
-        column.addLayout(line)
-        line.addWidget(self._dtype, 1)
-        line.addWidget(self._run)
-        line.addWidget(self._stop)
-        column.addWidget(self._result)
-        for text in (self._headline, self._outcome, self._next_step):
-            self._result.column.addWidget(text)
+        column.addWidget(self._sliders)
+        inner = QVBoxLayout(self._sliders)
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.setSpacing(8)
+        _add_slider_row(inner, "Tensor size", self._size, self._size_words)
+        _add_slider_row(inner, "How many", self._count, self._count_words)
+        inner.addWidget(self._dtype)
+        self._steps = QWidget()
+        self._steps.setObjectName("memory.oom.steps")
+        steps = QVBoxLayout(self._steps)
+        steps.setContentsMargins(0, 0, 0, 0)
+        steps.setSpacing(8)
+        _add_slider_row(steps, "Growth per step", self._growth, self._growth_words)
+        steps.addWidget(self._frees)
+        column.addWidget(self._steps)
+        _add_slider_row(column, "Budget", self._budget, self._budget_words)
+        column.addWidget(self._whole)
+        column.addWidget(self._record)
         column.addStretch(1)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(14, 0, 14, 12)
+        foot.setSpacing(GAP)
+        foot.addWidget(self._run, 1)
+        foot.addWidget(self._stop)
+        self.column.addLayout(foot)
 
     def _connect(self, studio: Studio) -> None:
         self._preset.activated.connect(self._take_preset)
-        for slider in (self._size, self._count):
+        for slider in (self._size, self._count, self._growth):
             slider.valueChanged.connect(self._own_plan)
         self._dtype.currentIndexChanged.connect(self._own_plan)
+        self._frees.toggled.connect(self._own_plan)
         self._budget.valueChanged.connect(self._update_words)
         self._budget.sliderMoved.connect(self._keep_budget)
         self._budget.actionTriggered.connect(self._keep_budget)
+        self._whole.toggled.connect(self._update_state)
         self._experiment.state_changed.connect(self._update_state)
-        self._experiment.outcome_changed.connect(self._show_outcome)
         self._model.memory_changed.connect(self._update_limits)
         self._model.chosen_changed.connect(self._update_state)
         self._model.choices_changed.connect(self._update_state)
@@ -154,25 +199,36 @@ class OomPanel(Card):
     # ── the plan ─────────────────────────────────────────────────────────────────────────────
 
     def _take_preset(self, index: int) -> None:
-        if index >= len(PRESETS):
-            self._source.setText("The sliders say what is tried.")
-            self._preset.setToolTip(_OWN)
-            return
         preset = PRESETS[index]
-        for control in (self._size, self._count, self._dtype):
-            control.blockSignals(True)
-        self._size.setValue(SIZES.index(preset.plan.size))
-        self._count.setValue(COUNTS.index(preset.plan.count))
-        self._dtype.setCurrentText(preset.plan.dtype)
-        for control in (self._size, self._count, self._dtype):
-            control.blockSignals(False)
-        self._source.setText(preset.sentence)
-        self._preset.setToolTip(preset.name)
+        plan = _PLANS.get(preset.name)
+        if plan is not None:
+            self._show_plan(plan)
+        self._sliders.setVisible(plan is not None)
+        self._steps.setVisible(preset.name == CUSTOM)
+        source = f" From {preset.source}." if preset.source else ""
+        self._source.setText(f"{preset.sentence}{source}")
+        self._preset.setToolTip(preset.title)
         self._update_words()
 
+    def _show_plan(self, plan: AllocationPlan) -> None:
+        controls = (self._size, self._count, self._growth, self._dtype, self._frees)
+        for control in controls:
+            control.blockSignals(True)
+        self._size.setValue(SIZES.index(plan.size))
+        self._count.setValue(COUNTS.index(plan.count))
+        self._growth.setValue(GROWTHS.index(plan.growth))
+        self._dtype.setCurrentText(plan.dtype)
+        self._frees.setChecked(plan.frees_every_second)
+        for control in controls:
+            control.blockSignals(False)
+
     def _own_plan(self) -> None:
-        self._preset.setCurrentIndex(len(PRESETS))
-        self._take_preset(len(PRESETS))
+        """A moved slider makes the experiment one's own."""
+        preset = next(preset for preset in PRESETS if preset.name == CUSTOM)
+        self._steps.show()
+        self._preset.setCurrentIndex(self._preset.findData(CUSTOM))
+        self._source.setText(preset.sentence)
+        self._preset.setToolTip(preset.title)
         self._update_words()
 
     def _keep_budget(self) -> None:
@@ -187,6 +243,7 @@ class OomPanel(Card):
             return
         if identity != self._budget_of:
             self._budget_of, self._budget_by_hand = identity, False
+            self._whole.setChecked(False)
         total_bytes, free_bytes = sizes
         highest = largest_budget(total_bytes) // BUDGET_STEP_BYTES
         self._budget.setRange(1, highest)
@@ -197,17 +254,24 @@ class OomPanel(Card):
 
     def _update_words(self) -> None:
         plan, sizes = self.plan, self._model.sizes_bytes
-        one = format_bytes(plan.tensor_bytes)
+        tensor_bytes = plan.size**2 * ITEM_BYTES[plan.dtype]
+        one = format_bytes(tensor_bytes)
         self._tell(self._size, self._size_words, "Tensor size", f"{format_size(plan.size)} = {one}")
         if plan.count is None:
             count = "until it breaks"
+        elif plan.growth:
+            count = str(plan.count)
         else:
-            count = f"{plan.count} = {format_bytes(plan.count * plan.tensor_bytes)}"
+            count = f"{plan.count} = {format_bytes(plan.count * tensor_bytes)}"
         self._tell(self._count, self._count_words, "How many tensors", count)
-        if self._model.chosen.is_card and sizes is not None:
-            budget = f"{format_bytes(self.budget_bytes)} of {format_bytes(sizes[0])}"
-        else:
+        growth = f"+ {plan.growth} a side" if plan.growth else "all of one size"
+        self._tell(self._growth, self._growth_words, "Growth per step", growth)
+        if not self._model.chosen.is_card or sizes is None:
             budget = "needs a card"
+        elif self._whole.isChecked():
+            budget = f"all of {format_bytes(sizes[0])}"
+        else:
+            budget = f"{format_bytes(self.budget_bytes or 0)} of {format_bytes(sizes[0])}"
         self._tell(self._budget, self._budget_words, "Budget", budget)
 
     @staticmethod
@@ -220,8 +284,40 @@ class OomPanel(Card):
 
     def _start(self) -> None:
         address = self._model.chosen.address
-        if address is not None:
-            self._experiment.run(address, self.plan, self.budget_bytes)
+        if address is None or not self._may_fill():
+            return
+        self._experiment.run(
+            RunMemoryExperiment(
+                preset=self.preset,
+                device=address,
+                plan=self.plan if self.preset == CUSTOM else None,
+                budget_bytes=self.budget_bytes,
+                whole_card=self._whole.isChecked(),
+                snapshot_path=self._snapshot_path() if self._record.isChecked() else "",
+                watch_s=WATCH_S,
+            )
+        )
+
+    def _may_fill(self) -> bool:
+        """Ask before a real card is filled to the brim."""
+        if not self._whole.isChecked() or self._model.chosen.is_modelled:
+            return True
+        box = QMessageBox(
+            QMessageBox.Icon.Warning, "Fill the whole card?", "Fill the whole card?",
+            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.Cancel, self,
+        )  # fmt: skip
+        box.setObjectName("memory.oom.confirm")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setInformativeText(WHOLE_CARD_WARNING)
+        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        box.button(QMessageBox.StandardButton.Yes).setText("Fill it")
+        return box.exec() == QMessageBox.StandardButton.Yes
+
+    def _snapshot_path(self) -> str:
+        """Return where the engine leaves a snapshot until it is saved; gone with the program."""
+        if self._folder is None:
+            self._folder = QTemporaryDir()
+        return self._folder.filePath("snapshot.pickle")
 
     def _update_state(self) -> None:
         reason = self._why_not()
@@ -230,17 +326,24 @@ class OomPanel(Card):
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))
         usable = not reason and idle
-        for control in (self._preset, self._dtype, self._size, self._count, self._budget):
+        for control in (
+            self._preset, self._dtype, self._size, self._count, self._growth, self._frees,
+            self._whole, self._record,
+        ):  # fmt: skip
             control.setEnabled(usable)
+        self._budget.setEnabled(usable and not self._whole.isChecked())
         had_focus = self._run.hasFocus() or self._stop.hasFocus()
         self._run.setEnabled(usable)
         self._stop.setEnabled(state in (OomState.WAITING, OomState.RUNNING))
         if had_focus:  # a disabled button would throw the focus away
             (self._run if usable else self._stop).setFocus()
+        self._update_words()
 
     def _why_not(self) -> str:
-        """Return why the experiment cannot run now; empty where it can."""
+        """Return why no experiment can run now; empty where one can."""
         state, chosen = self._session.state, self._model.chosen
+        if chosen.is_modelled:
+            return ""
         if state is EngineState.FAILED:
             return "There is no engine. Start a fresh one from the Engine menu."
         description = self._session.description
@@ -248,19 +351,9 @@ class OomPanel(Card):
             return "The engine is starting: PyTorch is being loaded."
         if chosen.is_card:
             return "" if chosen.address else f"PyTorch cannot use this card. {chosen.reason}"
-        if any(choice.address and choice.is_card for choice in self._model.choices):
-            return "Choose a card above: the experiment fills a card's memory, not the PC's."
-        why = description.cuda_reason or "PyTorch found no card."
-        return f"The experiment needs a CUDA card and the allocator's own numbers. {why}"
-
-    def _show_outcome(self, outcome: Outcome) -> None:
-        self._headline.setText(outcome.headline)
-        self._result.set_tone(outcome.tone)
-        self._outcome.setText(outcome.sentence)
-        self._next_step.setText(outcome.next_step)
-        self._next_step.setVisible(bool(outcome.next_step))
-        self.setAccessibleDescription(f"{outcome.headline} {outcome.sentence} {outcome.next_step}")
-        self._result.show()
+        if self._model.has_usable_card:
+            return "Choose a card above: an experiment fills a card's memory, not the PC's."
+        return "Choose a modelled card above: an experiment fills a card, not the PC's memory."
 
 
 def _add_slider_row(column: QVBoxLayout, title: str, slider: QSlider, words: Text) -> None:

@@ -53,6 +53,7 @@ class SegmentMapView(QAbstractScrollArea):
         self._map: SegmentMap | None = None
         self._block = self._pointed = _NOTHING
         self._to_scale = True
+        self._label_width = 0
         self._empty_text = ""
         theme.changed.connect(self.viewport().update)
 
@@ -76,6 +77,7 @@ class SegmentMapView(QAbstractScrollArea):
         self._map = blocks
         self._pointed = _NOTHING
         self._block = self._same_place(*was)
+        self._label_width = self._widest_label()
         self._fit_scroll_bar()
         self.setAccessibleDescription(self._sentence())
         self.viewport().update()
@@ -100,7 +102,7 @@ class SegmentMapView(QAbstractScrollArea):
     def row_of(self, segment: int) -> QRectF:
         """Return where a segment is painted, in the viewport."""
         top = segment * _PITCH - self.verticalScrollBar().value() + (_PITCH - _BAR_HEIGHT) / 2
-        return QRectF(self._label_width(), top, self._bar_width(segment), _BAR_HEIGHT)
+        return QRectF(self._label_width, top, self._bar_width(segment), _BAR_HEIGHT)
 
     def place_of(self, block: int) -> QRectF:
         """Return where a block is painted, in the viewport."""
@@ -130,8 +132,8 @@ class SegmentMapView(QAbstractScrollArea):
         )
 
     def minimumSizeHint(self) -> QSize:
-        """Return room for some rows."""
-        return QSize(260, 4 * _PITCH)
+        """Return room for two rows."""
+        return QSize(260, 2 * _PITCH)
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
@@ -167,7 +169,7 @@ class SegmentMapView(QAbstractScrollArea):
         assert self._map is not None
         is_chosen = segment == self.chosen_segment
         painter.setPen(QColor(self._theme.colour("text" if is_chosen else "muted")))
-        place = QRectF(0, row.y(), self._label_width() - _LEFT_PAD, row.height())
+        place = QRectF(0, row.y(), self._label_width - _LEFT_PAD, row.height())
         middle = Qt.AlignmentFlag.AlignVCenter
         painter.drawText(
             place, middle | Qt.AlignmentFlag.AlignRight, format_bytes(int(self._map.sizes[segment]))
@@ -175,12 +177,18 @@ class SegmentMapView(QAbstractScrollArea):
         address = f"{int(self._map.addresses[segment]):#x}"
         painter.drawText(place.adjusted(2, 0, 0, 0), middle | Qt.AlignmentFlag.AlignLeft, address)
 
-    def _label_width(self) -> int:
-        return self.fontMetrics().horizontalAdvance("0x7fffffffff00     99.9 MiB") + 2 * _LEFT_PAD
+    def _widest_label(self) -> int:
+        """Return room for the longest address, a gap, and a size."""
+        if self._map is None or not len(self._map):
+            return 0
+        metrics = self.fontMetrics()
+        address = f"{int(self._map.addresses.max()):#x}"
+        wide = "0x" + "0" * (len(address) - 2)
+        return metrics.horizontalAdvance(wide + "   99.99 MiB") + 2 * _LEFT_PAD
 
     def _bar_width(self, segment: int) -> float:
         assert self._map is not None
-        room = max(self.viewport().width() - self._label_width() - _RIGHT_PAD, _LEAST_BAR)
+        room = max(self.viewport().width() - self._label_width - _RIGHT_PAD, _LEAST_BAR)
         if not self._to_scale:
             return float(room)
         share = int(self._map.sizes[segment]) / int(self._map.sizes[0])

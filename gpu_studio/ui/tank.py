@@ -15,14 +15,18 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from gpu_studio.core.units import format_bytes, format_percent
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
+    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 
     from gpu_studio.core.tank import Tank, TankPart
     from gpu_studio.ui.theme import Theme
 
 # key of a part: (colour role, pattern).
 _LOOKS = {
+    "driver": ("border", "solid"),
     "others": ("other", "solid"),
+    "not_told": ("other", "hatched"),
+    "other_engine": ("gpu0", "solid"),
+    "context": ("context", "solid"),
     "engine": ("cpu", "solid"),
     "tensors": ("allocated", "solid"),
     "holes": ("allocated", "hatched"),
@@ -33,6 +37,7 @@ _LABEL_HEIGHT = 42
 _BETWEEN = 2.0
 _LEAST_WIDTH = 3.0  # so that a part of a few MiB can still be seen and pointed at
 _SWATCH = 10
+_LABEL_GAP = 18.0
 
 
 class TankBar(QWidget):
@@ -67,6 +72,7 @@ class TankBar(QWidget):
         if tank == self._tank:
             return
         self._tank = tank
+        self._fit_height()
         if tank is None or self._current >= len(tank.parts):
             self._current = -1
         self.setAccessibleDescription(tank.sentence if tank else "Nothing is known yet.")
@@ -75,12 +81,27 @@ class TankBar(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return room for the bar and two lines of text."""
-        return QSize(400, _BAR_HEIGHT + _LABEL_HEIGHT + 6)
+        """Return room for the bar and the names under it."""
+        return QSize(400, _BAR_HEIGHT + 6 + _LABEL_HEIGHT * self._lines())
 
     def minimumSizeHint(self) -> QSize:
         """Return the least room."""
-        return QSize(240, _BAR_HEIGHT + _LABEL_HEIGHT + 6)
+        return QSize(200, self.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Take another line of names where the bar becomes too narrow for them."""
+        super().resizeEvent(event)
+        self._fit_height()
+
+    def _fit_height(self) -> None:
+        if self.minimumHeight() != self.sizeHint().height():
+            self.setFixedHeight(self.sizeHint().height())
+
+    def _lines(self) -> int:
+        """Return how many lines of names there are."""
+        if self._tank is None:
+            return 1
+        return max((line for line, _ in self._flow()), default=0) + 1
 
     def stretches(self) -> list[QRectF]:
         """Return where each part of the bar is painted."""
@@ -167,12 +188,10 @@ class TankBar(QWidget):
             under = QRectF(text.x(), text.y() + line_height - 1, text.width() + 12, line_height)
             painter.drawText(under, flags, format_bytes(part.size_bytes))
 
-    def _label_places(self, stretches: list[QRectF]) -> list[QRectF]:
-        """Return a place for each name: under its part, moved aside where two would meet."""
+    def _label_widths(self) -> list[float]:
         assert self._tank is not None
         metrics = self.fontMetrics()
-        gap = 18.0
-        widths = [
+        return [
             _SWATCH + 8.0
             + max(
                 metrics.horizontalAdvance(part.label),
@@ -180,21 +199,42 @@ class TankBar(QWidget):
             )
             for part in self._tank.parts
         ]  # fmt: skip
-        room = self.width() - gap * (len(widths) - 1)
-        if sum(widths) > room:
-            widths = [width * room / sum(widths) for width in widths]
+
+    def _flow(self) -> list[tuple[int, float]]:
+        """Return each name's line and x, side by side from the left."""
+        flow: list[tuple[int, float]] = []
+        line, x = 0, 0.0
+        for width in self._label_widths():
+            if x and x + width > self.width():
+                line, x = line + 1, 0.0
+            flow.append((line, x))
+            x += width + _LABEL_GAP
+        return flow
+
+    def _label_places(self, stretches: list[QRectF]) -> list[QRectF]:
+        """Return a place for each name.
+
+        Under its part, moved aside where two would meet; where they need more than one line, side
+        by side.
+        """
+        widths, flow = self._label_widths(), self._flow()
+        xs = [x for _, x in flow] if flow[-1][0] else self._under(stretches, widths)
+        y = _BAR_HEIGHT + 6.0
+        return [
+            QRectF(x, y + line * _LABEL_HEIGHT, width, _LABEL_HEIGHT - 4.0)
+            for x, width, (line, _) in zip(xs, widths, flow, strict=True)
+        ]
+
+    def _under(self, stretches: list[QRectF], widths: list[float]) -> list[float]:
         xs: list[float] = []
         for stretch, width in zip(stretches, widths, strict=True):
-            least = xs[-1] + widths[len(xs) - 1] + gap if xs else 0.0
+            least = xs[-1] + widths[len(xs) - 1] + _LABEL_GAP if xs else 0.0
             xs.append(max(stretch.x() if width else least, least))
         limit = float(self.width())
         for index in reversed(range(len(xs))):
             xs[index] = min(xs[index], limit - widths[index])
-            limit = xs[index] - gap
-        y = _BAR_HEIGHT + 6.0
-        return [
-            QRectF(x, y, width, _LABEL_HEIGHT - 4.0) for x, width in zip(xs, widths, strict=True)
-        ]
+            limit = xs[index] - _LABEL_GAP
+        return xs
 
     # ── pointing and walking ─────────────────────────────────────────────────────────────────
 

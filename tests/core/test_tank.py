@@ -112,6 +112,11 @@ def test_where_windows_gives_no_numbers_the_rest_is_not_told():
     assert "others" not in used_by(process(11, 1300), process(12, 60), process(13, None))
 
 
+def test_where_the_engine_is_not_listed_the_list_is_not_believed():
+    """As in a container: its own memory may stand there under another number."""
+    assert "others" not in used_by(process(12, 300))
+
+
 def test_more_than_there_is_room_for_is_not_told_of_anybody():
     parts = used_by(process(11, 1260 + 300), process(12, 600))
     assert parts["context"] == 300

@@ -2,26 +2,31 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 
+from gpu_studio.core.devices import GpuProcess
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.protocol import (
-    BreakMemory,
     DescribeEngine,
     EmptyCache,
     EngineEnded,
     ReadMemory,
+    ReadSegments,
     RequestFailed,
+    RunMemoryExperiment,
     RunWorkload,
+    StageBegan,
     UseDevice,
 )
 from gpu_studio.model import memory as memory_module
-from gpu_studio.model.memory import MemoryModel
-from gpu_studio.model.memory_history import MemoryHistory
+from gpu_studio.model import memory_history as history_module
+from gpu_studio.model.memory import LAB, MAIN, MemoryModel
+from gpu_studio.model.memory_history import Mark, MemoryHistory
 from gpu_studio.model.oom_experiment import (
     BUDGET_STEP_BYTES,
-    OomPlan,
+    EXPANDABLE,
     OomState,
     default_budget,
     largest_budget,
@@ -30,17 +35,20 @@ from tests.fakes import (
     Pause,
     cache_emptied,
     cpu_only,
+    described,
     described_with_cuda,
     gt_1030,
     memory_read,
     no_context,
     oom_finished,
     reading,
+    segments_read,
     two_cards,
 )
 
 MIB = 1 << 20
-PLAN = OomPlan(size=8192, dtype="float32", count=None)
+EXPERIMENT = RunMemoryExperiment(preset="gt1030", device="cuda:0", budget_bytes=1200 * MIB)
+ON_MODEL = RunMemoryExperiment(preset="gt1030", device="model:1996")
 
 
 def plain(text):
@@ -49,6 +57,11 @@ def plain(text):
 
 def parts(model):
     return {part.key: part.size_bytes // MIB for part in model.tank.parts}
+
+
+def real(model):
+    """The choices that are devices of the PC."""
+    return [choice for choice in model.choices if not choice.is_modelled]
 
 
 @pytest.fixture
@@ -80,7 +93,7 @@ def idle(qtbot, studio):
 
 
 def test_the_first_usable_card_is_looked_at(model):
-    assert [(c.title, c.address) for c in model.choices] == [
+    assert [(c.title, c.address) for c in real(model)] == [
         ("This PC's RAM", "cpu"),
         ("cuda:0 GT 1030", "cuda:0"),
     ]
@@ -88,12 +101,17 @@ def test_the_first_usable_card_is_looked_at(model):
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
-def test_without_a_card_the_pc_is_looked_at(scripts, studio, qtbot):
-    del scripts[DescribeEngine]
+def test_without_a_card_the_modelled_gt_1030_is_offered(scripts, studio, qtbot):
+    scripts[DescribeEngine] = [described()]
     model = MemoryModel(studio, studio)
-    assert model.chosen.address == "cpu"
+    assert model.chosen.address == "cpu", "nobody knows yet"
     studio.start()
-    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
+    qtbot.waitUntil(lambda: model.chosen.is_modelled)
+    assert model.chosen.address == "model:1996"
+    assert model.chosen.title == "Modelled: GT 1030, 2 GiB"
+    assert not model.has_usable_card
+    idle(qtbot, studio)
+    model.choose("cpu")
     assert not model.chosen.is_card
 
 
@@ -102,7 +120,7 @@ def test_a_card_that_pytorch_cannot_use_has_no_address_but_a_reason(engines, rea
     card = model.choices[1]
     assert (card.title, card.address) == ("GT 1030", None)
     assert card.reason == "This PyTorch was built without CUDA."
-    assert model.chosen.identity == "cpu"
+    assert model.chosen.is_modelled
     model.choose(card.identity)
     model.poll()
     assert not any(isinstance(request, ReadMemory) for request in engines.requests)
@@ -113,7 +131,7 @@ def test_before_the_engine_is_there_the_sensors_tell(scripts, studio, sensor_sou
     model = MemoryModel(studio, studio)
     studio.start()
     sensor_source.send(reading(gt_1030()))
-    qtbot.waitUntil(lambda: len(studio.sensors.readings) == 1)
+    qtbot.waitUntil(lambda: studio.sensors.newest is not None)
     model.choose(model.choices[1].identity)
     assert model.choices[1].reason == "The engine is starting."
     assert parts(model) == {"others": 348, "free": 1700}
@@ -163,7 +181,9 @@ def test_readings_stay_with_their_card_when_numbers_change(model, scripts, qtbot
 def test_a_poll_reads_and_the_tank_sums_to_the_card(model, qtbot):
     model.poll()
     idle(qtbot, model.parent())
-    assert parts(model) == {"others": 390, "tensors": 100, "holes": 20, "free": 1538}
+    assert parts(model) == {
+        "driver": 52, "not_told": 338, "tensors": 100, "holes": 20, "free": 1538,
+    }  # fmt: skip
     assert sum(parts(model).values()) == 2048
 
 
@@ -234,10 +254,10 @@ def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
     model = MemoryModel(studio, studio)
     studio.start()
     idle(qtbot, studio)
-    assert [choice.address for choice in model.choices] == ["cpu", "cuda:0", "cuda:1"]
+    assert [choice.address for choice in real(model)] == ["cpu", "cuda:0", "cuda:1"]
     model.poll()
     qtbot.waitUntil(lambda: model.tank is not None)
-    assert parts(model) == {"others": 338, "tensors": 100, "holes": 20, "free": 1538}
+    assert parts(model) == {"not_told": 338, "tensors": 100, "holes": 20, "free": 1538}
     idle(qtbot, studio)
 
 
@@ -307,7 +327,7 @@ def test_the_prediction(model, scripts, qtbot, allocated, reserved, releasable, 
     assert said in plain(model.cache_sentence)
 
 
-# ── the experiment ───────────────────────────────────────────────────────────────────────────
+# ── the lab ──────────────────────────────────────────────────────────────────────────────────
 
 
 def breaking(*ending):
@@ -316,43 +336,193 @@ def breaking(*ending):
     yield from ending
 
 
-def test_an_experiment_fills_the_tank_and_tells_how_it_ended(model, scripts, engines, qtbot):
-    scripts[BreakMemory] = lambda engine, request: breaking(
-        Pause(), memory_read(reserved=1024, mark="freed", taken_at_s=10.6), oom_finished()
+@pytest.fixture
+def broken(scripts):
+    """An experiment that breaks, holds, and ends."""
+    scripts[RunMemoryExperiment] = lambda engine, request: breaking(
+        segments_read(memory_read(allocated=1024, reserved=1024, mark="oom", taken_at_s=10.5)),
+        Pause(),
+        memory_read(reserved=1024, mark="freed", taken_at_s=10.6),
+        oom_finished(),
     )
-    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
-    qtbot.waitUntil(engines.latest.paused.is_set)
+    return scripts
+
+
+def at_the_pause(qtbot, engines):
+    qtbot.waitUntil(lambda: engines.latest.paused.is_set())
+
+
+def test_an_experiment_runs_in_an_engine_of_its_own_that_ends_with_it(
+    model, broken, engines, qtbot
+):
+    studio = model.parent()
+    main = engines.latest
+    assert len(engines.made) == 1, "none is made before it is needed"
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    lab = engines.latest
+    assert lab is not main
     qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
     qtbot.waitUntil(lambda: parts(model)["tensors"] == 1024)
+    assert studio.session.is_free, "the program's own engine goes on"
     assert "1 GiB allocated" in plain(model.experiment.outcome.sentence)
-    engines.latest.go()
+    lab.go()
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
     assert model.experiment.outcome.headline == "Over the budget."
-    request = engines.requests[-1]
-    assert (request.size, request.dtype, request.budget_bytes) == (8192, "float32", 1200 * MIB)
-    assert [mark.label for mark in model.history.marks] == ["experiment", "out of memory"]
+    assert lab.requests[-1] == EXPERIMENT
+    qtbot.waitUntil(lambda: "close" in lab.calls)
+    assert "close" not in main.calls
+    assert studio.lab.real is None
+    assert [mark.label for mark in model.history.marks] == ["experiment", "out of memory", "freed"]
 
 
-def test_what_an_experiment_reached_stays_in_sight_for_a_while(
-    scripts, ready_studio, monkeypatch, qtbot
+def test_what_an_experiment_reached_is_shown_until_the_other_engine_is_chosen(
+    model, broken, engines, qtbot
+):
+    assert model.engines == [MAIN]
+    model.poll()
+    idle(qtbot, model.parent())
+    model.experiment.run(EXPERIMENT)
+    assert (model.engine, model.engines) == (LAB, [MAIN, LAB])
+    at_the_pause(qtbot, engines)
+    assert not model.is_held
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.is_held)
+    assert parts(model)["tensors"] == 1024
+    assert model.segments.read.mark == "oom"
+    assert not model.can_empty_cache
+    assert "has ended" in model.cache_sentence
+    model.show_engine(MAIN)
+    assert parts(model)["tensors"] == 100
+    model.show_engine(LAB)
+    assert parts(model)["tensors"] == 1024
+
+
+def test_the_other_engine_is_named_as_such_in_the_tank(
+    model, broken, scripts, engines, sensor_source, qtbot
+):
+    """The program's engine holds 120 MiB and a context; to the lab's it is no stranger."""
+    scripts[DescribeEngine] = lambda engine, _request: [
+        described_with_cuda(pid=100 + engines.made.index(engine))
+    ]
+    model.parent().session.restart()
+    idle(qtbot, model.parent())
+    main_pid = model.parent().session.description.pid
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    lab_pid = 100 + len(engines.made) - 1
+    qtbot.waitUntil(lambda: parts(model)["tensors"] == 1024)
+    processes = (
+        GpuProcess(pid=lab_pid, name="python", memory_bytes=(1024 + 90) * MIB),
+        GpuProcess(pid=main_pid, name="python", memory_bytes=150 * MIB),
+        GpuProcess(pid=9, name="Xorg", memory_bytes=60 * MIB),
+    )
+    taken = reading(gt_1030())
+    cards = tuple(msgspec.structs.replace(card, processes=processes) for card in taken.cards)
+    # What was reserved in the last moments must be what the driver saw, or the two disagree.
+    qtbot.waitUntil(lambda: model.latest is not None and model.latest.mark == "oom")
+    model._lab._histories.clear()
+    sensor_source.send(msgspec.structs.replace(taken, cards=cards))
+    qtbot.waitUntil(lambda: "context" in parts(model))
+    assert parts(model) == {
+        "driver": 52, "others": 60, "not_told": 38, "other_engine": 150, "context": 90,
+        "tensors": 1024, "holes": 0, "free": 634,
+    }  # fmt: skip
+    assert next(p.label for p in model.tank.parts if p.key == "other_engine") == (
+        "The program's engine"
+    )
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+
+
+def test_the_same_is_tried_with_expandable_segments_in_a_fresh_engine(
+    model, broken, engines, qtbot
+):
+    assert not model.experiment.can_compare
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    first = engines.latest
+    assert not first.environment.allocator_configuration
+    first.go()
+    qtbot.waitUntil(lambda: model.experiment.can_compare)
+    broken[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"), memory_read(allocated=1280, reserved=1280),
+        memory_read(mark="end"), memory_read(mark="freed"), oom_finished("fits", tensors=5),
+    ]  # fmt: skip
+    model.experiment.compare()
+    qtbot.waitUntil(lambda: len(model.experiment.results) == 2)
+    second = engines.latest
+    assert second is not first
+    assert second.environment.allocator_configuration == EXPANDABLE
+    assert second.requests[-1] == EXPERIMENT
+    assert [result.conf for result in model.experiment.results] == ["", EXPANDABLE]
+    outcomes = [result.outcome.headline for result in model.experiment.results]
+    assert outcomes == ["Over the budget.", "Everything fits."]
+    assert model.experiment.results[1].reached.allocated_bytes == 1280 * MIB
+    assert not model.experiment.can_compare
+    model.experiment.run(EXPERIMENT)
+    assert model.experiment.results == ()
+    model.experiment.stop()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+
+
+def test_a_modelled_card_has_an_engine_that_stays_and_holds_for_a_while(
+    scripts, broken, engines, ready_studio, monkeypatch, qtbot
 ):
     monkeypatch.setattr(memory_module, "_HOLD_MS", 300)
     model = MemoryModel(ready_studio, ready_studio)
-    scripts[BreakMemory] = lambda engine, request: breaking(
-        memory_read(reserved=1024, mark="freed", taken_at_s=10.6), oom_finished()
-    )
-    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    model.choose("model:1996")
+
+    def has_been_read():
+        model.poll()
+        return model.latest is not None
+
+    qtbot.waitUntil(has_been_read)
+    modelled = engines.latest
+    qtbot.waitUntil(lambda: ready_studio.lab.modelled.is_free)
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read("model:1996", allocated=1024, reserved=1024, mark="oom"),
+        memory_read("model:1996", reserved=1024, mark="freed"),
+        oom_finished(device="model:1996"),
+    ]
+    model.experiment.run(ON_MODEL)
     qtbot.waitUntil(lambda: model.is_held)
     assert parts(model)["tensors"] == 1024
-    assert model.latest.allocated_bytes == 0
     qtbot.waitUntil(lambda: not model.is_held)
     assert parts(model)["tensors"] == 0
+    assert ready_studio.lab.modelled is not None
+    assert modelled is not engines.latest, "each experiment begins in a fresh one"
+    assert "close" not in engines.latest.calls
+    assert model.engines == [LAB]
 
 
-def test_until_it_breaks_asks_for_more_than_the_budget_holds():
-    assert PLAN.tensor_bytes == 256 * MIB
-    assert PLAN.count_within(1200 * MIB) * PLAN.tensor_bytes > 1200 * MIB
-    assert OomPlan(size=8192, dtype="float16", count=3).count_within(1 << 40) == 3
+def test_the_lab_ends_with_the_program(qtbot, model, broken, engines):
+    model.choose("model:1996")
+    model.poll()
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    made = list(engines.made)
+    model.parent().close()
+    assert all("close" in engine.calls for engine in made if engine.requests)
+
+
+def test_a_card_of_ones_own_size_can_be_modelled(model):
+    model.choose_own(3000)
+    assert model.chosen.address == "model:3000"
+    assert model.sizes_bytes[0] == 3000 * MIB
+    with pytest.raises(StudioError):
+        model.choose_own(1)
+
+
+def test_segments_are_read_where_they_are_looked_at(model, scripts, engines, qtbot):
+    scripts[ReadSegments] = lambda _engine, request: [
+        segments_read(memory_read(request.device, allocated=100, reserved=120))
+    ]
+    model.poll(with_segments=True)
+    qtbot.waitUntil(lambda: model.segments is not None)
+    assert engines.requests[-1] == ReadSegments(device="cuda:0")
+    assert model.latest.allocated_bytes == 100 * MIB, "the counters come with them"
+    assert model.segments.largest_block_bytes == 5 * MIB
 
 
 def test_the_default_budget_is_three_quarters_of_what_is_free_and_never_the_whole_card():
@@ -364,11 +534,11 @@ def test_the_default_budget_is_three_quarters_of_what_is_free_and_never_the_whol
 
 
 def test_a_running_experiment_is_stopped(model, scripts, engines, qtbot):
-    scripts[BreakMemory] = lambda engine, request: breaking(
+    scripts[RunMemoryExperiment] = lambda engine, request: breaking(
         Pause(), oom_finished("stopped", tensors=4)
     )
-    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
-    qtbot.waitUntil(engines.latest.paused.is_set)
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
     model.experiment.stop()
     assert model.experiment.state is OomState.STOPPING
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
@@ -377,50 +547,47 @@ def test_a_running_experiment_is_stopped(model, scripts, engines, qtbot):
 
 
 def test_an_experiment_that_hears_no_stop_ends_with_its_engine(model, scripts, engines, qtbot):
-    scripts[BreakMemory] = lambda engine, request: breaking(Pause(deaf=True))
-    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
-    qtbot.waitUntil(engines.latest.paused.is_set)
+    scripts[RunMemoryExperiment] = lambda engine, request: breaking(Pause(deaf=True))
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
     qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
     model.experiment.stop()
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
     assert "in the middle of a call" in model.experiment.outcome.sentence
-    idle(qtbot, model.parent())
+    assert model.parent().session.is_free, "the program's own engine was not touched"
 
 
-def test_an_experiment_that_waits_is_taken_back(model, scripts, engines, qtbot):
-    scripts[RunWorkload] = [Pause()]
-    session = model.parent().session
-    request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
-    session.submit(request)
-    qtbot.waitUntil(engines.latest.paused.is_set)
-    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+def test_an_experiment_whose_engine_only_starts_is_taken_back(model, scripts, engines, qtbot):
+    scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    model.experiment.run(EXPERIMENT)
     assert model.experiment.state is OomState.WAITING
-    assert model.experiment.outcome.headline == "Waiting."
+    assert model.experiment.outcome.headline == "Starting."
+    at_the_pause(qtbot, engines)
     model.experiment.stop()
     assert model.experiment.state is OomState.IDLE
     assert model.experiment.outcome.sentence == "It had not begun."
-    session.stop(request)
-    idle(qtbot, model.parent())
 
 
-def test_only_its_own_answer_ends_an_experiment(model, scripts, engines, qtbot):
-    refusal = RequestFailed(failure=Failure(FailureKind.NO_CUDA, "Not for you."))
-    scripts[ReadMemory] = [Pause(), memory_read(allocated=7, reserved=8), refusal]
-    scripts[BreakMemory] = lambda engine, request: breaking(Pause(), oom_finished())
-    model.poll()
-    qtbot.waitUntil(engines.latest.paused.is_set)
-    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
-    engines.latest.go()
-    qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
-    assert "1 GiB allocated" in plain(model.experiment.outcome.sentence)
+def test_a_stage_says_what_happens_now_and_is_marked(model, scripts, engines, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        StageBegan(stage="training", sentence="The batch is doubled."),
+        memory_read(allocated=64, reserved=64, taken_at_s=10.2),
+        Pause(),
+        oom_finished(),
+    ]
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    qtbot.waitUntil(lambda: "64 MiB allocated" in plain(model.experiment.outcome.sentence))
+    assert model.experiment.outcome.sentence.startswith("The batch is doubled. ")
+    assert [mark.label for mark in model.history.marks] == ["experiment", "training"]
     engines.latest.go()
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
-    assert model.experiment.outcome.headline == "Over the budget."
 
 
 def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qtbot):
-    scripts[BreakMemory] = lambda engine, request: breaking(EngineEnded(exit_code=-9))
-    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    scripts[RunMemoryExperiment] = lambda engine, request: breaking(EngineEnded(exit_code=-9))
+    model.experiment.run(EXPERIMENT)
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
     outcome = model.experiment.outcome
     assert outcome.headline == "The engine died."
@@ -428,14 +595,15 @@ def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qt
     assert outcome.tone == "failure"
     assert len(model.history.points) == 2
     assert model.history.marks[-1].label == "engine died"
-    idle(qtbot, model.parent())
-    assert model.latest is None
+    assert model.parent().session.description is not None, "the other one lives"
 
 
 @pytest.mark.parametrize("kind", [FailureKind.NO_CUDA, FailureKind.NO_SUCH_DEVICE])
 def test_a_refused_experiment_says_why_and_what_next(model, scripts, qtbot, kind):
-    scripts[BreakMemory] = [RequestFailed(failure=Failure(kind, "There is no cuda:0 here."))]
-    model.experiment.run("cuda:0", PLAN, 1200 * MIB)
+    scripts[RunMemoryExperiment] = [
+        RequestFailed(failure=Failure(kind, "There is no cuda:0 here."))
+    ]
+    model.experiment.run(EXPERIMENT)
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
     assert model.experiment.outcome.sentence == "There is no cuda:0 here."
     assert model.experiment.outcome.next_step
@@ -451,7 +619,7 @@ def test_a_stretch_in_which_nobody_looked_is_a_gap():
     xs, ys = history.curve(0.0)
     assert xs == [0.0, 0.5, 0.5, 60.0, 60.5]
     assert [math.isnan(y) for y in ys] == [False, False, True, False, False]
-    assert history.curve(0.0, upper=True)[1][0] == 128 * MIB
+    assert history.curve(0.0, "upper")[1][0] == 128 * MIB
 
 
 def test_a_curve_begins_with_what_still_held():
@@ -462,8 +630,6 @@ def test_a_curve_begins_with_what_still_held():
 
 
 def test_the_table_has_readings_and_marks_newest_first():
-    from gpu_studio.model.memory_history import Mark
-
     history = MemoryHistory()
     history.add(memory_read(allocated=64, reserved=128), 1.0)
     history.mark(Mark(at_s=1.5, label="run"))
@@ -472,3 +638,29 @@ def test_the_table_has_readings_and_marks_newest_first():
     assert plain(history.rows()[2][1]) == "64 MiB"
     assert history.rows()[0][2] == "n/a"
     assert history.rows()[1][4] == "run"
+
+
+def test_active_and_requested_are_kept_as_well():
+    history = MemoryHistory()
+    history.add(memory_read(allocated=1, reserved=2, active_bytes=30, requested_bytes=20), 0.0)
+    assert history.curve(0.0, "active")[1] == [30]
+    assert history.curve(0.0, "requested")[1] == [20]
+
+
+def test_an_old_history_is_let_go(monkeypatch):
+    monkeypatch.setattr(history_module, "_MOST_POINTS", 10)
+    history = MemoryHistory()
+    for second in range(95):
+        history.add(memory_read(allocated=second, reserved=128), float(second))
+    assert 10 <= len(history.points) <= 20
+    assert history.points[-1].at_s == 94.0
+    assert history.since(90.5)[0].at_s == 90.0
+
+
+def test_a_loop_that_frees_at_every_step_is_one_mark_a_second():
+    history = MemoryHistory()
+    for tenth in range(25):
+        history.mark(Mark(at_s=tenth / 10, label="freed"))
+    assert [mark.at_s for mark in history.marks] == [0.0, 1.0, 2.0]
+    history.mark(Mark(at_s=2.1, label="out of memory", is_failure=True))
+    assert history.marks[-1].is_failure

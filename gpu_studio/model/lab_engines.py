@@ -1,0 +1,104 @@
+"""The memory lab's own engines: made when they are first used, ended when they are done.
+
+So that what the lab breaks is its own: the program's engine keeps its context, its tensors and its
+runs. A real one ends with its experiment, since its context takes memory of the card; a modelled
+one costs nothing and stays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.model.engine_session import EngineSession
+
+if TYPE_CHECKING:
+    from gpu_studio.core.engine import EngineFactory
+    from gpu_studio.model.worker import Worker
+
+_LONGEST_END_MS = 5000
+
+
+class LabEngines(QObject):
+    """At most one real engine and one modelled one.
+
+    Args:
+        factory: makes a real engine.
+        modelled_factory: makes a modelled one; None where there is none.
+
+    Signals:
+        session_began(EngineSession): a new one is there, not yet started.
+        session_ended(EngineSession): one is gone, or going.
+    """
+
+    session_began = Signal(object)
+    session_ended = Signal(object)
+
+    def __init__(
+        self,
+        factory: EngineFactory,
+        modelled_factory: EngineFactory | None,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._factories = {False: factory, True: modelled_factory or factory}
+        self._sessions: dict[bool, EngineSession] = {}
+        self._endings: dict[Worker, EngineSession] = {}
+        self._closed = False
+
+    @property
+    def real(self) -> EngineSession | None:
+        """The real engine's session; None while there is none."""
+        return self._sessions.get(False)
+
+    @property
+    def modelled(self) -> EngineSession | None:
+        """The modelled engine's session; None before it is first used."""
+        return self._sessions.get(True)
+
+    def engage(self, *, is_modelled: bool, conf: str = "", fresh: bool = True) -> EngineSession:
+        """Return a started session with these options of the allocator.
+
+        Args:
+            is_modelled: which of the two.
+            conf: as PYTORCH_CUDA_ALLOC_CONF takes them.
+            fresh: an engine that has done nothing yet; else the one there is.
+        """
+        session = self._sessions.get(is_modelled)
+        if session is not None and not fresh:
+            return session
+        environment = EngineEnvironment(allocator_configuration=conf or None)
+        if session is not None and is_modelled:
+            session.restart(environment)
+            return session
+        self.end(is_modelled=is_modelled)
+        session = EngineSession(self._factories[is_modelled], self, environment=environment)
+        self._sessions[is_modelled] = session
+        self.session_began.emit(session)
+        session.start()
+        return session
+
+    def end(self, *, is_modelled: bool = False) -> None:
+        """End an engine without waiting for it."""
+        session = self._sessions.pop(is_modelled, None)
+        if session is None:
+            return
+        ending = session.dismiss()
+        self.session_ended.emit(session)
+        if ending is not None:
+            self._endings[ending] = session
+            ending.finished.connect(self._forget_ended)
+
+    def close(self) -> None:
+        """End everything and wait for it."""
+        for is_modelled in list(self._sessions):
+            session = self._sessions.pop(is_modelled)
+            session.close()
+        for ending in list(self._endings):
+            ending.wait(_LONGEST_END_MS)
+
+    def _forget_ended(self) -> None:
+        for ending in [worker for worker in self._endings if worker.isFinished()]:
+            self._endings.pop(ending).deleteLater()
