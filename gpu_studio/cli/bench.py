@@ -150,14 +150,17 @@ def now() -> str:
 
 def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) -> None:
     """Say what the results come to; beside JSON only what the events do not say."""
+    places: list[str] = []
     if is_sweep:
         for kind in _kinds(results):
-            for sentence in crossover_sentences(kind) or [_ONE_DEVICE]:
-                note(sentence) if as_json else say(f"\n{sentence}")
-    if not as_json:
-        for sentence in verdicts(results):
-            say()
-            say(sentence)
+            places += crossover_sentences(kind) or [_ONE_DEVICE]
+    if as_json:
+        for sentence in places:
+            note(sentence)
+        return
+    for sentence in (*places, *verdicts(results)):
+        say()
+        say(sentence)
 
 
 def _kinds(results: Sequence[RunFinished]) -> list[list[RunFinished]]:
