@@ -57,10 +57,6 @@ class _Reader:
         self._marks: list[int] = []
         self._memo: dict[int, Any] = {}
         self._objects = 0
-        # How deep what a container holds is nested, by the container's identity; all containers
-        # live as long as the reader, so that none has the identity of another.
-        self._depths: dict[int, int] = {}
-        self._alive: list[Any] = []
 
     def read(self) -> Any:
         actions = _ACTIONS
@@ -70,6 +66,7 @@ class _Reader:
             if opcode == 0x2E:  # STOP
                 if len(self._stack) != 1:
                     raise UnsafePickleError("It is no whole pickle: something is left over.")
+                _check_depth(self._stack[0])
                 return self._stack[0]
             action = actions.get(opcode)
             if action is None:
@@ -81,14 +78,6 @@ class _Reader:
         if self._objects > MOST_OBJECTS:
             raise UnsafePickleError(f"It holds more than {MOST_OBJECTS} values.")
         self._stack.append(value)
-
-    def new(self, container: list[Any] | dict[Any, Any] | tuple[Any, ...]) -> None:
-        self._alive.append(container)
-        depth = 1
-        if isinstance(container, tuple):
-            depth = 1 + max(map(self._depth, container), default=0)
-        self._set_depth(container, depth)
-        self.push(container)
 
     def take(self, size: int) -> bytes:
         if size < 0 or self._at + size > len(self._content):
@@ -137,14 +126,13 @@ class _Reader:
         if len(items) != count:
             raise UnsafePickleError("It is no whole pickle: something is missing.")
         del self._stack[len(self._stack) - count :]
-        self.new(items)
+        self.push(items)
 
     def append(self, items: list[Any]) -> None:
         target = self._stack[-1]
         if not isinstance(target, list):
             raise UnsafePickleError("It appends to something that is no list.")
         target.extend(items)
-        self._deepen(target, items)
 
     def set_items(self, items: list[Any]) -> None:
         target = self._stack[-1]
@@ -154,7 +142,6 @@ class _Reader:
             if not isinstance(key, (str, int, float, type(None))):
                 raise UnsafePickleError("It has a key that is neither a text nor a number.")
             target[key] = value
-        self._deepen(target, items[1::2])
 
     def pop(self) -> Any:
         return self._stack.pop()
@@ -168,19 +155,6 @@ class _Reader:
     def recall(self, place: int) -> None:
         self.push(self._memo[place])
 
-    def _deepen(self, target: list[Any] | dict[Any, Any], items: list[Any]) -> None:
-        depth = 1 + max(map(self._depth, items), default=0)
-        if depth > self._depths[id(target)]:
-            self._set_depth(target, depth)
-
-    def _depth(self, value: object) -> int:
-        return self._depths.get(id(value), 0) if isinstance(value, (list, dict, tuple)) else 0
-
-    def _set_depth(self, container: object, depth: int) -> None:
-        if depth > DEEPEST:
-            raise UnsafePickleError(f"It is nested more than {DEEPEST} deep.")
-        self._depths[id(container)] = depth
-
     def _refusal(self, opcode: int) -> str:
         name = _CALLS.get(opcode)
         if name == "GLOBAL" or name == "INST":
@@ -192,6 +166,42 @@ class _Reader:
         if name is not None:
             return f"It has the opcode {name}: it wants to run a program."
         return f"It is no pickle of plain values: it has the opcode {opcode:#04x}."
+
+
+def _check_depth(value: object) -> None:
+    """Refuse what is nested too deeply, or holds itself.
+
+    Each container is looked at once, however often it is referred to: a billion laughs are ten.
+    """
+    depths: dict[int, int] = {}
+    path = [(value, _containers_in(value))]
+    on_path = {id(value)}
+    while path:
+        if len(path) > DEEPEST:
+            raise UnsafePickleError(f"It is nested more than {DEEPEST} deep.")
+        container, waiting = path[-1]
+        if waiting:
+            inner = waiting.pop()
+            if id(inner) in on_path:
+                raise UnsafePickleError("It is nested without end: something holds itself.")
+            if len(path) + depths.get(id(inner), 0) > DEEPEST:
+                raise UnsafePickleError(f"It is nested more than {DEEPEST} deep.")
+            if id(inner) not in depths:
+                path.append((inner, _containers_in(inner)))
+                on_path.add(id(inner))
+            continue
+        path.pop()
+        on_path.discard(id(container))
+        inside = (depths.get(id(inner), 0) for inner in _containers_in(container))
+        depths[id(container)] = 1 + max(inside, default=0)
+
+
+def _containers_in(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return [item for item in value.values() if isinstance(item, (list, dict, tuple))]
+    if isinstance(value, (list, tuple)):
+        return [item for item in value if isinstance(item, (list, dict, tuple))]
+    return []
 
 
 def _frame(reader: _Reader) -> None:
@@ -220,15 +230,16 @@ _ACTIONS: dict[int, Callable[[_Reader], object]] = {
     0x8A: lambda r: r.long("<B"),
     0x47: lambda r: r.push(struct.unpack(">d", r.take(8))[0]),
     0x46: lambda r: r.push(float(r.line()[:40])),
+    0x56: lambda r: r.push(r.line().decode("raw-unicode-escape")),
     0x58: lambda r: r.text("<I"),
     0x8C: lambda r: r.text("<B"),
     0x8D: lambda r: r.text("<Q"),
-    0x5D: lambda r: r.new([]),
+    0x5D: lambda r: r.push([]),
     0x6C: lambda r: _listed(r),
-    0x7D: lambda r: r.new({}),
+    0x7D: lambda r: r.push({}),
     0x64: lambda r: _mapped(r),
     0x29: lambda r: r.tuple_of(0),
-    0x74: lambda r: r.new(tuple(r.to_mark())),
+    0x74: lambda r: r.push(tuple(r.to_mark())),
     0x85: lambda r: r.tuple_of(1),
     0x86: lambda r: r.tuple_of(2),
     0x87: lambda r: r.tuple_of(3),
@@ -248,13 +259,13 @@ _ACTIONS: dict[int, Callable[[_Reader], object]] = {
 
 def _listed(reader: _Reader) -> None:
     items = reader.to_mark()
-    reader.new([])
+    reader.push([])
     reader.append(items)
 
 
 def _mapped(reader: _Reader) -> None:
     items = reader.to_mark()
-    reader.new({})
+    reader.push({})
     reader.set_items(items)
 
 

@@ -150,7 +150,7 @@ def _segment(told: dict[Any, Any]) -> dict[str, Any]:
         if not isinstance(block, dict):
             raise UnsafePickleError("It is no memory snapshot: a block has no fields.")
         state = block.get("state")
-        if state not in _STATES:
+        if not isinstance(state, str) or state not in _STATES:
             raise UnsafePickleError("It is no memory snapshot: a block is in no known state.")
         size = _number(block, "size")
         if size == 0 or ("address" in block and _number(block, "address") != at):
