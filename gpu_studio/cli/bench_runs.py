@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import answers
 from gpu_studio.cli.screen import Table, note, say, say_bytes
-from gpu_studio.core.ceilings import ABOVE_FROM, NORMAL_FROM, is_this_normal
+from gpu_studio.core.ceilings import (
+    ABOVE_FROM,
+    NORMAL_FROM,
+    is_this_normal,
+    stays_in_cache,
+)
 from gpu_studio.core.protocol import EngineEnded, RequestFailed, RunFailed, encode
 from gpu_studio.core.runs import Run, RunState
 from gpu_studio.core.trust import stamp_of
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import Event, RunFinished, RunWorkload
 
 _COLUMNS = (
-    ("size", -13), ("dtype", 8), ("device", 7), ("median", -8), ("spread", -6), ("samples", -7),
+    ("size", -13), ("dtype", 8), ("device", 13), ("median", -8), ("spread", -6), ("samples", -7),
     ("throughput", -12), ("of peak", -7), ("speed-up", -8),
 )  # fmt: skip
 _INDENT = " " * 15
@@ -122,7 +127,7 @@ def remarks(result: RunFinished) -> Iterator[str]:
     for doubt in stamp_of(result).doubts:
         yield f"in doubt: {doubt}"
     share = result.share_of_ceiling
-    if share is not None and share < NORMAL_FROM:
+    if share is not None and not NORMAL_FROM <= share <= ABOVE_FROM and not stays_in_cache(result):
         yield is_this_normal(result)
     if len(result.parts_s) > 1:
         yield f"of one call: {_parts(result.parts_s.items())}"
@@ -133,11 +138,10 @@ def remarks(result: RunFinished) -> Iterator[str]:
     yield from result.findings
 
 
-def _share_text(share: float | None) -> str:
-    """Return a share of the ceiling; what is above is faster than memory, so in a cache."""
-    if share is None:
+def _share_text(result: RunFinished) -> str:
+    if result.share_of_ceiling is None:
         return ""
-    return "cached" if share > ABOVE_FROM else format_percent(share)
+    return "cached" if stays_in_cache(result) else format_percent(result.share_of_ceiling)
 
 
 def _parts(parts_s: Iterable[tuple[str, float]]) -> str:
@@ -163,7 +167,6 @@ def _progress_text(run: Run) -> str:
 def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
     ratio = speed_up(result, results)
     spread = result.iqr_s / result.median_s if result.median_s else 0.0
-    share = result.share_of_ceiling
     return [
         format_size(result.size, result.size_text),
         result.dtype,
@@ -172,6 +175,6 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
         format_percent(spread),
         str(result.samples),
         format_rate(result.throughput, result.throughput_unit),
-        _share_text(share),
+        _share_text(result),
         "" if ratio is None else format_ratio(ratio),
     ]

@@ -188,11 +188,25 @@ def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
         return ""
     text = f"{format_percent(share)} of this {_noun(result)}'s {result.ceiling}"
     if share > ABOVE_FROM:
-        return f"{text}: above the ceiling of the memory, since the operands stay in a cache."
+        return f"{text}: {_above(result)}."
     if share >= NORMAL_FROM:
         return f"{text}: normal."
     cause = next(_causes(result, device), "")
     return f"{text}: low. {cause or 'No cause can be seen in what was measured.'}"
+
+
+def stays_in_cache(result: RunFinished) -> bool:
+    """Return whether a result is faster than its device's memory, which only a cache can be."""
+    share = result.share_of_ceiling
+    return share is not None and share > ABOVE_FROM and limit_of(result.ceiling) is Limit.MEMORY
+
+
+def _above(result: RunFinished) -> str:
+    if stays_in_cache(result):
+        return "more than the memory can do, since the operands stay in a cache"
+    if result.device == "cpu":
+        return "more than was measured as its peak, so that measurement was disturbed"
+    return "more than it can do by its own facts, so a clock is told too low or work was left out"
 
 
 def _noun(result: RunFinished) -> str:
@@ -208,6 +222,11 @@ def _causes(result: RunFinished, device: Device | None) -> Iterator[str]:
     limit = limit_of(result.ceiling)
     if limit is Limit.LINK or result.transfers:
         yield from _narrow_link(device)
+    if limit is Limit.LINK and result.options.get("memory") != "pinned":
+        yield (
+            "Ordinary (pageable) memory is copied twice on its way to a card or back; pinned "
+            "memory is not."
+        )
     if result.device != "cpu":
         yield from _asking(result)
         if limit is Limit.ARITHMETIC:

@@ -132,6 +132,19 @@ def test_more_than_memory_can_do_came_from_a_cache() -> None:
     assert "cache" in text
 
 
+def test_more_than_the_arithmetic_can_do_is_not_believed() -> None:
+    assert "more than was measured as its peak" in said(result("cpu", share=1.2))
+    assert "more than it can do by its own facts" in said(result(share=1.2))
+    assert said(result(share=1.04)).endswith("normal.")
+
+
+def test_pageable_memory_is_a_cause_where_the_link_decides() -> None:
+    wide = msgspec.structs.replace(GT_1030, pcie_width_max=16, telemetry=Telemetry(pcie_width=16))
+    link = {"ceiling": "PCIe link, 15.8 GB/s"}
+    assert "pinned memory is not" in said(result(**link), wide)
+    assert "No cause" in said(result(**link, options={"memory": "pinned"}), wide)
+
+
 @pytest.mark.parametrize(
     ("changes", "cause"),
     [
@@ -161,7 +174,7 @@ def test_a_link_with_lanes_missing_is_told_before_a_card_that_has_few() -> None:
     text = said(result(ceiling="PCIe link, 15.8 GB/s"), card)
     assert "runs with 4 of its 16 lanes: try another slot" in text
     whole = msgspec.structs.replace(card, telemetry=Telemetry(pcie_width=16))
-    assert "No cause" in said(result(ceiling="PCIe link, 15.8 GB/s"), whole)
+    assert "lanes" not in said(result(ceiling="PCIe link, 15.8 GB/s"), whole)
 
 
 def test_a_slow_dtype_is_no_cause_where_memory_decides() -> None:

@@ -48,6 +48,10 @@ def test_another_work_or_way_is_refused_with_its_reason(
     assert not compare(result(**changes), result()).is_comparable
 
 
+def test_the_size_of_another_workload_means_something_else() -> None:
+    assert len(compare(result(), result(workload="linear", size=64)).reasons) == 1
+
+
 def test_several_reasons_are_all_told() -> None:
     answer = compare(result(), result(size=64, dtype="float16", cache="cold"))
     assert len(answer.reasons) == 3
