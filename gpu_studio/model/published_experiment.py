@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpu_studio.core.protocol import RunFinished, RunWorkload
-    from gpu_studio.core.reference import PublishedTable
+    from gpu_studio.core.reference import ExperimentRow, PublishedTable
     from gpu_studio.model.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
 
@@ -101,7 +101,8 @@ class PublishedExperiment(QObject):
             return ()
         ours = [device_label(d, self._studio.sensors.inventory) for d in self._devices()]
         return (
-            "Size", "Iterations", f"Published: {table.cpu}", f"Published: {table.card}",
+            "Size", "Iterations", f"Post: {table.cpu.removeprefix('AMD ')}",
+            f"Post: {table.card.removeprefix('NVIDIA ')}",
             *(f"Here: {label}" for label in ours),
         )  # fmt: skip
 
@@ -116,14 +117,27 @@ class PublishedExperiment(QObject):
         for row in table.rows:
             ours = here.get(row.size)
             cells = [
-                f"{format_duration(ours.iterations_s[device])} ({ours.label(device)})"
-                if ours and device in ours.iterations_s
-                else _NOT_RUN
+                _here(ours, device) if ours and device in ours.iterations_s else _NOT_RUN
                 for device in self._devices()
             ]
             published = (format_duration(row.cpu_s), format_duration(row.card_s))
             rows.append((format_size(row.size), str(row.iterations), *published, *cells))
         return rows
+
+    @property
+    def scaling(self) -> str:
+        """How this PC's times came about, each; empty before the experiment."""
+        table = self.table
+        if table is None:
+            return ""
+        inventory = self._studio.sensors.inventory
+        return "; ".join(
+            f"{device_label(device, inventory)} at {format_size(row.published.size)}: "
+            f"{row.label(device)}"
+            for row in experiment_rows(table, self._results())
+            for device in self._devices()
+            if device in row.iterations_s
+        )
 
     def run(self, budget_s: float) -> None:
         """Run the published work for a budget each; its times are scaled to all iterations."""
@@ -153,3 +167,9 @@ class PublishedExperiment(QObject):
         choices = device_choices(self._studio.sensors.inventory, self._studio.session.description)
         usable = [choice.address for choice in choices if choice.address is not None]
         return usable[:2]
+
+
+def _here(row: ExperimentRow, device: str) -> str:
+    """Return the time of all iterations here; "≈" marks one that is scaled."""
+    sign = "≈ " if row.is_scaled(device) else ""
+    return f"{sign}{format_duration(row.iterations_s[device])}"

@@ -191,7 +191,7 @@ class Explanation(ScrollPage):
             ("naive: what a script prints", naive.printed_s, hatch),
         ]
         if naive.finished_s > naive.printed_s:
-            bars.append(("when the device was done", naive.finished_s, Qt.BrushStyle.Dense5Pattern))
+            bars.append(("done on the device", naive.finished_s, Qt.BrushStyle.Dense5Pattern))
         self._naive_bars.show_bars(
             [
                 Bar(label, (Part("", seconds, role, hatch),), format_duration(seconds))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.benchmark_export import ExportButton
     from gpu_studio.ui.theme import Theme
 
+_HEADLINE_LENGTH = 130  # letters; a longer verdict would take three lines of the largest type
 _NAMES = {
     View.LIVE: ("live", "Every sample as it comes"),
     View.SIZES: ("sizes", "The medians over the size, and where the winner changes"),
@@ -76,10 +77,11 @@ class BenchmarkHead(QWidget):
         column.addWidget(self._verdict)
         column.addWidget(self._trust)
         bar = row(*self._buttons.values())
-        bar.addWidget(self._outcome, 4)
         bar.addWidget(self._clear)
         bar.addWidget(export)
         column.addLayout(bar)
+        column.addWidget(self._outcome)
+        self._outcome.hide()
 
     @property
     def controls(self) -> tuple[QWidget, ...]:
@@ -94,6 +96,7 @@ class BenchmarkHead(QWidget):
         """Say what came of something."""
         self._outcome.set_role("failure" if bad else "muted")
         self._outcome.setText(text)
+        self._outcome.setVisible(bool(text))
 
     def show_results(self) -> None:
         """Write the sentences: when a run is over, never with each sample."""
@@ -106,6 +109,7 @@ class BenchmarkHead(QWidget):
         if not sentence:
             sentence = "Nothing has finished yet." if runs else "Nothing was measured yet."
         self._verdict.setText(sentence)
+        self._verdict.set_role("headline" if len(sentence) <= _HEADLINE_LENGTH else "title")
         lines = trust_lines(self.latest_kind())
         self._trust.setText("\u00a0\u00a0·  ".join(map(str, lines)))
         self._trust.set_role("muted" if all(line.good for line in lines) else "amber")

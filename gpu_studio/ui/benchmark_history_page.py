@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.published_experiment import PublishedExperiment
     from gpu_studio.ui.theme import Theme
 
-_HEAD = ("When", "Name", "Workload", "Size", "Precision", "Device", "Mode", "Median", "Stamp")
+_HEAD = ("When", "Name", "Workload", "Size", "Precision", "Device", "Median", "Stamp")
 _TABLE_HEIGHT = 210
 _NO_NAME = "–"
 
@@ -79,7 +79,7 @@ class HistoryPage(ScrollPage):
             "Save again", self._history.save_again, name="benchmark.history.save",
             tip="Try to save what is in memory alone",
         )  # fmt: skip
-        self._rows = TextRows(_HEAD, (3, 7), self)
+        self._rows = TextRows(_HEAD, (3, 6), self)
         self._table = table(
             self._rows, name="benchmark.history.table", accessible_name="Kept runs, newest first"
         )
@@ -99,6 +99,7 @@ class HistoryPage(ScrollPage):
         card.column.addWidget(self._table)
         card.column.addWidget(self._details)
         self._make_buttons(card)
+        self._outcome.hide()
         card.column.addWidget(self._outcome)
         card.column.addWidget(self._refused)
         self.column.addWidget(card)
@@ -127,8 +128,7 @@ class HistoryPage(ScrollPage):
             tip="Keep a result file from elsewhere; nothing in it is executed",
         )  # fmt: skip
         import_.setIcon(icon("file", self._theme))
-        line = row(self._ghost, self._end)
-        line.addWidget(self._name, 4)
+        line = row(self._ghost, self._end, self._name, stretch_last=True)
         line.addWidget(self._delete)
         line.addWidget(import_)
         card.column.addLayout(line)
@@ -175,6 +175,7 @@ class HistoryPage(ScrollPage):
     def _tell(self, text: str, bad: bool) -> None:
         self._outcome.set_role("failure" if bad else "muted")
         self._outcome.setText(text)
+        self._outcome.setVisible(bool(text))
 
     def _latest(self) -> RunFinished | None:
         results = self._benchmark.results
@@ -218,11 +219,10 @@ def _cells(entry: HistoryEntry) -> tuple[str, ...]:
     return (
         entry.header.kept_at[:16].replace("T", " "),
         entry.header.name or _NO_NAME,
-        result.workload,
+        ", ".join([result.workload, *mode]),
         format_size(result.size, result.size_text),
         result.dtype,
         result.device_name.removeprefix("NVIDIA "),
-        ", ".join(mode),
         format_duration(result.median_s),
         stamp_of(result).sign,
     )

@@ -99,6 +99,19 @@ class LiveView(LivePlot):
         latest = {_key(run): run for run in self._benchmark.runs if _work(run) == work}
         return list(latest.values())
 
+    @property
+    def _is_raced(self) -> bool:
+        """Whether the ghost did the work that is shown; beside any other it would say nothing."""
+        ghost, runs = self._ghost, self._runs_in_question()
+        if ghost is None or not runs:
+            return ghost is not None
+        ours, theirs = runs[-1].request, ghost[0].request
+        same = all(
+            getattr(ours, name) == getattr(theirs, name)
+            for name in ("workload", "size", "dtype", "cache")
+        )
+        return same and ours.options.items() <= theirs.options.items()
+
     def _show_samples(self) -> None:
         curves: dict[str, tuple[Look, CurveSource]] = {}
         if self._selected is None:
@@ -115,7 +128,7 @@ class LiveView(LivePlot):
         if self._selected is not None:
             look = Look("median", "text", dashed=True)
             curves[_MEDIAN] = (look, partial(_median, self._selected))
-        if self._ghost is not None:
+        if self._ghost is not None and self._is_raced:
             run, label = self._ghost
             ghost = Look(f"ghost: {label}", device_role(run.request.device), faint=True)
             curves = {_GHOST: (ghost, partial(_samples, run)), **curves}
@@ -130,7 +143,7 @@ class LiveView(LivePlot):
     def _describe(self) -> None:
         runs = self._runs_in_question()
         sentences = [_median_words(self._label(run), run) for run in runs]
-        if self._ghost is not None:
+        if self._ghost is not None and self._is_raced:
             run, label = self._ghost
             sentences.append(_median_words(f"the ghost {label}", run))
         medians = ", ".join(sentence for sentence in sentences if sentence)

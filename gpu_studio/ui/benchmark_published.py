@@ -21,7 +21,7 @@ _BUDGET_S = 2.0
 _HEAD_HEIGHT, _ROW_HEIGHT = 36, 30
 _NOTE = (
     "The experiment here times each size for 2\u202fs and scales the median to the published "
-    "number of iterations; each such time says so."
+    "number of iterations: such a time has a “≈”."
 )
 
 
@@ -37,6 +37,7 @@ class PublishedCard(Card):
         self._table: QTableView | None = None
         self._source = Text("", "muted", name="benchmark.published.source", wraps=True)
         self._place = QVBoxLayout()
+        self._scaling = Text("", "muted", name="benchmark.published.scaling", wraps=True)
         self._full_text = Text("", "muted", name="benchmark.published.full.text", wraps=True)
         self._run = button(
             "Run the GT 1030 experiment", self._run_budgeted, name="benchmark.preset.gt_1030",
@@ -50,6 +51,7 @@ class PublishedCard(Card):
         self.column.addWidget(Text("Published: the GT 1030 experiment", "title"))
         self.column.addWidget(self._source)
         self.column.addLayout(self._place)
+        self.column.addWidget(self._scaling)
         self.column.addWidget(Text(_NOTE, "muted", wraps=True))
         self.column.addLayout(row(self._run, self._full))
         self.column.addWidget(self._full_text)
@@ -78,6 +80,8 @@ class PublishedCard(Card):
         self._show_table(self._experiment.head, self._experiment.rows)
         self._run.setEnabled(self._experiment.can_run)
         self._full.setEnabled(self._experiment.can_run_in_full)
+        self._scaling.setText(self._experiment.scaling)
+        self._scaling.setVisible(bool(self._experiment.scaling))
         self._full_text.setText(
             self._experiment.full_sentence
             or "The full length can be run after the experiment, which tells how long it takes."

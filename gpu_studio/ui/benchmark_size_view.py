@@ -73,7 +73,7 @@ class SizeView(LivePlot):
         if not results:
             return "Nothing has finished yet."
         sentences = crossover_sentences(self._marked(results))
-        return " ".join([f"{results[-1].workload}: medians, every finished run.", *sentences])
+        return " ".join(sentences) or f"{results[-1].workload}: medians, every finished run."
 
     def select(self, run: Run | None) -> None:
         """Show the work of one run; None shows what ran last."""

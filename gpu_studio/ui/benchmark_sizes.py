@@ -46,7 +46,7 @@ class SizesChoice(QWidget):
         line.addWidget(self._low, 1)
         line.addWidget(Text("to", "muted"))
         line.addWidget(self._high, 1)
-        self._sweep = QCheckBox("Sweep: find where the winner changes")
+        self._sweep = QCheckBox("Sweep: find the crossover")
         self._sweep.setObjectName("benchmark.sweep")
         self._sweep.setToolTip(_SWEEP_TIP)
         self._sweep.setChecked(choices.sweep)

@@ -29,7 +29,7 @@ from gpu_studio.ui.benchmark_plots import BenchmarkPlots, View
 from gpu_studio.ui.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LEFT_WIDTH = 284
-_PLOT_TO_TABLE = (560, 440)
+_PLOT_TO_TABLE = (620, 380)
+_WORDS_TO_TABLE = (740, 260)
 _INVITATION: tuple[tuple[str, Role], ...] = (
     ("Is your graphics card faster than your processor, and from which size on?", "title"),
     ("Press Run: each device does the same work, one after the other.", "muted"),
@@ -83,7 +84,7 @@ class BenchmarkTab(QWidget):
         self._panel.run_wanted.connect(self._run)
         self._head.view_chosen.connect(self._choose_view)
         self._history.ghost_changed.connect(self._show_ghost)
-        self._history.told.connect(self._head.tell)
+        self._history.told.connect(self._tell_of_history)
         self._results.run_selected.connect(self._run_selected)
         self.benchmark.run_changed.connect(self._run_changed)
         self.benchmark.run_begun.connect(self._run_begun)
@@ -137,7 +138,7 @@ class BenchmarkTab(QWidget):
         self._caption.setIndent(8)
         plots.column.addWidget(self._caption)
         plots.column.addWidget(self._plots, 1)
-        splitter = QSplitter(Qt.Orientation.Vertical)
+        splitter = self._splitter = QSplitter(Qt.Orientation.Vertical)
         splitter.setChildrenCollapsible(False)
         splitter.setHandleWidth(GAP)
         splitter.addWidget(plots)
@@ -164,8 +165,22 @@ class BenchmarkTab(QWidget):
             label = Text(text, role, wraps=True)
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
             page.column.addWidget(label)
+        preset = button(
+            "Or repeat a published experiment", self._choose_history,
+            name="benchmark.view.published", tip="The GT 1030 experiment, beside this PC",
+        )  # fmt: skip
+        line = QHBoxLayout()
+        line.addStretch(1)
+        line.addWidget(preset)
+        line.addStretch(1)
+        page.column.addSpacing(GAP)
+        page.column.addLayout(line)
         page.column.addStretch(3)
         return page
+
+    def _choose_history(self) -> None:
+        self._choose_view(View.HISTORY)
+        self._history_page.ensureWidgetVisible(self._history_page.published)
 
     def _run(self) -> None:
         if not self._panel.can_run:
@@ -195,6 +210,9 @@ class BenchmarkTab(QWidget):
         self._head.show_view(view)
         if view is not View.HISTORY:
             self._plots.show_view(view)
+            if self._is_arranged:
+                explains = view is View.EXPLANATION
+                self._splitter.setSizes(list(_WORDS_TO_TABLE if explains else _PLOT_TO_TABLE))
         self._show_page()
         self._caption.setText(self._plots.caption)
 
@@ -204,6 +222,10 @@ class BenchmarkTab(QWidget):
             history = self._view is View.HISTORY
             filled = bool(self.benchmark.runs) or self._history.ghost is not None
             self._pages.setCurrentIndex(2 if history else 1 if filled else 0)
+
+    def _tell_of_history(self, text: str, bad: bool) -> None:
+        if self._view is not View.HISTORY:  # its page says it itself
+            self._head.tell(text, bad)
 
     def _show_ghost(self) -> None:
         run, label = self._history.ghost or (None, "")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LEGEND_ROW = 22  # pixels
-_TOP_LABEL, _LABEL_STEP = 0.94, 0.07  # of the plot's height
+_TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
 _BAND_ALPHA = 40
 
 
@@ -117,10 +117,13 @@ def marker_items(marker: Marker, theme: Theme, *, logarithmic: bool) -> list[Any
 
     colour = QColor(theme.colour(ink(marker.role)))
     style = Qt.PenStyle.DashLine if marker.dashed else Qt.PenStyle.DotLine
+    ground = QColor(theme.colour("card"))
+    ground.setAlpha(200)  # a label stays readable over a curve
     line = pg.InfiniteLine(
         place(marker.x), pen=pg.mkPen(colour, style=style), label=marker.label,
         labelOpts={
             "position": _TOP_LABEL - marker.row * _LABEL_STEP, "color": colour, "movable": False,
+            "fill": ground,
         },
     )  # fmt: skip
     items: list[Any] = [line]

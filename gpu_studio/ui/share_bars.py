@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _ROW, _BAR, _GAP = 34, 20, 10
-_WIDEST_LABEL = 0.34  # of the width
+_WIDEST_LABEL = 0.4  # of the width
 _RADIUS = 4
 
 
@@ -131,10 +131,14 @@ class ShareBars(QWidget):
         painter.setPen(QPen(QColor(self._theme.colour("card")), 1))
         painter.drawLine(place.topRight(), place.bottomRight())
         if self.fontMetrics().horizontalAdvance(part.name) + 8 < place.width():
-            dark_ground = colour.lightness() < 140
             if part.hatch is not Qt.BrushStyle.SolidPattern:
                 box = QRectF(self.fontMetrics().boundingRect(part.name)).adjusted(-3, 0, 3, 0)
                 box.moveCenter(place.center())
                 painter.fillRect(box, colour)
-            painter.setPen(QColor("#FFFFFF" if dark_ground else "#10161C"))
+            painter.setPen(QColor("#FFFFFF" if _is_dark(colour) else "#10161C"))
             painter.drawText(place, Qt.AlignmentFlag.AlignCenter, part.name)
+
+
+def _is_dark(colour: QColor) -> bool:
+    """Return whether white is read better on a colour than black (ITU-R BT.601's luma)."""
+    return 0.299 * colour.redF() + 0.587 * colour.greenF() + 0.114 * colour.blueF() < 0.5

@@ -34,10 +34,11 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     WorkloadDescription,
 )
-from gpu_studio.core.run_messages import WorkloadOption
+from gpu_studio.core.run_messages import NaiveTime, WorkloadOption
 from gpu_studio.model.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.live_plot import LivePlot
+from gpu_studio.ui.share_bars import ShareBars
 from tests.fakes import (
     Engines,
     Pause,
@@ -984,3 +985,254 @@ def test_the_look_changes_while_results_are_shown(
     settings.change(theme="dark" if not theme.is_dark else "light")
     assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [64, 128]
     assert isinstance(ready.benchmark.results[0], RunFinished)
+
+
+# ── explained ─────────────────────────────────────────────────────────────────────────────────
+
+
+def bars(tab: QWidget, name: str) -> dict[str, str]:
+    return {bar.label: bar.text.replace("\u202f", " ") for bar in find(tab, ShareBars, name).bars}
+
+
+def parts_of(request: RunWorkload) -> dict[str, float]:
+    if request.device == "cpu":
+        return {"compute": 1e-3}
+    return {"copy in": 2e-4, "launch": 1e-5, "compute": 5e-4, "copy out": 9e-5}
+
+
+@with_a_card
+def test_where_the_time_goes_is_a_bar_a_table_and_a_sentence(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
+        request, parts_s=parts_of(request)
+    )
+    run(qtbot, ready, "64, 512")
+    click(qtbot, ready, "benchmark.view.explanation")
+    assert bars(ready, "benchmark.parts.bars") == {"CPU": "1.00 ms", "GT 1030": "800 µs"}
+    card = find(ready, ShareBars, "benchmark.parts.bars").bars[1]
+    assert [part.name for part in card.parts] == ["copy in", "launch", "compute", "copy out"]
+    assert len({(part.role, part.hatch) for part in card.parts}) == 4  # not by colour alone
+    rows = find(ready, QTableView, "benchmark.parts.table").model()
+    told = [rows.index(1, column).data().replace("\u202f", " ") for column in range(4)]
+    assert told == ["GT 1030", "copy in", "200 µs", "25 %"]
+    said = text(ready, "benchmark.parts.sentence")
+    assert "GT 1030: 62 % of 800 µs is computing." in said
+    assert "512 × 512" in text(ready, "benchmark.plot.caption")
+    # Another row is explained in its place.
+    select_row(qtbot, ready, 0)
+    assert "64 × 64" in text(ready, "benchmark.plot.caption")
+    assert find(ready, QPushButton, "benchmark.view.explanation").isChecked()
+
+
+def test_two_stopwatches_stand_side_by_side(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    run(qtbot, ready, "64")
+    click(qtbot, ready, "benchmark.view.explanation")
+    assert text(ready, "benchmark.naive.sentence").startswith("Not asked for.")
+    naive = NaiveTime(printed_s=3e-3, finished_s=4e-3, sentence="It printed 3.00 ms, and why.")
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, naive=naive)
+    run(qtbot, ready, "1000")
+    click(qtbot, ready, "benchmark.view.explanation")
+    assert bars(ready, "benchmark.naive.bars") == {
+        "honest: the median": "1.00 ms",
+        "naive: what a script prints": "3.00 ms",
+        "done on the device": "4.00 ms",
+    }
+    assert text(ready, "benchmark.naive.sentence") == "It printed 3.00 ms, and why."
+
+
+def test_a_low_share_of_the_ceiling_gets_its_cause(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    run(qtbot, ready, "64")
+    click(qtbot, ready, "benchmark.view.explanation")
+    assert "is not known" in text(ready, "benchmark.ceiling.sentence")
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
+        request,
+        share_of_ceiling=0.2,
+        ceiling="memory bandwidth, 20 GB/s",
+        other_processes=True,
+    )
+    run(qtbot, ready, "512")
+    click(qtbot, ready, "benchmark.view.explanation")
+    assert bars(ready, "benchmark.ceiling.bars") == {"CPU": "20 %"}
+    said = text(ready, "benchmark.ceiling.sentence")
+    assert "20 % of this CPU's memory bandwidth" in said
+    assert "Other programs used the same device." in said
+    assert cells(ready, Column.CEILING) == ["–", "20 %"]
+
+
+def test_what_the_work_showed_is_told_and_drawn(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
+        request,
+        findings=("AMP saved half.", "<b>Twelve</b> kernels."),
+        curves={"loss": (2.0, 1.0, 0.5)},
+        peak_allocated_bytes=300 << 20,
+    )
+    run(qtbot, ready, "64")
+    click(qtbot, ready, "benchmark.view.explanation")
+    said = text(ready, "benchmark.findings.text")
+    assert "AMP saved half.\n<b>Twelve</b> kernels." in said
+    assert "300 MiB" in said
+    plot = find(ready, LivePlot, "benchmark.findings.plot")
+    assert "loss from 2 to 0.5" in plot.accessibleDescription()
+    find(ready, QScrollArea, "benchmark.explanation").ensureWidgetVisible(plot)
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    assert drawn(ready, "benchmark.findings.plot", "loss")[1] == [2.0, 1.0, 0.5]
+
+
+def test_nothing_is_explained_before_anything_finished(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    assert not find(ready, QPushButton, "benchmark.view.explanation").isEnabled()
+    engines.scripts[RunWorkload] = hold
+    type_sizes(qtbot, ready, "64")
+    click(qtbot, ready, "benchmark.run")
+    wait_samples(qtbot, ready)
+    click(qtbot, ready, "benchmark.view.explanation")
+    assert text(ready, "benchmark.plot.caption").startswith("Nothing has finished yet")
+    assert not find(ready, QWidget, "benchmark.naive").isVisible()
+    click(qtbot, ready, "benchmark.stop")
+    wait_over(qtbot, ready)
+
+
+# ── history ───────────────────────────────────────────────────────────────────────────────────
+
+
+def history_rows(tab: QWidget) -> list[list[str]]:
+    model = find(tab, QTableView, "benchmark.history.table").model()
+    return [
+        [model.index(row, column).data() for column in range(model.columnCount())]
+        for row in range(model.rowCount())
+    ]
+
+
+def open_history(qtbot: QtBot, tab: BenchmarkTab, count: int) -> None:
+    click(qtbot, tab, "benchmark.view.history")
+    qtbot.waitUntil(lambda: len(history_rows(tab)) == count)
+
+
+def test_the_history_lists_names_and_deletes_after_asking(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    click(qtbot, ready, "benchmark.view.history")
+    assert "None was yet." in text(ready, "benchmark.history.empty")
+    click(qtbot, ready, "benchmark.view.live")
+    run(qtbot, ready, "64, 128")
+    open_history(qtbot, ready, 2)
+    view = find(ready, QTableView, "benchmark.history.table")
+    view.setFocus()
+    view.selectRow(0)
+    size = history_rows(ready)[0][3]
+    assert "in the median of 40 samples" in text(ready, "benchmark.history.details")
+    name = find(ready, QLineEdit, "benchmark.history.name")
+    name.setFocus()
+    qtbot.keyClicks(name, "<b>before</b>")
+    qtbot.keyClick(name, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: history_rows(ready)[0][1] == "<b>before</b>")
+    click(qtbot, ready, "benchmark.history.delete")
+    delete = find(ready, QPushButton, "benchmark.history.delete")
+    assert delete.text() == "Delete for good?"
+    assert len(history_rows(ready)) == 2
+    view.selectRow(1)  # takes the question back
+    assert delete.text() == "Delete"
+    view.selectRow(0)
+    click(qtbot, ready, "benchmark.history.delete")
+    click(qtbot, ready, "benchmark.history.delete")
+    qtbot.waitUntil(lambda: len(history_rows(ready)) == 1)
+    assert history_rows(ready)[0][3] != size
+
+
+def test_a_ghost_races_along_on_the_live_plot(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64, 128")
+    open_history(qtbot, ready, 2)
+    view = find(ready, QTableView, "benchmark.history.table")
+    sizes = [row[3].replace("\u202f", " ") for row in history_rows(ready)]
+    view.selectRow(sizes.index("64 × 64"))
+    assert "Not comparable: its size is 64 × 64 and not 128 × 128." in text(
+        ready, "benchmark.history.details"
+    )
+    click(qtbot, ready, "benchmark.history.ghost")
+    assert "Not comparable" in text(ready, "benchmark.history.outcome")
+    assert find(ready, QPushButton, "benchmark.view.history").isChecked()
+    view.selectRow(sizes.index("128 × 128"))
+    click(qtbot, ready, "benchmark.history.ghost")
+    qtbot.waitUntil(lambda: "ghost" in drawn_keys(ready))
+    assert find(ready, QPushButton, "benchmark.view.live").isChecked()
+    plot = find(ready, LivePlot, "benchmark.plot")
+    assert plot._curves["ghost"].label.startswith("ghost: Ryzen 7 5700G")
+    assert "the ghost" in plot.accessibleDescription()
+    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "ghost")[0]) == 40)
+    # Beside other work it would say nothing.
+    select_row(qtbot, ready, 0)
+    assert "ghost" not in drawn_keys(ready)
+    select_row(qtbot, ready, 1)
+    assert "ghost" in drawn_keys(ready)
+    click(qtbot, ready, "benchmark.view.history")
+    click(qtbot, ready, "benchmark.history.ghost.end")
+    assert "ghost" not in drawn_keys(ready)
+
+
+def test_a_refused_file_is_said_and_the_list_stays(
+    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run(qtbot, ready, "64")
+    open_history(qtbot, ready, 1)
+    path = tmp_path / "<b>.json"
+    path.write_text("{")
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args: (str(path), ""))
+    click(qtbot, ready, "benchmark.history.import")
+    qtbot.waitUntil(lambda: "refused" in text(ready, "benchmark.history.outcome"))
+    assert find(ready, QLabel, "benchmark.history.outcome").property("role") == "failure"
+    assert len(history_rows(ready)) == 1
+
+
+@with_a_card
+def test_the_published_table_stands_beside_this_pcs_experiment(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    click(qtbot, ready, "benchmark.view.published")
+    said = text(ready, "benchmark.published.source")
+    assert "Radosław Śmigielski" in said
+    assert "nothing in it was measured by this program" in said
+    full = find(ready, QPushButton, "benchmark.preset.gt_1030.full")
+    assert not full.isEnabled()
+    rows = find(ready, QTableView, "benchmark.published.table").model()
+    heads = [rows.headerData(i, Qt.Orientation.Horizontal) for i in range(rows.columnCount())]
+    assert heads == [
+        "Size", "Iterations", "Post: Ryzen 7 5700G", "Post: GeForce GT 1030", "Here: CPU",
+        "Here: GT 1030",
+    ]  # fmt: skip
+
+    def row(number: int) -> list[str]:
+        cells = (rows.index(number, column).data() for column in range(6))
+        return [cell.replace("\u202f", " ") for cell in cells]
+
+    assert row(1) == ["2048 × 2048", "2048", "30.2 s", "45.5 s", "–", "–"]
+    click(qtbot, ready, "benchmark.preset.gt_1030")
+    wait_over(qtbot, ready)
+    asked = [(r.size, r.dtype, r.device, r.budget_s, r.naive) for r in requests_of(ready)]
+    assert asked[:2] == [(512, "float16", "cpu", 2.0, True), (512, "float16", "cuda:0", 2.0, True)]
+    assert {size for size, *_ in asked} == {512, 2048, 4096}
+    click(qtbot, ready, "benchmark.view.history")
+    median_s = ready.benchmark.results[2].median_s
+    assert row(1)[4] == f"≈ {2048 * median_s:.2f} s"
+    assert "CPU at 2048 × 2048: scaled from 160 calls to 2048" in text(
+        ready, "benchmark.published.scaling"
+    )
+    # The time of the full length is told before it can begin.
+    assert full.isEnabled()
+    assert "it took its author 13 min" in text(ready, "benchmark.published.full.text")
+    find(ready, QScrollArea, "benchmark.history").ensureWidgetVisible(full)
+    click(qtbot, ready, "benchmark.preset.gt_1030.full")
+    wait_over(qtbot, ready)
+    (whole,) = [r for r in requests_of(ready)[6:] if (r.size, r.device) == (2048, "cpu")]
+    assert whole.budget_s == pytest.approx(2048 * median_s)
+
+
+def requests_of(tab: BenchmarkTab) -> list[RunWorkload]:
+    return [run.request for run in tab.benchmark.runs]
