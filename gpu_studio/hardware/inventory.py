@@ -119,8 +119,12 @@ class Sensors:
         return Reading(
             taken_at_s=time.monotonic(),
             cpu=self._cpu.read(),
-            cards=tuple(self._read_card(uuid, source) for uuid, source in self._sources),
+            cards=self.card_readings(),
         )
+
+    def card_readings(self) -> tuple[CardReading, ...]:
+        """Return one reading of every card of the last inventory."""
+        return tuple(self._read_card(uuid, source) for uuid, source in self._sources)
 
     @property
     def is_outdated(self) -> bool:
