@@ -8,6 +8,7 @@ others, and answers. All end when the engine or torchrun does.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import signal
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CHECK, STEP, END = 1, 2, 3
+_WATCH_PERIOD_S = 0.2
 # Those of the engine, which are shared by the processes that work.
 _THREADS = torch.get_num_threads()
 
@@ -191,16 +193,21 @@ def change_error(found: torch.Tensor, inputs: torch.Tensor, targets: torch.Tenso
     return error if math.isfinite(error) else None
 
 
-def _end_with(pid: int) -> None:
-    """End this process at once when another one does."""
+def _end_with(*pids: int) -> None:
+    """End this process as soon as one of others has ended, reaped by its parent or not."""
+    processes = [psutil.Process(pid) for pid in pids]
 
     def watch() -> None:
-        try:
-            psutil.Process(pid).wait()
-        finally:
-            os._exit(0)
+        with contextlib.suppress(psutil.Error):
+            while all(one.is_running() and not _is_zombie(one) for one in processes):
+                time.sleep(_WATCH_PERIOD_S)
+        os._exit(0)
 
-    threading.Thread(target=watch, name=f"end with {pid}", daemon=True).start()
+    threading.Thread(target=watch, name="end with the engine", daemon=True).start()
+
+
+def _is_zombie(process: psutil.Process) -> bool:
+    return bool(process.status() == psutil.STATUS_ZOMBIE)
 
 
 def _orders(rank: int, device: torch.device, lines: BinaryIO) -> Order | None:
@@ -228,8 +235,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     out = take_over_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with(chosen.engine)
-    _end_with(os.getppid())
+    _end_with(chosen.engine, os.getppid())
     device = torch.device(chosen.devices.split(",")[int(os.environ["LOCAL_RANK"])])
     if device.type == "cuda":
         torch.cuda.set_device(device)
