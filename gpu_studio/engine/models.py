@@ -112,7 +112,7 @@ MODELS = (
     BuiltInModel(
         ModelDescription(
             name="convnet",
-            title="Small convolutional network",
+            title="Small conv net",
             sentence=(
                 "Looks at 32 × 32 pictures. Its batch norms also keep buffers: numbers that are "
                 "not learned and have to move as well."

@@ -10,6 +10,7 @@ from gpu_studio.core.protocol import PlaceFinished, PlaceModel, PlaceRow, Reques
 from gpu_studio.engine import placement
 from gpu_studio.engine.dispatch import Dispatcher
 from gpu_studio.engine.models import MODELS, find_model
+from gpu_studio.engine.placed import Placed, PlacedModel
 from tests.engine.answers import ask, only
 
 NAMES = [model.description.name for model in MODELS]
@@ -67,26 +68,27 @@ def test_a_model_is_the_same_every_time_and_leaves_the_random_numbers_alone():
 
 def test_a_model_stays_where_it_was_placed(monkeypatch: pytest.MonkeyPatch):
     """The CPU is the only device here, so the model itself is followed."""
-    models = []
+    things = []
     move = placement._move
 
-    def noting(model: torch.nn.Module, device: torch.device) -> float:
-        models.append(model)
-        return move(model, device)
+    def noting(thing: Placed, device: torch.device, dtype: torch.dtype | None) -> float:
+        things.append(thing)
+        return move(thing, device, dtype)
 
     monkeypatch.setattr(placement, "_move", noting)
     dispatcher = Dispatcher()
     for name in ("mlp", "mlp", "linear_10", "mlp"):
         ask(PlaceModel(model=name, device="cpu"), dispatcher)
-    assert models[0] is models[1]
-    assert models[3] is not models[0]  # placing another one has released it
+    assert things[0] is things[1]
+    assert things[3] is not things[0]  # placing another one has released it
 
 
 def test_the_table_shows_the_devices_before_and_after(monkeypatch: pytest.MonkeyPatch):
     """Moved to the meta device, which holds no values, the output cannot be compared."""
     monkeypatch.setattr(placement, "resolve_device", lambda address: torch.device(address))
     monkeypatch.setattr(placement, "prove_kernels", lambda device: None)
-    monkeypatch.setattr(placement, "_output", lambda model, example: torch.ones(2, device="cpu"))
+    monkeypatch.setattr(placement, "free_bytes", lambda device: 1 << 40)
+    monkeypatch.setattr(PlacedModel, "_output", lambda self: torch.ones(2, device="cpu"))
     dispatcher = Dispatcher()
     events = ask(PlaceModel(model="linear_10", device="meta"), dispatcher)
     rows = only(PlaceRow, events)
@@ -96,25 +98,33 @@ def test_the_table_shows_the_devices_before_and_after(monkeypatch: pytest.Monkey
     assert {(row.device_before, row.device_after) for row in rows} == {("meta", "meta")}
 
 
+def test_what_a_device_has_no_room_for_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(placement, "resolve_device", lambda address: torch.device(address))
+    monkeypatch.setattr(placement, "prove_kernels", lambda device: None)
+    monkeypatch.setattr(placement, "free_bytes", lambda device: 439)
+    (failed,) = ask(PlaceModel(model="linear_10", device="meta"))
+    assert failed.failure.kind is FailureKind.TOO_LARGE
+    assert "440" in failed.failure.message
+
+
 def test_outputs_are_compared_without_tf32():
     """cuDNN's convolutions use it by default on cards that have it."""
     seen = []
-    model, example = find_model("convnet").build()
-    model.register_forward_hook(lambda *arguments: seen.append(torch.backends.cudnn.enabled))
+    thing = PlacedModel("convnet")
+    thing._model.register_forward_hook(lambda *_: seen.append(torch.backends.cudnn.enabled))
     before = torch.backends.cudnn.enabled
-    placement._output(model, example)
+    thing._output()
     assert seen == [False]
     assert torch.backends.cudnn.enabled is before
 
 
 @pytest.mark.parametrize("by", [1e-3, math.nan])
 def test_a_changed_output_is_seen(monkeypatch: pytest.MonkeyPatch, by: float):
-    def spoiling(model: torch.nn.Module, device: torch.device) -> float:
+    def spoiling(thing: PlacedModel, device: torch.device, dtype: torch.dtype | None) -> None:
         with torch.no_grad():
-            next(model.parameters()).view(-1)[0] += by
-        return 0.0
+            next(thing._model.parameters()).view(-1)[0] += by
 
-    monkeypatch.setattr(placement, "_move", spoiling)
+    monkeypatch.setattr(PlacedModel, "move", spoiling)
     finished = ask(PlaceModel(model="linear_10", device="cpu"))[-1]
     assert isinstance(finished, PlaceFinished)
     assert finished.same_output is False
@@ -122,6 +132,36 @@ def test_a_changed_output_is_seen(monkeypatch: pytest.MonkeyPatch, by: float):
         assert finished.largest_difference is None
     else:
         assert finished.largest_difference > finished.tolerance
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_half_and_back(name: str):
+    dispatcher = Dispatcher()
+    ask(PlaceModel(model=name, device="cpu"), dispatcher)
+    for dtype, before in (("float16", "float32"), ("float32", "float16")):
+        events = ask(PlaceModel(model=name, device="cpu", dtype=dtype), dispatcher)
+        learned = [row for row in only(PlaceRow, events) if row.dtype != "int64"]
+        assert {(row.dtype_before, row.dtype) for row in learned} == {(before, dtype)}
+        finished = events[-1]
+        assert isinstance(finished, PlaceFinished)
+        assert finished.dtype == dtype
+        assert finished.same_output is True
+        assert 0 < finished.largest_difference <= finished.tolerance
+    counted = [row.dtype for row in only(PlaceRow, events) if "num_batches" in row.name]
+    assert set(counted) <= {"int64"}  # whole numbers are not halved
+
+
+def test_a_spoiled_half_is_more_than_rounding(monkeypatch: pytest.MonkeyPatch):
+    move = PlacedModel.move
+
+    def spoiling(thing: PlacedModel, device: torch.device, dtype: torch.dtype | None) -> None:
+        move(thing, device, dtype)
+        with torch.no_grad():
+            next(thing._model.parameters()).mul_(1.1)
+
+    monkeypatch.setattr(PlacedModel, "move", spoiling)
+    for name in NAMES:
+        assert not ask(PlaceModel(model=name, device="cpu", dtype="float16"))[-1].same_output, name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -133,7 +173,7 @@ def test_the_tolerance_covers_float32_and_little_more(name: str):
         single = model(example)
         exact = model.double()(example.double())
     difference = float((single.double() - exact).abs().max())
-    tolerance = built_in.tolerance(single)
+    tolerance = built_in.tolerance(single, {torch.float32})
     assert difference < tolerance < 1e-4 * float(exact.abs().max())
 
 
@@ -142,6 +182,7 @@ def test_the_tolerance_covers_float32_and_little_more(name: str):
     [
         (PlaceModel(model="gpt", device="cpu"), FailureKind.BAD_REQUEST, "linear_10, linear_1000"),
         (PlaceModel(model="mlp", device="tpu"), FailureKind.NO_SUCH_DEVICE, "There is no tpu"),
+        (PlaceModel(model="mlp", device="cpu", dtype="int3"), FailureKind.BAD_REQUEST, "float16"),
     ],
 )
 def test_what_is_not_there_is_named_with_what_is(
@@ -157,8 +198,8 @@ def test_a_move_that_breaks_off_leaves_no_half_moved_model(monkeypatch: pytest.M
     dispatcher = Dispatcher()
     ask(PlaceModel(model="mlp", device="cpu"), dispatcher)
     with monkeypatch.context() as patch:
-        patch.setattr(placement, "_move", lambda model, device: 1 / 0)
+        patch.setattr(placement, "_move", lambda *_: 1 / 0)
         assert isinstance(ask(PlaceModel(model="mlp", device="cpu"), dispatcher)[-1], RequestFailed)
     assert dispatcher._placement is not None
-    assert dispatcher._placement._model is None
+    assert dispatcher._placement._placed is None
     assert isinstance(ask(PlaceModel(model="mlp", device="cpu"), dispatcher)[-1], PlaceFinished)

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 import torch
 
-from gpu_studio.core.protocol import DescribeEngine, PlaceFinished, PlaceModel, RunStarted
-from gpu_studio.engine import memory, oom, placement
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    PlaceFinished,
+    PlaceModel,
+    PlaceTensors,
+    RunStarted,
+    TensorsPlaced,
+)
+from gpu_studio.engine import memory, placement, snippets
 from gpu_studio.engine.models import MODELS
+from gpu_studio.engine.pitfalls.lab import PITFALLS, find_pitfall
 from tests.engine.answers import ask, only, run_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gpu_studio.engine.pitfalls.pitfall import Pitfall
 
 
 def run_snippet(snippet: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -34,10 +50,111 @@ def test_the_engines_snippet_prints_what_it_found(capsys: pytest.CaptureFixture[
     assert f"CUDA is available: {described.cuda_available}" in printed
 
 
+@pytest.mark.parametrize("dtype", ["", "float16", "float32"])
 @pytest.mark.parametrize("model", [model.description.name for model in MODELS])
-def test_a_placements_snippet_moves_the_model(model: str, capsys: pytest.CaptureFixture[str]):
-    (finished,) = only(PlaceFinished, ask(PlaceModel(model=model, device="cpu")))
-    assert run_snippet(finished.snippet, capsys).endswith(" cpu\n")
+def test_a_placements_snippet_moves_the_model(
+    model: str, dtype: str, capsys: pytest.CaptureFixture[str]
+):
+    (finished,) = only(PlaceFinished, ask(PlaceModel(model=model, device="cpu", dtype=dtype)))
+    first, *tensors = run_snippet(finished.snippet, capsys).splitlines()
+    assert first.endswith(f"torch.{dtype or 'float32'} cpu")
+    assert len(tensors) == finished.tensors
+    assert all(line.endswith(" cpu") for line in tensors)
+
+
+@pytest.mark.parametrize("dtype", ["", "float16"])
+def test_a_files_snippet_opens_it_safely_and_moves_it(
+    dtype: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / 'it\'s "mine".pt'
+    torch.save({"w": torch.ones(3), "n": torch.tensor(2), "epoch": 3}, path)
+    request = PlaceModel(path=str(path), device="cpu", dtype=dtype)
+    (finished,) = only(PlaceFinished, ask(request))
+    assert "weights_only=True" in finished.snippet
+    assert run_snippet(finished.snippet, capsys).splitlines() == [
+        f"w (3,) torch.{dtype or 'float32'} cpu", "n () torch.int64 cpu",
+    ]  # fmt: skip
+
+
+def test_the_tensors_snippet_places_both(capsys: pytest.CaptureFixture[str]):
+    (placed,) = only(TensorsPlaced, ask(PlaceTensors(device="cpu", size=8, dtype="float64")))
+    assert run_snippet(placed.snippet, capsys).splitlines() == [
+        "made on cpu", "now on cpu", "their product is on cpu",
+    ]  # fmt: skip
+
+
+# The others are run as scripts when their pitfall is: see test_pitfalls.
+_IN_THIS_PROCESS = [
+    pitfall
+    for pitfall in PITFALLS
+    if pitfall.description.name not in ("starved_gpu", "visible_devices_too_late", "sticky_error")
+]
+_RAISING = {"mixed_devices": RuntimeError}
+
+
+@pytest.mark.parametrize("part", ["broken", "fixed"])
+@pytest.mark.parametrize("pitfall", _IN_THIS_PROCESS, ids=lambda one: one.description.name)
+@pytest.mark.filterwarnings("ignore:.*torch.cuda.amp:FutureWarning")
+@pytest.mark.filterwarnings("ignore:.*CUDA is not available:UserWarning")
+def test_a_pitfalls_snippet_shows_it(
+    pitfall: Pitfall, part: str, capsys: pytest.CaptureFixture[str]
+):
+    snippet = pitfall.snippet(part, "cpu")
+    if part == "broken" and pitfall.description.name in _RAISING:
+        with pytest.raises(_RAISING[pitfall.description.name], match="meta"):
+            run_snippet(snippet, capsys)
+    else:
+        assert run_snippet(snippet, capsys)
+
+
+@pytest.mark.parametrize("part", ["broken", "fixed"])
+@pytest.mark.parametrize("pitfall", PITFALLS, ids=lambda one: one.description.name)
+def test_a_pitfalls_snippet_for_a_card_names_that_card(pitfall: Pitfall, part: str):
+    snippet = pitfall.snippet(part, "cuda:1")
+    compile(snippet, "snippet", "exec")
+    on_the_cpu = pitfall.description.name == "model_on_cpu" and part == "broken"
+    assert "cuda" in snippet or on_the_cpu
+    assert '"cpu"' not in snippet
+    assert len(snippet.splitlines()) < 45
+    assert max(map(len, snippet.splitlines())) <= 100
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    def have(count: int) -> None:
+        monkeypatch.setattr(snippets, "cuda_state", lambda: (count > 0, None))
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return have
+
+
+def test_on_a_pc_with_several_cards_a_snippet_begins_with_their_order(cards: Callable):
+    snippet = 'import torch\n\nx = torch.ones(1, device="cuda:1")\n'
+    cards(1)
+    assert snippets.complete(snippet) == snippet
+    cards(2)
+    order = 'import os\n\nos.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"\n\n'
+    assert snippets.complete(snippet) == order + snippet
+    assert snippets.complete(order + snippet) == order + snippet
+    assert snippets.complete("import torch\n") == "import torch\n"
+    assert snippets.complete("import os\n\n" + snippet) == order + snippet
+    cards(0)
+    assert snippets.complete(snippet) == snippet
+
+
+def test_where_cards_are_hidden_a_snippet_hides_them_as_well(
+    cards: Callable, monkeypatch: pytest.MonkeyPatch
+):
+    cards(1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1234")
+    whole = snippets.complete('import torch\n\nx = torch.ones(1, device="cuda:0")\n')
+    assert whole.splitlines()[:4] == [
+        "import os", "", 'os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"',
+        "os.environ[\"CUDA_VISIBLE_DEVICES\"] = 'GPU-1234'",
+    ]  # fmt: skip
+    too_late = find_pitfall("visible_devices_too_late").snippet("broken", "cuda:0")
+    assert "GPU-1234" not in snippets.complete(too_late)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +162,6 @@ def test_a_placements_snippet_moves_the_model(model: str, capsys: pytest.Capture
     [
         memory._SNIPPET.format(device="cuda:0"),
         placement._USE_SNIPPET.format(index=0),
-        oom._SNIPPET.format(
-            device="cuda:0", budget_bytes=64 << 20, count=8, size=2048, dtype="float32"
-        ),
     ],
 )
 def test_snippets_for_a_card_are_complete(snippet: str, capsys: pytest.CaptureFixture[str]):

@@ -12,7 +12,7 @@ from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, seconds
 
-_STEPS, _ROWS, _INPUTS, _HIDDEN = 60, 1024, 64, 512
+_STEPS, _ROWS, _INPUTS, _HIDDEN = 60, 512, 64, 256
 _SEED = 20250130
 
 
@@ -77,7 +77,7 @@ def _train(device: torch.device, bench: Bench) -> tuple[list[float], float]:
         y = x.square().sum(1, keepdim=True) / _INPUTS
         model = nn.Sequential(nn.Linear(_INPUTS, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, 1))
     x, y, model = x.to(device), y.to(device), model.to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    optimizer = torch.optim.Adam(model.parameters())
     losses: list[torch.Tensor] = []
     start_s = time.perf_counter()
     for step in range(_STEPS + 1):
@@ -106,7 +106,7 @@ x, y = x{to}, y{to}
 model = torch.nn.Sequential(
     torch.nn.Linear({inputs}, {hidden}), torch.nn.ReLU(), torch.nn.Linear({hidden}, 1)
 ){to}{remark}
-optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+optimizer = torch.optim.Adam(model.parameters())
 
 start = time.perf_counter()
 for step in range({steps}):

@@ -120,7 +120,7 @@ class Bench:
                 output, errors = self._wait_for(process)
             finally:
                 process.kill()
-                process.wait()
+                process.communicate()  # waits, and closes its pipes
         lines = errors.strip().splitlines()
         error = lines[-1] if process.returncode and lines else ""
         if process.returncode and not error:

@@ -76,18 +76,18 @@ from torch.utils.data import DataLoader, Dataset
 
 class Pictures(Dataset):
     def __len__(self):
-        return 256
+        return 128
 
     def __getitem__(self, index):
         time.sleep(0.002)  # a disk and a decoder
-        return torch.randn(3 * 64 * 64)
+        return torch.randn(3 * 32 * 32)
 
 
 def main():
     device = "{device}"
     loader = DataLoader(Pictures(), batch_size=16, num_workers={workers}{pin})
     model = torch.nn.Sequential(
-        torch.nn.Linear(3 * 64 * 64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
+        torch.nn.Linear(3 * 32 * 32, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)
     ).to(device)
     batches = iter(loader)
     model(next(batches).to(device)).sum().backward()  # workers and device have started

@@ -56,18 +56,23 @@ class VisibleDevicesTooLate:
                 FailureKind.INTERNAL, f"The fresh process did not end well: {end.error}"
             )
         stand_in = "" if bench.has_card else _THREADS_STAND_IN
-        what = "cards" if bench.has_card else "threads"
+        what = "card" if bench.has_card else "thread"
         if part == "broken":
-            sentence = f"{seen[0]} {what} before it was set, {seen[-1]} {what} after it."
+            before, after = (_counted(number, what) for number in (seen[0], seen[-1]))
+            sentence = f"{before} before it was set, {after} after it."
         else:
-            sentence = f"Set before PyTorch was imported: {seen[-1]} {what}."
+            sentence = f"Set before PyTorch was imported: {_counted(seen[-1], what)}."
         return PitfallOutcome(
             part=part,
             sentence=sentence,
-            figures=(count(f"{what}_seen", f"{what.capitalize()} that PyTorch sees", seen[-1]),),
+            figures=(count(f"{what}s_seen", f"{what.capitalize()}s that PyTorch sees", seen[-1]),),
             stand_in=stand_in,
             output=end.output,
         )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number} {what}s"
 
 
 def _visible() -> str:
