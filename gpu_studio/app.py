@@ -26,15 +26,19 @@ from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.theme import Theme
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
 
     from PySide6.QtCore import QMessageLogContext
 
     from gpu_studio.core.engine import Engine, EngineFactory
+    from gpu_studio.core.torch_facts import PcProbed
+    from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
 
 _LARGEST_LOG_BYTES = 1 << 20
+_LINK_LOAD_S = 2.5  # two readings of the sensors: an idle card's link sleeps
 
 APP_ID = "org.gpustudio.GPUStudio"
 
@@ -56,6 +60,7 @@ def build_window(
     settings: Settings | None = None,
     log_path: Path | None = None,
     data_folder: Path | None = None,
+    probe: Probe | None = None,
     tabs_after_paint: bool = False,
 ) -> QMainWindow:
     """Return the whole window, not yet shown. Nothing is started before its first paint.
@@ -67,6 +72,7 @@ def build_window(
         settings: the user's choices; those in the user's configuration folder by default.
         log_path: where children and the Help menu look for the log.
         data_folder: where results are kept; None keeps them in memory alone.
+        probe: runs a real kernel on each card, in a child process by default.
         tabs_after_paint: make the tabs that are not seen first after the first paint.
     """
     kept = settings or Settings(_settings_path())
@@ -81,6 +87,11 @@ def build_window(
         # What the lab breaks is a process of its own, whatever the setting says.
         return ProcessEngine(environment, log_path=log_path)
 
+    def real_probe(is_over: Callable[[], bool]) -> PcProbed:
+        from gpu_studio.engine.probe_client import probe_pc
+
+        return probe_pc(log_path, load_s=_LINK_LOAD_S, is_over=is_over)
+
     studio = Studio(
         engine_factory or real_engine,
         sensor_source or SensorReader(log_path=log_path),
@@ -88,6 +99,7 @@ def build_window(
         lab_factory=lab_factory or engine_factory or lab_engine,
         modelled_factory=modelled_engine,
         data_folder=data_folder,
+        probe=probe or real_probe,
     )
     theme = Theme(kept)
     theme.apply()

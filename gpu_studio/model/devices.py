@@ -8,7 +8,6 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.device_facts import facts_of
 from gpu_studio.core.facts import FactGroup, PcSnapshot
-from gpu_studio.core.findings import find
 from gpu_studio.core.protocol import (
     EngineEnded,
     MemoryRead,
@@ -25,10 +24,8 @@ from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.sensor_log import SensorLog
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gpu_studio.core.devices import Device
-    from gpu_studio.core.findings import Finding
+    from gpu_studio.core.finding import Finding
     from gpu_studio.core.protocol import Event, Request
     from gpu_studio.core.run_effect import RunMark
     from gpu_studio.core.sensor_history import SensorSpan
@@ -59,7 +56,6 @@ class DevicesModel(QObject):
         self._studio = studio
         self._selected: str | None = None
         self._is_chosen = False
-        self._findings: Sequence[Finding] = ()
         self._memory: dict[str, MemoryRead] = {}
         self._question: ReadMemory | None = None
         self._unanswered: str | None = None  # the address that an engine failed over when asked
@@ -75,6 +71,8 @@ class DevicesModel(QObject):
         session.event_received.connect(self._receive)
         session.state_changed.connect(self._enter)
         sensors.inventory_changed.connect(self._find)
+        studio.doctor.findings_changed.connect(self.facts_changed)
+        studio.doctor.check_changed.connect(self.facts_changed)
         sensors.reading_taken.connect(self._read)
         sensors.silence_changed.connect(self.facts_changed)
         self._find()
@@ -191,10 +189,14 @@ class DevicesModel(QObject):
     def report(self, form: str, *, masked: bool) -> str:
         """Return everything known as ``text``, ``markdown`` or ``json``."""
         snapshot = self.snapshot
-        return _REPORTS[form](snapshot, self._findings, masked=masked) if snapshot else ""
+        return (
+            _REPORTS[form](snapshot, self._studio.doctor.findings, masked=masked)
+            if snapshot
+            else ""
+        )
 
     def _findings_of(self, device: Device) -> list[Finding]:
-        return [f for f in self._findings if f.device_uuid in (None, device.identity)]
+        return [f for f in self._studio.doctor.findings if f.device_uuid in (None, device.identity)]
 
     def _trouble_of(self, device: Device | None) -> str:
         snapshot = self.snapshot
@@ -229,7 +231,6 @@ class DevicesModel(QObject):
         inventory, engine = self._studio.sensors.inventory, self._studio.session.description
         if inventory is None:
             return
-        self._findings = find(inventory, engine)
         self.list.show(inventory.devices, engine)
         known = {device.identity for device in inventory.devices}
         if not self._is_chosen or self._selected not in known:

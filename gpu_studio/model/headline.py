@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.findings import Finding, find
 from gpu_studio.model.engine_session import EngineState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gpu_studio.core.devices import Device, Reading, Unreadable
-    from gpu_studio.core.finding import Severity
+    from gpu_studio.core.finding import Finding, Severity
     from gpu_studio.model.studio import Studio
 
 START_AGAIN = "Start a fresh engine"
@@ -79,7 +76,6 @@ class HeadlineModel(QObject):
         super().__init__(parent)
         self._studio = studio
         self._headline: Headline | None = None
-        self._findings: Sequence[Finding] = ()
         self._lost_reason = ""
         self._lost_cards: list[Headline] = []
         self._has_failed = self._has_met_engine = False
@@ -88,10 +84,10 @@ class HeadlineModel(QObject):
         session.engine_lost.connect(self._lose)
         session.state_changed.connect(self._enter)
         session.engine_described.connect(self._meet_engine)
-        sensors.inventory_changed.connect(self._find)
+        studio.doctor.findings_changed.connect(self._choose)
         sensors.silence_changed.connect(self._fall_silent)
         sensors.reading_taken.connect(self._read)
-        self._find()
+        self._choose()
 
     @property
     def headline(self) -> Headline | None:
@@ -150,12 +146,6 @@ class HeadlineModel(QObject):
 
     def _meet_engine(self) -> None:
         self._has_met_engine = True
-        self._find()
-
-    def _find(self) -> None:
-        inventory = self._studio.sensors.inventory
-        if inventory is not None:
-            self._findings = find(inventory, self._studio.session.description)
         self._choose()
 
     def _choose(self) -> None:
@@ -211,7 +201,7 @@ class HeadlineModel(QObject):
         chosen_here = self._studio.session.environment.visible_devices is not None
         return [
             headline_from(finding)
-            for finding in self._findings
+            for finding in self._studio.doctor.findings
             if finding.severity not in _QUIET
             # A card that the Switcher hides is hidden because somebody wanted it.
             and not (chosen_here and finding.code == "hidden_by_environment")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.lab_engines import LabEngines
 from gpu_studio.model.sensors import Sensors
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.engine import EngineFactory
     from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
 
@@ -24,7 +26,8 @@ class Studio(QObject):
 
     `lab` has the memory lab's engines: ``lab_factory`` makes its real ones (``engine_factory``
     where none is given), ``modelled_factory`` those of modelled cards. ``data_folder`` is where
-    results are kept; None keeps them in memory alone.
+    results are kept; None keeps them in memory alone. `doctor` has the findings, and tries a kernel
+    on each card by ``probe`` where one is given.
 
     Signals:
         snippet_changed(str): the few lines of PyTorch that do what was just done.
@@ -44,6 +47,7 @@ class Studio(QObject):
         lab_factory: EngineFactory | None = None,
         modelled_factory: EngineFactory | None = None,
         data_folder: Path | None = None,
+        probe: Probe | None = None,
     ) -> None:
         super().__init__(parent)
         self.settings = settings
@@ -51,6 +55,7 @@ class Studio(QObject):
         self.session = EngineSession(engine_factory, self)
         self.lab = LabEngines(lab_factory or engine_factory, modelled_factory, self)
         self.sensors = Sensors(sensor_source, self)
+        self.doctor = Doctor(self.session, self.sensors, probe, self)
         self._snippet = ""
         self.session.engine_described.connect(self._engine_described)
         self.session.event_received.connect(self._event_received)
@@ -69,6 +74,7 @@ class Studio(QObject):
     def close(self) -> None:
         """End everything that runs."""
         self.closing.emit()
+        self.doctor.close()
         self.lab.close()
         self.session.close()
         self.sensors.close()

@@ -13,7 +13,7 @@ from gpu_studio.ui.copy_button import CopyButton
 from gpu_studio.ui.device_list import DeviceListView
 from gpu_studio.ui.elided_text import ElidedText
 from gpu_studio.ui.fact_grid import FactGrid
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, row
 from gpu_studio.ui.process_card import ProcessCard
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.sensor_grid import SensorGrid
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LIST_WIDTHS = (236, 312)
+_CHECK_TIP = "Starts PyTorch in a process of its own and lets each card add a few numbers"
 _WITHOUT_CARD = (
     "Benchmark: times your CPU, with the same workloads, curves and checks.",
     "Switcher: shows where a model's tensors live; the CPU is the only place for them.",
@@ -51,6 +52,14 @@ class DevicesTab(QWidget):
         self._identity = ElidedText("", "muted", name="devices.identity")
         self._verdict = VerdictCard(theme, name="devices.verdict")
         self._also_found: list[VerdictCard] = []
+        self._doctor = studio.doctor
+        self._check = button(
+            "Try a real kernel on each card",
+            studio.doctor.check,
+            name="devices.check",
+            tip=_CHECK_TIP,
+        )
+        self._checked = Text("", "muted", name="devices.checked", wraps=True)
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
         self._sensors = SensorGrid(theme)
         self._log = SensorLogButton(self._model.log, self)
@@ -110,22 +119,32 @@ class DevicesTab(QWidget):
         page = ScrollPage("The selected device")
         page.column.addLayout(head)
         self._details.column.addWidget(self._facts)
+        self._check_line = QWidget()
+        line = row(self._check, self._checked, stretch_last=True)
+        line.setContentsMargins(0, 0, 0, 0)
+        self._check_line.setLayout(line)
         for widget in (
-            self._verdict, self._trouble, self._sensors, self._effect, self._log.said,
-            self._details, self._processes,
+            self._verdict, self._trouble, self._check_line, self._sensors, self._effect,
+            self._log.said, self._details, self._processes,
         ):  # fmt: skip
             self._page.addWidget(widget)
         self._page.setSpacing(GAP)
         page.column.addLayout(self._page)
         page.column.addStretch(1)
         self._sensors.head.addWidget(self._log.press)
-        for widget in (self._trouble, self._effect, self._details, self._processes):
+        for widget in (
+            self._trouble,
+            self._check_line,
+            self._effect,
+            self._details,
+            self._processes,
+        ):
             widget.hide()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(MARGIN, GAP, MARGIN - 6, GAP)
-        row.setSpacing(MARGIN)
-        row.addLayout(left)
-        row.addWidget(page, 1)
+        halves = QHBoxLayout(self)
+        halves.setContentsMargins(MARGIN, GAP, MARGIN - 6, GAP)
+        halves.setSpacing(MARGIN)
+        halves.addLayout(left)
+        halves.addWidget(page, 1)
 
     def _select(self, identity: str) -> None:
         """Show at once what somebody asked for."""
@@ -143,6 +162,9 @@ class DevicesTab(QWidget):
         device = self._model.device
         self._verdict.show_headline(self._model.verdict)
         self._show_also_found(self._model.also_found)
+        self._check_line.setVisible(bool(self._model.has_cards))
+        self._check.setEnabled(self._doctor.can_check)
+        self._checked.setText(self._doctor.sentence)
         self._copy.setEnabled(device is not None)
         if device is None or not self.isVisible():
             return

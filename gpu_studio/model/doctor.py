@@ -1,0 +1,151 @@
+"""What is found about this PC, kept up to date, and tried with a real kernel when asked to."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.findings import find
+from gpu_studio.model.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gpu_studio.core.devices import Inventory, Reading
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.core.finding import Finding
+    from gpu_studio.core.torch_facts import PcProbed
+    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.sensors import Sensors
+
+    # Runs a kernel on every card in a process of its own; asks now and then whether to give up.
+    Probe = Callable[[Callable[[], bool]], PcProbed]
+
+_CHECK = "check"  # what the sensors are wanted for
+_LONGEST_END_MS = 5000
+
+
+class Doctor(QObject):
+    """The findings, worst first.
+
+    Signals:
+        findings_changed(): something else is found now.
+        check_changed(): the kernels of a check began, or are over.
+    """
+
+    findings_changed = Signal()
+    check_changed = Signal()
+
+    def __init__(
+        self,
+        session: EngineSession,
+        sensors: Sensors,
+        probe: Probe | None,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._session, self._sensors, self._probe = session, sensors, probe
+        self._findings: Sequence[Finding] = ()
+        self._inventory: Inventory | None = None
+        self._probed: PcProbed | None = None
+        self._readings: list[Reading] = []
+        self._worker: Worker | None = None
+        self._is_over = threading.Event()
+        self._trouble = ""
+        sensors.inventory_changed.connect(self._look)
+        sensors.reading_taken.connect(self._keep)
+        session.engine_described.connect(self._look)
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What is found, worst first; empty until devices were found."""
+        return self._findings
+
+    @property
+    def is_checking(self) -> bool:
+        """Whether kernels are being tried."""
+        return self._worker is not None
+
+    @property
+    def can_check(self) -> bool:
+        """Whether there are cards on which a kernel could be tried now."""
+        engine, inventory = self._session.description, self._sensors.inventory
+        is_possible = self._probe is not None and inventory is not None and bool(inventory.cards)
+        has_cuda = engine is not None and engine.cuda_build is not None
+        return is_possible and has_cuda and self._session.is_free and not self.is_checking
+
+    @property
+    def sentence(self) -> str:
+        """How the check stands; empty before the first one."""
+        if self.is_checking:
+            return "Running a small kernel on each card, in a process of its own …"
+        if self._trouble:
+            return self._trouble
+        if self._probed is None:
+            return ""
+        count = len(self._probed.cards)
+        if not count:
+            return self._probed.error or "PyTorch saw no card to try a kernel on."
+        ran = sum(card.outcome == "ran" for card in self._probed.cards)
+        return f"A real kernel ran on {ran} of {count} {'card' if count == 1 else 'cards'}."
+
+    def check(self) -> None:
+        """Try a real kernel on every card; makes a CUDA context on each for a few seconds."""
+        if not self.can_check:
+            return
+        self._readings, self._trouble = [], ""
+        self._is_over.clear()
+        self._worker = Worker(self._probe_once, self)
+        self._worker.value_produced.connect(self._take)
+        self._worker.failure_raised.connect(self._fail)
+        self._worker.finished.connect(self._finish)
+        self._sensors.want(_CHECK, True)
+        self._worker.start()
+        self.check_changed.emit()
+
+    def close(self) -> None:
+        """Give a check up, and its process."""
+        self._is_over.set()
+        if self._worker is not None:
+            self._worker.wait(_LONGEST_END_MS)
+
+    def _probe_once(self) -> Iterator[PcProbed]:
+        assert self._probe is not None
+        yield self._probe(self._is_over.is_set)
+
+    def _keep(self, reading: Reading) -> None:
+        if self.is_checking:
+            self._readings.append(reading)
+
+    def _take(self, probed: PcProbed) -> None:
+        self._probed = probed
+        self._look()
+
+    def _fail(self, _failure: Failure) -> None:
+        self._trouble = "The check could not be started; the log says why."
+
+    def _finish(self) -> None:
+        if self._worker is not None:
+            self._worker.deleteLater()
+            self._worker = None
+        self._sensors.want(_CHECK, False)
+        self.check_changed.emit()
+
+    def _look(self) -> None:
+        inventory = self._sensors.inventory
+        if inventory is None:
+            return
+        before = self._inventory
+        if before is not None and _identities(before) != _identities(inventory):
+            self._probed, self._readings = None, []  # other cards: nothing was tried on them
+        self._inventory = inventory
+        self._findings = find(
+            inventory, self._session.description, probe=self._probed, readings=self._readings
+        )
+        self.findings_changed.emit()
+
+
+def _identities(inventory: Inventory) -> tuple[str, ...]:
+    return tuple(card.identity for card in inventory.cards)
