@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import threading
+
+import msgspec
+import pytest
+
+from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.torch_facts import CardProbed, PcProbed, TorchCard
+from gpu_studio.model.studio import Studio
+from tests.fakes import described_with_cuda, gt_1030, reading, two_cards
+
+pytestmark = pytest.mark.parametrize("inventory", [two_cards()])
+
+
+class ScriptedProbe:
+    """Answers when it is let go, or gives up when it is told to."""
+
+    def __init__(self, inventory, total=4.0):
+        cards = [
+            TorchCard(cuda_index=index, name=card.name, uuid=card.uuid)
+            for index, card in enumerate(inventory.cards)
+        ]
+        self.probed = PcProbed(
+            cards=tuple(
+                CardProbed(card=card, outcome="ran", total=total, expected_total=4.0)
+                for card in cards
+            )
+        )
+        self.let_go = threading.Event()
+        self.gave_up = False
+
+    def __call__(self, is_over):
+        while not self.let_go.wait(0.005):
+            if is_over():
+                self.gave_up = True
+                break
+        return self.probed
+
+
+@pytest.fixture
+def probe(inventory):
+    return ScriptedProbe(inventory)
+
+
+@pytest.fixture
+def studio(qtbot, engines, sensor_source, settings, probe):
+    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2)]
+    studio = Studio(engines, sensor_source, settings, probe=probe)
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free and bool(studio.doctor.findings))
+    yield studio
+    studio.close()
+    studio.deleteLater()
+
+
+def codes(studio):
+    return [finding.code for finding in studio.doctor.findings]
+
+
+def check(qtbot, studio, probe):
+    studio.doctor.check()
+    probe.let_go.set()
+    qtbot.waitUntil(lambda: not studio.doctor.is_checking)
+
+
+def test_a_kernel_that_ran_everywhere_is_said(qtbot, studio, probe):
+    assert studio.doctor.sentence == ""
+    check(qtbot, studio, probe)
+    assert studio.doctor.sentence == "A real kernel ran on 2 of 2 cards."
+    assert codes(studio).count("ok") == 2
+
+
+@pytest.mark.parametrize("probe", [ScriptedProbe(two_cards(), total=5.0)])
+def test_a_wrong_sum_is_found_by_the_check_alone(qtbot, studio, probe):
+    assert "wrong_sum" not in codes(studio)
+    with qtbot.waitSignal(studio.doctor.findings_changed):
+        check(qtbot, studio, probe)
+    assert codes(studio)[:2] == ["wrong_sum", "wrong_sum"]
+
+
+def test_one_check_at_a_time_and_the_sensors_watch_it(qtbot, studio, probe):
+    studio.sensors.want("window", False)
+    studio.doctor.check()
+    assert (studio.doctor.is_checking, studio.doctor.can_check) == (True, False)
+    assert studio.sensors.is_polled
+    assert studio.doctor.sentence.startswith("Running a small kernel")
+    probe.let_go.set()
+    qtbot.waitUntil(lambda: not studio.doctor.is_checking)
+    assert not studio.sensors.is_polled
+
+
+def test_other_cards_were_not_tried(qtbot, studio, probe, sensor_source):
+    check(qtbot, studio, probe)
+    with qtbot.waitSignal(studio.doctor.findings_changed):
+        sensor_source.send(gt_1030())
+    assert studio.doctor.sentence == ""
+
+
+def test_closing_gives_a_check_up(studio, probe):
+    studio.doctor.check()
+    studio.close()
+    assert probe.gave_up
+
+
+def test_a_check_that_cannot_start_is_a_sentence(qtbot, studio, monkeypatch):
+    def fail(_is_over):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(studio.doctor, "_probe", fail)
+    studio.doctor.check()
+    qtbot.waitUntil(lambda: not studio.doctor.is_checking)
+    assert studio.doctor.sentence == "The check could not be started; the log says why."
+
+
+def test_a_link_is_judged_while_the_card_works(qtbot, studio, probe, sensor_source, inventory):
+    """A card under load over a narrow link is told; the same reading before the check is not."""
+    narrow = reading(
+        inventory, 1.0, utilization_percent=99.0, pcie_generation=3, pcie_width=1, pstate=0
+    )
+    with qtbot.waitSignal(studio.sensors.reading_taken):
+        sensor_source.send(narrow)
+    assert "slow_link" not in codes(studio)
+    studio.doctor.check()
+    with qtbot.waitSignal(studio.sensors.reading_taken):
+        sensor_source.send(msgspec.structs.replace(narrow, taken_at_s=2.0))
+    probe.let_go.set()
+    qtbot.waitUntil(lambda: not studio.doctor.is_checking)
+    assert "slow_link" in codes(studio)
