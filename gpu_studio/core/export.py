@@ -105,9 +105,15 @@ def to_json(runs: Sequence[Run], engine: EngineDescribed | None, exported_at: st
 def to_markdown(runs: Sequence[Run]) -> str:
     """Return runs as a Markdown table with the units people read."""
     rows = [_READABLE_HEAD, *_readable_rows(runs)]
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    lines = ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
     lines.insert(1, "| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
     return "\n".join(lines) + "\n"
+
+
+def _markdown_cell(text: str) -> str:
+    """Return a text that stays in its cell, and that no Markdown viewer takes for HTML."""
+    escaped = text.replace("\\", "\\\\").replace("|", "\\|")
+    return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").splitlines())
 
 
 def to_text(runs: Sequence[Run]) -> str:

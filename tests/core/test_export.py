@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.export import results_of, state_text, to_csv, to_json, to_markdown, to_text
+from gpu_studio.core.export import results_of, to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import Event, RunFailed, RunStopped, RunWorkload
+from gpu_studio.core.protocol import Event, NaiveTime, RunFailed, RunStopped, RunWorkload
+from gpu_studio.core.run_words import state_text
 from gpu_studio.core.runs import Run
 from tests.fakes import batch, described, run_events, samples_of, started
 
@@ -72,6 +73,29 @@ def test_csv_has_a_line_a_run_with_full_precision() -> None:
     assert [line["budget_s"] for line in lines(runs)] == ["2.0"] * 4
 
 
+def test_csv_says_how_a_run_was_measured_even_where_it_did_not_finish() -> None:
+    asked = RunWorkload(
+        run_id="1", workload="train_step", device="cuda:0", size=64, dtype="float32",
+        options={"amp": "on", "amp_dtype": "float16"}, cache="cold", transfers=True,
+    )  # fmt: skip
+    naive = NaiveTime(printed_s=0.5, finished_s=1.0, sentence="It printed less.")
+    full, stopped = lines(
+        [
+            finished_run(
+                asked, naive=naive, ceiling="memory bandwidth, 48 GB/s", share_of_ceiling=0.62,
+                peak_allocated_bytes=4096,
+            ),
+            partial_run(asked, RunStopped(run_id="1")),
+        ]
+    )  # fmt: skip
+    for line in (full, stopped):
+        assert line["options"] == "amp=on; amp_dtype=float16"
+        assert (line["cache"], line["transfers"]) == ("cold", "true")
+    assert (full["ceiling"], full["share_of_ceiling"]) == ("memory bandwidth, 48 GB/s", "0.62")
+    assert (full["naive_printed_s"], full["peak_allocated_bytes"]) == ("0.5", "4096")
+    assert (stopped["ceiling"], stopped["naive_printed_s"]) == ("", "")
+
+
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
 def test_a_text_from_outside_cannot_become_a_formula(start: str) -> None:
     evil = f'{start}HYPERLINK("http://example.invalid","x")'
@@ -119,6 +143,27 @@ def test_markdown_is_a_table_of_what_people_read() -> None:
     assert rows[2].endswith("| 3 | – | – | stopped |")
     assert rows[3].endswith("| failed: It needs 64 GiB, 3 GiB are free. |")
     assert "A\\|B" in rows[4]
+
+
+def test_markdown_renders_no_html_and_keeps_a_name_in_its_cell() -> None:
+    text = to_markdown([finished_run(request(), device_name="<img onerror=x>\n# A & B\\|C")])
+    *_, row = text.strip().split("\n")
+    assert "&lt;img onerror=x> # A &amp; B\\\\\\|C" in row
+    assert "<" not in text
+
+
+def test_the_table_tells_sizes_and_modes_as_the_workload_does() -> None:
+    asked = RunWorkload(
+        run_id="1", workload="conv2d", device="cuda:0", size=64, dtype="float32",
+        options={"cudnn": "benchmark"}, transfers=True,
+    )  # fmt: skip
+    run = Run(asked)
+    for event in run_events(asked):
+        run.apply(event)
+    run.size_text = "{size} pictures"
+    for text in (to_text([run]), to_markdown([run])):
+        assert "conv2d, cudnn benchmark, with transfers" in text
+        assert "64\u202fpictures" in text
 
 
 def test_text_is_aligned() -> None:
