@@ -44,10 +44,14 @@ class TankPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tank(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts from left to right; their sizes sum to ``total_bytes``."""
+    """The parts from left to right; their sizes sum to ``total_bytes``.
+
+    ``card_bytes`` is where the card ends, for a tank of more than it has; else None.
+    """
 
     total_bytes: int
     parts: tuple[TankPart, ...]
+    card_bytes: int | None = None
 
     def share(self, part: TankPart) -> float:
         """Return a part's share of the whole, 0 to 1."""

@@ -43,13 +43,25 @@ _FAST_POLL_MS = 100  # the segment map, while it is looked at
 _ROW_HEIGHT, _HEAD_HEIGHT = 30, 34
 _OWN = "own"
 CURVES, SEGMENTS, LAB_PAGE, ERROR, FIT = range(5)
-_PAGES = ("Curves", "Segment map", "Break it")
+_PAGES = ("Curves", "Segment map", "Break it", "Read an error", "Will it fit?")
 
 
 def _segment_page(model: MemoryModel, theme: Theme) -> QWidget:
     from gpu_studio.ui.memory_segments import SegmentPage
 
     return SegmentPage(model, theme)
+
+
+def _error_page(theme: Theme) -> QWidget:
+    from gpu_studio.ui.error_page import ErrorPage
+
+    return ErrorPage(theme)
+
+
+def _fit_page(model: MemoryModel, theme: Theme) -> QWidget:
+    from gpu_studio.ui.fit_page import FitPage
+
+    return FitPage(model, theme)
 
 
 class MemoryTab(QWidget):
@@ -84,6 +96,8 @@ class MemoryTab(QWidget):
         made = {CURVES: self._curves, LAB_PAGE: self._lab}
         self._unmade: dict[int, Callable[[], QWidget]] = {
             SEGMENTS: partial(_segment_page, self.model, theme),
+            ERROR: partial(_error_page, theme),
+            FIT: partial(_fit_page, self.model, theme),
         }
         for page in range(len(_PAGES)):
             self._stack.addWidget(made.get(page) or QWidget())
@@ -149,8 +163,7 @@ class MemoryTab(QWidget):
                 self._stack.removeWidget(place)
                 place.deleteLater()
         self._stack.setCurrentIndex(page)
-        # These two are about any card, not about the one that is looked at.
-        self._tank_card.setVisible(page not in (ERROR, FIT))
+        self._tank_card.setVisible(page != ERROR)  # whose card it was, nobody knows
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()
 
@@ -172,7 +185,7 @@ class MemoryTab(QWidget):
 
     def _poll(self) -> None:
         page = self._stack.currentIndex()
-        if not self.isVisible() or self.window().isMinimized() or page in (ERROR, FIT):
+        if not self.isVisible() or self.window().isMinimized() or page == ERROR:
             return
         self.model.poll(with_segments=page == SEGMENTS)
         if page == CURVES:

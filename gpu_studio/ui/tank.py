@@ -30,6 +30,8 @@ _LOOKS = {
     "engine": ("cpu", "solid"),
     "tensors": ("allocated", "solid"),
     "holes": ("allocated", "hatched"),
+    "gradients": ("gpu0", "solid"),
+    "moments": ("gpu1", "solid"),
     "free": ("other", "empty"),
 }
 _BAR_HEIGHT = 34
@@ -137,6 +139,7 @@ class TankBar(QWidget):
             if stretch.width() > 0:
                 self._paint_part(painter, part.key, stretch)
         painter.restore()
+        self._paint_end(painter)
         if self.hasFocus() and 0 <= self._current < len(stretches):
             painter.setPen(QPen(QColor(self._theme.colour("text")), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -146,6 +149,21 @@ class TankBar(QWidget):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(whole.adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
         self._paint_labels(painter, stretches)
+
+    def _paint_end(self, painter: QPainter) -> None:
+        """Strike out what lies beyond the card."""
+        tank = self._tank
+        if tank is None or tank.card_bytes is None:
+            return
+        x = round(self.width() * tank.card_bytes / tank.total_bytes)
+        colour = QColor(self._theme.colour("failure"))
+        beyond = QRectF(x, 1, self.width() - x - 1, _BAR_HEIGHT - 2)
+        wash = QColor(self._theme.colour("card"))
+        wash.setAlpha(150)
+        painter.fillRect(beyond, wash)
+        painter.fillRect(beyond, QBrush(colour, Qt.BrushStyle.BDiagPattern))
+        painter.setPen(QPen(colour, 3))
+        painter.drawLine(QPointF(x, 0), QPointF(x, _BAR_HEIGHT))
 
     def _paint_part(self, painter: QPainter, key: str, stretch: QRectF) -> None:
         role, pattern = _LOOKS[key]

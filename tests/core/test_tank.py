@@ -4,8 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_studio.core.devices import GpuProcess, Telemetry
+from gpu_studio.core.oom_text import GpuProcessBytes, OomNumbers
 from gpu_studio.core.protocol import MemoryRead
-from gpu_studio.core.tank import card_users, tank_of_card, tank_of_ram, tank_of_sensors
+from gpu_studio.core.tank import (
+    card_users,
+    tank_of_card,
+    tank_of_error,
+    tank_of_ram,
+    tank_of_sensors,
+)
 from tests.fakes import memory_read, no_context
 
 MIB = 1 << 20
@@ -129,3 +136,26 @@ def test_a_modelled_card_has_no_processes():
     tank = tank_of_card(read)
     assert sizes(tank) == {"context": 338, "tensors": 1024, "holes": 236, "free": 398}
     assert "modelled" in tank.parts[0].explanation
+
+
+def error(**numbers):
+    return OomNumbers(**{key: value * MIB for key, value in numbers.items()})
+
+
+def test_an_error_describes_a_tank_and_the_rest_is_not_told():
+    tank = tank_of_error(
+        error(total_bytes=1996, free_bytes=140, allocated_bytes=1500, unallocated_bytes=100)
+    )
+    assert sizes(tank) == {"not_told": 256, "tensors": 1500, "holes": 100, "free": 140}
+    assert tank_of_error(error(tried_bytes=256)) is None
+
+
+def test_an_error_that_names_processes_tells_more():
+    numbers = OomNumbers(
+        total_bytes=1996 * MIB, free_bytes=140 * MIB, allocated_bytes=1400 * MIB,
+        reserved_bytes=1500 * MIB, in_use_bytes=1560 * MIB,
+        processes=(GpuProcessBytes(12, 200 * MIB),),
+    )  # fmt: skip
+    assert sizes(tank_of_error(numbers)) == {
+        "others": 200, "not_told": 96, "context": 60, "tensors": 1400, "holes": 100, "free": 140,
+    }  # fmt: skip

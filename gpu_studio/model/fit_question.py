@@ -1,0 +1,103 @@
+"""“Will it fit?”: one question at a time, answered by the allocator's model in a thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gpu_studio.model.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.modelled_cards import ModelledCardChoice
+    from gpu_studio.core.will_it_fit import Fit, ModelFit
+
+_AFTER_TYPING_MS = 200
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A card, and a network of so many parameters of a type."""
+
+    card: ModelledCardChoice
+    parameters: int
+    dtype: str
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What fits at most, and whether the network does."""
+
+    question: Question
+    fit: Fit
+    model_fit: ModelFit
+
+
+class FitQuestion(QObject):
+    """Answers the newest question; those in between are dropped.
+
+    Signals:
+        answered(Answer)
+        failed(str): it cannot be worked out, with the reason.
+    """
+
+    answered = Signal(object)
+    failed = Signal(str)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._wanted: Question | None = None
+        self._asked: Question | None = None
+        self._fits: dict[ModelledCardChoice, Fit] = {}
+        self._worker: Worker | None = None
+        self._pause = QTimer(self)
+        self._pause.setSingleShot(True)
+        self._pause.setInterval(_AFTER_TYPING_MS)
+        self._pause.timeout.connect(self._begin)
+
+    @property
+    def is_thinking(self) -> bool:
+        """Whether an answer is to come."""
+        return self._worker is not None or self._pause.isActive()
+
+    def ask(self, question: Question) -> None:
+        """Ask; nothing happens for the question that was asked last."""
+        if question != self._wanted:
+            self._wanted = question
+            self._pause.start()
+
+    def _begin(self) -> None:
+        if self._worker is not None or self._wanted is None or self._wanted == self._asked:
+            return
+        question, known = self._wanted, self._fits.get(self._wanted.card)
+        self._asked = question
+
+        def work_out() -> Iterator[Answer]:
+            from gpu_studio.core.will_it_fit import fit_on, model_fit
+
+            yield Answer(
+                question=question,
+                fit=known or fit_on(question.card),
+                model_fit=model_fit(question.card, question.parameters, question.dtype),
+            )
+
+        self._worker = Worker(work_out, self)
+        self._worker.value_produced.connect(self._take)
+        self._worker.failure_raised.connect(self._take_failure)
+        self._worker.finished.connect(self._finish)
+        self._worker.start()
+
+    def _take(self, answer: Answer) -> None:
+        self._fits[answer.question.card] = answer.fit
+        if answer.question == self._wanted:
+            self.answered.emit(answer)
+
+    def _take_failure(self) -> None:
+        self.failed.emit("This cannot be worked out; the log says why.")
+
+    def _finish(self) -> None:
+        if self._worker is not None:
+            self._worker.deleteLater()
+            self._worker = None
+        self._begin()
