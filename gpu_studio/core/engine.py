@@ -21,13 +21,15 @@ class EngineEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     def variables(self) -> dict[str, str]:
         """Return the environment variables that say it to CUDA and PyTorch.
 
-        PYTORCH_CUDA_ALLOC_CONF is the name that every torch from 2.6 on reads.
+        PYTORCH_CUDA_ALLOC_CONF is the name that every torch from 2.6 on reads. A newer one reads
+        PYTORCH_ALLOC_CONF too, where a user's own value would be left otherwise.
         """
         variables = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         if self.visible_devices is not None:
             variables["CUDA_VISIBLE_DEVICES"] = self.visible_devices
         if self.allocator_configuration:
             variables["PYTORCH_CUDA_ALLOC_CONF"] = self.allocator_configuration
+            variables["PYTORCH_ALLOC_CONF"] = self.allocator_configuration
         return variables
 
 

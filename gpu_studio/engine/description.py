@@ -42,7 +42,8 @@ def describe_engine() -> EngineDescribed:
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
         cpu_threads=torch.get_num_threads(),
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
-        allocator_configuration=os.environ.get("PYTORCH_CUDA_ALLOC_CONF"),
+        allocator_configuration=os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
+        or os.environ.get("PYTORCH_ALLOC_CONF"),
         python_version=platform.python_version(),
         workloads=tuple(
             msgspec.structs.replace(workload.description, skipped=workload.skipped())
