@@ -1,0 +1,130 @@
+"""One workload in several ways, side by side, as the Switcher's pages show it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.protocol import Event, Request, RunWorkload, is_last
+from gpu_studio.core.runs import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.model.studio import Studio
+
+_numbers = itertools.count(1)
+
+
+class ComparisonModel(QObject):
+    """Runs of one workload that differ in their options, one after the other.
+
+    Args:
+        studio: the application's state.
+        workload: its name.
+
+    Signals:
+        description_changed(): an engine told what the workload is.
+        runs_changed(): a run began, told something, or ended.
+    """
+
+    description_changed = Signal()
+    runs_changed = Signal()
+
+    def __init__(self, studio: Studio, workload: str, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = studio.session
+        self.workload = workload
+        self.runs: list[Run] = []
+        self._waiting: list[RunWorkload] = []
+        self._session.event_received.connect(self._receive)
+        self._session.engine_described.connect(self._take_engine)
+
+    @property
+    def description(self) -> WorkloadDescription | None:
+        """What the workload is; None until the engine is there, or where it does not know it."""
+        engine = self._session.description
+        known = engine.workloads if engine else ()
+        return next((one for one in known if one.name == self.workload), None)
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the engine has told what it can do."""
+        return self._session.description is not None
+
+    @property
+    def devices(self) -> list[str]:
+        """The addresses it can run on, the first card before the CPU."""
+        engine, workload = self._session.description, self.description
+        if engine is None or workload is None:
+            return []
+        cards = [f"cuda:{index}" for index in range(engine.device_count)]
+        return (cards if "cuda" in workload.device_kinds else []) + (
+            ["cpu"] if "cpu" in workload.device_kinds else []
+        )
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is under way or waits."""
+        return bool(self._waiting)
+
+    @property
+    def can_start(self) -> bool:
+        """Whether the workload can run here and nothing of this page runs."""
+        workload = self.description
+        return workload is not None and not workload.skipped and not self.is_running
+
+    def combinations(self, chosen: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+        """Return every combination of the chosen values; an option without any has its default."""
+        names = [name for name, values in chosen.items() if values]
+        return [
+            dict(zip(names, values, strict=True))
+            for values in itertools.product(*(chosen[name] for name in names))
+        ]
+
+    def start(
+        self, device: str, size: int, budget_s: float, chosen: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Run every combination of options."""
+        workload = self.description
+        if not self.can_start or workload is None:
+            return
+        requests = [
+            RunWorkload(
+                run_id=f"{self.workload}-{next(_numbers)}",
+                workload=self.workload,
+                device=device,
+                size=size,
+                dtype="float32" if "float32" in workload.dtypes else workload.dtypes[0],
+                budget_s=budget_s,
+                options=options,
+            )
+            for options in self.combinations(chosen)
+        ]
+        self.runs = [Run(request) for request in requests]
+        self._waiting = list(requests)
+        self.runs_changed.emit()
+        for request in requests:
+            self._session.submit(request)
+
+    def stop(self) -> None:
+        """End the run that is under way and forget those that wait."""
+        for request in reversed(list(self._waiting)):
+            self._session.stop(request)
+
+    def _receive(self, request: Request, event: Event) -> None:
+        run = next((run for run in self.runs if run.request is request), None)
+        if run is None:
+            return
+        run.apply(event)
+        if is_last(event, request):
+            self._waiting = [waiting for waiting in self._waiting if waiting is not request]
+        self.runs_changed.emit()
+
+    def _take_engine(self) -> None:
+        # What had not begun is asked of the fresh engine; nothing here has to be done again.
+        self.description_changed.emit()
+        self.runs_changed.emit()

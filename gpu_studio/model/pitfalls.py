@@ -1,0 +1,133 @@
+"""The pitfalls lab, as the window knows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.placement_words import explain_end
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    Event,
+    PitfallFailed,
+    PitfallFinished,
+    PitfallStarted,
+    Request,
+    RequestFailed,
+    RunPitfall,
+)
+
+if TYPE_CHECKING:
+    from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+    from gpu_studio.model.studio import Studio
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of one pitfall so far."""
+
+    device: str = ""
+    broken: PitfallOutcome | None = None
+    fixed: PitfallOutcome | None = None
+    broken_snippet: str = ""
+    fixed_snippet: str = ""
+    failure: str = ""
+
+
+class PitfallsModel(QObject):
+    """The pitfalls that the engine knows, and what came of those that were tried.
+
+    Signals:
+        pitfalls_changed(): an engine told which there are.
+        tried_changed(str): something new is known of a pitfall, by its name.
+        running_changed(): one began or ended.
+    """
+
+    pitfalls_changed = Signal()
+    tried_changed = Signal(str)
+    running_changed = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = studio.session
+        self._tried: dict[str, Tried] = {}
+        self._running: RunPitfall | None = None
+        self._session.event_received.connect(self._receive)
+        self._session.engine_described.connect(self._take_engine)
+
+    @property
+    def pitfalls(self) -> tuple[PitfallDescription, ...]:
+        """The pitfalls there are; empty until the engine is there."""
+        description = self._session.description
+        return description.pitfalls if description else ()
+
+    @property
+    def devices(self) -> list[str]:
+        """The addresses they can be tried with: the cards, or the CPU where there is none."""
+        description = self._session.description
+        count = description.device_count if description else 0
+        return [f"cuda:{index}" for index in range(count)] or ["cpu"]
+
+    @property
+    def running(self) -> RunPitfall | None:
+        """What is tried now; None while nothing is."""
+        return self._running
+
+    @property
+    def can_run(self) -> bool:
+        """Whether one can be tried now."""
+        return bool(self.pitfalls) and self._running is None
+
+    def tried(self, name: str) -> Tried:
+        """Return what was seen of a pitfall."""
+        return self._tried.get(name, Tried())
+
+    def run(self, name: str, part: str, device: str) -> None:
+        """Fall into a pitfall, or out of it."""
+        if self.can_run:
+            self._running = RunPitfall(name=name, part=part, device=device)
+            self._note(name, failure="")
+            self.running_changed.emit()
+            self._session.submit(self._running)
+
+    def stop(self) -> None:
+        """End what is tried now."""
+        if self._running is not None:
+            self._session.stop(self._running)
+
+    def _receive(self, request: Request, event: Event) -> None:
+        if request is not self._running or self._running is None:
+            return
+        name = self._running.name
+        match event:
+            case PitfallStarted():
+                return
+            case PitfallFinished():
+                before = self.tried(name)
+                same = before.device in ("", event.device)
+                self._note(
+                    name,
+                    device=event.device,
+                    broken=event.broken or (before.broken if same else None),
+                    fixed=event.fixed or (before.fixed if same else None),
+                    broken_snippet=event.broken_snippet,
+                    fixed_snippet=event.fixed_snippet,
+                )
+            case PitfallFailed() | RequestFailed():
+                self._note(name, failure=event.failure.message)
+            case EngineEnded():
+                self._note(name, failure=explain_end(event))
+            case _:
+                return
+        self._running = None
+        self.running_changed.emit()
+
+    def _note(self, name: str, **changes: object) -> None:
+        self._tried[name] = msgspec.structs.replace(self.tried(name), **changes)
+        self.tried_changed.emit(name)
+
+    def _take_engine(self) -> None:
+        self._running = None
+        self.pitfalls_changed.emit()
+        self.running_changed.emit()

@@ -1,0 +1,269 @@
+"""One workload in several ways side by side: choices, a table, bars, curves, and a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QHBoxLayout, QWidget
+
+from gpu_studio.core.comparison_words import compare, findings_of, label_of
+from gpu_studio.core.runs import RunState
+from gpu_studio.core.units import format_bytes, format_duration, format_size
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.loss_plot import LossPlot
+from gpu_studio.ui.parts import Card, Text, button, section, table
+from gpu_studio.ui.share_bars import Bar, Part, ShareBars
+from gpu_studio.ui.theme import device_role
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import RunFinished, WorkloadDescription
+    from gpu_studio.core.runs import Run
+    from gpu_studio.model.comparison import ComparisonModel
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_HEAD = ("Way", "A call", "Peak memory", "Where its time goes", "State")
+_BUDGET_S = 1.0
+# The work is the device's; what comes before it is another hatch for each, in grey.
+_WORK = ("compute", "computing")
+_HATCHES = (Qt.BrushStyle.SolidPattern, Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.DiagCrossPattern)
+_ROW_HEIGHT = 30
+_BOXES_A_LINE = 4
+
+
+class ComparisonCard(Card):
+    """Runs every combination of the checked options and shows them together."""
+
+    def __init__(
+        self,
+        studio: Studio,
+        theme: Theme,
+        model: ComparisonModel,
+        sentence: str,
+        parent: QWidget | None = None,
+    ) -> None:
+        self._name = f"switcher.{model.workload}"
+        super().__init__(parent, name=self._name)
+        self.column.setSpacing(9)
+        self._settings, self._theme, self.model = studio.settings, theme, model
+        self._boxes: dict[str, dict[str, QCheckBox]] = {}
+        self._described: WorkloadDescription | None = None
+        self._title = Text(role="value", name=f"{self._name}.title")
+        self._sentence = Text(sentence, "muted", name=f"{self._name}.sentence", wraps=True)
+        self._reason = Text(role="amber", name=f"{self._name}.reason", wraps=True)
+        self._choices = QGridLayout()
+        self._choices.setHorizontalSpacing(14)
+        self._choices.setVerticalSpacing(6)
+        for widget in (self._title, self._sentence, self._reason):
+            self.column.addWidget(widget)
+        self.column.addLayout(self._choices)
+        self.column.addLayout(self._make_controls())
+        self._make_results()
+        model.description_changed.connect(self._show_description)
+        model.runs_changed.connect(self._show_runs)
+        self._show_description()
+        self._show_runs()
+
+    # ── making ───────────────────────────────────────────────────────────────────────────────
+
+    def _make_controls(self) -> QHBoxLayout:
+        self._device, self._size = QComboBox(), QComboBox()
+        for box, name, spoken in (
+            (self._device, "device", "Device"), (self._size, "size", "Size"),
+        ):  # fmt: skip
+            box.setObjectName(f"{self._name}.{name}")
+            box.setAccessibleName(spoken)
+        self._run = button("Run", self._start, name=f"{self._name}.run", primary=True)
+        self._stop = button("Stop", self.model.stop, name=f"{self._name}.stop")
+        self._progress = Text(role="muted", name=f"{self._name}.progress")
+        line = QHBoxLayout()
+        line.setSpacing(8)
+        for widget in (self._device, self._size, self._run, self._stop, self._progress):
+            line.addWidget(widget)
+        line.addStretch(1)
+        return line
+
+    def _make_results(self) -> None:
+        self._verdict = Text(name=f"{self._name}.verdict", wraps=True)
+        self._rows = TextRows(_HEAD, (1, 2), self)
+        self._table = table(
+            self._rows, name=f"{self._name}.results", accessible_name="The ways side by side"
+        )
+        self._bars_title = section("Where one call's time goes")
+        self._bars = ShareBars(self._theme, name=f"{self._name}.parts")
+        self._bars.setAccessibleName("Where one call's time goes")
+        self._plot: LossPlot | None = None
+        self._findings = Text(role="muted", name=f"{self._name}.findings", wraps=True)
+        for widget in (
+            self._verdict, self._table, self._bars_title, self._bars, self._findings,
+        ):  # fmt: skip
+            self.column.addWidget(widget)
+
+    # ── choices ──────────────────────────────────────────────────────────────────────────────
+
+    def _show_description(self) -> None:
+        workload = self.model.description
+        self._reason.setText(self._why_not(workload))
+        self._reason.setVisible(bool(self._reason.text()))
+        if workload is not None and workload != self._described:
+            self._described = workload
+            self._title.setText(workload.title)
+            self._list_options(workload)
+            self._size.clear()
+            for size in workload.sizes:
+                self._size.addItem(format_size(size, workload.size_text), size)
+            self._size.setCurrentIndex(len(workload.sizes) // 2)
+        if workload is None:
+            self._title.setText(self.model.workload)
+        devices = self.model.devices
+        if devices != [self._device.itemText(i) for i in range(self._device.count())]:
+            self._device.clear()
+            self._device.addItems(devices)
+        self._show_buttons()
+
+    def _why_not(self, workload: WorkloadDescription | None) -> str:
+        if not self.model.is_described:
+            return "The engine is starting: PyTorch is being loaded."
+        if workload is None:
+            return f"This engine does not know the workload {self.model.workload}."
+        return workload.skipped
+
+    def _list_options(self, workload: WorkloadDescription) -> None:
+        while (item := self._choices.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.deleteLater()
+        self._boxes = {}
+        line = 0
+        for place, option in enumerate(workload.options):
+            title = Text(option.title, "muted")
+            title.setToolTip(option.sentence)
+            self._choices.addWidget(title, line, 0)
+            boxes: dict[str, QCheckBox] = {}
+            for number, value in enumerate(option.values):
+                box = QCheckBox(value)
+                box.setObjectName(f"{self._name}.{option.name}.{value}")
+                box.setAccessibleName(f"{option.title}: {value}")
+                box.setToolTip(option.sentence)
+                # The first option is what the page is about: all of its ways at once.
+                box.setChecked(place == 0 or number == 0)
+                box.toggled.connect(self._show_buttons)
+                boxes[value] = box
+                if number and number % _BOXES_A_LINE == 0:
+                    line += 1
+                self._choices.addWidget(box, line, 1 + number % _BOXES_A_LINE)
+            line += 1
+            self._boxes[option.name] = boxes
+        self._choices.setColumnStretch(_BOXES_A_LINE + 1, 1)
+
+    @property
+    def _checked(self) -> dict[str, list[str]]:
+        return {
+            name: [value for value, box in boxes.items() if box.isChecked()]
+            for name, boxes in self._boxes.items()
+        }
+
+    def _start(self) -> None:
+        budget_s = min(self._settings.choices.budget_s, _BUDGET_S)
+        self.model.start(
+            self._device.currentText(), self._size.currentData(), budget_s, self._checked
+        )
+
+    def _show_buttons(self) -> None:
+        ways = len(self.model.combinations(self._checked))
+        self._run.setText("Run" if ways == 1 else f"Run {ways} ways")
+        self._run.setAccessibleName(self._run.text())
+        self._run.setEnabled(self.model.can_start and self._device.count() > 0)
+        self._stop.setVisible(self.model.is_running)
+
+    # ── results ──────────────────────────────────────────────────────────────────────────────
+
+    def _show_runs(self) -> None:
+        self._show_buttons()
+        runs, workload = self.model.runs, self._described
+        shown = bool(runs) and workload is not None
+        for widget in (self._table, self._verdict, self._findings, self._bars, self._bars_title):
+            widget.setVisible(shown)
+        if workload is None or not runs:
+            self._progress.setText("")
+            return
+        labels = [label_of(self._told_apart(run), workload) for run in runs]
+        results = {
+            label: run.result
+            for label, run in zip(labels, runs, strict=True)
+            if run.result is not None
+        }
+        self._rows.set_rows([_cells(label, run) for label, run in zip(labels, runs, strict=True)])
+        self._table.setFixedHeight(
+            self._table.horizontalHeader().sizeHint().height() + len(runs) * _ROW_HEIGHT + 4
+        )
+        over = sum(run.state.is_over for run in runs)
+        self._progress.setText(f"{over} of {len(runs)}" if self.model.is_running else "")
+        failures = list(dict.fromkeys(run.failure.message for run in runs if run.failure))
+        verdict = " ".join([compare(results), *failures]).strip()
+        self._verdict.setText(verdict)
+        self._verdict.setVisible(bool(verdict))
+        self._show_bars(results)
+        self._show_losses(results)
+        findings = "\n".join(findings_of(results))
+        self._findings.setText(findings)
+        self._findings.setVisible(bool(findings))
+
+    def _told_apart(self, run: Run) -> dict[str, str]:
+        """Return the options that differ among the runs; the first one always."""
+        options = run.request.options
+        return {
+            name: value
+            for place, (name, value) in enumerate(options.items())
+            if place == 0 or len({one.request.options.get(name) for one in self.model.runs}) > 1
+        }
+
+    def _show_bars(self, results: dict[str, RunFinished]) -> None:
+        bars = [_bar(label, result) for label, result in results.items() if len(result.parts_s) > 1]
+        self._bars.show_bars(bars)
+        self._bars.setVisible(bool(bars))
+        self._bars_title.setVisible(bool(bars))
+
+    def _show_losses(self, results: dict[str, RunFinished]) -> None:
+        curves = {
+            label: result.curves["loss"]
+            for label, result in results.items()
+            if result.curves.get("loss")
+        }
+        if curves and self._plot is None:
+            self._plot = LossPlot(self._theme, name=f"{self._name}.loss")
+            self._plot.setAccessibleName("Loss over steps")
+            self.column.insertWidget(self.column.indexOf(self._findings), self._plot)
+        if self._plot is not None:
+            self._plot.setVisible(bool(curves))
+            self._plot.show_curves(curves)
+
+
+def _cells(label: str, run: Run) -> tuple[str, ...]:
+    result = run.result
+    if result is None:
+        summary = run.summary
+        state = run.phase if not run.state.is_over and run.phase else run.state.value
+        return label, format_duration(summary.median_s) if summary else "–", "–", "–", state
+    peak = result.peak_allocated_bytes
+    state = RunState.FINISHED.value
+    if run.stamp is not None and run.stamp.doubts:
+        state = f"in doubt: {run.stamp.doubts[0]}"
+    parts = ", ".join(f"{name} {format_duration(s)}" for name, s in result.parts_s.items())
+    return (
+        label, format_duration(result.median_s), "–" if peak is None else format_bytes(peak),
+        parts or "–", state,
+    )  # fmt: skip
+
+
+def _bar(label: str, result: RunFinished) -> Bar:
+    """Return a run's parts: its work in the device's colour, the rest in greys with hatches."""
+    parts, others = [], 0
+    for name, part_s in result.parts_s.items():
+        if name in _WORK:
+            parts.append(Part(name, part_s, device_role(result.device)))
+        else:
+            parts.append(Part(name, part_s, "other", _HATCHES[others % len(_HATCHES)]))
+            others += 1
+    return Bar(label, tuple(parts), format_duration(sum(result.parts_s.values())))
