@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import Interrupt, describe
 from gpu_studio.cli.bench_request import plans
 from gpu_studio.cli.bench_runs import BenchRuns
-from gpu_studio.cli.screen import Progress, note, say
+from gpu_studio.cli.screen import Progress, note, now, say
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.export import to_csv, to_json, to_markdown, to_text
@@ -141,11 +140,6 @@ def check_export(path: Path) -> Path:
             f"“{path.name[:40]}” does not say a format: let it end in {', '.join(EXPORTS)}."
         )
     return path
-
-
-def now() -> str:
-    """Return the time in ISO 8601."""
-    return datetime.now(timezone.utc).astimezone().isoformat(timespec="milliseconds")
 
 
 def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) -> None:

@@ -8,10 +8,11 @@ import msgspec
 import platformdirs
 
 from gpu_studio.cli.answers import Interrupt, describe
-from gpu_studio.cli.screen import note, say, say_bytes
+from gpu_studio.cli.screen import note, now, say, say_bytes
 from gpu_studio.cli.status import DONE
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.history import FOLDER_NAME, History
+from gpu_studio.core.result_import import import_results
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.engine.client import ProcessEngine
 
@@ -79,6 +80,20 @@ def list_history(kept: History, *, as_json: bool) -> int:
     return DONE
 
 
+def import_file(kept: History, path: Path) -> int:
+    """Keep the results in a file; return the exit status.
+
+    Raises:
+        StudioError: the file is refused, or the results cannot be saved.
+    """
+    imported = import_results(path, now())
+    for one in imported:
+        kept.add(one)
+    noun = "result" if len(imported) == 1 else "results"
+    say(f"{len(imported)} {noun} kept, labelled “{imported[0].result.recording}”.")
+    return DONE
+
+
 def _entry_line(entry: HistoryEntry) -> str:
     header, result = entry.header, entry.header.result
     what = (
@@ -92,5 +107,6 @@ def _entry_line(entry: HistoryEntry) -> str:
         *(["with transfers"] if result.transfers else []),
         format_duration(result.median_s),
         *([f"“{header.name}”"] if header.name else []),
+        *([result.recording] if result.recording else []),
     )
     return "  ".join(what)

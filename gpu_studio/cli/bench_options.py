@@ -39,6 +39,10 @@ def add_command(commands: Commands) -> None:
     bench.add_argument("--no-history", action="store_true", help="do not keep the results")
     bench.add_argument("--list", action="store_true", help="list the workloads and end")
     bench.add_argument("--history", action="store_true", help="list the runs kept so far and end")
+    bench.add_argument(
+        "--import", metavar="FILE", dest="import_from",
+        help="keep the results in FILE, from another PC or an export, and end",
+    )  # fmt: skip
     bench.set_defaults(run=_run)
 
 
@@ -95,13 +99,15 @@ def _add_how(bench: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     from gpu_studio.cli.bench import check_export, run_bench
-    from gpu_studio.cli.bench_lists import history, list_history, list_workloads
+    from gpu_studio.cli.bench_lists import history, import_file, list_history, list_workloads
 
     kept = None if options.no_history else history()
     if options.list:
         return list_workloads(log_path, as_json=options.json)
     if options.history:
         return list_history(history(), as_json=options.json)
+    if options.import_from:
+        return import_file(history(), Path(options.import_from))
     export_to = check_export(Path(options.export)) if options.export else None
     if options.preset is not None or options.full_length:
         from gpu_studio.cli.bench_preset import run_preset

@@ -85,13 +85,17 @@ class BenchRuns:
     def make_all(self, requests: Sequence[RunWorkload]) -> bool:
         """Make runs in their order; return whether all were made."""
         for number, request in enumerate(requests):
+            if self._is_over():
+                return False
             run = Run(request)
             self.runs.append(run)
             self._make(run, f"{number + 1}/{len(requests)}")
-            if self._interrupt.is_asked:
+            if self._is_over():
                 note(f"Stopped after {len(run.series)} samples of {_title(run)}.")
-                return False
-        return True
+        return not self._is_over()
+
+    def _is_over(self) -> bool:
+        return self._interrupt.is_asked
 
     def _make(self, run: Run, number: str) -> None:
         if not self._as_json and self._titled != run.request.workload:

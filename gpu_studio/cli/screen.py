@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -82,3 +83,8 @@ def note(text: str) -> None:
     """Write a line beside the result."""
     sys.stderr.write(plain(text) + "\n")
     sys.stderr.flush()
+
+
+def now() -> str:
+    """Return the time in ISO 8601, to milliseconds, with its time zone."""
+    return datetime.now(timezone.utc).astimezone().isoformat(timespec="milliseconds")

@@ -9,7 +9,12 @@ import pytest
 
 from gpu_studio.cli import bench, bench_lists
 from gpu_studio.cli import main as cli
+from gpu_studio.cli.answers import Interrupt
+from gpu_studio.cli.bench_runs import BenchRuns
+from gpu_studio.cli.screen import Progress
+from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.plan import Plan
 from gpu_studio.core.protocol import (
     DescribeEngine,
     NaiveTime,
@@ -250,6 +255,39 @@ def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):
     listed = json.loads(output)
     assert len(listed["entries"]) == 3
     assert listed["refused"][0]["file_name"] == "broken.json"
+
+
+def test_results_from_another_pc_are_kept_as_recordings(type_in, tmp_path):
+    path = tmp_path / "theirs.json"
+    type_in("matmul", "--size", "64,128", "--device", "cpu", "--no-history", "--export", str(path))
+    assert type_in("--import", str(path)) == (
+        0, "2 results kept, labelled “imported from theirs.json”.\n", "",
+    )  # fmt: skip
+    _, output, _ = type_in("--history")
+    assert output.count("imported from theirs.json") == 2
+    path.write_text("{")
+    status, output, errors = type_in("--import", str(path))
+    assert (status, output) == (1, "")
+    assert "This file is refused" in errors
+
+
+def test_after_ctrl_c_nothing_else_begins(engines, capsys):
+    interrupt = Interrupt()
+
+    def script(_, request):
+        interrupt.is_asked = True
+        yield from run_events(request)
+
+    engines.scripts[RunWorkload] = script
+    runs = BenchRuns(engines(EngineEnvironment()), interrupt, Progress())
+    for dtypes in (("float32",), ("float16",)):
+        runs.make(
+            Plan(workload="matmul", sizes=(64, 128), dtypes=dtypes, devices=("cpu",), budget_s=1.0)
+        )
+    assert len(runs.runs) == 1
+    _, errors = capsys.readouterr()
+    assert errors.startswith("Stopped after ")
+    assert len(errors.splitlines()) == 1
 
 
 def test_an_empty_history_says_where_it_would_be(type_in, tmp_path):

@@ -101,3 +101,8 @@ def test_a_card_that_does_not_tell_is_not_said_to_be_cool() -> None:
         [result(64, "cuda:0", throttled=False), result(64, "cuda:1", throttled=None)]
     )
     assert "✔ no throttling" not in map(str, lines)
+
+
+def test_sizes_are_written_as_the_workload_writes_them() -> None:
+    few = result(samples=3, size_text="{size} pictures")
+    assert "few samples at 512\u202fpictures" in "\n".join(map(str, trust_lines([few])))

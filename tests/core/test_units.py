@@ -117,3 +117,9 @@ def test_three_digits(value: float, text: str) -> None:
 
 def test_sizes_are_square() -> None:
     assert format_size(512).replace(GAP, " ") == "512 × 512"
+    assert (
+        format_size(64, "{size} pictures of 3 × {size}")
+        == f"64{GAP}pictures{GAP}of{GAP}3{GAP}×{GAP}64"
+    )
+    # a text from a file is no template of Python's
+    assert format_size(64, "{0} {size.__class__} {}") == f"{{0}}{GAP}{{size.__class__}}{GAP}{{}}"
