@@ -8,7 +8,9 @@ from gpu_studio.core.clock_events import clock_event_words
 from gpu_studio.core.device_facts import facts_of, summary_line
 from gpu_studio.core.devices import CardReading, Device, Driver, Reading, Telemetry
 from gpu_studio.core.facts import PcSnapshot, amount_text
+from gpu_studio.core.link import Link
 from gpu_studio.core.protocol import MemoryRead
+from gpu_studio.core.torch_facts import TorchCard
 from tests.fakes import (
     cpu_only,
     described,
@@ -288,3 +290,65 @@ def test_the_rows_are_the_same_before_the_engine_is_there():
     assert {(fact.value, fact.reason) for fact in torch.facts} == {
         ("n/a", "The engine is starting.")
     }
+
+
+def test_peaks_are_computed_from_what_the_card_tells():
+    card = numbered()
+    rows = rows_of(card, card_snapshot(card, described_with_cuda()))
+    # 3 multiprocessors × 128 multiply-adds × 1911 MHz; 3004 MHz twice over 64 bits.
+    assert plain(rows["peak_float32"].value) == "1.47 TFLOP/s"
+    assert plain(rows["peak_float64"].value) == "45.9 GFLOP/s"
+    assert plain(rows["peak_bandwidth"].value) == "48.1 GB/s"
+    assert "no tensor cores" in rows["peak_tensor"].reason
+    untold = numbered(multiprocessors=None)
+    missing = rows_of(untold, card_snapshot(untold))["peak_float32"]
+    assert not missing.is_known
+    assert "does not tell enough" in missing.reason
+
+
+def described_with(card, **facts):
+    told = TorchCard(**{"cuda_index": 0, "name": card.name, "uuid": card.uuid, **facts})
+    return msgspec.structs.replace(described_with_cuda(), cards=(told,))
+
+
+def test_what_a_card_does_not_tell_pytorch_may():
+    card = numbered(multiprocessors=None)
+    engine = described_with(card, multiprocessors=3, l2_cache_bytes=512 << 10)
+    rows = rows_of(card, card_snapshot(card, engine))
+    assert plain(rows["peak_float32"].value) == "1.47 TFLOP/s"
+    assert plain(rows["l2_cache"].value) == "512 KiB"
+    assert rows["torch_multiprocessors"].value == "3 by PyTorch"
+    assert rows["contradictions"].value == "none"
+
+
+def test_pytorch_s_account_stands_beside_the_driver_s():
+    card = numbered(multiprocessors=3)
+    alike = rows_of(card, card_snapshot(card, described_with(card, multiprocessors=3)))
+    assert alike["torch_multiprocessors"].value == "3"
+    differing = rows_of(card, card_snapshot(card, described_with(card, multiprocessors=5)))
+    assert differing["torch_multiprocessors"].value == "5 by PyTorch, 3 by the driver"
+    assert "3 by nvidia-smi, 5 by PyTorch" in differing["contradictions"].value
+    nobody = rows_of(card, card_snapshot(card, described_with_cuda()))
+    assert not nobody["torch_multiprocessors"].is_known
+
+
+def test_the_link_at_work_is_told_apart_from_the_idle_one():
+    card = numbered(pcie_generation_card_max=4)
+    snapshot = card_snapshot(card)
+    idle = rows_of(card, snapshot)["pcie_at_work"]
+    assert not idle.is_known
+    assert "while the card works" in idle.reason
+    seen = msgspec.structs.replace(snapshot, links={card.identity: Link(generation=3, width=4)})
+    text = plain(rows_of(card, seen)["pcie_at_work"].value)
+    assert text == "gen 3 × 4 of gen 3 × 4 (the card alone: gen 4)"
+
+
+def test_the_tables_of_builds_are_compared_where_they_are_of_one_pytorch():
+    card = numbered()
+    table = {"12.6": ("5.0", "6.0", "7.0", "7.5", "8.0", "8.6", "9.0")}
+    engine = msgspec.structs.replace(described_with_cuda(), own_table=table)
+    assert rows_of(card, card_snapshot(card, engine))["tables"].value == "agree"
+    less = msgspec.structs.replace(engine, own_table={"12.6": table["12.6"][1:]})
+    assert "serve 5.0" in rows_of(card, card_snapshot(card, less))["tables"].value
+    other = msgspec.structs.replace(engine, torch_version="2.14.0+cu126")
+    assert not rows_of(card, card_snapshot(card, other))["tables"].is_known

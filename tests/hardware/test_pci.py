@@ -135,3 +135,11 @@ def test_windows_tells_its_adapters_in_the_registry():
         ("NVIDIA GeForce GT 1030", True),
         ("AMD Radeon RX 580", False),
     ]
+
+
+def test_who_drives_a_card_is_told(bus, names, tmp_path):
+    add_card(bus, "0000:01:00.0", "0x030000", "0x10de", "0x1d01")
+    add_card(bus, "0000:02:00.0", "0x030000", "0x10de", "0x1d01")
+    (tmp_path / "drivers" / "nouveau").mkdir(parents=True)
+    (bus / "0000:01:00.0" / "driver").symlink_to(tmp_path / "drivers" / "nouveau")
+    assert [a.kernel_driver for a in adapters_in_sysfs(bus, names)] == ["nouveau", None]

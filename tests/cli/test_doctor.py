@@ -1,0 +1,104 @@
+"""``gpu-studio doctor`` with facts of our own; tests/soft/test_doctor.py runs it whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpu_studio.cli import doctor
+from gpu_studio.core.finding import Finding
+from gpu_studio.core.torch_facts import PcProbed
+from tests.fakes import cpu_only, described, described_with_cuda, gt_1030
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def test_on_a_pc_without_a_card_it_says_so_and_fails(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "gpu_studio", "doctor", "--json"],
+        capture_output=True, encoding="utf-8", timeout=100, cwd=ROOT, check=False,
+        env=os.environ | {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    findings = json.loads(done.stdout)["findings"]
+    assert done.stderr == ""
+    assert all(
+        set(finding) == {"code", "device_uuid", "sentence", "evidence", "action"}
+        for finding in findings
+    )
+    codes = [finding["code"] for finding in findings]
+    assert done.returncode == (0 if "ok" in codes else 1)
+    assert codes  # something is always found
+
+
+def test_findings_are_told_with_evidence_and_the_next_step():
+    findings = (
+        Finding(code="no_driver", sentence="It is not there.", evidence="NVML error 12",
+                action="sudo reboot"),
+        Finding(code="ok", sentence="PyTorch can use it."),
+    )  # fmt: skip
+    assert list(doctor.finding_lines(findings)) == [
+        "[problem] It is not there.",
+        "          (no_driver: NVML error 12)",
+        "          next: sudo reboot",
+        "[ok]      PyTorch can use it.",
+    ]
+
+
+class Watch:
+    def __init__(self, inventory):
+        self._inventory = inventory
+
+    def __call__(self, _log_path):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def inventory(self):
+        return self._inventory
+
+    def readings(self):
+        return []
+
+
+@pytest.fixture
+def examine(monkeypatch, capsys):
+    def examine(inventory, engine, *, with_kernel=True):
+        probes = []
+
+        def probe(*_, **__):
+            probes.append(1)
+            return PcProbed()
+
+        monkeypatch.setattr(doctor, "SensorWatch", Watch(inventory))
+        monkeypatch.setattr(doctor, "_ask_engine", lambda *_: engine)
+        monkeypatch.setattr(doctor, "probe_pc", probe)
+        status = doctor.examine(Path(os.devnull), as_json=False, with_kernel=with_kernel)
+        return status, len(probes), capsys.readouterr().out
+
+    return examine
+
+
+def test_a_kernel_is_tried_only_where_it_can_tell_something(examine):
+    card, cpu = gt_1030(), cpu_only()
+    assert examine(card, described_with_cuda())[1] == 1
+    assert examine(card, described_with_cuda(), with_kernel=False)[1] == 0
+    assert examine(card, described())[1] == 0
+    assert examine(cpu, described_with_cuda())[1] == 0
+    assert examine(card, None)[1] == 0
+
+
+def test_the_numbers_of_each_card_come_first(examine):
+    _, _, text = examine(gt_1030(), described_with_cuda())
+    first, second, third, *_ = text.splitlines()
+    assert first.startswith("GT 1030: nvidia-smi 0 = ")
+    assert second.startswith("PyTorch 2.13.0+cu126, built for CUDA 12.6; a real kernel was tried")
+    assert third == "Driver: 570.86.16"

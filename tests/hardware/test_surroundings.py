@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.hardware.nvml import library_version
+from gpu_studio.hardware.surroundings import cuda_variables, is_wsl, linux_distribution
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [("5.15.167.4-microsoft-standard-WSL2", True), ("6.8.0-45-generic", False)],
+)
+def test_wsl_is_known_by_its_kernel(release, expected):
+    assert is_wsl(release) is expected
+
+
+def test_a_linux_is_told_with_those_it_descends_from(tmp_path):
+    path = tmp_path / "os-release"
+    path.write_text('NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n')
+    assert linux_distribution(path) == "linuxmint ubuntu debian"
+    assert linux_distribution(tmp_path / "none") == ""
+
+
+def test_only_what_cuda_reads_is_told_of_the_environment(monkeypatch):
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("SECRET", "1")
+    told = cuda_variables()
+    assert told["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"
+    assert not {"SECRET", "CUDA_VISIBLE_DEVICES", "HOME", "PATH"} & set(told)
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05", "595.71.05"),
+     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.1", None), ("", None)],
+)  # fmt: skip
+def test_the_loaded_library_tells_its_version(line, version, tmp_path):
+    path = tmp_path / "maps"
+    path.write_text(f"7e0 r-xp 00000000 08:01 9 /usr/lib/libc.so.6\n{line}\n")
+    assert library_version(path) == version
+    assert library_version(tmp_path / "none") is None
