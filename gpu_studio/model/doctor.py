@@ -74,7 +74,7 @@ class Doctor(QObject):
         engine, inventory = self._session.description, self._sensors.inventory
         is_possible = self._probe is not None and inventory is not None and bool(inventory.cards)
         has_cuda = engine is not None and engine.cuda_build is not None
-        return is_possible and has_cuda and self._session.is_free and not self.is_checking
+        return is_possible and has_cuda and self._session.state.is_idle and not self.is_checking
 
     @property
     def sentence(self) -> str:
