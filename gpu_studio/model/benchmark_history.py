@@ -115,6 +115,25 @@ class BenchmarkHistory(QObject):
 
         self._do(take_in, self._imported)
 
+    def export_file(self, key: str, path: Path) -> None:
+        """Write a kept run into a file that another PC can import."""
+        from gpu_studio.core.failure import FailureKind
+        from gpu_studio.core.history import write_atomically
+        from gpu_studio.core.kept_run import encode_kept
+
+        def write() -> Path:
+            kept = self._history.load(key)
+            try:
+                write_atomically(path, encode_kept(kept))
+            except OSError as error:
+                reason = error.strerror or type(error).__name__
+                raise StudioError(
+                    FailureKind.NOT_SAVED, f"{path} could not be written: {reason}."
+                ) from error
+            return path
+
+        self._do(write, self._exported)
+
     def save_again(self) -> None:
         """Try to save what is in memory alone."""
         self._do(self._history.save_pending, self._saved)
@@ -175,6 +194,9 @@ class BenchmarkHistory(QObject):
             False,
         )
         self.refresh()
+
+    def _exported(self, path: Path) -> None:
+        self.told.emit(f"Saved as {path}", False)
 
     def _saved(self, count: int) -> None:
         self._trouble = ""

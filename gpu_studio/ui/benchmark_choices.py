@@ -99,6 +99,11 @@ class BenchmarkChoices(QWidget):
         )
 
     @property
+    def is_sweep(self) -> bool:
+        """Whether finer sizes follow where the curves cross."""
+        return self._sizes.is_sweep
+
+    @property
     def run_plan(self) -> RunPlan:
         """What Run begins."""
         from gpu_studio.core.sweep import Sweep

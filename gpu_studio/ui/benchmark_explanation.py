@@ -57,17 +57,20 @@ class Explanation(ScrollPage):
         self._benchmark, self._sensors, self._theme = benchmark, sensors, theme
         self._selected: Run | None = None
         self.plot: LivePlot | None = None  # made with the first result that has a curve
-        self._make_stopwatches()
-        self._make_parts()
-        self._make_ceiling()
-        self._make_findings()
-        self.column.addStretch(1)
+        self._is_made = False
         benchmark.run_changed.connect(self._run_changed)
         benchmark.runs_cleared.connect(self._clear)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Take over what came while it was hidden."""
+        """Make its parts when it is first seen; take over what came while it was hidden."""
         super().showEvent(event)
+        if not self._is_made:
+            self._is_made = True
+            self._make_stopwatches()
+            self._make_parts()
+            self._make_ceiling()
+            self._make_findings()
+            self.column.addStretch(1)
         self._show()
 
     @property

@@ -84,6 +84,7 @@ class HistoryPage(ScrollPage):
             self._rows, name="benchmark.history.table", accessible_name="Kept runs, newest first"
         )
         self._table.setMinimumHeight(_TABLE_HEIGHT)
+        self._table.activated.connect(self._race)
         self._table.selectionModel().selectionChanged.connect(self._selection_changed)
         self._empty = Text(
             "Every run that finishes is kept here. None was yet.", "muted",
@@ -128,8 +129,14 @@ class HistoryPage(ScrollPage):
             tip="Keep a result file from elsewhere; nothing in it is executed",
         )  # fmt: skip
         import_.setIcon(icon("file", self._theme))
+        self._export = button(
+            "Export…", self._export_selected, name="benchmark.history.export",
+            tip="A file with all samples that another PC can import",
+        )  # fmt: skip
+        self._export.setIcon(icon("export", self._theme))
         line = row(self._ghost, self._end, self._name, stretch_last=True)
         line.addWidget(self._delete)
+        line.addWidget(self._export)
         line.addWidget(import_)
         card.column.addLayout(line)
         delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self._table)
@@ -159,7 +166,7 @@ class HistoryPage(ScrollPage):
         entry = self.selected
         self._deletes = None
         self._delete.setText("Delete")
-        for part in (self._ghost, self._name, self._delete):
+        for part in (self._ghost, self._name, self._delete, self._export):
             part.setEnabled(entry is not None)
         if not self._name.hasFocus():
             self._name.setText(entry.header.name if entry else "")
@@ -203,6 +210,16 @@ class HistoryPage(ScrollPage):
         else:
             self._deletes = entry.key
             self._delete.setText("Delete for good?")
+
+    def _export_selected(self) -> None:
+        if self.selected is None:
+            return
+        path, _ = QFileDialog.getSaveFileName(
+            self.window(), "Export a result", "result.json", "Result of GPU Studio (*.json)"
+        )
+        if path:
+            path += "" if path.lower().endswith(".json") else ".json"
+            self._history.export_file(self.selected.key, Path(path))
 
     def _import(self) -> None:
         path, _ = QFileDialog.getOpenFileName(

@@ -38,6 +38,7 @@ class BenchmarkRunPanel(QWidget):
         self._studio, self._benchmark = studio, benchmark
         self._plan: Plan | None = None
         self._missing = ""
+        self._is_sweep = False
         self._run = button("Run", self._ask, name="benchmark.run", primary=True)
         self._run.setIcon(icon("play", theme, "on_accent"))
         self._stop = button("Stop", benchmark.stop, name="benchmark.stop", tip="Stop (Esc)")
@@ -79,9 +80,9 @@ class BenchmarkRunPanel(QWidget):
         """Where the Tab key leaves it."""
         return self._fresh
 
-    def show_plan(self, plan: Plan, problem: str) -> None:
+    def show_plan(self, plan: Plan, problem: str, *, is_sweep: bool) -> None:
         """Say what Run would do, or what is still missing."""
-        self._plan, self._missing = plan, problem
+        self._plan, self._missing, self._is_sweep = plan, problem, is_sweep
         self._update()
 
     def _ask(self) -> None:
@@ -131,4 +132,7 @@ class BenchmarkRunPanel(QWidget):
         requests = plan.requests()
         count, seconds = len(requests), time_left_s([], requests)
         needs = f"{seconds:.0f}\u202fs" if seconds < 90 else f"{seconds / 60:.0f}\u202fmin"
-        return f"{count} {'run' if count == 1 else 'runs'}, at least {needs}."
+        planned = f"{count} {'run' if count == 1 else 'runs'}, at least {needs}"
+        compared = "cpu" in plan.devices and len(plan.devices) > 1
+        finer = "; then closer to the crossover" if self._is_sweep and compared else ""
+        return f"{planned}{finer}."

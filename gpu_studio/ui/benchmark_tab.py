@@ -73,6 +73,7 @@ class BenchmarkTab(QWidget):
         self._view = View.LIVE
         self._view_was_chosen = False
         self._is_arranged = False
+        self._history_page: HistoryPage | None = None  # made when it is first asked for
         QShortcut(
             QKeySequence(Qt.Key.Key_Escape),
             self,
@@ -147,10 +148,6 @@ class BenchmarkTab(QWidget):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._make_empty_page())
         self._pages.addWidget(splitter)
-        self._history_page = HistoryPage(
-            self._history, self._experiment, self.benchmark, self._theme
-        )
-        self._pages.addWidget(self._history_page)
         column.addWidget(self._pages, 1)
         return column
 
@@ -180,6 +177,7 @@ class BenchmarkTab(QWidget):
 
     def _choose_history(self) -> None:
         self._choose_view(View.HISTORY)
+        assert self._history_page is not None
         self._history_page.ensureWidgetVisible(self._history_page.published)
 
     def _run(self) -> None:
@@ -199,7 +197,9 @@ class BenchmarkTab(QWidget):
             self._results.clear_selection()
 
     def _choices_changed(self) -> None:
-        self._panel.show_plan(self._choices.plan, self._choices.problem)
+        self._panel.show_plan(
+            self._choices.plan, self._choices.problem, is_sweep=self._choices.is_sweep
+        )
 
     def _choose_view(self, view: View) -> None:
         self._view_was_chosen = True
@@ -220,6 +220,11 @@ class BenchmarkTab(QWidget):
         """Bring the runs, the history or the invitation to the front."""
         if self._is_arranged:
             history = self._view is View.HISTORY
+            if history and self._history_page is None:
+                self._history_page = HistoryPage(
+                    self._history, self._experiment, self.benchmark, self._theme
+                )
+                self._pages.addWidget(self._history_page)
             filled = bool(self.benchmark.runs) or self._history.ghost is not None
             self._pages.setCurrentIndex(2 if history else 1 if filled else 0)
 

@@ -145,6 +145,37 @@ def test_a_file_from_elsewhere_is_imported(
     assert "<img onerror=alert(1)>" in told[0][0]
 
 
+def test_an_exported_run_can_be_imported_elsewhere(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    told: list[tuple[str, bool]],
+    tmp_path: Path,
+) -> None:
+    run(qtbot, benchmark, history, 64)
+    path = tmp_path / "mine.json"
+    history.export_file(entry(history, 64).key, path)
+    qtbot.waitUntil(lambda: told == [(f"Saved as {path}", False)])
+    history.import_file(path)
+    qtbot.waitUntil(lambda: len(history.entries) == 2)
+    first, second = (each.header.result for each in history.entries)
+    assert first == second
+
+
+def test_an_export_that_cannot_be_written_is_said(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    told: list[tuple[str, bool]],
+    tmp_path: Path,
+) -> None:
+    run(qtbot, benchmark, history, 64)
+    history.export_file(entry(history, 64).key, tmp_path)
+    qtbot.waitUntil(lambda: bool(told))
+    assert "could not be written" in told[0][0]
+    assert told[0][1]
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

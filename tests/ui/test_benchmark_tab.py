@@ -366,6 +366,7 @@ def test_a_sweep_looks_closer_where_the_winner_changes(
 ) -> None:
     toggle(qtbot, ready, "benchmark.sweep")
     assert not find(ready, QLineEdit, "benchmark.sizes").isVisible()
+    assert text(ready, "benchmark.progress.text").endswith("; then closer to the crossover.")
     for name, typed in (("low", "128"), ("high", "1024")):
         field = find(ready, QLineEdit, f"benchmark.sweep.{name}")
         field.selectAll()
