@@ -94,6 +94,28 @@ def _check_range(name: str, value: int, least: int, largest: int) -> None:
         )
 
 
+class _Rhythm:
+    """How often something may be looked at: once a period, and for no more than a fifth of the time.
+
+    To read a hundred thousand blocks takes longer than to make them.
+    """
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self._began_s = self._due_s = 0.0
+
+    def is_due(self) -> bool:
+        return time.perf_counter() >= self._due_s
+
+    def __enter__(self) -> None:
+        self._began_s = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        now_s = time.perf_counter()
+        cost_s = now_s - self._began_s
+        self._due_s = max(self._began_s + self._period_s, now_s + 4 * cost_s)
+
+
 class _Experiment:
     """One experiment, from its first reading to its end."""
 
@@ -101,7 +123,8 @@ class _Experiment:
         self._request = request
         self._card = card
         self._stop = stop
-        self._read_at_s = self._segments_at_s = float("-inf")
+        self._reads = _Rhythm(_READ_PERIOD_S)
+        self._maps = _Rhythm(_SEGMENTS_PERIOD_S)
 
     def events(self) -> Iterator[Event]:
         """Yield all there is to see."""
@@ -138,12 +161,14 @@ class _Experiment:
     def _watched(self, moments: Iterator[str | StageBegan], bench: Bench) -> Iterator[Event]:
         """Go through an experiment; leaves it suspended, so that its memory stays held."""
         for moment in moments:
-            if moment == HELD or self._stop.is_set():
+            if moment == HELD:
                 return
             if isinstance(moment, StageBegan):
                 yield moment
                 continue
             yield from self._told(moment, bench)
+            if self._stop.is_set():
+                return
             if moment == ALLOCATED and self._request.watch_s:
                 self._stop.wait(self._pause_s(bench))
 
@@ -153,19 +178,15 @@ class _Experiment:
             yield bench.latest_failure.read
             yield bench.latest_failure
             return
-        now_s = time.perf_counter()
         is_rare = moment not in (ALLOCATED, FREED)
-        if not (is_rare or self._request.reads_every_step or self._is_due(now_s)):
-            return
-        read = self._card.read(moment, bench.steps)
-        self._read_at_s = now_s
-        yield read
-        if is_rare or now_s - self._segments_at_s >= _SEGMENTS_PERIOD_S:
-            self._segments_at_s = now_s
-            yield self._card.segments(read)
-
-    def _is_due(self, now_s: float) -> bool:
-        return now_s - self._read_at_s >= _READ_PERIOD_S
+        if is_rare or self._request.reads_every_step or self._reads.is_due():
+            with self._reads:
+                read = self._card.read(moment, bench.steps)
+            yield read
+            if is_rare or self._maps.is_due():
+                with self._maps:
+                    segments = self._card.segments(read)
+                yield segments
 
     def _pause_s(self, bench: Bench) -> float:
         """Return how long to wait after a tensor, so that all together last as long as asked."""

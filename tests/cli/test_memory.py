@@ -1,0 +1,206 @@
+"""``gpu-studio memory`` as a person types it, in this process."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.cli.main import main
+from gpu_studio.core.memory_presets import PRESETS
+from tests.core.test_oom_text import OWN, newer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+@pytest.fixture
+def type_in(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., tuple[int, list[str], str]]:
+    monkeypatch.setattr("gpu_studio.cli.main._start_log", lambda: tmp_path / "log")
+
+    def type_in(*arguments: str) -> tuple[int, list[str], str]:
+        status = main(["memory", *arguments])
+        sys.stdout.flush()
+        told = capfdbinary.readouterr()
+        lines = told.out.decode("utf-8").splitlines()
+        return status, lines, told.err.decode("utf-8")
+
+    return type_in
+
+
+def test_explain_tells_the_numbers_and_nothing_else(type_in: Any, tmp_path: Path):
+    path = tmp_path / "error.txt"
+    processes = "Process 4711 has 1.50 GiB memory in use. " + OWN
+    path.write_text(newer(gpu="1", processes=processes, allowed="1.80 GiB allowed; "))
+    status, lines, _ = type_in("explain", str(path), "--json")
+    assert status == 0
+    assert json.loads(lines[-1]) == {
+        "tried_bytes": 256 * MIB,
+        "total_bytes": round(1.95 * GIB),
+        "free_bytes": round(153.81 * MIB),
+        "in_use_bytes": round(1.79 * GIB),
+        "allocated_bytes": round(1.75 * GIB),
+        "unallocated_bytes": 8 * MIB,
+        "limit_bytes": round(1.8 * GIB),
+        "device_index": 1,
+        "processes": [{"pid": 4711, "bytes": round(1.5 * GIB)}],
+    }
+
+
+def test_explain_in_words(type_in: Any, tmp_path: Path):
+    path = tmp_path / "error.txt"
+    path.write_text("\n".join(newer(unallocated="200.00 MiB").split(" ")))
+    status, lines, _ = type_in("explain", str(path))
+    assert status == 0
+    assert lines[0] == "Fragmented."
+    assert any(line.strip().startswith("Tensors") for line in lines)
+    assert any("expandable_segments:True" in line for line in lines)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_explain_reads_what_a_shell_writes(type_in: Any, tmp_path: Path, encoding: str):
+    path = tmp_path / "error.txt"
+    path.write_bytes(newer().encode(encoding))
+    assert json.loads(type_in("explain", str(path), "--json")[1][-1])["tried_bytes"] == 256 * MIB
+
+
+def test_explain_reads_the_input(type_in: Any, monkeypatch: pytest.MonkeyPatch):
+    class Input:
+        buffer = io.BytesIO(b"\xff\x00" + newer().encode() + b"\xfe")
+
+    monkeypatch.setattr(sys, "stdin", Input)
+    assert json.loads(type_in("explain", "-", "--json")[1][-1])["free_bytes"] > 0
+
+
+def test_explain_of_several_errors(type_in: Any, tmp_path: Path):
+    path = tmp_path / "error.txt"
+    path.write_text(newer(tried="1.00 GiB") + "\n" + newer(tried="2.00 MiB"))
+    _, lines, notes = type_in("explain", str(path), "--json")
+    assert json.loads(lines[-1])["tried_bytes"] == GIB
+    assert "2 errors" in notes
+    _, lines, _ = type_in("explain", str(path), "--json", "--last")
+    assert json.loads(lines[-1])["tried_bytes"] == 2 * MIB
+
+
+def test_a_text_without_such_an_error_fails(type_in: Any, tmp_path: Path):
+    path = tmp_path / "error.txt"
+    path.write_text("IndexError: list index out of range")
+    status, lines, notes = type_in("explain", str(path), "--json")
+    assert (status, lines) == (1, ["{}"])
+    assert "no out-of-memory error" in notes
+
+
+@pytest.mark.parametrize("preset", [p for p in PRESETS if p.name != "custom"], ids=lambda p: p.name)
+def test_oom_ends_with_its_outcome(type_in: Any, preset: Any):
+    for options, outcome in zip(((), ("--whole-card",)), preset.ends_in, strict=True):
+        device = ("--device", "model:1996")
+        status, lines, _ = type_in("oom", "--preset", preset.name, *device, "--json", *options)
+        assert status == 0
+        finished = json.loads(lines[-1])
+        assert finished["type"] == "oom_finished"
+        assert finished["outcome"] == outcome
+        assert finished["modelled"] is True
+        assert finished["reserved_bytes"] >= finished["allocated_bytes"]
+        assert {json.loads(line)["type"] for line in lines} <= {
+            "memory_read", "stage_began", "oom_finished",
+        }  # fmt: skip
+
+
+def test_oom_with_a_budget_and_a_configuration(type_in: Any):
+    options = ("--device", "model:1996", "--budget-mib", "512", "--json")
+    _, lines, _ = type_in("oom", "--preset", "fragmentation", *options)
+    assert json.loads(lines[-1])["budget_bytes"] == 512 * MIB
+    assert json.loads(lines[-1])["outcome"] == "fragmented"
+    expandable = ("--conf", "expandable_segments:True")
+    _, lines, _ = type_in("oom", "--preset", "fragmentation", *options, *expandable)
+    assert json.loads(lines[-1])["outcome"] == "fits"
+    assert json.loads(lines[-1])["conf"] == "expandable_segments:True"
+
+
+def test_oom_in_words_says_that_it_is_modelled(type_in: Any):
+    status, lines, _ = type_in("oom", "--preset", "after_the_error", "--device", "model:1996")
+    assert status == 0
+    assert "Over the budget. (modelled, no card was asked)" in lines
+    assert any("the traceback holds the tensors" in line for line in lines)
+
+
+def test_oom_by_the_sliders(type_in: Any, tmp_path: Path):
+    path = tmp_path / "snapshot.pickle"
+    status, lines, _ = type_in(
+        "oom", "--preset", "custom", "--device", "model:1996", "--size", "2048", "--count", "3",
+        "--dtype", "float16", "--growth", "16", "--snapshot", str(path), "--json",
+    )  # fmt: skip
+    finished = json.loads(lines[-1])
+    assert (status, finished["outcome"], finished["tensors"]) == (0, "fits", 3)
+    assert finished["tensor_bytes"] == 2080 * 2080 * 2
+    assert path.stat().st_size > 100
+
+
+def test_the_lists(type_in: Any):
+    status, lines, _ = type_in("oom", "--list")
+    assert status == 0
+    assert [line.split()[0] for line in lines] == [preset.name for preset in PRESETS]
+    assert len(json.loads(type_in("oom", "--list", "--json")[1][-1])["presets"]) == len(PRESETS)
+    _, lines, _ = type_in("fit", "--list")
+    assert lines[0].startswith("model:1996")
+    cards = json.loads(type_in("fit", "--list", "--json")[1][-1])["cards"]
+    assert cards[0]["device"] == "model:1996"
+    assert len(cards) >= 8
+
+
+def test_fit(type_in: Any):
+    options = ("--device", "model:1996", "--parameters", "1e9", "--dtype", "float16")
+    status, lines, _ = type_in("fit", *options)
+    assert status == 0
+    assert "modelled" in lines[0]
+    assert "22528 × 22528" in lines[1]
+    assert "inference fits" in lines[2]
+    finished = json.loads(type_in("fit", *options, "--json")[1][-1])
+    assert finished["type"] == "fit_finished"
+    assert finished["largest_square_side"] == 22528
+    assert (finished["inference_fits"], finished["training_fits"]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "required"),
+        (["explode"], "explode"),
+        (["explain"], "FILE"),
+        (["explain", "/no/such/file"], "cannot be read"),
+        (["explain", "/"], "cannot be read"),
+        (["oom"], "--list"),
+        (["oom", "--preset", "gt1030"], "Name a device"),
+        (["oom", "--preset", "nonsense", "--device", "model:1996"], "is not a preset"),
+        (["oom", "--preset", "gt1030", "--device", "model:x"], "modelled card"),
+        (["oom", "--preset", "gt1030", "--device", "model:1"], "256 to"),
+        (["oom", "--preset", "gt1030", "--device", "model:1996", "--budget-mib", "0"], "budget"),
+        (["oom", "--preset", "gt1030", "--device", "model:1996", "--budget-mib", "9" * 5000],
+         "budget"),
+        (["oom", "--preset", "gt1030", "--device", "model:1996", "--budget-mib", "5",
+          "--whole-card"], "exclude each other"),
+        (["oom", "--preset", "gt1030", "--device", "model:1996", "--conf", "max_split_size_mb:3"],
+         "too small"),
+        (["oom", "--preset", "custom", "--device", "model:1996", "--dtype", "int3"], "int3"),
+        (["oom", "--preset", "custom", "--device", "model:1996", "--count", "-1"], "count"),
+        (["fit"], "Name a device"),
+        (["fit", "--device", "model:1996", "--parameters", "many"], "many"),
+        (["fit", "--device", "model:1996", "--parameters", "nan"], "nan"),
+        (["fit", "--device", "model:1996", "--parameters", "0"], "0"),
+        (["fit", "--device", "model:1996", "--dtype", "int3"], "int3"),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_one_line(type_in: Any, arguments: list[str], words: str):
+    status, lines, notes = type_in(*arguments)
+    assert (status, lines) == (2, [])
+    assert words in notes
+    assert notes.count("\n") == 1
+    assert len(notes) < 400
