@@ -172,8 +172,9 @@ class DevicesModel(QObject):
         if device.unreadable is None and not self.is_readable:
             return lost_headline(device, self._trouble_of(device))
         findings = self._findings_of(device)
+        failures = [finding for finding in findings if finding.severity == "failure"]
         usable = [finding for finding in findings if finding.code == "ok"]
-        for finding in usable or findings:
+        for finding in failures or usable or findings:
             return headline_from(finding)
         return self._verdict_of_nobody(device)
 

@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QPushButton, QTableView, QWidget
 
 from gpu_studio.core.devices import CardReading, Device, GpuProcess, Telemetry
+from gpu_studio.core.finding import Finding, worst_first
 from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.ui.devices_tab import DevicesTab
@@ -188,6 +189,25 @@ def test_the_keyboard_walks_the_devices(qtbot, studio, with_cuda, tab):
     qtbot.keyClick(devices, Qt.Key.Key_Home)
     assert said(tab, "devices.name").startswith("AMD")
     assert said(tab, "devices.identity") == ""
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_card_that_computes_nonsense_is_no_usable_card(
+    qtbot, studio, with_cuda, tab, monkeypatch
+):
+    start(qtbot, studio, tab)
+    card = studio.sensors.inventory.cards[1]
+    wrong = Finding(code="wrong_sum", sentence="It computes nonsense.", device_uuid=card.identity)
+    findings = worst_first([wrong, *studio.doctor.findings])
+    monkeypatch.setattr(studio.doctor, "_findings", findings)
+    tab._select(card.identity)
+    assert said(tab, "devices.verdict.sentence") == "It computes nonsense."
+    assert any(
+        said(tab, f"devices.finding.{number}.sentence") == "PyTorch can use your RTX 3060."
+        for number in range(2)
+    )
+    tab._select(studio.sensors.inventory.cards[0].identity)
+    assert said(tab, "devices.verdict.sentence") == "PyTorch can use your GT 1030."
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
