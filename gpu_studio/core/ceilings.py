@@ -219,6 +219,7 @@ def _causes(result: RunFinished, device: Device | None) -> Iterator[str]:
         yield "The card slowed itself down: it was too hot, or at its power limit."
     if result.other_processes:
         yield "Other programs used the same device."
+    yield from _other_parts(result)
     limit = limit_of(result.ceiling)
     if limit is Limit.LINK or result.transfers:
         yield from _narrow_link(device)
@@ -241,6 +242,15 @@ def _causes(result: RunFinished, device: Device | None) -> Iterator[str]:
             "PyTorch may ask the system for each large result anew, which clears every page of "
             "it first."
         )
+
+
+def _other_parts(result: RunFinished) -> Iterator[str]:
+    """Yield what a call does for most of its time, where that is feeding the device."""
+    whole_s = sum(result.parts_s.values())
+    for name in ("loading", "copying"):
+        share = result.parts_s.get(name, 0.0) / whole_s if whole_s else 0.0
+        if share > 0.5:
+            yield f"{format_percent(share)} of a call is {name}, while the device waits."
 
 
 def _asking(result: RunFinished) -> Iterator[str]:

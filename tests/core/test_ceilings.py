@@ -160,6 +160,8 @@ def test_pageable_memory_is_a_cause_where_the_link_decides() -> None:
         ),
         ({"ceiling": "PCIe link, 3.94 GB/s"}, "connected by 4 lanes"),
         ({"transfers": True}, "connected by 4 lanes"),
+        ({"parts_s": {"loading": 3.0, "computing": 1.0}}, "75 % of a call is loading, while"),
+        ({"parts_s": {"loading": 1.0, "computing": 3.0}}, "No cause can be seen"),
         ({}, "No cause can be seen"),
     ],
 )
