@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import Event, Message, Request
 
 _CARD = "cuda:0"
+_SIDES = (("cpu", "float32"), (_CARD, "float32"), (_CARD, "float16"))
 _FOLDER = Path(__file__).resolve().parent.parent / "recordings"
 _BUDGET_BYTES = 512 << 20
 
@@ -87,7 +88,10 @@ class SensorLog:
 
 
 def requests_of(
-    described: EngineDescribed, sizes: Sequence[int] | None, budget_s: float
+    described: EngineDescribed,
+    sizes: Sequence[int] | None,
+    budget_s: float,
+    workloads: Sequence[str] | None = None,
 ) -> Iterator[Request]:
     """Yield what is asked: runs on the CPU and the card, then places and memory.
 
@@ -95,20 +99,25 @@ def requests_of(
         described: the engine that is recorded.
         sizes: of the runs; those of each workload by default.
         budget_s: of each run.
+        workloads: which; all that can run by default.
     """
-    number = 0
-    for workload in described.workloads:
-        for size in sizes or workload.sizes:
-            for device, dtype in (("cpu", "float32"), (_CARD, "float32"), (_CARD, "float16")):
-                number += 1
-                yield RunWorkload(
-                    run_id=f"run-{number}",
-                    workload=workload.name,
-                    device=device,
-                    size=size,
-                    dtype=dtype,
-                    budget_s=budget_s,
-                )
+    cases = [
+        (workload.name, size, device, dtype)
+        for workload in described.workloads
+        if not workload.skipped and (workloads is None or workload.name in workloads)
+        for size in sizes or workload.sizes
+        for device, dtype in _SIDES
+        if device.partition(":")[0] in workload.device_kinds and dtype in workload.dtypes
+    ]
+    for number, (name, size, device, dtype) in enumerate(cases, 1):
+        yield RunWorkload(
+            run_id=f"run-{number}",
+            workload=name,
+            device=device,
+            size=size,
+            dtype=dtype,
+            budget_s=budget_s,
+        )
     yield UseDevice(cuda_index=0)
     for model in described.models:
         for device in (_CARD, "cpu"):
@@ -120,7 +129,12 @@ def requests_of(
     yield EmptyCache(device=_CARD)
 
 
-def record(folder: Path, sizes: Sequence[int] | None = None, budget_s: float = 0.5) -> list[Path]:
+def record(
+    folder: Path,
+    sizes: Sequence[int] | None = None,
+    budget_s: float = 0.5,
+    workloads: Sequence[str] | None = None,
+) -> list[Path]:
     """Record this PC's first card; return the files.
 
     Raises:
@@ -134,7 +148,7 @@ def record(folder: Path, sizes: Sequence[int] | None = None, budget_s: float = 0
         if not isinstance(described, EngineDescribed) or not described.cuda_available or not card:
             raise NoCardError(getattr(described, "cuda_reason", None) or "There is no card.")
         events: list[Event] = [described]
-        for request in requests_of(described, sizes, budget_s):
+        for request in requests_of(described, sizes, budget_s, workloads):
             sys.stderr.write(f"{request}\n")
             events += engine.run(request)
     finally:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 
 def test_a_recording_replays_and_names_nobody(tmp_path: Path) -> None:
-    events_file, sensors_file = record(tmp_path, sizes=(64,), budget_s=0.05)
+    events_file, sensors_file = record(
+        tmp_path, sizes=(64,), budget_s=0.05, workloads=("elementwise", "matmul")
+    )
     header, events = read_recording(events_file)
     assert header.device_name == torch.cuda.get_device_name(resolve("cuda:0"))
     assert header.torch_version == torch.__version__

@@ -25,7 +25,7 @@ from gpu_studio.core.sizes import DTYPES
 from gpu_studio.engine.device import resolve, synchronize, uuid_of
 from gpu_studio.engine.serve import EXIT_FATAL, NvmlSensor
 from gpu_studio.engine.timing import CudaStopwatch, time_once
-from gpu_studio.engine.workloads.case import Case
+from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 from tests.engine.answers import only, run_request
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tests.gpu.conftest import Ask, StartEngine
 
 _NAMES = [workload.description.name for workload in WORKLOADS]
+_SQUARE = ("elementwise", "matmul")
 # The event clock's steps, and that two clocks drift a little.
 _CLOCK_STEP_S = 5e-6
 _DRIFT = 1e-3
@@ -56,6 +57,18 @@ def run_on(card: str, **changes: Any) -> RunWorkload:
     return run_request(device=card, **{"size": 256, "budget_s": 0.1, **changes})
 
 
+def smallest_on(card: str, name: str, **changes: Any) -> RunWorkload:
+    """Return a run of a workload at its smallest size; skips what cannot run here."""
+    workload = find_workload(name)
+    if workload.skipped():
+        pytest.skip(workload.skipped())
+    description = workload.description
+    dtype = "float32" if "float32" in description.dtypes else description.dtypes[0]
+    return run_on(
+        card, **{"workload": name, "size": min(description.sizes), "dtype": dtype, **changes}
+    )
+
+
 def finished(events: list[Event]) -> RunFinished:
     assert isinstance(events[-1], RunFinished), events[-1]
     return events[-1]
@@ -63,7 +76,7 @@ def finished(events: list[Event]) -> RunFinished:
 
 @pytest.mark.parametrize("workload", _NAMES)
 def test_a_run_ends_with_the_card_it_was_asked_for(card: str, workload: str, ask: Ask) -> None:
-    result = finished(ask(run_on(card, workload=workload)))
+    result = finished(ask(smallest_on(card, workload)))
     device = resolve(card)
     assert (result.device, result.device_name) == (card, torch.cuda.get_device_name(device))
     assert result.torch_version == torch.__version__
@@ -75,7 +88,7 @@ def test_a_run_ends_with_the_card_it_was_asked_for(card: str, workload: str, ask
 @pytest.mark.real_kernels
 @pytest.mark.parametrize("size", [64, 1024])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("workload", _NAMES)
+@pytest.mark.parametrize("workload", _SQUARE)
 def test_results_are_right_in_every_dtype(
     card: str, workload: str, dtype: str, size: int, ask: Ask
 ) -> None:
@@ -90,6 +103,14 @@ def test_results_are_right_in_every_dtype(
 
 @pytest.mark.real_kernels
 @pytest.mark.parametrize("workload", _NAMES)
+def test_the_smallest_and_a_larger_one_are_right(card: str, workload: str, ask: Ask) -> None:
+    for size in find_workload(workload).description.sizes[:2]:
+        result = finished(ask(smallest_on(card, workload, size=size, budget_s=0.02)))
+        assert result.verified is not False, result.verification
+
+
+@pytest.mark.real_kernels
+@pytest.mark.parametrize("workload", _SQUARE)
 def test_a_proof_notices_one_wrong_number(
     card: str, workload: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,10 +237,12 @@ def test_what_cannot_fit_the_card_is_refused(card: str, ask: Ask) -> None:
     assert card in events[-1].failure.message
 
 
+@pytest.mark.parametrize("workload", _NAMES)
 def test_every_snippet_runs_as_it_stands(
-    card: str, tmp_path: Any, capfd: pytest.CaptureFixture[str]
+    card: str, workload: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    for workload in WORKLOADS:
-        lines = workload.snippet(Case(device=resolve(card), size=64))
-        exec(compile(lines, "<snippet>", "exec"), {})
-        assert "s a call" in capfd.readouterr().out
+    request = smallest_on(card, workload)
+    one = find_workload(workload)
+    case = make_case(one.description, resolve(card), request.size, request.dtype)
+    exec(compile(one.snippet(case), "<snippet>", "exec"), {"__name__": "__main__"})
+    assert "s a call" in capfd.readouterr().out
