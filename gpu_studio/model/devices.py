@@ -114,6 +114,7 @@ class DevicesModel(QObject):
             engine=session.description,
             current_device=session.current_device,
             memory=dict(self._memory),
+            links=sensors.links,
         )
 
     @property

@@ -13,9 +13,10 @@ from gpu_studio.model.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gpu_studio.core.devices import Inventory, Reading
+    from gpu_studio.core.devices import Inventory
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.finding import Finding
+    from gpu_studio.core.link import Link
     from gpu_studio.core.torch_facts import PcProbed
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
@@ -50,12 +51,12 @@ class Doctor(QObject):
         self._findings: Sequence[Finding] = ()
         self._inventory: Inventory | None = None
         self._probed: PcProbed | None = None
-        self._readings: list[Reading] = []
+        self._links: dict[str, Link] = {}
         self._worker: Worker | None = None
         self._is_over = threading.Event()
         self._trouble = ""
         sensors.inventory_changed.connect(self._look)
-        sensors.reading_taken.connect(self._keep)
+        sensors.reading_taken.connect(self._compare_links)
         session.engine_described.connect(self._look)
 
     @property
@@ -95,7 +96,7 @@ class Doctor(QObject):
         """Try a real kernel on every card; makes a CUDA context on each for a few seconds."""
         if not self.can_check:
             return
-        self._readings, self._trouble = [], ""
+        self._trouble = ""
         self._is_over.clear()
         self._worker = Worker(self._probe_once, self)
         self._worker.value_produced.connect(self._take)
@@ -115,9 +116,10 @@ class Doctor(QObject):
         assert self._probe is not None
         yield self._probe(self._is_over.is_set)
 
-    def _keep(self, reading: Reading) -> None:
-        if self.is_checking:
-            self._readings.append(reading)
+    def _compare_links(self) -> None:
+        """Look again when a card was seen to work over another link than before."""
+        if self._links != self._sensors.links:
+            self._look()
 
     def _take(self, probed: PcProbed) -> None:
         self._probed = probed
@@ -139,10 +141,10 @@ class Doctor(QObject):
             return
         before = self._inventory
         if before is not None and _identities(before) != _identities(inventory):
-            self._probed, self._readings = None, []  # other cards: nothing was tried on them
-        self._inventory = inventory
+            self._probed = None  # other cards: nothing was tried on them
+        self._inventory, self._links = inventory, dict(self._sensors.links)
         self._findings = find(
-            inventory, self._session.description, probe=self._probed, readings=self._readings
+            inventory, self._session.description, probe=self._probed, links=self._links
         )
         self.findings_changed.emit()
 

@@ -16,13 +16,15 @@ from gpu_studio.core.devices import (
     Telemetry,
     number_cards,
 )
+from gpu_studio.core.link import faster, link_at_work
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpu_studio.core.devices import CardReading, GpuProcess, SensorEvent
     from gpu_studio.core.failure import Failure
+    from gpu_studio.core.link import Link
     from gpu_studio.core.sensor_history import SensorTrack
 
 _log = logging.getLogger(__name__)
@@ -76,6 +78,7 @@ class Sensors(QObject):
         self._visible_devices: str | None = None
         self._newest: Reading | None = None
         self._tracks: dict[str, SensorTrack] = {}
+        self._links: dict[str, Link] = {}
         self._is_silent = self._is_closed = False
         self._is_watched = True
         self._wishes = {"window"}
@@ -107,6 +110,11 @@ class Sensors(QObject):
             track = self._tracks[device.identity] = SensorTrack(device)
         track.device = device  # its numbers may change
         return track
+
+    @property
+    def links(self) -> Mapping[str, Link]:
+        """The fastest link of each card that was seen to work, by identity."""
+        return self._links
 
     @property
     def is_polled(self) -> bool:
@@ -228,6 +236,10 @@ class Sensors(QObject):
         self._newest = reading
         for device in self._inventory.devices if self._inventory else ():
             self.track(device).append(reading)
+        for card in reading.cards:
+            link = faster(self._links.get(card.uuid), link_at_work(card.telemetry))
+            if link is not None and card.error is None:
+                self._links[card.uuid] = link
 
     def _renumber(self) -> None:
         assert self._found is not None

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import threading
 
-import msgspec
 import pytest
 
 from gpu_studio.core.protocol import DescribeEngine
@@ -113,17 +112,17 @@ def test_a_check_that_cannot_start_is_a_sentence(qtbot, studio, monkeypatch):
     assert studio.doctor.sentence == "The check could not be started; the log says why."
 
 
-def test_a_link_is_judged_while_the_card_works(qtbot, studio, probe, sensor_source, inventory):
-    """A card under load over a narrow link is told; the same reading before the check is not."""
-    narrow = reading(
-        inventory, 1.0, utilization_percent=99.0, pcie_generation=3, pcie_width=1, pstate=0
-    )
+def test_a_link_is_judged_once_the_card_was_seen_to_work(
+    qtbot, studio, probe, sensor_source, inventory
+):
+    asleep = reading(inventory, 1.0, pcie_generation=1, pcie_width=1, pstate=8)
     with qtbot.waitSignal(studio.sensors.reading_taken):
-        sensor_source.send(narrow)
+        sensor_source.send(asleep)
     assert "slow_link" not in codes(studio)
-    studio.doctor.check()
-    with qtbot.waitSignal(studio.sensors.reading_taken):
-        sensor_source.send(msgspec.structs.replace(narrow, taken_at_s=2.0))
-    probe.let_go.set()
-    qtbot.waitUntil(lambda: not studio.doctor.is_checking)
+    work = {"utilization_percent": 99.0, "pstate": 0, "pcie_generation": 4}
+    with qtbot.waitSignal(studio.doctor.findings_changed):
+        sensor_source.send(reading(inventory, 2.0, pcie_width=1, **work))
     assert "slow_link" in codes(studio)
+    with qtbot.waitSignal(studio.doctor.findings_changed):
+        sensor_source.send(reading(inventory, 3.0, pcie_width=16, **work))
+    assert "slow_link" not in codes(studio)
