@@ -29,6 +29,7 @@ class RowPicture:
         import numpy as np
 
         self._scale = scale
+        self._hatching: dict[int, NDArray[np.bool_]] = {}
 
         def rgb(role: str) -> NDArray[np.float64]:
             colour = QColor(theme.colour(role))
@@ -57,20 +58,28 @@ class RowPicture:
         solid = blocks.coverage(segment, columns)[:, None]
         waiting = blocks.coverage(segment, columns, state=1)[:, None]
         free = 1.0 - solid - waiting
-        base = solid * self._solid + waiting * self._waiting + free * self._wash
-        struck = solid * self._solid + waiting * self._waiting + free * self._hatch
+        held = solid * self._solid + waiting * self._waiting
+        base = _packed(held + free * self._wash)
+        struck = _packed(held + free * self._hatch)
+        border = _packed(self._border[None])[0]
         starts = self._borders(blocks, segment, columns)
-        base[starts] = struck[starts] = self._border
-        picture = np.empty((rows, columns, 4), np.uint8)
-        ys, xs = np.ogrid[:rows, :columns]
-        strikes = (xs + ys) % round(_HATCH * self._scale) < self._scale
-        picture[..., :3] = np.where(strikes[..., None], struck, base)
-        edges = np.broadcast_to(free * self._hatch + (1.0 - free) * base, base.shape)
-        picture[0, :, :3] = picture[-1, :, :3] = edges
-        picture[:, (0, -1), :3] = self._border
-        picture[..., 3] = 255
+        base[starts] = struck[starts] = border
+        picture = np.where(self._strikes(rows, columns), struck, base)
+        picture[0] = picture[-1] = struck  # the hatching's colour all along: a frame around holes
+        picture[:, 0] = picture[:, -1] = border
         image = QImage(picture.data, columns, rows, 4 * columns, QImage.Format.Format_RGB32)
         return image.copy()  # the array does not outlive this
+
+    def _strikes(self, rows: int, columns: int) -> NDArray[np.bool_]:
+        """Return where the hatching is, the same for all rows of one size."""
+        import numpy as np
+
+        known = self._hatching.get(rows)
+        if known is None or known.shape[1] < columns:
+            ys, xs = np.ogrid[:rows, :columns]
+            known = (xs + ys) % round(_HATCH * self._scale) < self._scale
+            self._hatching[rows] = known
+        return known[:, :columns]
 
     @staticmethod
     def _borders(blocks: SegmentMap, segment: int, columns: int) -> NDArray[np.int64]:
@@ -82,3 +91,13 @@ class RowPicture:
         starts = (blocks.block_offsets[place] * scale).astype(np.int64)
         wide = blocks.block_sizes[place] * scale >= _LEAST_BORDERED
         return np.minimum(starts[wide], columns - 1)
+
+
+def _packed(colours: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Return blue, green and red, shape (n, 3), as the numbers that `QImage` takes, shape (n,)."""
+    import numpy as np
+
+    whole = colours.astype(np.uint32)
+    opaque = np.uint32(0xFF000000)
+    packed = whole[:, 2] << np.uint32(16) | whole[:, 1] << np.uint32(8) | whole[:, 0] | opaque
+    return packed.astype(np.uint32)

@@ -14,11 +14,12 @@ from PySide6.QtWidgets import (
     QLabel,
     QMainWindow,
     QRadioButton,
+    QTabBar,
     QTabWidget,
     QWidget,
 )
 
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.live_plot import LivePlot
 
@@ -49,6 +50,7 @@ class Person:
         self._awaited: Callable[[Event], bool] = lambda event: False
         self._reaction: Callable[[], None] = lambda: None
         self._studio.session.event_received.connect(self._hear)
+        self._studio.lab.session_began.connect(self._overhear)
 
     def until(self, is_so: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
         """Wait until something is so."""
@@ -177,6 +179,18 @@ class Person:
             self._qtbot.keyClick(box, Qt.Key.Key_Down)
         assert box.currentIndex() == wanted
 
+    def ask(self, request: Request) -> None:
+        """Ask the program's engine for something that no button does."""
+        self._studio.session.submit(request)
+
+    def open_page(self, title: str) -> None:
+        """Turn to a page of the Memory tab."""
+        pages = self.find(QTabBar, "memory.pages")
+        titles = [pages.tabText(index) for index in range(pages.count())]
+        place = pages.tabRect(titles.index(title)).center()
+        self._qtbot.mouseClick(pages, Qt.MouseButton.LeftButton, pos=place)
+        self.until(lambda: pages.tabText(pages.currentIndex()) == title)
+
     def choose_row(self, name: str, row: int) -> None:
         """Choose a row of a list."""
         view = self.find(QAbstractItemView, name)
@@ -191,6 +205,10 @@ class Person:
         labels = self.window.findChildren(QLabel)
         texts = (f"{one.objectName()}: {one.text()}" for one in labels if one.isVisible())
         return "\n".join(texts)
+
+    def _overhear(self, session: EngineSession) -> None:
+        """Hear an engine of the memory lab as well."""
+        session.event_received.connect(self._hear)
 
     def _hear(self, request: Request, event: Event) -> None:
         self.heard.append((request, event))

@@ -5,81 +5,168 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox
 
-from gpu_studio.core.protocol import BreakMemory, MemoryRead, OomFinished
+from gpu_studio.core.protocol import (
+    BreakMemory,
+    EngineDescribed,
+    MemoryRead,
+    OomFinished,
+    RunMemoryExperiment,
+    SegmentsRead,
+)
+from gpu_studio.ui.segment_map import SegmentMapView
+from gpu_studio.ui.tank import TankBar
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
+    import pytest
+
     from gpu_studio.core.protocol import Event
     from tests.soft.window.conftest import SitDownAt
     from tests.soft.window.person import Person
 
 TENSOR = 256 * MIB  # 8192 × 8192 of float32
+EXPANDABLE = "expandable_segments:True"
 
 
-def run_experiment(person: Person) -> OomFinished:
+def run_experiment(person: Person, button: str = "memory.oom.run") -> OomFinished:
     """Press Run and return how the experiment ended, once the window has said so."""
     before = len(person.events(OomFinished))
-    person.click("memory.oom.run")
+    person.click(button)
     person.until(lambda: len(person.events(OomFinished)) > before)
     finished = person.events(OomFinished)[-1]
     assert isinstance(finished, OomFinished)
     return finished
 
 
+def tank(person: Person, name: str = "memory.tank") -> dict[str, int]:
+    """Return the parts of a bar in MiB; they sum to the whole."""
+    shown = person.find(TankBar, name).tank
+    assert shown is not None
+    assert sum(part.size_bytes for part in shown.parts) == shown.total_bytes
+    return {part.key: part.size_bytes // MIB for part in shown.parts}
+
+
 def _is_filling(event: Event) -> bool:
     return isinstance(event, MemoryRead) and event.mark == "allocated"
 
 
-def test_the_posts_experiment_ends_with_the_errors_own_numbers(sit_down_at: SitDownAt) -> None:
+def test_the_posts_experiment_ends_with_the_errors_own_numbers_in_an_engine_of_its_own(
+    sit_down_at: SitDownAt, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """8192 × 8192 float32 on a GT 1030 with 1.95 GiB: seven fit, the eighth is refused."""
     pc, person = sit_down_at(GT_1030)
     person.open_tab("Memory")
+    person.open_page("Break it")
+    main = person.engine
     finished = run_experiment(person)
-    request = next(asked for asked, _ in person.heard if isinstance(asked, BreakMemory))
-    assert (request.size, request.dtype) == (8192, "float32")
-    # By default three quarters of the card may be taken: it is the budget that breaks.
+    request = next(asked for asked, _ in person.heard if isinstance(asked, RunMemoryExperiment))
+    assert request.preset == "gt1030"
+    # By default three quarters of what is free may be taken: it is the budget that breaks.
+    assert request.budget_bytes is not None
+    assert finished.outcome == "over_budget"
     assert finished.tensors == request.budget_bytes // TENSOR == 5
     assert person.text("memory.oom.headline") == "Over the budget."
     assert "Tensor 6 asked for 256 MiB when 1.25 GiB were allocated." in person.text(
         "memory.oom.outcome"
     )
-    person.press("memory.oom.budget", Qt.Key.Key_End)
+    assert person.engine == main, "the program's own engine was not touched"
+    assert main.pid not in [use.pid for use in pc.processes()], "it has not even used CUDA"
+    lab = person.events(EngineDescribed)[-1]
+    assert isinstance(lab, EngineDescribed)
+    assert lab.pid != main.pid
+
+    person.until(lambda: tank(person)["tensors"] == 5 * 256)
+    assert tank(person)["driver"] == 52
+    assert "has ended" in person.text("memory.sentence")
+    person.click("memory.oom.whole_card")
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: QMessageBox.StandardButton.Yes)
     finished = run_experiment(person)
-    assert finished.tensors == 7
+    assert (finished.outcome, finished.tensors) == ("card_full", 7)
     assert person.text("memory.oom.headline") == "The card is full."
-    assert person.text("memory.oom.outcome") == (
+    assert person.text("memory.oom.outcome").startswith(
         "Tensor 8 asked for 256 MiB when 1.75 GiB were allocated. 144 MiB of 1.95 GiB were free."
     )
     assert person.property_of("memory.oom.result", "tone") == "failure"
-    person.until(lambda: max(person.curve("memory.plot", "allocated")[1]) == 7 * TENSOR)
-    person.until(lambda: person.curve("memory.plot", "allocated")[1][-1] == 0)
-    assert person.curve("memory.plot", "reserved")[1][-1] == 7 * TENSOR
+    assert tank(person, "memory.oom.tank")["tensors"] == 7 * 256
+    person.open_page("Curves")
+    person.until(lambda: max(person.curve("memory.plot", "allocated")[1], default=0) == 7 * TENSOR)
+    # nvidia-smi sees it gone: the lab's engine took its context along.
+    person.choose("memory.engine", "The program's engine")
+    person.until(lambda: tank(person)["free"] > 1900)
 
-    can_free = "empty_cache can free all 1.75 GiB that are reserved and empty."
+
+def test_empty_cache_frees_what_it_said_and_nvidia_smi_agrees(sit_down_at: SitDownAt) -> None:
+    pc, person = sit_down_at(GT_1030)
+    person.open_tab("Memory")
+    person.ask(
+        BreakMemory(device="cuda:0", size=8192, count=3, dtype="float32", budget_bytes=1500 * MIB)
+    )
+    person.until(lambda: tank(person).get("holes") == 3 * 256)
+    can_free = "empty_cache can free all 768 MiB that are reserved and empty."
     person.until(lambda: can_free in person.text("memory.cache"))
     pid = person.engine.pid
+    person.until(lambda: tank(person).get("context", 0) > 0)
     held = pc.use_of(pid).cards[0].size_bytes
     person.click("memory.empty_cache")
-    freed = "empty_cache freed 1.75 GiB, as it said."
-    person.until(lambda: freed in person.text("memory.cache"))
-    assert held - pc.use_of(pid).cards[0].size_bytes == 7 * TENSOR
+    person.until(lambda: "empty_cache freed 768 MiB, as it said." in person.text("memory.cache"))
+    left = pc.use_of(pid).cards[0].size_bytes
+    assert held - left == 3 * TENSOR
+    person.until(lambda: "nvidia-smi shows" in person.text("memory.cache"))
+    in_use = person.text("memory.cache").partition("nvidia-smi shows ")[2].partition(" MiB")[0]
+    # 52 MiB of this card are the driver's, which nvidia-smi counts as in use or keeps apart.
+    assert int(in_use) - left // MIB in (0, GT_1030.nvml_mib - GT_1030.mib)
+    person.until(lambda: tank(person)["holes"] == 0)
     person.until(lambda: person.curve("memory.plot", "reserved")[1][-1] == 0)
+
+
+def test_a_fragmented_card_is_whole_again_with_expandable_segments(
+    sit_down_at: SitDownAt,
+) -> None:
+    _, person = sit_down_at(GT_1030)
+    person.open_tab("Memory")
+    person.open_page("Break it")
+    person.choose("memory.oom.preset", "Enough is free")
+    finished = run_experiment(person)
+    assert finished.outcome == "fragmented"
+    assert person.text("memory.oom.headline") == "Fragmented."
+    person.click("memory.oom.segments")
+    view = person.find(SegmentMapView, "memory.segments")
+    person.until(lambda: view.blocks is not None and len(view.blocks) == 6)
+    assert view.blocks is not None
+    assert view.blocks.allocated_bytes == finished.allocated_bytes
+    assert f"{(finished.largest_block_bytes or 0) // MIB} MiB in one piece" == person.text(
+        "memory.largest"
+    )
+    person.open_page("Break it")
+    other = run_experiment(person, "memory.oom.compare")
+    assert (other.outcome, other.conf) == ("fits", EXPANDABLE)
+    person.until(lambda: person.text("memory.oom.other.headline") == "Everything fits.")
+    assert person.text("memory.oom.headline") == "Fragmented."
 
 
 def test_an_experiment_is_stopped_in_the_middle(sit_down_at: SitDownAt) -> None:
     _, person = sit_down_at(GTX_1650)
-    engine = person.engine
     person.open_tab("Memory")
-    person.choose("memory.oom.preset", "Many tensors of 4 MiB")
+    person.open_page("Break it")
+    person.choose("memory.oom.preset", "Many small")
     person.click_at(_is_filling, "memory.oom.stop")
     finished = run_experiment(person)
     assert finished.outcome == "stopped"
     assert person.text("memory.oom.headline") == "Stopped."
-    assert f"{finished.tensors} tensors of 4 MiB" in person.text("memory.oom.outcome")
-    assert person.events(MemoryRead)[-1].allocated_bytes == 0
-    assert person.engine == engine
+    assert f"{finished.tensors} tensors of 256 KiB" in person.text("memory.oom.outcome")
+
+
+def test_the_window_closes_in_the_middle_of_an_experiment(sit_down_at: SitDownAt) -> None:
+    """What was started for it ends with it: the fixture fails on a process that is left."""
+    _, person = sit_down_at(GT_1030)
+    person.open_tab("Memory")
+    person.open_page("Break it")
+    person.click("memory.oom.run")
+    person.until(lambda: any(_is_filling(event) for _, event in person.heard))
+    person.window.close()
 
 
 def test_the_card_that_is_chosen_is_the_one_that_is_filled_and_read(
@@ -88,14 +175,31 @@ def test_the_card_that_is_chosen_is_the_one_that_is_filled_and_read(
     pc, person = sit_down_at(GTX_1650, RTX_3060)
     person.open_tab("Memory")
     person.choose("memory.card", "cuda:1")
-    person.choose("memory.oom.preset", "A few that fit")
-    assert run_experiment(person).outcome == "fits"
+    person.open_page("Break it")
+    person.choose("memory.oom.preset", "Your own")
+    for _ in range(2):  # 8, 6, 4 of 64 MiB
+        person.press("memory.oom.count", Qt.Key.Key_Left)
+    pids = []
+
+    def look(event: Event) -> bool:
+        if isinstance(event, MemoryRead) and (event.allocated_bytes or 0) == 4 * 64 * MIB:
+            pids.append([use.size_bytes for use in pc.use_of(_lab_pid(person)).cards])
+        return False
+
+    person.click_at(look, "memory.oom.stop")
+    finished = run_experiment(person)
+    assert (finished.outcome, finished.tensors) == ("fits", 4)
     assert person.text("memory.oom.headline") == "Everything fits."
-    person.until(lambda: max(person.curve("memory.plot", "allocated")[1]) == 4 * 64 * MIB)
-    first, second = pc.use_of(person.engine.pid).cards
-    assert first.contexts == first.size_bytes == 0
-    assert second.size_bytes > 4 * 64 * MIB  # still reserved
-    read = person.events(MemoryRead)[-1]
-    assert isinstance(read, MemoryRead)
-    assert (read.device, read.total_bytes) == ("cuda:1", RTX_3060.mib * MIB)
+    first, second = pids[-1]
+    assert first == 0
+    assert second >= 4 * 64 * MIB
+    read = person.events(SegmentsRead)[-1]
+    assert isinstance(read, SegmentsRead)
+    assert (read.device, read.read.total_bytes) == ("cuda:1", RTX_3060.mib * MIB)
     assert "RTX 3060" in person.text("memory.title")
+
+
+def _lab_pid(person: Person) -> int:
+    lab = person.events(EngineDescribed)[-1]
+    assert isinstance(lab, EngineDescribed)
+    return lab.pid
