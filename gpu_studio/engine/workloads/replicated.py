@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.units import format_duration, format_rate, format_ratio
 from gpu_studio.engine.replica import change_error, make_optimizer, weights_of
 from gpu_studio.engine.replica_group import ReplicaGroup
@@ -49,8 +50,22 @@ class ModuleCall(Call):
         return self._step(self._model)
 
     def check(self) -> tuple[float | None, bool]:
-        """Return how far a first step is off, and True: there is one network to come back to."""
-        self._step(self._model)
+        """Return how far a first step is off, and True: there is one network to come back to.
+
+        Raises:
+            StudioError: the cards cannot exchange the network.
+        """
+        try:
+            self._step(self._model)
+        except RuntimeError as error:
+            if "NCCL" not in str(error):
+                raise
+            first_line = str(error).splitlines()[0]
+            raise StudioError(
+                FailureKind.INTERNAL,
+                f"DataParallel copies the network to the cards by NCCL, which cannot work here "
+                f"({first_line}). DistributedDataParallel can do without it.",
+            ) from error
         return change_error(weights_of(self._network), *self._batch), True
 
     def curves(self) -> dict[str, tuple[float, ...]]:
