@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QToolButton, QVBoxLayout, QWidget
 
+from gpu_studio.ui.eliding_combo import ElidingCombo
 from gpu_studio.ui.parts import Text, section
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _SWITCHES = {
         "A run ends before its time is spent once the median is known to within 2 %.",
     ),
 }
+_VALUE_LENGTH = 7
 _EXPERT = ("cold", "stop_early")
 
 
@@ -90,15 +92,20 @@ class WorkloadOptions(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(5)
         grid.setColumnStretch(0, 1)
+        grid.setColumnStretch(1, 1)
         grid.addWidget(section("Options"), 0, 0, 1, 2)
         for row, option in enumerate(workload.options, 1):
-            combo = QComboBox()
+            combo = ElidingCombo()
+            combo.setSizeAdjustPolicy(
+                QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+            )
+            combo.setMinimumContentsLength(_VALUE_LENGTH)
             combo.setObjectName(f"benchmark.option.{option.name}")
             combo.setAccessibleName(option.title)
             combo.setAccessibleDescription(option.sentence)
             combo.setToolTip(option.sentence)
             for value in option.values:
-                combo.addItem(value, value)
+                combo.addItem(value.replace("_", " "), value)
             before = self._chosen.get(workload.name, {}).get(option.name)
             combo.setCurrentIndex(max(combo.findData(before), 0))
             combo.currentIndexChanged.connect(self.changed)
@@ -106,7 +113,7 @@ class WorkloadOptions(QWidget):
             label.setToolTip(option.sentence)
             label.setBuddy(combo)
             grid.addWidget(label, row, 0)
-            grid.addWidget(combo, row, 1, Qt.AlignmentFlag.AlignRight)
+            grid.addWidget(combo, row, 1)
             self._combos[option.name] = combo
         return form
 

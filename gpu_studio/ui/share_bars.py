@@ -85,7 +85,8 @@ class ShareBars(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         metrics = self.fontMetrics()
-        labels = max((metrics.horizontalAdvance(bar.label) for bar in self._bars), default=0)
+        # Elided text is measured in fractions of a pixel: a little more than it is told to need.
+        labels = max((metrics.horizontalAdvance(bar.label) + 4 for bar in self._bars), default=0)
         label_width = min(labels, _WIDEST_LABEL * self.width())
         text_width = max((metrics.horizontalAdvance(bar.text) for bar in self._bars), default=0)
         left = label_width + _GAP

@@ -1,14 +1,16 @@
-"""What the live window does to what it measures: its medians over those of a terminal's run.
+"""What the live window does to what it measures: its numbers over those of a terminal's run.
 
 ``python -m tests.bench.disturbance [--rounds 8] [--budget-s 1]``
 
 For every workload and size, a run with the live window and the same run without a window take
-turns; each side has an engine process of its own that lives through the whole script.
+turns; a sweep, in which table, curves and verdict grow with every size, is compared size by size.
+Each side has an engine process of its own that lives through the whole script.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -20,9 +22,11 @@ from gpu_studio.core.protocol import RunFinished, RunWorkload
 from gpu_studio.engine.client import ProcessEngine
 from tests.bench.ratios import describe_machine, paired_ratio, verdict
 
-_TARGET = 1.02
+_TARGETS = {"median": 1.02, "p99": 1.10}
 _WORKLOADS = ("elementwise", "matmul")
-_SIZES = (64, 256, 1024)
+_SIZES = ("64", "256", "1024", "64:1024")  # the last one is a sweep
+
+Times = dict[int, tuple[float, float]]  # by size: median and p99, in seconds
 
 
 class Terminal:
@@ -32,7 +36,10 @@ class Terminal:
         self._budget_s = budget_s
         self._engine = ProcessEngine(EngineEnvironment())
 
-    def median_s(self, workload: str, size: int) -> float:
+    def times(self, workload: str, sizes: str) -> Times:
+        return {size: self._time(workload, size) for size in sizes_of(sizes)}
+
+    def _time(self, workload: str, size: int) -> tuple[float, float]:
         request = RunWorkload(
             run_id="1", workload=workload, device="cpu", size=size, dtype="float32",
             budget_s=self._budget_s,
@@ -40,7 +47,7 @@ class Terminal:
         *_, last = self._engine.run(request)
         if not isinstance(last, RunFinished):
             sys.exit(f"The terminal's run failed: {last}")
-        return last.median_s
+        return last.median_s, last.p99_s
 
     def close(self) -> None:
         self._engine.close()
@@ -57,13 +64,13 @@ class LiveWindow:
         self.core_shares: list[float] = []
         self._answer()
 
-    def median_s(self, workload: str, size: int) -> float:
+    def times(self, workload: str, sizes: str) -> Times:
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{workload} {size}\n")
+        self._process.stdin.write(f"{workload} {sizes}\n")
         self._process.stdin.flush()
-        median_s, core_share = map(float, self._answer().split())
-        self.core_shares.append(core_share)
-        return median_s
+        answer = json.loads(self._answer())
+        self.core_shares.append(answer["core_share"])
+        return {size: (median_s, p99_s) for size, median_s, p99_s in answer["times"]}
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -78,6 +85,12 @@ class LiveWindow:
         return line
 
 
+def sizes_of(sizes: str) -> list[int]:
+    from gpu_studio.core.sizes import parse_sizes, parse_sweep
+
+    return parse_sweep(sizes) if ":" in sizes else parse_sizes(sizes)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=8)
@@ -85,31 +98,48 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     window, terminal = LiveWindow(options.budget_s), Terminal(options.budget_s)
-    terminal.median_s("elementwise", 64)
+    terminal.times("elementwise", "64")
     sides = {"window": window, "terminal": terminal, "again": terminal}
-    medians_s: dict[tuple[str, int, str], list[float]] = {}
+    taken: dict[tuple[str, str, str], list[Times]] = {}
     for number in range(options.rounds):
-        for workload, size in product(_WORKLOADS, _SIZES):
+        for workload, sizes in product(_WORKLOADS, _SIZES):
             # In turns, and in turned order: neither side is always the first one.
             for side in list(sides) if number % 2 else reversed(list(sides)):
-                taken_s = sides[side].median_s(workload, size)
-                medians_s.setdefault((workload, size, side), []).append(taken_s)
+                times = sides[side].times(workload, sizes)
+                taken.setdefault((workload, sizes, side), []).append(times)
     window.close()
     terminal.close()
     print(describe_machine())
-    print(f"median per call, live window over terminal, {options.rounds} pairs each; in brackets")
-    print("the terminal over itself, which is the noise:")
-    logs, noise = [], []
-    for workload, size in product(_WORKLOADS, _SIZES):
-        live, alone, again = (medians_s[workload, size, side] for side in sides)
-        ratio, self_ratio = paired_ratio(live, alone), paired_ratio(again, alone)
-        logs += [a / b for a, b in zip(live, alone, strict=True)]
-        noise += [a / b for a, b in zip(again, alone, strict=True)]
-        print(f"  {workload:12} {size:5}  {1e6 * median(alone):10.1f} µs  {ratio}  [{self_ratio}]")
-    ones = [1.0] * len(logs)
-    ratio, self_ratio = paired_ratio(logs, ones), paired_ratio(noise, ones)
+    print(f"live window over terminal, {options.rounds} rounds; in brackets the terminal over")
+    print("itself, which is the noise:")
+    for place, (what, target) in enumerate(_TARGETS.items()):
+        report(taken, list(sides), place, what, target)
     print(f"  the window's process used {median(window.core_shares):.1%} of one core meanwhile")
-    print(f"  all together: {ratio}  [{self_ratio}]; {verdict(ratio.median, _TARGET)}")
+
+
+def report(
+    taken: dict[tuple[str, str, str], list[Times]],
+    sides: list[str],
+    place: int,
+    what: str,
+    target: float,
+) -> None:
+    """Print the ratios of one of the two numbers, ``place`` in its pair."""
+    print(f" {what}:")
+    all_ratios, noise = [], []
+    for workload, sizes in product(_WORKLOADS, _SIZES):
+        columns = [
+            [times[size][place] for times in taken[workload, sizes, side] for size in times]
+            for side in sides
+        ]
+        live, alone, again = columns
+        ratio, self_ratio = paired_ratio(live, alone), paired_ratio(again, alone)
+        all_ratios += [a / b for a, b in zip(live, alone, strict=True)]
+        noise += [a / b for a, b in zip(again, alone, strict=True)]
+        print(f"  {workload:12} {sizes:>8}  {ratio}  [{self_ratio}]")
+    ones = [1.0] * len(all_ratios)
+    ratio, self_ratio = paired_ratio(all_ratios, ones), paired_ratio(noise, ones)
+    print(f"  all together: {ratio}  [{self_ratio}]; {verdict(ratio.median, target)}")
 
 
 if __name__ == "__main__":

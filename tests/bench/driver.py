@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QEventLoop, QObject, QTimer
-from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton, QTabWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton, QTabWidget
 
 from gpu_studio.app import build_window
 from gpu_studio.model.engine_session import EngineState
@@ -73,10 +73,16 @@ class Driver:
         self.find(QTabWidget, "tabs").setCurrentIndex(_BENCHMARK_TAB)
 
     def run(self, workload: str, sizes: str) -> list[RunFinished]:
-        """Press Run and return the results of that plan."""
+        """Press Run and return the results of that plan; ``LOW:HIGH`` is a sweep."""
         choice = self.find(QComboBox, "benchmark.workload")
         choice.setCurrentIndex(choice.findData(workload))
-        self.find(QLineEdit, "benchmark.sizes").setText(sizes)
+        low, colon, high = sizes.partition(":")
+        self.find(QCheckBox, "benchmark.sweep").setChecked(bool(colon))
+        if colon:
+            self.find(QLineEdit, "benchmark.sweep.low").setText(low)
+            self.find(QLineEdit, "benchmark.sweep.high").setText(high)
+        else:
+            self.find(QLineEdit, "benchmark.sizes").setText(sizes)
         before = len(self.benchmark.runs)
         self.find(QPushButton, "benchmark.run").click()
         self.wait(lambda: not self.benchmark.state.is_busy)

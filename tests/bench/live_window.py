@@ -1,12 +1,13 @@
 """The measured side of disturbance.py: a live window that runs what it is told, a line at a time.
 
-``WORKLOAD SIZE`` on standard input is run in the shown window; the answer is the median, and the
-share of a core that the window's process used meanwhile. While it waits it is hidden, and draws and
-polls nothing.
+``WORKLOAD SIZES`` on standard input is run in the shown window, a range ``LOW:HIGH`` as a sweep;
+the answer is a line of JSON: size, median and p99 of each run, and the share of a core that the
+window's process used meanwhile. While it waits it is hidden, and draws and polls nothing.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 
@@ -23,15 +24,16 @@ def serve(driver: Driver) -> None:
     driver.wait(lambda: driver.is_plot_built)
     print("ready", flush=True)
     for line in sys.stdin:
-        workload, size = line.split()
+        workload, sizes = line.split()
         driver.window.show()
         driver.wait(driver.window.isVisible)
         begun_s, worked_s = time.perf_counter(), time.process_time()
-        (result,) = driver.run(workload, size)
+        results = driver.run(workload, sizes)
         share = (time.process_time() - worked_s) / (time.perf_counter() - begun_s)
         driver.window.hide()
         QApplication.processEvents()
-        print(result.median_s, share, flush=True)
+        times = [(result.size, result.median_s, result.p99_s) for result in results]
+        print(json.dumps({"times": times, "core_share": share}), flush=True)
     driver.window.close()
     QApplication.exit(0)
 

@@ -1039,9 +1039,20 @@ def test_two_stopwatches_stand_side_by_side(
     assert bars(ready, "benchmark.naive.bars") == {
         "honest: the median": "1.00 ms",
         "naive: what a script prints": "3.00 ms",
-        "done on the device": "4.00 ms",
     }
     assert text(ready, "benchmark.naive.sentence") == "It printed 3.00 ms, and why."
+
+
+@with_a_card
+def test_the_stopwatch_of_a_card_shows_when_it_was_done(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    naive = NaiveTime(printed_s=3e-3, finished_s=4e-3, sentence="It did not wait.")
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, naive=naive)
+    toggle(qtbot, ready, "benchmark.devices.cpu")
+    run(qtbot, ready, "1000")
+    click(qtbot, ready, "benchmark.view.explanation")
+    assert bars(ready, "benchmark.naive.bars")["done on the device"] == "4.00 ms"
 
 
 def test_a_low_share_of_the_ceiling_gets_its_cause(
