@@ -15,9 +15,10 @@ class RunWorkload(Message, frozen=True, kw_only=True):
     """Time one workload on one device. ``budget_s`` counts the timed part alone.
 
     ``options`` are the workload's own (`WorkloadOption`), a missing one has its default.
-    ``cache`` is ``hot`` or ``cold`` (the device's cache is overwritten before each call),
-    ``transfers`` puts the copies to and from the device into each call, and ``naive`` asks for
-    what a script without warm-up and synchronize would have printed, beside the result.
+    ``cache`` is ``hot`` or ``cold`` (the device's cache is overwritten before each call, which is
+    not timed but counts for the budget), ``transfers`` puts the copies to and from the device into
+    each call, and ``naive`` asks for what a script without warm-up and synchronize would have
+    printed, beside the result.
     """
 
     run_id: str

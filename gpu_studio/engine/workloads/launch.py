@@ -39,7 +39,7 @@ class Launch(TensorWorkload):
         sizes=(1,),
         throughput_unit="calls/s",
         size_title="Numbers in the tensor",
-        size_text="{size} numbers",
+        size_text="tensor of {size}",
     )
 
     def work(self, case: Case) -> Work:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIZE_TITLE = "Rows in a batch"
-SIZE_TEXT = "{size} rows"
+SIZE_TEXT = "batch of {size}"
 _LARGEST_BIAS = 3
 
 
