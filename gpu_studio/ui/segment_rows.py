@@ -99,5 +99,7 @@ def _packed(colours: NDArray[np.float64]) -> NDArray[np.uint32]:
 
     whole = colours.astype(np.uint32)
     opaque = np.uint32(0xFF000000)
-    packed = whole[:, 2] << np.uint32(16) | whole[:, 1] << np.uint32(8) | whole[:, 0] | opaque
-    return packed.astype(np.uint32)
+    packed: NDArray[np.uint32] = (
+        whole[:, 2] << np.uint32(16) | whole[:, 1] << np.uint32(8) | whole[:, 0] | opaque
+    )
+    return packed
