@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,10 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
         bench.check_stop()
         yield PitfallStarted(name=request.name, part=part, snippet=snippets[part])
         try:
-            outcomes[part] = pitfall.run(part, bench)
+            # What PyTorch does beside the work, an optimizer for example, asks the current card.
+            on_card = torch.cuda.device(device) if bench.has_card else contextlib.nullcontext()
+            with on_card:
+                outcomes[part] = pitfall.run(part, bench)
         finally:
             if device.type == "cuda" and torch.cuda.is_initialized():
                 torch.cuda.empty_cache()

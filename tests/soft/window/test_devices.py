@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from PySide6.QtWidgets import QTabBar
 
 from tests.softcards.cards import MIB, NOT_AVAILABLE, Other
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060, RTX_4090
@@ -114,6 +115,7 @@ def test_a_card_without_code_is_named_with_the_build_that_has_it(sit_down_at: Si
     assert person.sees("banner.command")
     assert person.text("devices.verdict.sentence") == sentence
     person.open_tab("Switcher")
+    person.find(QTabBar, "switcher.pages").setCurrentIndex(1)
     person.choose("switcher.model", "Linear(10")
     person.click("switcher.move")
     person.until(lambda: "no code for the NVIDIA GeForce GT 1030" in person.text("switcher.proof"))

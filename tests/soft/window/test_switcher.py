@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QRadioButton
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QRadioButton, QTabBar
 
 from gpu_studio.core.protocol import DeviceUsed, PlaceFinished
 from tests.softcards.catalogue import GTX_1650, RTX_3060
@@ -29,6 +31,15 @@ def contexts(pc: SoftPc, person: Person) -> list[int]:
     return [0] * len(pc.cards)
 
 
+def open_page(person: Person, title: str) -> None:
+    """Bring a page of the tab to the front, as a click on its name does."""
+    bar = person.find(QTabBar, "switcher.pages")
+    titles = [bar.tabText(index) for index in range(bar.count())]
+    place = bar.tabRect(titles.index(title)).center()
+    QTest.mouseClick(bar, Qt.MouseButton.LeftButton, pos=place)
+    assert bar.tabText(bar.currentIndex()) == title
+
+
 def use(person: Person) -> DeviceUsed:
     """Press “Use this card” and return what the engine answered."""
     before = len(person.events(DeviceUsed))
@@ -40,12 +51,14 @@ def use(person: Person) -> DeviceUsed:
 
 
 def move(person: Person) -> PlaceFinished:
-    """Press “Move” and return what the engine proved."""
+    """Press “Move” on the Place page and return what the engine proved."""
+    open_page(person, "Place")
     before = len(person.events(PlaceFinished))
     person.click("switcher.move")
     person.until(lambda: len(person.events(PlaceFinished)) > before)
     finished = person.events(PlaceFinished)[-1]
     assert isinstance(finished, PlaceFinished)
+    person.until(lambda: person.text("switcher.proof"))
     return finished
 
 
@@ -81,6 +94,7 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
     assert person.text("devices.identity") == "nvidia-smi 1 = cuda:0"
 
     person.open_tab("Switcher")
+    open_page(person, "Choose")
     one_card = person.engine
     person.click("switcher.show_all")
     person.until_another_engine(one_card)
@@ -95,14 +109,11 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
 def test_a_model_moves_between_cards_and_back(sit_down_at: SitDownAt) -> None:
     pc, person = sit_down_at(GTX_1650, RTX_3060)
     person.open_tab("Switcher")
-    person.choose("switcher.model", "Small convolutional")
+    open_page(person, "Place")
+    person.choose("switcher.model", "Small conv")
     before, engine_pid = "cpu", person.engine.pid
-    for identity, after in (
-        (pc.cards[0].uuid, "cuda:0"),
-        (pc.cards[1].uuid, "cuda:1"),
-        ("cpu", "cpu"),
-    ):
-        person.click(f"switcher.radio.{identity}")
+    for after in ("cuda:0", "cuda:1", "cpu"):
+        person.choose("switcher.target", after)
         finished = move(person)
         rows = len(person.table("switcher.placement"))
         assert rows == finished.tensors > 4

@@ -1,0 +1,215 @@
+"""Placing and breaking on two soft cards: every tensor's device, what it cost, every snippet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    PitfallFinished,
+    PitfallStarted,
+    PlaceFinished,
+    PlaceModel,
+    PlaceRow,
+    PlaceTensors,
+    RunPitfall,
+    TensorsPlaced,
+    UseDevice,
+)
+from gpu_studio.engine.models import MODELS
+from gpu_studio.engine.pitfalls.lab import PITFALLS
+from tests.engine.answers import only
+from tests.engine.engine_child import EngineChild
+from tests.softcards.cards import MIB
+from tests.softcards.catalogue import GTX_1650, RTX_3060
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.soft.conftest import MakeChild, MakePc
+    from tests.softcards.cards import SoftPc
+
+BUFFERS = [
+    "1.running_mean", "1.running_var", "1.num_batches_tracked", "5.running_mean", "5.running_var",
+    "5.num_batches_tracked",
+]  # fmt: skip
+NAMES = [pitfall.description.name for pitfall in PITFALLS]
+
+
+@pytest.fixture
+def pc(soft_pc: MakePc) -> SoftPc:
+    """Two different cards, the slower one first on the bus."""
+    return soft_pc(GTX_1650, RTX_3060)
+
+
+@pytest.fixture
+def engine(pc: SoftPc, tmp_path: Path) -> Iterator[EngineChild]:
+    one = EngineChild(tmp_path / "log", env={**pc.env, **EngineEnvironment().variables()})
+    yield one
+    one.kill()
+
+
+def test_the_conv_nets_buffers_move_across_two_cards(engine: EngineChild) -> None:
+    before = "cpu"
+    for device in ("cuda:1", "cuda:0", "cuda:1", "cpu"):
+        events = engine.ask(PlaceModel(model="convnet", device=device))
+        rows = {row.name: row for row in only(PlaceRow, events)}
+        assert [name for name, row in rows.items() if row.kind == "buffer"] == BUFFERS
+        for name in BUFFERS:
+            assert (rows[name].device_before, rows[name].device_after) == (before, device), name
+        assert events[-1].output_device == device
+        before = device
+
+
+def test_a_move_tells_what_it_took_of_allocator_and_card(engine: EngineChild) -> None:
+    engine.ask(UseDevice(cuda_index=1))
+    first = engine.ask(PlaceModel(model="linear_1000", device="cuda:1"))[-1]
+    assert isinstance(first, PlaceFinished)
+    assert first.moved_bytes == (1000 * 500 + 500) * 4
+    rounded = 1000 * 500 * 4 // 512 * 512 + 512 + 2048
+    assert first.allocated_delta_bytes == rounded
+    # More than 1 MiB comes from a segment of 20 MiB, less from one of 2 that is there already.
+    assert first.reserved_delta_bytes == 20 * MIB
+    assert first.card_delta_bytes == 20 * MIB
+    again = engine.ask(PlaceModel(model="linear_1000", device="cuda:1"))[-1]
+    assert (again.allocated_delta_bytes, again.card_delta_bytes) == (0, 0)
+
+
+def test_half_takes_half_on_the_card(engine: EngineChild) -> None:
+    whole = engine.ask(PlaceModel(model="linear_1000", device="cuda:1"))
+    half = engine.ask(PlaceModel(model="linear_1000", device="cuda:1", dtype="float16"))
+    sizes = [sum(row.bytes for row in only(PlaceRow, events)) for events in (whole, half)]
+    assert sizes[1] == sizes[0] / 2
+    assert {row.dtype for row in only(PlaceRow, half)} == {"float16"}
+    assert half[-1].allocated_delta_bytes < 0
+    assert half[-1].moved_bytes == 0
+
+
+def test_a_file_goes_to_a_card_and_comes_back_bit_for_bit(
+    engine: EngineChild, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.pt"
+    torch.save({"w": torch.randn(300, 300), "n": torch.arange(5)}, path)
+    for device in ("cuda:1", "cuda:0", "cpu"):
+        events = engine.ask(PlaceModel(path=str(path), device=device))
+        assert {row.device_after for row in only(PlaceRow, events)} == {device}
+        assert (events[-1].proof, events[-1].same_output) == ("values", True)
+        assert events[-1].output_device == device
+
+
+def test_tensors_are_moved_or_made_on_the_card_that_was_asked(
+    pc: SoftPc, engine: EngineChild
+) -> None:
+    events = engine.ask(PlaceTensors(device="cuda:1", size=500, dtype="float32"))
+    placed = events[-1]
+    assert isinstance(placed, TensorsPlaced)
+    assert [(row.device_before, row.device_after) for row in only(PlaceRow, events)] == [
+        ("cpu", "cuda:1"), ("cuda:1", "cuda:1"), ("cuda:1", "cuda:1"),
+    ]  # fmt: skip
+    assert placed.same_values is True
+    assert placed.result_device == "cuda:1"
+    assert placed.allocated_delta_bytes == 2 * (-(-500 * 500 * 4 // 512) * 512)
+    first, second = pc.use_of(engine.process.pid).cards
+    assert first.contexts == 0
+    assert second.copied_in_bytes >= placed.moved_bytes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pitfall_runs_on_the_second_card_and_nothing_stands_in(
+    engine: EngineChild, pc: SoftPc, name: str
+) -> None:
+    events = engine.ask(RunPitfall(name=name, device="cuda:1"))
+    finished = events[-1]
+    assert isinstance(finished, PitfallFinished), finished
+    assert [event.part for event in only(PitfallStarted, events)] == ["broken", "fixed"]
+    for outcome in (finished.broken, finished.fixed):
+        assert outcome.sentence
+        assert not outcome.stand_in
+    for snippet in (finished.broken_snippet, finished.fixed_snippet):
+        assert "cuda" in snippet or name == "model_on_cpu"
+        if "cuda" in snippet:
+            assert 'os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"' in snippet
+    first, second = pc.use_of(engine.process.pid).cards
+    assert first.contexts == 0
+    assert second.contexts == 1
+    assert engine.process.poll() is None
+    EXPECTED.get(name, lambda _: None)(finished)
+
+
+def _mixed(finished: PitfallFinished) -> None:
+    assert "cuda:1" in finished.broken.error
+    assert "cpu" in finished.broken.error
+    assert "cuda:1" in finished.fixed.sentence
+
+
+def _memory(finished: PitfallFinished) -> None:
+    assert finished.broken.error.startswith("OutOfMemoryError: CUDA out of memory")
+    assert "allowed" in finished.broken.error  # by the budget: the card itself is not full
+    figures = {one.name: one.value for one in finished.fixed.figures}
+    assert figures["peak_no_grad_bytes"] < figures["peak_bytes"]
+
+
+def _too_late(finished: PitfallFinished) -> None:
+    assert finished.broken.sentence == "2 cards before it was set, 2 cards after it."
+    assert finished.fixed.sentence == "Set before PyTorch was imported: 1 card."
+    assert "cuda 0 is a NVIDIA GeForce RTX 3060" in finished.fixed.output
+
+
+def _kept(finished: PitfallFinished) -> None:
+    assert finished.broken.figures[0].value == 64 * MIB
+    assert finished.fixed.figures[0].value == 0
+
+
+EXPECTED: dict[str, Any] = {
+    "mixed_devices": _mixed,
+    "out_of_memory": _memory,
+    "visible_devices_too_late": _too_late,
+    "exception_keeps_tensors": _kept,
+}
+
+
+def test_after_a_pitfall_the_budget_is_gone(engine: EngineChild) -> None:
+    engine.ask(RunPitfall(name="out_of_memory", device="cuda:1"))
+    placed = engine.ask(PlaceTensors(device="cuda:1", size=12000, dtype="float32"))[-1]
+    assert isinstance(placed, TensorsPlaced)  # 1.7 GB, above the budget of the pitfall
+
+
+def test_every_snippet_that_names_a_card_runs(
+    engine: EngineChild, pc: SoftPc, child: MakeChild, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.pt"
+    torch.save({"w": torch.ones(3), "n": torch.arange(5)}, path)
+    requests: list[Any] = [DescribeEngine(), UseDevice(cuda_index=1)]
+    requests += [
+        PlaceModel(model=model.description.name, device="cuda:1", dtype=dtype)
+        for model in MODELS
+        for dtype in ("", "float16")
+    ]
+    requests += [
+        PlaceModel(path=str(path), device="cuda:1"),
+        PlaceTensors(device="cuda:1", size=64, dtype="float32"),
+    ]
+    one = child(pc)
+    for request in requests:
+        snippet = engine.ask(request)[-1].snippet
+        assert snippet.startswith('import os\n\nos.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"')
+        one.run(f"torch.backends.cudnn.enabled = False\n{snippet}")
+
+
+# These are run as scripts by their pitfall, or train for longer than a test should.
+_ALONE = ("starved_gpu", "visible_devices_too_late", "sticky_error", "out_of_memory")
+
+
+@pytest.mark.parametrize("part", ["broken", "fixed"])
+def test_every_pitfalls_snippet_runs_on_a_card(pc: SoftPc, child: MakeChild, part: str) -> None:
+    one = child(pc)
+    for pitfall in PITFALLS:
+        name = pitfall.description.name
+        if name in _ALONE or (name, part) == ("mixed_devices", "broken"):
+            continue
+        one.run(pitfall.snippet(part, "cuda:1"))
