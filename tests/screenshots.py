@@ -66,11 +66,16 @@ class Photographer:
         self._find(QLineEdit, "benchmark.sizes").setText("64, 128, 256, 512, 1024, 2048")
         for box in self._find(QWidget, "benchmark.devices").findChildren(QCheckBox):
             box.setChecked(box.isEnabled())
+        self._find(QCheckBox, "benchmark.mode.naive").setChecked(True)
         self.press("benchmark.run")
         run = self._find(QPushButton, "benchmark.run")
         self.rest(1500)
         self.take("benchmark-live")
         self.wait(lambda: run.isEnabled() and self._studio.session.is_free)
+        self.press("benchmark.view.explanation")
+        self.take("benchmark-explained")
+        self.press("benchmark.view.history")
+        self.take("benchmark-history")
         self.press("benchmark.view.sizes")
         self.take("benchmark")
 
