@@ -242,8 +242,14 @@ class MemoryModel(QObject):
         read = self._main.latest(self._chosen)
         if read is not None and read.total_bytes is not None and read.free_bytes is not None:
             return read.total_bytes, read.free_bytes
-        tank = self.tank
-        return (tank.total_bytes, tank.parts[-1].size_bytes) if tank else None
+        device = self.device
+        telemetry = self._studio.sensors.latest(device) if device else None
+        if device is None or telemetry is None or not device.memory_total_bytes:
+            return None
+        used_bytes, free_bytes = telemetry.memory_used_bytes, telemetry.memory_free_bytes
+        if free_bytes is None and used_bytes is not None:
+            free_bytes = device.memory_total_bytes - used_bytes
+        return None if free_bytes is None else (device.memory_total_bytes, free_bytes)
 
     def visible_curve(self, column: str = "lower") -> tuple[list[float], list[float]]:
         """Return the last two minutes: x in seconds, y in bytes; see `MemoryHistory.curve`."""

@@ -20,6 +20,7 @@ from gpu_studio.ui.segment_map import SegmentMapView
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent, QShowEvent
 
+    from gpu_studio.core.protocol import SegmentsRead
     from gpu_studio.core.segment_map import SegmentMap
     from gpu_studio.model.memory import MemoryModel
     from gpu_studio.ui.theme import Theme
@@ -144,7 +145,7 @@ class SegmentPage(QWidget):
             except ValueError:
                 _log.exception("The engine's segments do not fit together")
                 return
-            self._say_fragmentation(read.largest_block_bytes, read.free_total_bytes)
+            self._say_fragmentation(read)
             if read.left_out_segments:
                 self._fragmentation.setText(
                     f"{self._fragmentation.text()} {read.left_out_segments} segments with "
@@ -154,15 +155,22 @@ class SegmentPage(QWidget):
         self._view.show_map(self._shown)
         self._show_blocks(self._view.chosen_segment)
 
-    def _say_fragmentation(self, largest_bytes: int, free_bytes: int) -> None:
+    def _say_fragmentation(self, read: SegmentsRead) -> None:
         """Say the one number: the largest block to be had beside what is free in all."""
+        largest_bytes, free_bytes = read.largest_block_bytes, read.free_total_bytes
+        counters, where = read.read, "free in all"
+        if counters.limit_bytes is not None and counters.allocated_bytes is not None:
+            # What is free beyond the budget is not to be had in any piece.
+            within = counters.limit_bytes - counters.allocated_bytes
+            if within < free_bytes:
+                free_bytes, where = max(within, 0), "free within the budget"
         modelled = " (modelled)" if self._model.chosen.is_modelled else ""
-        share = 1 - largest_bytes / free_bytes if free_bytes else 0.0
+        share = max(1 - largest_bytes / free_bytes, 0.0) if free_bytes else 0.0
         self._largest.setText(f"{format_bytes(largest_bytes)} in one piece")
         count = len(self._shown) if self._shown is not None else 0
         blocks = self._shown.block_count if self._shown is not None else 0
         self._fragmentation.setText(
-            f"is the largest block to be had now, of {format_bytes(free_bytes)} free in all: "
+            f"is the largest block to be had now, of {format_bytes(free_bytes)} {where}: "
             f"{format_percent(share)} fragmented{modelled}. {count} segments, {blocks} blocks."
         )
 

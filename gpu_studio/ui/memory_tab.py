@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _POLL_MS = 500
 _FAST_POLL_MS = 100  # the segment map, while it is looked at
-_ROW_HEIGHT, _HEAD_HEIGHT = 30, 34
+_ROW_HEIGHT, _HEAD_HEIGHT, _LEAST_TABLE = 30, 34, 96
 _OWN = "own"
 CURVES, SEGMENTS, LAB_PAGE, ERROR, FIT = range(5)
 _PAGES = ("Curves", "Segment map", "Break it", "Read an error", "Will it fit?")
@@ -256,7 +256,7 @@ class MemoryTab(QWidget):
             rows = tank.rows()
             self._tank_rows.set_rows(rows)
             if self._tank_table is not None:
-                self._tank_table.setFixedHeight(_ROW_HEIGHT * len(rows) + _HEAD_HEIGHT)
+                self._tank_table.setMaximumHeight(_ROW_HEIGHT * len(rows) + _HEAD_HEIGHT)
         self._show_sentence("")
 
     def _show_sentence(self, told: str) -> None:
@@ -303,7 +303,9 @@ class MemoryTab(QWidget):
             )
         if self.model.experiment.state is OomState.IDLE:
             return f"The lab's engine has ended. Choose “{ENGINE_NAMES[MAIN]}” for the present."
-        return "The lab's engine at work; the program's own engine is named beside it."
+        if self.model.experiment.state is OomState.WAITING:
+            return "The lab's own engine starts: PyTorch is being loaded into it."
+        return "The lab's engine at work. The program's own engine, if it uses the card, is named."
 
     def _without_card(self) -> str:
         if self.model.has_usable_card:
@@ -318,6 +320,7 @@ class MemoryTab(QWidget):
             self._tank_table = table(
                 self._tank_rows, name="memory.tank.table", accessible_name="Where the memory is"
             )
+            self._tank_table.setMinimumHeight(_LEAST_TABLE)
             self._tank_column.insertWidget(self._tank_column.count() - 1, self._tank_table)
         self._tank_table.setVisible(shown)
         self._show_memory()

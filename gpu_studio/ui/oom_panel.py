@@ -95,8 +95,13 @@ class OomPanel(Card):
 
     @property
     def budget_bytes(self) -> int | None:
-        """What PyTorch's allocator may take at most; None for the whole card."""
-        return None if self._whole.isChecked() else self._budget.value() * BUDGET_STEP_BYTES
+        """What PyTorch's allocator may take at most, once a person has said so; else None.
+
+        Then the engine takes three quarters of what is free when it begins; or the whole card.
+        """
+        if self._whole.isChecked() or not self._budget_by_hand:
+            return None
+        return self._budget.value() * BUDGET_STEP_BYTES
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
@@ -233,6 +238,7 @@ class OomPanel(Card):
 
     def _keep_budget(self) -> None:
         self._budget_by_hand = True
+        self._update_words()
 
     def _update_limits(self) -> None:
         """Fit the budget's slider to the card, and its value until a person has moved it."""
@@ -270,8 +276,11 @@ class OomPanel(Card):
             budget = "needs a card"
         elif self._whole.isChecked():
             budget = f"all of {format_bytes(sizes[0])}"
+        elif self.budget_bytes is None:
+            about = format_bytes(self._budget.value() * BUDGET_STEP_BYTES)
+            budget = f"¾ of what is free, about {about}"
         else:
-            budget = f"{format_bytes(self.budget_bytes or 0)} of {format_bytes(sizes[0])}"
+            budget = f"{format_bytes(self.budget_bytes)} of {format_bytes(sizes[0])}"
         self._tell(self._budget, self._budget_words, "Budget", budget)
 
     @staticmethod

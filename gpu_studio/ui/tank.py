@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # key of a part: (colour role, pattern).
 _LOOKS = {
-    "driver": ("border", "solid"),
+    "driver": ("disabled", "solid"),
     "others": ("other", "solid"),
     "not_told": ("other", "hatched"),
     "other_engine": ("gpu0", "solid"),

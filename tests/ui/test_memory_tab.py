@@ -234,7 +234,7 @@ def test_without_a_card_the_modelled_gt_1030_is_there_and_named_as_such(
     assert isinstance(engines.requests[-1], (ReadMemory, DescribeEngine))
     tab.show_page(LAB_PAGE)
     assert find(tab, "memory.oom.run").isEnabled()
-    assert text(tab, "memory.oom.budget.words").endswith("of 1.95 GiB")
+    assert text(tab, "memory.oom.budget.words") == "¾ of what is free, about 1.41 GiB"
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
@@ -334,6 +334,19 @@ def test_the_map_is_walked_with_the_keyboard_and_tells_each_block(
     qtbot.waitUntil(lambda: text(tab, "memory.block").startswith("Block 1 of 3"))
 
 
+def test_what_is_free_beyond_a_budget_is_no_fragmentation(tab, scripts, studio, qtbot):
+    """20 MiB are free, and 7 within the budget: 5 of those 7 come in one piece."""
+    scripts[ReadSegments] = lambda _engine, request: [
+        segments_read(memory_read(request.device, allocated=15, reserved=20, limit_bytes=22 * MIB))
+    ]
+    start(qtbot, tab, studio, SEGMENTS)
+    qtbot.waitUntil(
+        lambda: (
+            "of 7 MiB free within the budget: 29 % fragmented" in text(tab, "memory.fragmentation")
+        )
+    )
+
+
 def test_without_segments_the_map_says_where_they_come_from(tab, scripts, studio, qtbot):
     scripts[ReadSegments] = lambda _engine, request: [
         segments_read(
@@ -360,7 +373,9 @@ def test_the_first_preset_is_the_experiment_of_the_post(tab, studio, qtbot):
     assert text(tab, "memory.oom.count.words") == "until it breaks"
     assert find(tab, "memory.oom.dtype", QComboBox).currentText() == "float32"
     # Three quarters of what is left for an engine of its own: 3/4 of 1538 MiB, in steps of 16.
-    qtbot.waitUntil(lambda: text(tab, "memory.oom.budget.words") == "1.12 GiB of 1.95 GiB")
+    budget = "¾ of what is free, about 1.12 GiB"
+    qtbot.waitUntil(lambda: text(tab, "memory.oom.budget.words") == budget)
+    assert find(tab, "memory.oom", OomPanel).budget_bytes is None, "the engine knows better"
 
 
 def test_a_moved_slider_makes_the_experiment_ones_own(tab, studio, qtbot):
@@ -408,6 +423,7 @@ def test_a_budget_moved_by_hand_stays(tab, studio, qtbot):
     qtbot.keyClick(budget, Qt.Key.Key_Left)
     moved = budget.value()
     assert moved == before - 1
+    assert text(tab, "memory.oom.budget.words") == "1.11 GiB of 1.95 GiB"
     tab.model.memory_changed.emit()
     assert budget.value() == moved
     qtbot.keyClick(budget, Qt.Key.Key_End)
