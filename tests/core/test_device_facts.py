@@ -341,6 +341,11 @@ def test_the_link_at_work_is_told_apart_from_the_idle_one():
     seen = msgspec.structs.replace(snapshot, links={card.identity: Link(generation=3, width=4)})
     text = plain(rows_of(card, seen)["pcie_at_work"].value)
     assert text == "gen 3 × 4 of gen 3 × 4 (the card alone: gen 4)"
+    alike = numbered(pcie_generation_card_max=3)
+    snapshot = msgspec.structs.replace(
+        card_snapshot(alike), links={alike.identity: Link(generation=3, width=4)}
+    )
+    assert plain(rows_of(alike, snapshot)["pcie_at_work"].value) == "gen 3 × 4 of gen 3 × 4"
 
 
 def test_the_tables_of_builds_are_compared_where_they_are_of_one_pytorch():
