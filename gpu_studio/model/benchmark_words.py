@@ -30,15 +30,6 @@ class Notice(msgspec.Struct, frozen=True):
     bad: bool = False
 
 
-def mode_words(run: Run) -> str:
-    """Return what is not as usual about how a run is measured; empty where nothing is."""
-    request = run.request
-    words = [f"{name} {value}" for name, value in sorted(request.options.items())]
-    words += ["cold cache"] if request.cache == "cold" else []
-    words += ["with transfers"] if request.transfers else []
-    return ", ".join(words)
-
-
 def progress_sentence(run: Run, device: str, left_s: float) -> str:
     """Return what is running now and how long the plan still takes."""
     parts = (

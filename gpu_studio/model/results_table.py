@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
 from gpu_studio.core.run_messages import SQUARE
-from gpu_studio.core.run_words import describe_run, sign_of
+from gpu_studio.core.run_words import describe_run, mode_words, sign_of
 from gpu_studio.core.units import (
     format_duration,
     format_percent,
@@ -19,7 +19,6 @@ from gpu_studio.core.units import (
 )
 from gpu_studio.core.verdict import speed_up
 from gpu_studio.model.benchmark_devices import device_label
-from gpu_studio.model.benchmark_words import mode_words
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject

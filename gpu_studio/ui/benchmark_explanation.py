@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 
 from gpu_studio.core.ceilings import is_this_normal
 from gpu_studio.core.part_words import part_rows, parts_sentence
+from gpu_studio.core.run_words import mode_words
 from gpu_studio.core.units import format_bytes, format_duration, format_percent
 from gpu_studio.model.benchmark_devices import device_label
-from gpu_studio.model.benchmark_words import mode_words
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.live_plot import Curve, LivePlot
 from gpu_studio.ui.parts import Card, Text, table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.run_words import mode_words
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark_devices import device_label
-from gpu_studio.model.benchmark_words import mode_words
 from gpu_studio.ui.curve_set import CurveSet, Look
 from gpu_studio.ui.live_plot import LivePlot
 from gpu_studio.ui.theme import device_role

@@ -8,9 +8,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
-from gpu_studio.core.run_words import describe_run
+from gpu_studio.core.run_words import describe_run, mode_words
 from gpu_studio.model.benchmark_devices import device_label
-from gpu_studio.model.benchmark_words import mode_words
 from gpu_studio.model.results_table import ADDRESS_ROLE, Column, ResultsTable
 from gpu_studio.model.sorted_results import RUN_ORDER, SortedResults
 from gpu_studio.ui.parts import Card, Text, table
