@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _CPUS = Path("/sys/devices/system/cpu")
 # Where nobody tells: more than the last cache of any card or desktop CPU (128 MiB).
 _LARGEST_CACHE_BYTES = 128 << 20
+_LEAST_ON_CARD_BYTES = 64 << 20
 _SIZE_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -52,8 +53,12 @@ class ColdStopwatch:
 
 
 def buffer_bytes(device: torch.device) -> int:
-    """Return the size of what is written: twice the device's last cache."""
-    return 2 * (cache_bytes(device) or _LARGEST_CACHE_BYTES)
+    """Return the size of what is written: twice the device's last cache.
+
+    On a card it is more where writing that would be done before the call is launched.
+    """
+    size_bytes = 2 * (cache_bytes(device) or _LARGEST_CACHE_BYTES)
+    return size_bytes if device.type == "cpu" else max(size_bytes, _LEAST_ON_CARD_BYTES)
 
 
 def cache_bytes(device: torch.device) -> int | None:

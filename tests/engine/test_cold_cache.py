@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,6 +49,15 @@ def test_what_is_written_is_twice_the_cache(monkeypatch: pytest.MonkeyPatch):
     assert buffer_bytes(CPU) == 6 << 20
     monkeypatch.setattr(cold_cache, "last_level_bytes", lambda: None)
     assert buffer_bytes(CPU) == 256 << 20
+
+
+@pytest.mark.parametrize(("cache_mib", "written_mib"), [(0.5, 64), (50, 100), (None, 256)])
+def test_on_a_card_it_is_at_least_what_takes_longer_than_a_launch(
+    monkeypatch: pytest.MonkeyPatch, cache_mib: float | None, written_mib: int
+):
+    card = SimpleNamespace(L2_cache_size=int(cache_mib * (1 << 20)) if cache_mib else 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+    assert buffer_bytes(torch.device("cuda", 0)) == written_mib << 20
 
 
 def test_the_cache_is_overwritten_before_each_call_and_outside_of_its_time(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.engine.device import free_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -18,6 +20,8 @@ _BUDGET_S = 0.3
 # torch.cuda._sleep counts the card's clock, which is below this on every card.
 _FASTEST_CLOCK_HZ = 3.5e9
 _HEAD_START_S = 0.5e-3
+# Of the CPU's free memory for the operands: the result has to fit as well.
+_LARGEST_SHARE = 0.25
 
 
 def card_parts_s(
@@ -26,6 +30,8 @@ def card_parts_s(
     compute: Callable[..., torch.Tensor],
 ) -> dict[str, float]:
     """Return the seconds of one call's parts, whose sum is the whole call's, copies included.
+
+    Empty where the CPU's memory is too small for the operands.
 
     Each part is the median of a few calls. What the card itself needs is measured with events
     around kernels that had queued up behind a waiting one, so that nobody has to launch them in
@@ -36,6 +42,9 @@ def card_parts_s(
         operands: on the card; they are copied in from the CPU's pageable memory, each in place.
         compute: takes the operands, returns the result.
     """
+    needed_bytes = sum(operand.nbytes for operand in operands)
+    if needed_bytes > _LARGEST_SHARE * free_bytes(torch.device("cpu")):
+        return {}
     hosts = [operand.cpu() for operand in operands]
     rounds: list[tuple[float, float, float, float]] = []
     started_s = time.perf_counter()
