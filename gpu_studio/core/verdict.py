@@ -45,10 +45,10 @@ def verdict(results: Sequence[RunFinished]) -> str:
     latest = results[-1]
     alike = [result for result in results if same_kind(result, latest)]
     devices = dict.fromkeys(result.device for result in alike if result.device != "cpu")
-    sentences = [text for device in devices for text in _compared(alike, device)]
+    work = f" ({_work_words(latest, results)})"
+    sentences = [text for device in devices for text in _compared(alike, device, work)]
     if sentences:
         # The work is the same for each: the first sentence says it for all.
-        work = f" ({_work_words(latest)})"
         others = (text.replace(work, "").removeprefix(_OPENING) for text in sentences[1:])
         sentences[1:] = [text[:1].upper() + text[1:] for text in others]
     else:
@@ -117,42 +117,44 @@ def _kind_of(result: RunFinished) -> tuple[object, ...]:
     return result.workload, result.dtype, sorted(result.options.items()), result.cache
 
 
-def _work_words(result: RunFinished) -> str:
-    chosen = (f"{name} {value}" for name, value in result.options.items())
+def _work_words(result: RunFinished, results: Iterable[RunFinished]) -> str:
+    """Return what tells a result's work from that of the others: options only where they differ."""
+    alike = [other for other in results if other.workload == result.workload]
+    chosen = (
+        f"{name} {value}"
+        for name, value in result.options.items()
+        if any(other.options.get(name) != value for other in alike)
+    )
     cold = ["cold cache"] if result.cache == "cold" else []
     return ", ".join([result.workload, result.dtype, *chosen, *cold])
 
 
-def _compared(results: Sequence[RunFinished], device: str) -> Iterable[str]:
+def _compared(results: Sequence[RunFinished], device: str, work: str) -> Iterable[str]:
     """Yield a sentence about computing only, and one with the transfers, where they are known."""
     latest = next(result for result in reversed(results) if result.device == device)
     computing = find_crossover(ratios_of(results, device))
     if computing.ratios:
-        yield f"{_OPENING}{_answer(computing, latest)}"
+        yield f"{_OPENING}{_Answer(computing, latest, work).text()}"
     transferring = find_crossover(ratios_of(results, device, with_transfers=True))
     if transferring.ratios:
-        yield f"{_OPENING}with the transfers {_answer(transferring, latest)}"
+        yield f"{_OPENING}with the transfers {_Answer(transferring, latest, work).text()}"
 
 
-def _answer(crossover: Crossover, latest: RunFinished) -> str:
-    """Return one answer as the end of a sentence.
+class _Answer:
+    """One comparison as the end of a sentence.
 
     Args:
         crossover: with at least one ratio.
         latest: the newest result of the device.
+        work: the kind of work in parentheses, a space before it.
     """
-    return _Answer(crossover, latest).text()
 
-
-class _Answer:
-    """One comparison in words."""
-
-    def __init__(self, crossover: Crossover, latest: RunFinished) -> None:
+    def __init__(self, crossover: Crossover, latest: RunFinished, work: str) -> None:
         self._crossover = crossover
         self._ratios = crossover.ratios
         self._name = _short(latest)
         self._size_text = latest.size_text
-        self._work = f"({_work_words(latest)})"
+        self._work = work
         self._label = f" (recording: {latest.recording})" if latest.recording else ""
         self._best = max(self._ratios, key=lambda ratio: ratio.ratio)
         self._worst = min(self._ratios, key=lambda ratio: ratio.ratio)
@@ -162,12 +164,12 @@ class _Answer:
         match self._crossover.kind:
             case CrossoverKind.ALWAYS:
                 return (
-                    f"{self._name} wins at every size measured{self._but_ties()} {self._work}: up "
+                    f"{self._name} wins at every size measured{self._but_ties()}{self._work}: up "
                     f"to {self._times(self._best)} faster, at {self._at(self._best)}{self._label}."
                 )
             case CrossoverKind.NEVER:
                 return (
-                    f"the CPU wins at every size measured{self._but_ties()} {self._work}: at "
+                    f"the CPU wins at every size measured{self._but_ties()}{self._work}: at "
                     f"{self._at(self._worst)} it is {self._times(self._worst)} faster than "
                     f"{self._name}{self._label}."
                 )
@@ -179,7 +181,7 @@ class _Answer:
         crossings = self._crossover.crossings
         if len(crossings) > 1 and not crossings[-1].device_wins_above:
             return (
-                f"it depends on the size {self._work}: {self._name} is {self._times(self._best)} "
+                f"it depends on the size{self._work}: {self._name} is {self._times(self._best)} "
                 f"faster at {self._at(self._best)}, the CPU {self._times(self._worst)} at "
                 f"{self._at(self._worst)}{self._label}."
             )
@@ -189,16 +191,16 @@ class _Answer:
         if last.device_wins_above:
             winner, loser, extreme = self._name, "the CPU", self._worst
         return (
-            f"{winner} wins from {format_size(last.high, self._size_text)} on{coarse} "
+            f"{winner} wins from {format_size(last.high, self._size_text)} on{coarse}"
             f"{self._work}; at {self._at(extreme)} {loser} is {self._times(extreme)} faster"
             f"{self._label}."
         )
 
     def _undecided(self) -> str:
         if all(1 / SAME_WITHIN < ratio.ratio < SAME_WITHIN for ratio in self._ratios):
-            return f"the CPU and {self._name} are equally fast {self._work}{self._label}."
+            return f"the CPU and {self._name} are equally fast{self._work}{self._label}."
         return (
-            f"nobody can tell whether the CPU or {self._name} is faster {self._work}: their "
+            f"nobody can tell whether the CPU or {self._name} is faster{self._work}: their "
             f"intervals overlap at every size measured{self._label}."
         )
 
