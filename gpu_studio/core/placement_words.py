@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
 
 _NEXT_STEPS = {
+    FailureKind.FILE_REFUSED: "Choose another file.",
     FailureKind.NO_CUDA: "The Devices tab says what is missing and how to get it.",
     FailureKind.NO_SUCH_DEVICE: "Choose one of those.",
     FailureKind.NO_KERNEL: "The Devices tab names the build that has code for it.",

@@ -1,0 +1,122 @@
+"""``gpu-studio place`` and ``gpu-studio pitfall`` in a terminal."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def typed(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpu_studio", *arguments],
+        capture_output=True, encoding="utf-8", timeout=100, cwd=ROOT,
+    )  # fmt: skip
+
+
+def events(done: subprocess.CompletedProcess[str]) -> list[dict]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_model_is_placed_with_a_row_a_tensor():
+    done = typed("place", "convnet", "--device", "cpu", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    *rows, finished = events(done)
+    assert {row["type"] for row in rows} == {"place_row"}
+    assert {"name", "shape", "dtype", "bytes", "device_before", "device_after"} <= set(rows[0])
+    assert next(row["name"] for row in rows if row["kind"] == "buffer") == "1.running_mean"
+    assert finished["type"] == "place_finished"
+    assert (finished["moved_bytes"], finished["same_output"]) == (0, True)
+    assert finished["tensors"] == len(rows) == 16
+
+
+def test_a_file_is_described_before_it_is_placed(tmp_path: Path):
+    path = tmp_path / "mine.pt"
+    torch.save({"w": torch.ones(2, 3), "epoch": 1}, path)
+    done = typed("place", str(path), "--device", "cpu", "--dtype", "float16")
+    assert (done.returncode, done.stderr) == (0, "")
+    first, head, row, *_, proof = done.stdout.splitlines()
+    assert "1 tensor of 24 bytes" in first
+    assert head.split() == ["name", "shape", "type", "bytes", "before", "after"]
+    assert row.split() == ["w", "2", "×", "3", "float16", "12", "cpu", "cpu"]
+    assert "what the file holds" in proof
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("gpt", "--device", "cpu"), 2, "There are linear_10, linear_1000, convnet, mlp."),
+        (("mlp", "--device", "cuda:7"), 1, "There is no cuda:7 here"),
+        (("mlp", "--device", "cpu", "--dtype", "int3"), 2, "choose float16"),
+        (("mlp",), 2, "--device"),
+        (("nowhere.pt", "--device", "cpu"), 1, "is not there"),
+    ],
+)
+def test_what_cannot_be_placed_is_one_line(arguments, status, words):
+    done = typed("place", *arguments)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_file_with_code_in_it_is_refused_in_json_too(tmp_path: Path):
+    path = tmp_path / "evil.pt"
+    torch.save(torch.nn.Linear(2, 2), path)
+    done = typed("place", str(path), "--device", "cpu", "--json")
+    assert done.returncode == 1
+    (failed,) = events(done)
+    assert failed["failure"]["kind"] == "file_refused"
+    assert "has code in it" in done.stderr
+
+
+def test_a_pitfall_ends_with_its_result():
+    done = typed("pitfall", "mixed_devices", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    *started, finished = events(done)
+    assert [event["part"] for event in started] == ["broken", "fixed"]
+    assert finished["type"] == "pitfall_finished"
+    assert finished["broken"]["error"].startswith("RuntimeError")
+    assert finished["fixed"]["error"] == ""
+
+
+def test_a_pitfall_in_words():
+    done = typed("pitfall", "old_amp_import", "--device", "cpu")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = done.stdout
+    places = [
+        text.index(word) for word in ("Broken:", "FutureWarning", "Why:", "The fix:", "Fixed:")
+    ]
+    assert places == sorted(places)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_list_names_the_six_of_the_book_first():
+    done = typed("pitfall", "--list")
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    assert names[:6] == [
+        "mixed_devices", "model_on_cpu", "out_of_memory", "tiny_model", "starved_gpu",
+        "no_synchronize",
+    ]  # fmt: skip
+    listed = json.loads(typed("pitfall", "--list", "--json").stdout)["pitfalls"]
+    assert [pitfall["name"] for pitfall in listed] == names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        ((), 2, "--list"),
+        (("banana",), 2, "there are mixed_devices"),
+        (("tiny_model", "--device", "cuda:7"), 1, "There is no cuda:7 here"),
+    ],
+)
+def test_a_pitfall_that_cannot_be_run_is_one_line(arguments, status, words):
+    done = typed("pitfall", *arguments)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1

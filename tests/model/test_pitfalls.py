@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineEnded,
+    PitfallFailed,
+    PitfallStarted,
+    RunPitfall,
+)
+from gpu_studio.model.pitfalls import PitfallsModel
+from tests.fakes import Pause, described, described_with_cuda, pitfall, pitfall_finished
+
+
+@pytest.fixture
+def model(engines, ready_studio):
+    return PitfallsModel(ready_studio)
+
+
+@pytest.fixture
+def engines(engines):
+    pitfalls = (pitfall("mixed_devices"), pitfall("tiny_model"))
+    engines.scripts |= {
+        DescribeEngine: [described(pitfalls=pitfalls)],
+        RunPitfall: lambda _engine, request: [
+            PitfallStarted(name=request.name, part=request.part, snippet="import torch\n"),
+            pitfall_finished(request),
+        ],
+    }
+    return engines
+
+
+def test_the_pitfalls_are_the_engines(model):
+    assert [one.name for one in model.pitfalls] == ["mixed_devices", "tiny_model"]
+    assert model.devices == ["cpu"]
+    assert model.can_run
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_where_there_are_cards_they_are_the_devices(engines, studio, qtbot, count):
+    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=count)]
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    assert PitfallsModel(studio).devices == ["cuda:0", "cuda:1"][:count]
+
+
+def test_broken_and_fixed_are_kept_side_by_side(model, engines, qtbot):
+    model.run("tiny_model", "broken", "cpu")
+    assert model.running == RunPitfall(name="tiny_model", part="broken", device="cpu")
+    assert not model.can_run
+    model.run("tiny_model", "fixed", "cpu")  # one after the other
+    qtbot.waitUntil(lambda: model.can_run)
+    assert engines.requests[-1].part == "broken"
+    assert model.tried("tiny_model").fixed is None
+    model.run("tiny_model", "fixed", "cpu")
+    qtbot.waitUntil(lambda: model.can_run)
+    tried = model.tried("tiny_model")
+    assert (tried.broken.part, tried.fixed.part) == ("broken", "fixed")
+    assert tried.fixed_snippet == "# fixed\n"
+    assert model.tried("mixed_devices").broken is None
+
+
+def test_what_was_seen_on_another_device_is_not_set_beside_it(model, qtbot):
+    for part, device in (("broken", "cpu"), ("fixed", "cuda:0")):
+        model.run("tiny_model", part, device)
+        qtbot.waitUntil(lambda: model.can_run)
+    tried = model.tried("tiny_model")
+    assert (tried.device, tried.broken) == ("cuda:0", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            PitfallFailed(name="tiny_model", failure=Failure(FailureKind.NO_KERNEL, "No code.")),
+            "No code.",
+        ),
+        (EngineEnded(exit_code=-9), "had run out of memory"),
+    ],
+)
+def test_a_failure_is_told_and_gone_with_the_next_try(model, engines, qtbot, answer, words):
+    works = engines.scripts[RunPitfall]
+    engines.scripts[RunPitfall] = [answer]
+    model.run("tiny_model", "broken", "cpu")
+    qtbot.waitUntil(lambda: words in model.tried("tiny_model").failure)
+    engines.scripts[RunPitfall] = works
+    qtbot.waitUntil(lambda: model.can_run)
+    model.run("tiny_model", "broken", "cpu")
+    assert not model.tried("tiny_model").failure
+    qtbot.waitUntil(lambda: model.tried("tiny_model").broken is not None)
+
+
+def test_a_stop_reaches_the_engine(model, engines, qtbot):
+    engines.scripts[RunPitfall] = [Pause(deaf=True)]
+    model.run("tiny_model", "broken", "cpu")
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    engine = engines.latest
+    model.stop()
+    qtbot.waitUntil(lambda: "ended before it had answered" in model.tried("tiny_model").failure)
+    assert engine.calls[:2] == ["stop", "abandon"]
+    assert model.running is None
