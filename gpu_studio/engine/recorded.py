@@ -123,13 +123,12 @@ class RecordedEngine:
 
     def _events_of(self, request: RunWorkload) -> list[Event]:
         """Return the events of the first recorded run with the same parameters."""
-        wanted = (request.workload, request.device, request.size, request.dtype)
+        wanted = self._parameters(request)
         run_id = next(
             (
                 event.run_id
                 for event in self._events
-                if isinstance(event, RunStarted)
-                and (event.workload, event.device, event.size, event.dtype) == wanted
+                if isinstance(event, RunStarted) and self._parameters(event) == wanted
             ),
             None,
         )
@@ -142,6 +141,21 @@ class RecordedEngine:
                 if is_last(event, request):
                     break
         return events
+
+    def _parameters(self, run: RunWorkload | RunStarted) -> tuple[object, ...]:
+        """Return what makes two runs the same, with the defaults of options that were left out."""
+        options = {
+            option.name: option.values[0]
+            for event in self._events
+            if isinstance(event, EngineDescribed)
+            for workload in event.workloads
+            if workload.name == run.workload
+            for option in workload.options
+        }
+        return (
+            (run.workload, run.device, run.size, run.dtype, run.cache, run.transfers),
+            options | run.options,
+        )
 
     @staticmethod
     def _not_recorded(message: str) -> RequestFailed:

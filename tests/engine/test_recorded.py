@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 
 from gpu_studio.core.failure import FailureKind
@@ -18,6 +19,7 @@ from gpu_studio.core.protocol import (
     encode,
     encode_all,
 )
+from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.engine.recorded import RecordedEngine, RecordingError, read_recording
 
 HEADER = RecordingHeader(
@@ -80,6 +82,36 @@ def test_what_was_not_recorded_is_named(recording):
     assert "matmul 512 float32 on cuda:0" in failed.failure.message
     (failed,) = engine.run(EmptyCache(device="cuda:0"))
     assert failed.failure.kind is FailureKind.NOT_RECORDED
+
+
+def test_a_run_in_another_mode_is_another_run(recording, tmp_path):
+    described = EngineDescribed(
+        pid=1,
+        torch_version="2.13.0",
+        workloads=(
+            WorkloadDescription(
+                name="matmul", title="", sentence="", dtypes=(), sizes=(), throughput_unit="",
+                options=(
+                    WorkloadOption(name="way", title="", sentence="", values=("plain", "odd")),
+                ),
+            ),
+        ),
+    )  # fmt: skip
+    odd = [msgspec.structs.replace(event, run_id="odd") for event in recorded_run(512)]
+    odd[0] = msgspec.structs.replace(odd[0], options={"way": "odd"}, snippet="odd")
+    path = tmp_path / "odd.jsonl"
+    path.write_bytes(encode_all([HEADER, described, *odd, *recorded_run(512)]))
+    engine = RecordedEngine(path, speed=math.inf)
+
+    def snippet(**changes):
+        first = next(engine.run(msgspec.structs.replace(request(512), **changes)))
+        return first.snippet if isinstance(first, RunStarted) else first.failure.kind
+
+    assert snippet(options={"way": "odd"}) == "odd"
+    # What was left out is the default, on either side.
+    assert snippet() == snippet(options={"way": "plain"}) == ""
+    assert snippet(cache="cold") is FailureKind.NOT_RECORDED
+    assert snippet(transfers=True) is FailureKind.NOT_RECORDED
 
 
 def test_a_stop_ends_the_replay_with_the_samples_so_far(recording):
