@@ -27,6 +27,7 @@ LARGEST_FILE_BYTES = 32 << 20  # 2.9 million samples: more than an hour at 2 ms 
 LONGEST_NAME = 120
 _LONGEST_TEXT = 2000
 _MOST_ENTRIES = 256
+_MOST_POINTS = 100_000
 _LARGEST_SIZE = 1 << 40
 _SPACES = ("\u202f", "\u00a0")  # between a number and its unit
 # How far a file's median may be from that of its own samples: rounding alone.
@@ -147,6 +148,13 @@ def check_result(result: RunFinished) -> RunFinished:
         raise refused("its interval does not hold its median")
     if not 1 <= result.size <= _LARGEST_SIZE or result.samples < 0 or result.calls_per_sample < 1:
         raise refused("its size or its counts make no sense")
+    naive_s = (result.naive.printed_s, result.naive.finished_s) if result.naive else ()
+    spent_s = (result.first_call_s, result.warm_up_s, result.elapsed_s)
+    for number in (*result.parts_s.values(), *spent_s, *naive_s, result.throughput):
+        if number < 0:
+            raise refused("a number in it is less than zero")
+    if sum(map(len, result.curves.values())) > _MOST_POINTS:
+        raise refused("a curve in it is too long")
     return msgspec.convert(_cleaned(msgspec.to_builtins(result)), RunFinished)
 
 

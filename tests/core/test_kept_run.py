@@ -84,6 +84,11 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a negative time": (altered(result__p99_s=-1.0), "not more than zero"),
     "an interval elsewhere": (altered(result__ci95_s=[1.0, 2.0]), "does not hold its median"),
     "a negative spread": (altered(result__iqr_s=-1.0), "does not hold its median"),
+    "a negative part": (altered(result__parts_s={"compute": -1.0}), "less than zero"),
+    "a negative naive time": (
+        altered(result__naive={"printed_s": -1.0, "finished_s": 1.0, "sentence": ""}), "less than",
+    ),
+    "a very long curve": (altered(result__curves={"loss": [1.0] * 200_000}), "curve in it"),
     "a negative size": (altered(result__size=-64), "size or its counts"),
     "a size beyond numbers": (altered(result__size=1 << 62), "size or its counts"),
     "no calls": (altered(result__calls_per_sample=0), "size or its counts"),
