@@ -5,6 +5,7 @@ Files are read and written by a `Worker`, one thing after the other: a slow disk
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from gpu_studio.core.failure import Failure
     from gpu_studio.core.history import History, HistoryEntry, HistoryList
     from gpu_studio.core.kept_run import KeptRun
     from gpu_studio.core.protocol import RunFinished
@@ -47,7 +49,8 @@ class BenchmarkHistory(QObject):
         self._contents: HistoryList | None = None
         self._trouble = ""
         self._ghost: tuple[Run, str] | None = None
-        self._kept: set[int] = set()
+        self._kept: set[str] = set()
+        self._is_closed = False
         self._jobs: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
         self._worker: Worker | None = None
         benchmark.run_changed.connect(self._run_changed)
@@ -164,9 +167,10 @@ class BenchmarkHistory(QObject):
     # ── what comes of it ─────────────────────────────────────────────────────────────────────
 
     def _run_changed(self, run: Run) -> None:
-        if run.result is None or id(run) in self._kept:
+        run_id = run.request.run_id
+        if run.result is None or run_id in self._kept:
             return
-        self._kept.add(id(run))
+        self._kept.add(run_id)
         now = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
         self._do(lambda: self._history.keep(run, now), self._changed)
         self._look_at_ghost(run.result)
@@ -214,6 +218,8 @@ class BenchmarkHistory(QObject):
     # ── one thing after the other ────────────────────────────────────────────────────────────
 
     def _do(self, job: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        if self._is_closed:
+            return
         self._jobs.append((job, then))
         if self._worker is None:
             self._next()
@@ -231,10 +237,13 @@ class BenchmarkHistory(QObject):
 
         self._worker = Worker(answer, self)
         self._worker.value_produced.connect(self._take)
+        self._worker.failure_raised.connect(self._fail_unexpectedly)
         self._worker.finished.connect(self._finish)
         self._worker.start()
 
     def _take(self, answer: tuple[Any, str | None]) -> None:
+        if self._is_closed:
+            return
         value, mistake = answer
         _, then = self._jobs[0]
         if mistake is None:
@@ -249,7 +258,12 @@ class BenchmarkHistory(QObject):
         if self._contents is None or self._history.pending:
             self.refresh()
 
+    def _fail_unexpectedly(self, failure: Failure) -> None:
+        self._fail(f"The history could not do that: {failure.message}")
+
     def _finish(self) -> None:
+        if self._is_closed:
+            return
         worker, self._worker = self._worker, None
         self._jobs.popleft()
         if worker is not None:
@@ -257,8 +271,13 @@ class BenchmarkHistory(QObject):
         self._next()
 
     def close(self) -> None:
-        """Wait for what is being written; forget what waits."""
-        while self._jobs and self._jobs[-1] is not self._jobs[0]:
-            self._jobs.pop()
-        if self._worker is not None:
-            self._worker.wait()
+        """Wait for what is being written, and write what waits: no result is lost."""
+        self._is_closed = True
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.wait()
+            self._jobs.popleft()
+        for job, _ in self._jobs:
+            with contextlib.suppress(StudioError):  # there is nobody left to tell
+                job()
+        self._jobs.clear()

@@ -51,7 +51,6 @@ class HistoryPage(ScrollPage):
         self._make_kept()
         self.published = PublishedCard(experiment, theme)
         self.column.addWidget(self.published)
-        self.column.addStretch(1)
         history.contents_changed.connect(self._show_contents)
         history.ghost_changed.connect(self._ghost_changed)
         history.told.connect(self._tell)
@@ -103,7 +102,7 @@ class HistoryPage(ScrollPage):
         self._outcome.hide()
         card.column.addWidget(self._outcome)
         card.column.addWidget(self._refused)
-        self.column.addWidget(card)
+        self.column.addWidget(card, 1)
 
     def _make_buttons(self, card: Card) -> None:
         self._ghost = button(

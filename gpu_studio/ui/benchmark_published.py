@@ -98,6 +98,7 @@ class PublishedCard(Card):
                 self._rows, name="benchmark.published.table",
                 accessible_name="Published times beside those of this PC",
             )  # fmt: skip
+            self._table.horizontalHeader().setStretchLastSection(False)
             self._place.addWidget(self._table)
         self._rows.set_head(head)
         self._rows.set_rows(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QShowEvent
+    from PySide6.QtGui import QResizeEvent, QShowEvent
 
     from gpu_studio.core.runs import Run
     from gpu_studio.model.studio import Studio
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _LEFT_WIDTH = 284
 _PLOT_TO_TABLE = (620, 380)
+_LOW = 620  # pixels
 _WORDS_TO_TABLE = (740, 260)
 _INVITATION: tuple[tuple[str, Role], ...] = (
     ("Is your graphics card faster than your processor, and from which size on?", "title"),
@@ -214,7 +216,20 @@ class BenchmarkTab(QWidget):
                 explains = view is View.EXPLANATION
                 self._splitter.setSizes(list(_WORDS_TO_TABLE if explains else _PLOT_TO_TABLE))
         self._show_page()
-        self._caption.setText(self._plots.caption)
+        self._show_caption()
+
+    def _show_caption(self) -> None:
+        """Say what is in front; in a low window its first sentence, and the rest in a tool tip."""
+        caption = self._plots.caption
+        first, stop, rest = caption.partition(". ")
+        is_low = self.height() < _LOW and bool(rest)
+        self._caption.setText(f"{first}{stop.rstrip()} …" if is_low else caption)
+        self._caption.setToolTip(f"<qt>{html.escape(caption)}</qt>" if is_low else "")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the plot the room of the caption where there is little."""
+        super().resizeEvent(event)
+        self._show_caption()
 
     def _show_page(self) -> None:
         """Bring the runs, the history or the invitation to the front."""
@@ -243,17 +258,17 @@ class BenchmarkTab(QWidget):
         self._plots.select(run)
         if run is not None and not self._plots.explains:
             self._show_view(View.LIVE)
-        self._caption.setText(self._plots.caption)
+        self._show_caption()
 
     def _run_begun(self) -> None:
         if self._view is View.HISTORY:  # the experiment was begun there
             self._show_view(View.LIVE)
-        self._caption.setText(self._plots.caption)
+        self._show_caption()
         if len(self.benchmark.runs) == 1:
             self._show_results()
 
     def _run_changed(self, run: Run) -> None:
-        self._caption.setText(self._plots.caption)
+        self._show_caption()
         if run.state.is_over:
             self._show_results()
 

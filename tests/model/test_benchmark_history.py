@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+import gc
 import json
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
 from gpu_studio.core.history import FOLDER_NAME
@@ -254,14 +254,48 @@ def test_another_pytorch_ends_the_race_with_the_reason(
     assert any("The ghost has left. Not comparable: it was PyTorch 2.13.0" in t for t, _ in told)
 
 
-def test_closing_waits_for_what_is_being_written(
+def test_closing_writes_what_waits(
     qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, ready_studio: Studio
 ) -> None:
-    run(qtbot, benchmark, history, 64)
-    kept = benchmark.runs[0]
-    kept.result = msgspec.structs.replace(kept.result, size=65)
+    run(qtbot, benchmark, history, 64, 128, 256)
+    path = folder_of(ready_studio)
+    for file in path.iterdir():
+        file.unlink()
     history._kept.clear()
-    benchmark.run_changed.emit(kept)
+    for kept in benchmark.runs:
+        benchmark.run_changed.emit(kept)
     assert history.is_busy
     ready_studio.close()
-    assert len(list(folder_of(ready_studio).iterdir())) == 2
+    assert len(list(path.iterdir())) == 3
+
+
+def test_a_run_after_clear_is_kept_as_well(
+    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory
+) -> None:
+    for size in range(64, 72):  # each may come to lie where the one before it was
+        run(qtbot, benchmark, history, size)
+        benchmark.clear()
+        gc.collect()
+    assert len(history.entries) == 8
+
+
+def test_an_unexpected_error_is_said_and_the_history_goes_on(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    told: list[tuple[str, bool]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(_key: str) -> None:
+        raise ZeroDivisionError("no such thing")
+
+    run(qtbot, benchmark, history, 64)
+    monkeypatch.setattr(history._history, "delete", fail)
+    history.delete(entry(history, 64).key)
+    qtbot.waitUntil(lambda: bool(told) and not history.is_busy)
+    assert told[0][1]
+    assert "Traceback" not in told[0][0]
+    monkeypatch.undo()
+    run(qtbot, benchmark, history, 128)
+    assert len(history.entries) == 2
