@@ -115,8 +115,12 @@ def test_a_call_that_fails_at_once_sets_the_switches_back(monkeypatch: pytest.Mo
         raise MemoryError
 
     monkeypatch.setattr(conv2d.Conv2dCall, "__call__", fail)
-    with pytest.raises(MemoryError):
+    before = flags()
+    with pytest.raises(MemoryError) as raised:
         WORKLOAD.prepare(case_of(cudnn="benchmark+deterministic"))
+    # Now, and not when the garbage collector finds what the error's traceback holds.
+    assert flags() == before
+    assert raised.tb is not None
 
 
 def test_equal_bits_are_told_after_comparing_them(small: None):

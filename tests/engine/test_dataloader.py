@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing.connection
 import os
 import subprocess
 import sys
@@ -198,12 +199,14 @@ def test_workers_end_with_a_stopped_run_and_with_a_killed_engine(tmp_path: Path)
         engine.kill()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe cannot be waited for there")
 def test_workers_do_not_hold_the_engines_pipes():
     """A worker with a copy would keep the window waiting after the engine has died."""
     read_end, write_end = os.pipe()
     feed = Feed(case_of(num_workers="1"))
     try:
         os.close(write_end)
+        assert multiprocessing.connection.wait([read_end], timeout=2) == [read_end]
         assert os.read(read_end, 1) == b""  # the end: nobody else can write
     finally:
         feed.close()
