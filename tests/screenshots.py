@@ -19,9 +19,11 @@ from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
     QComboBox,
+    QLabel,
     QLineEdit,
     QMainWindow,
     QPushButton,
+    QTabBar,
     QTabWidget,
     QWidget,
 )
@@ -54,12 +56,43 @@ class Photographer:
         self.press("switcher.move")
         self.wait(lambda: self._studio.session.is_free)
         self.take("switcher")
-        self.show("Memory")
-        self.rest(6000)
-        self.take("memory")
+        self.memory()
         self.show("Devices")
         self.rest(3000)
         self.take("devices")
+
+    def memory(self) -> None:
+        """Break a card, or the modelled one where there is none, and look at all the pages."""
+        self.show("Memory")
+        pages = self._find(QTabBar, "memory.pages")
+        pages.setCurrentIndex(2)
+        self.rest(1500)
+        self.take("memory-lab")
+        presets = self._find(QComboBox, "memory.oom.preset")
+        chosen = presets.findData("fragmentation")
+        presets.setCurrentIndex(chosen)
+        presets.activated.emit(chosen)
+        run, compare = (self._find(QPushButton, f"memory.oom.{n}") for n in ("run", "compare"))
+        self.press("memory.oom.run")
+        self.wait(run.isEnabled)
+        self.press("memory.oom.segments")
+        self.take("memory-segments")
+        pages.setCurrentIndex(2)
+        self.wait(compare.isEnabled)
+        self.press("memory.oom.compare")
+        self.wait(run.isEnabled)
+        self.rest(600)
+        self.take("memory")
+        pages.setCurrentIndex(0)
+        self.rest(1000)
+        self.take("memory-curves")
+        pages.setCurrentIndex(3)
+        self.press("memory.error.example")
+        self.take("memory-error")
+        pages.setCurrentIndex(4)
+        self.wait(lambda: self._find(QLabel, "memory.fit.sentence").text())
+        self.rest(300)
+        self.take("memory-fit")
 
     def benchmark(self) -> None:
         self.show("Benchmark")

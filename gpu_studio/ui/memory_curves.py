@@ -149,11 +149,14 @@ class MemoryCurves(Card):
         return end_s - span_s, end_s
 
     def _show_marks(self) -> None:
-        """Mark what happened in the stretch that is shown; failures first in line for a label."""
+        """Mark what happened in the stretch that is shown; the important first in line for a label.
+
+        A mark that would strike through another one's label is left to the table.
+        """
         start_s, end_s = self._span_s()
         shown = [mark for mark in self._model.history.marks if mark.at_s >= start_s]
         labelled: dict[int, tuple[float, float]] = {}
-        for mark in sorted(shown, key=lambda mark: (not mark.is_failure, -mark.at_s)):
+        for mark in sorted(shown, key=_importance):
             left_s, right_s = self._label_place(mark, start_s, end_s)
             if all(right_s <= left or right <= left_s for left, right in labelled.values()):
                 labelled[id(mark)] = (left_s, right_s)
@@ -165,6 +168,8 @@ class MemoryCurves(Card):
                     "failure" if mark.is_failure else "muted",
                 )
                 for mark in shown
+                if id(mark) in labelled
+                or not any(left < mark.at_s < right for left, right in labelled.values())
             ]
         )
 
@@ -175,6 +180,11 @@ class MemoryCurves(Card):
         if mark.at_s < (start_s + end_s) / 2:
             return mark.at_s, mark.at_s + width_s
         return mark.at_s - width_s, mark.at_s
+
+
+def _importance(mark: Mark) -> tuple[bool, bool, float]:
+    """Order marks: failures, then what somebody did, then what follows of itself; newest first."""
+    return not mark.is_failure, mark.label == "freed", -mark.at_s
 
 
 def toggle(text: str, name: str, tip: str) -> QPushButton:

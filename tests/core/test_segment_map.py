@@ -148,3 +148,14 @@ def test_the_largest_block_can_be_had_and_no_larger_one(seed, fraction, conf):
     copy.deepcopy(model).allocate(largest)
     with pytest.raises(OutOfMemory):
         copy.deepcopy(model).allocate(largest + 512)
+
+
+@pytest.mark.parametrize(
+    ("free_mib", "largest_mib"), [(0, 0), (5, 1), (12, 12), (19, 18), (21, 20)]
+)
+def test_a_nearly_full_card_serves_small_requests_and_whole_segments_only(free_mib, largest_mib):
+    model = AllocatorModel(100 * MIB, (100 - free_mib) * MIB)
+    assert largest_block_bytes(map_of(model), free_mib * MIB) == largest_mib * MIB
+    copy.deepcopy(model).allocate(largest_mib * MIB)
+    with pytest.raises(OutOfMemory):
+        copy.deepcopy(model).allocate(largest_mib * MIB + 512)

@@ -533,6 +533,23 @@ def test_the_default_budget_is_three_quarters_of_what_is_free_and_never_the_whol
         assert default_budget(total, total) <= largest_budget(total)
 
 
+def test_what_was_reached_is_the_failure_even_where_more_was_taken_before(
+    model, scripts, engines, qtbot
+):
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1200, reserved=1200),
+        memory_read(allocated=800, reserved=1200, mark="oom", taken_at_s=10.2),
+        segments_read(memory_read(allocated=800, reserved=1200, mark="oom", taken_at_s=10.2)),
+        memory_read(allocated=1100, reserved=1200, taken_at_s=10.3),
+        oom_finished(),
+    ]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    result = model.experiment.results[0]
+    assert result.reached.allocated_bytes == 800 * MIB
+    assert result.segments.read.mark == "oom"
+
+
 def test_a_running_experiment_is_stopped(model, scripts, engines, qtbot):
     scripts[RunMemoryExperiment] = lambda engine, request: breaking(
         Pause(), oom_finished("stopped", tensors=4)

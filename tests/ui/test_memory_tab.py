@@ -635,6 +635,10 @@ def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(
     tab.model.history.mark(Mark(at_s=now_s + 12, label="empty_cache"))
     tab.model.marks_changed.emit()
     assert plot._markers[-1].label == "empty_cache"
+    tab.model.history.mark(Mark(at_s=now_s + 12.2, label="freed"))  # in the middle of its label
+    tab.model.marks_changed.emit()
+    assert plot._markers[-1].label == "empty_cache"
+    assert len(plot._markers) == 3
 
 
 def test_active_and_requested_are_shown_on_request(tab, studio, qtbot):
