@@ -95,7 +95,7 @@ def _check_range(name: str, value: int, least: int, largest: int) -> None:
 
 
 class _Rhythm:
-    """How often something may be looked at: once a period, and for no more than a fifth of the time.
+    """How often something may be looked at: once a period, and at most a fifth of the time.
 
     To read a hundred thousand blocks takes longer than to make them.
     """

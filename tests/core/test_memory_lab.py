@@ -230,3 +230,13 @@ def test_moments_do_not_begin_before_they_are_asked_for():
     assert next(moments) == "allocated"
     assert bench.steps == 1
     assert find_preset("gt1030").source.startswith("“How can I run any code on my GPU")
+
+
+def test_a_second_network_needs_no_working_memory_of_cublas():
+    memory = ModelledMemory(card_at("model:1996"))
+    weights = 16 * 512 * 512 * 4
+    for _ in range(2):
+        network = memory.sample_network()
+        assert memory.read().allocated_bytes == weights + 2 * 8519680
+        del network
+        assert memory.read().allocated_bytes == 2 * 8519680

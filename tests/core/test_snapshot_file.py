@@ -190,3 +190,13 @@ def test_any_damage_to_a_file_is_refused_or_read():
         except UnsafePickleError:
             continue
         assert snapshot.reserved_bytes == sum(snapshot.segments.sizes)
+
+
+def test_a_history_is_counted(monkeypatch: pytest.MonkeyPatch):
+    entry = {"action": "alloc", "addr": 1, "size": 1}
+    content = pickle.dumps(whole(device_traces=[[entry] * 10]))
+    monkeypatch.setattr(snapshot_file, "MOST_ENTRIES", 10)
+    assert len(read_snapshot(content).history) == 10
+    monkeypatch.setattr(snapshot_file, "MOST_ENTRIES", 9)
+    with pytest.raises(UnsafePickleError, match="more than 9 entries"):
+        read_snapshot(content)
