@@ -55,7 +55,8 @@ def _add_what(bench: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     sizes.add_argument(
         "--sweep", metavar="LOW:HIGH",
-        help="both sizes and the powers of two between them, then finer where the curves cross",
+        help="both sizes and the powers of two between them (or a list of sizes), then finer "
+        "where the curves cross",
     )  # fmt: skip
     bench.add_argument(
         "--dtype", metavar="D[,D…]",

@@ -67,19 +67,17 @@ def powers_of_two(low: int, high: int) -> list[int]:
 
 
 def parse_sweep(text: str) -> list[int]:
-    """Return the sizes of ``LOW:HIGH``: both ends and the powers of two between them.
+    """Return the sizes of a sweep's grid, ascending.
+
+    ``LOW:HIGH`` is both ends and the powers of two between them; a list of two sizes or more, as
+    `parse_sizes` reads it, is taken as it is.
 
     Raises:
         StudioError: with one sentence that names what is wrong.
     """
     first, colon, last = text.strip().partition(":")
     if not colon:
-        shown = text if len(text) <= 20 else text[:17] + "…"
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"“{shown}” is not a range of sizes: give the smallest and the largest, for example "
-            "64:4096.",
-        )
+        return _grid(text)
     low, high = _size(first.strip()), _size(last.strip())
     if low > high:
         raise StudioError(
@@ -87,6 +85,17 @@ def parse_sweep(text: str) -> list[int]:
             f"The range {low}:{high} is empty: give the smaller size first.",
         )
     return powers_of_two(low, high)
+
+
+def _grid(text: str) -> list[int]:
+    sizes = parse_sizes(text)
+    if len(sizes) < 2:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"{sizes[0]} is one size and no range: give the smallest and the largest, for example "
+            "64:4096.",
+        )
+    return sorted(sizes)
 
 
 def parse_dtypes(text: str) -> list[str]:

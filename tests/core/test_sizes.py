@@ -97,6 +97,8 @@ def test_dtypes() -> None:
         (" 1 : 3 ", [1, 2, 3]),
         ("64:65", [64, 65]),
         ("7:7", [7]),
+        ("512, 100 64", [64, 100, 512]),
+        ("64..256", [64, 128, 256]),
     ],
 )
 def test_a_sweep_is_both_ends_and_the_powers_of_two_between(text: str, sizes: list[int]) -> None:
@@ -106,14 +108,15 @@ def test_a_sweep_is_both_ends_and_the_powers_of_two_between(text: str, sizes: li
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("64", "“64” is not a range of sizes"),
-        ("", "“” is not a range of sizes"),
+        ("64", "64 is one size and no range"),
+        ("64,64", "64 is one size and no range"),
+        ("", "Give at least one size"),
         ("64:", "“” is not a size"),
         (":64", "“” is not a size"),
         ("64:128:256", "“128:256” is not a size"),
         ("512:64", "The range 512:64 is empty"),
         ("0:64", "The size 0 is out of range"),
-        ("x" * 50, "“xxxxxxxxxxxxxxxxx…” is not a range"),
+        ("x" * 50, "“xxxxxxxxxxxxxxxxx…” is not a size"),
     ],
 )
 def test_mistakes_in_a_sweep_are_named(text: str, said: str) -> None:
