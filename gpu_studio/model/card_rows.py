@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.card_facts import identity_line
 from gpu_studio.core.findings import find
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.card_access import access_of, counted_cards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from gpu_studio.core.devices import Device, Inventory, Telemetry
     from gpu_studio.core.protocol import EngineDescribed
@@ -24,6 +25,7 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         number: ``cpu``, ``cuda:0``, ``hidden``, or a dash where PyTorch has no number for it.
         facts: what follows the name: free memory, "current", why it is hidden.
+        about: the numbers a card goes by, its compute capability, and that PyTorch can use it.
         address: what a model is moved to; None where this engine cannot address it.
         cuda_index: what ``torch.cuda.set_device`` is given, whether CUDA works or not.
         uuid: what CUDA_VISIBLE_DEVICES is given; None where the card tells none.
@@ -39,6 +41,7 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str | None = None
     is_current: bool = False
     warning: str = ""
+    about: str = ""
 
 
 def counted_rows(description: EngineDescribed, current_device: int | None) -> list[CardRow]:
@@ -119,7 +122,16 @@ def _card_row(
         uuid=card.uuid,
         is_current=is_current,
         warning=warning,
+        about="  ·  ".join(part for part in _about(card, access.address, warning) if part),
     )
+
+
+def _about(card: Device, address: str | None, warning: str) -> Iterator[str]:
+    yield identity_line(card)
+    if card.compute_capability:
+        yield f"compute capability {card.compute_capability}"
+    if address is not None and not warning:
+        yield "this PyTorch can use it"
 
 
 def card_warnings(inventory: Inventory, description: EngineDescribed | None) -> dict[str, str]:

@@ -45,6 +45,7 @@ class DeviceCard(Card):
         self._swatch = _Swatch(theme)
         self._name = Text(role="value", wraps=True)
         self._facts = Text(role="muted", wraps=True)
+        self._about = Text(role="muted", name=f"switcher.about.{row.identity}", wraps=True)
         self._warning = Text(role="amber", wraps=True)
         head = QHBoxLayout()
         head.setSpacing(8)
@@ -54,6 +55,7 @@ class DeviceCard(Card):
         self.column.setSpacing(4)
         self.column.addLayout(head)
         self.column.addWidget(self._facts)
+        self.column.addWidget(self._about)
         self.column.addWidget(self._warning)
         self.show_row(row)
 
@@ -63,10 +65,12 @@ class DeviceCard(Card):
         self._swatch.show_device(row.address)
         self._name.setText(row.name)
         self._facts.setText(row.facts)
+        self._about.setText(row.about)
+        self._about.setVisible(bool(row.about))
         self._warning.setText(row.warning)
         self._warning.setVisible(bool(row.warning))
         self.radio.setAccessibleName(f"{row.number} {row.name}")
-        self.radio.setAccessibleDescription(f"{row.facts}. {row.warning}".strip())
+        self.radio.setAccessibleDescription(f"{row.facts}. {row.about}. {row.warning}".strip(" ."))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Choose the device."""

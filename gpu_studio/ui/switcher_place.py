@@ -184,7 +184,8 @@ class PlacePage(QWidget):
             self._targets.setCurrentIndex([row.identity for row in rows].index(chosen.identity))
             warning = f" {chosen.warning}" if chosen.warning else ""
             current = "" if chosen.address != "cpu" else " New tensors are made here by default."
-            self._identity.setText(f"{chosen.facts}.{current}{warning}")
+            about = f"\n{chosen.about}" if chosen.about else ""
+            self._identity.setText(f"{chosen.facts}.{current}{about}{warning}")
         self._targets.setEnabled(bool(rows))
         self._show_buttons()
 

@@ -246,6 +246,7 @@ QTableView, QTreeView, QListView { background: @card@; border: none; gridline-co
     alternate-background-color: @card@; selection-background-color: @selection@;
     selection-color: @text@; outline: 0; }
 QListView[plain="true"] { background: transparent; }
+QListWidget::item:selected { background: @selection@; color: @text@; }
 QTableView::item, QListView::item { padding: 4px 7px; border-bottom: 1px solid @grid@; }
 QTableView::item:focus { border: 1px solid @accent@; }
 QHeaderView { background: @card@; }

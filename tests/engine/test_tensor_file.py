@@ -114,6 +114,19 @@ def forged_length() -> bytes:
     return out.getvalue()
 
 
+def beyond_its_storage() -> bytes:
+    """Six numbers from the seventh of ten on."""
+    with zipfile.ZipFile(io.BytesIO(saved({"w": torch.arange(10.0)[4:]}))) as source:
+        raw = source.read("archive/data.pkl")
+    assert b"QK\x04K\x06\x85" in raw  # the storage, the offset 4, the shape (6,)
+    raw = raw.replace(b"QK\x04K\x06\x85", b"QK\x07K\x06\x85")
+    stored = torch.arange(10.0).numpy().tobytes()
+    return rezipped(
+        lambda name, old: raw if name.endswith("data.pkl")
+        else stored if name.endswith("data/0") else old
+    )  # fmt: skip
+
+
 def packed() -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
@@ -169,6 +182,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "a record of 10 GB": (forged_record, "but the file has"),
     "a storage of 10 GB": (forged_length, "declares 10\u202fGiB"),
     "a stride of zero": (overlapping_stride, "damaged or cut off"),
+    "a tensor beyond its storage": (beyond_its_storage, "damaged or cut off"),
     "a text of 10 GB": (
         lambda: with_pickle(b"\x80\x02\x8d" + struct.pack("<Q", TEN_GB) + b"x."),
         "damaged or cut off",

@@ -93,6 +93,11 @@ def test_the_cpu_and_every_card_are_rows(model):
     ]
     assert "always there" in model.rows[0].facts
     assert "current by default" in model.rows[1].facts
+    assert model.rows[0].about == ""
+    assert model.rows[1].about == (
+        "nvidia-smi 0 = cuda:0 = drives your monitor  ·  compute capability 6.1  ·  this PyTorch "
+        "can use it"
+    )
     assert model.chosen.address == "cuda:0"
 
 
