@@ -8,15 +8,11 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.sizes import DTYPES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.engine.cold_cache import buffer_bytes
-from gpu_studio.engine.device import free_bytes
+from gpu_studio.engine.device import free_bytes, resolve
 from gpu_studio.engine.workloads.case import make_case, refuse_mode
 from gpu_studio.engine.workloads.workload import CPU
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import torch
-
     from gpu_studio.core.protocol import RunWorkload, WorkloadDescription
     from gpu_studio.engine.workloads.case import Case
     from gpu_studio.engine.workloads.workload import Workload
@@ -33,13 +29,8 @@ def check_dtype(dtype: str) -> None:
         )
 
 
-def admit(request: RunWorkload, workload: Workload, resolve: Callable[[str], torch.device]) -> Case:
+def admit(request: RunWorkload, workload: Workload) -> Case:
     """Return the case of a request that this PC can run, as far as can be told beforehand.
-
-    Args:
-        request: what is asked for.
-        workload: the one it names.
-        resolve: returns the device of an address, or raises.
 
     Raises:
         StudioError: with one sentence that says what would be possible.

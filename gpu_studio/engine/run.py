@@ -20,7 +20,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.engine.admission import admit, refuse_too_large
 from gpu_studio.engine.cold_cache import ColdStopwatch, buffer_bytes
-from gpu_studio.engine.device import prove_kernels, resolve, uuid_of
+from gpu_studio.engine.device import prove_kernels, uuid_of
 from gpu_studio.engine.memory import read_memory
 from gpu_studio.engine.naive import time_naively
 from gpu_studio.engine.peak_memory import PeakMemory
@@ -95,7 +95,7 @@ class WorkloadRun:
         started_s = time.perf_counter()
         request, found = self._request, self._found
         workload = find_workload(request.workload)
-        case = admit(request, workload, resolve)
+        case = admit(request, workload)
         yield self._started(workload, case)
         yield self._phase("set-up")
         prove_kernels(case.device)

@@ -196,6 +196,12 @@ def test_the_parts_of_a_call_are_its_time(card: str, ask: Ask) -> None:
     assert sum(parts_s.values()) == pytest.approx(with_copies.median_s, rel=0.25)
 
 
+def test_the_launch_of_tiny_kernels_is_not_taken_for_computing(card: str, ask: Ask) -> None:
+    """The ten statements at 64 × 64 take a card less time than Python takes to ask for them."""
+    parts_s = run_on(ask, card, workload="elementwise", size=64).parts_s
+    assert parts_s["launch"] > parts_s["compute"] / 2
+
+
 def test_pinned_memory_is_copied_no_slower(card: str, ask: Ask) -> None:
     for direction in ("h2d", "d2h"):
         slower = ratio(
