@@ -30,6 +30,8 @@ _T = TypeVar("_T")
 _LOOK_S = 0.1
 _STOP_PATIENCE_S = 1.0
 _SENSORS_PATIENCE_S = 15.0
+# PyTorch on a slow disk takes half a minute; a driver that hangs takes for ever.
+_ENGINE_PATIENCE_S = 90.0
 
 
 class Stream(Generic[_T]):
@@ -119,6 +121,18 @@ def describe(
     finally:
         if deadline is not None:
             deadline.cancel()
+
+
+def describe_beside(inventory: Inventory, engine: Engine, interrupt: Interrupt) -> EngineDescribed:
+    """Return an engine's account of itself, unless the driver would hold it; as `describe`.
+
+    Raises:
+        StudioError: it has none, or the driver does not answer, or not in a long time.
+    """
+    if inventory.driver.is_silent:
+        message = "it is not asked, since the driver does not answer and would hold it."
+        raise StudioError(FailureKind.ENGINE_ENDED, message)
+    return describe(engine, interrupt, _ENGINE_PATIENCE_S)
 
 
 def _described(engine: Engine, interrupt: Interrupt) -> EngineDescribed:

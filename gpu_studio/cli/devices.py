@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import Interrupt, describe, take_inventory
+from gpu_studio.cli.answers import Interrupt, describe_beside, take_inventory
 from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
+from gpu_studio.core.card_facts import identity_line
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.facts import PcSnapshot
 from gpu_studio.core.failure import StudioError
@@ -36,7 +37,7 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
     error = ""
     try:
         with Interrupt().heard() as interrupt:
-            description = describe(engine, interrupt)
+            description = describe_beside(inventory, engine, interrupt)
     except StudioError as failure:
         error = str(failure)
     finally:
@@ -119,10 +120,9 @@ def _card_facts(card: Device) -> Iterator[str]:
         f"PCIe {card.pcie_generation_max}.0 × {card.pcie_width_max}"
         if card.pcie_generation_max and card.pcie_width_max
         else "",
-        "drives a monitor" if card.display_active else "",
     ]
     yield ", ".join(fact for fact in facts if fact)
-    yield f"{card.uuid or 'no UUID'}, slot {card.pci_bus_id}, nvidia-smi {card.nvml_index}"
+    yield f"{identity_line(card)}; slot {card.pci_bus_id}, {card.uuid or 'no UUID'}"
     now = card.telemetry
     used = now.memory_used_bytes
     sensors = [

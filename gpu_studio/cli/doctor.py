@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import Interrupt, SensorWatch, describe
+from gpu_studio.cli.answers import Interrupt, SensorWatch, describe_beside
 from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
 from gpu_studio.core.card_facts import identity_line
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.core.torch_facts import PcProbed
 
-# PyTorch on a slow disk takes half a minute; a driver that hangs takes for ever.
-_ENGINE_PATIENCE_S = 90.0
 _LOAD_S = 0.6  # three readings long
 _MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "failure": "[problem]"}
 
@@ -94,7 +92,7 @@ def _ask_engine(
         return None
     engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
     try:
-        return describe(engine, interrupt, _ENGINE_PATIENCE_S)
+        return describe_beside(inventory, engine, interrupt)
     except StudioError as error:
         message = f"PyTorch does not start: {error}"
         raise StudioError(error.kind, message) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli.answers import Interrupt, describe, take_inventory
+from gpu_studio.cli.answers import Interrupt, describe_beside, take_inventory
 from gpu_studio.cli.bench import verdicts
 from gpu_studio.cli.bench_request import addresses
 from gpu_studio.cli.bench_runs import BenchRuns
@@ -40,7 +40,7 @@ def take_first_look(log_path: Path) -> int:
     try:
         with Interrupt().heard() as interrupt:
             progress.show("Starting PyTorch …")
-            description = describe(engine, interrupt)
+            description = describe_beside(inventory, engine, interrupt)
             progress.clear()
             for line in device_lines(inventory, description):
                 say(line)

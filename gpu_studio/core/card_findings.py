@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices import ASLEEP
+from gpu_studio.core.devices import ASLEEP, PROHIBITED
 from gpu_studio.core.finding import Finding
 from gpu_studio.core.finding_words import listed, restart
 from gpu_studio.core.link import widest_link
@@ -74,9 +74,11 @@ def device_busy(facts: PcFacts) -> Iterator[Finding]:
     """A card that lets no further program in."""
     for card in facts.cards:
         probed = facts.probed(card)
+        if probed is not None and probed.outcome == "ran":
+            continue
         is_refused = probed is not None and probed.outcome == "busy"
         holders = [process for process in card.processes if "compute" in process.kind]
-        if card.compute_mode == "prohibited":
+        if card.compute_mode == PROHIBITED:
             why = "its compute mode is “prohibited”, which lets no program compute on it"
         elif card.compute_mode == "exclusive process" and holders:
             names = listed([f"{process.name} ({process.pid})" for process in holders])
@@ -89,7 +91,8 @@ def device_busy(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="device_busy",
             sentence=f"Your {card.short_name} is busy: {why}.",
-            evidence=f"Compute mode {mode}" + (f"; {probed.message}" if probed else ""),
+            evidence=f"Compute mode {mode}"
+            + (f"; {probed.message}" if probed is not None and probed.message else ""),
             action=_default_mode(facts, card),
             device_uuid=card.identity,
         )

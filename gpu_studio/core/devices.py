@@ -14,6 +14,8 @@ import msgspec
 Unreadable = Literal[
     "asleep", "lost", "not_served", "no_driver", "no_permission", "silent", "unknown"
 ]
+# The compute mode in which a card lets no program compute.
+PROHIBITED = "prohibited"
 # What `Device.unreadable` says of a card that Linux has switched off.
 ASLEEP = (
     "The card is asleep to save power, and reading it would wake it. It wakes when a program uses "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.devices import PROHIBITED
 from gpu_studio.core.finding import Finding
 from gpu_studio.core.finding_words import continued, install_driver, listed, reload_cuda
 from gpu_studio.core.pc_facts import label_of
@@ -166,6 +167,8 @@ def ok(facts: PcFacts) -> Iterator[Finding]:
     for card in facts.cards:
         probed = facts.probed(card)
         if card.cuda_index is None or facts.has_code(card) is False or _is_lost(facts, card):
+            continue
+        if probed is None and card.compute_mode == PROHIBITED:
             continue
         if probed is not None and probed.outcome != "ran":
             continue

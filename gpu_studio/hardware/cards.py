@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.devices import (
     CORES_PER_MULTIPROCESSOR,
+    PROHIBITED,
     Device,
     GpuProcess,
     Telemetry,
@@ -33,7 +34,7 @@ _ARCHITECTURES = {
     2: "Kepler", 3: "Maxwell", 4: "Pascal", 5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada",
     9: "Hopper", 10: "Blackwell", 13: "Rubin",
 }  # fmt: skip
-_COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
+_COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: PROHIBITED, 3: "exclusive process"}
 _UNKNOWN_PSTATE = 32
 _BUS_ID = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE)
 

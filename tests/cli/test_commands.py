@@ -227,7 +227,7 @@ def test_a_pytorch_that_does_not_start_is_a_failure_in_json_too(monkeypatch, cap
     def fail(*_):
         raise StudioError(FailureKind.INTERNAL, "No torch here.")
 
-    monkeypatch.setattr(devices, "describe", fail)
+    monkeypatch.setattr(devices, "describe_beside", fail)
     assert devices.show_devices(Path(os.devnull), as_json=True) == 1
     found = json.loads(capsysbinary.readouterr().out)
     assert found["torch"]["error"] == "No torch here."

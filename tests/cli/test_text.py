@@ -37,7 +37,8 @@ def test_a_card_is_told_with_what_it_refuses():
     for words in (
         "cpu       AMD Ryzen 7 5700G", "8 cores, 16 threads", "32 GiB of memory", "AVX2",
         "cuda:0    NVIDIA GeForce GT 1030", "2 GiB, compute capability 6.1 (Pascal)",
-        "3 multiprocessors, 384 cores, PCIe 3.0 × 4, drives a monitor", "slot 00000000:01:00.0",
+        "3 multiprocessors, 384 cores, PCIe 3.0 × 4", "slot 00000000:01:00.0",
+        "nvidia-smi 0 = cuda:0 = drives your monitor;",
         "utilization n/a, 340 MiB in use, 40 °C, power n/a, P0",
         "used by python (244643, ai): compute, 336 MiB", "built for CUDA 12.6",
         "570.86.15, for CUDA up to 12.8",

@@ -255,7 +255,10 @@ def test_a_busy_card_is_told_with_who_is_in():
     assert "game (7) is in" in finding.sentence
     assert finding.action == "sudo nvidia-smi -i 00000000:02:00.0 -c DEFAULT"
     closed = examined(pc(changed(RTX_3060, compute_mode="prohibited")))
-    assert "lets no program" in one("device_busy", closed).sentence
+    assert codes(closed) == ["device_busy"]
+    assert "lets no program" in closed[0].sentence
+    ran = examined(pc(taken), probe=probe(tried(RTX_3060)))
+    assert codes(ran) == ["ok"]
     free = examined(pc(changed(RTX_3060, compute_mode="exclusive process")))
     assert codes(free) == ["ok"]
 
