@@ -55,6 +55,26 @@ def test_cpu_and_card_draw_live_curves_and_a_wrong_card_ends_amber(
     assert pc.use_of(person.engine.pid).cards[0].launches > 14 * samples[1]
 
 
+def test_a_cards_result_is_explained_with_its_parts_and_both_stopwatches(
+    sit_down_at: SitDownAt,
+) -> None:
+    slow = Card("NVIDIA GeForce GTX 1650", "7.5", mib=3903, sms=14, kernel_ms=1.0)
+    _, person = sit_down_at(slow, budget_s=0.5, modes=("transfers", "naive"))
+    person.open_tab("Benchmark")
+    person.click("benchmark.devices.cpu")
+    person.click("benchmark.run")
+    person.until(lambda: "Done: 2 of 2 runs finished." in person.text("benchmark.progress.text"))
+    assert person.column(RESULTS, "Mode") == ["", "with transfers"]
+    person.click("benchmark.view.explanation")
+    assert set(person.column("benchmark.parts.table", "Part")) == {
+        "copy in", "launch", "compute", "copy out",
+    }  # fmt: skip
+    # The card works a millisecond for each of its kernels: the naive script did not wait.
+    assert "without waiting for the card" in person.text("benchmark.naive.sentence")
+    person.click("benchmark.view.history")
+    person.until(lambda: len(person.table("benchmark.history.table")) == 2)
+
+
 def test_a_call_on_the_card_is_timed_until_the_card_has_done_it(sit_down_at: SitDownAt) -> None:
     """Launches return at once: without waiting for the card a call would take microseconds."""
     slow = Card("NVIDIA GeForce GTX 1650", "7.5", mib=3903, sms=14, kernel_ms=1.0)
