@@ -65,7 +65,7 @@ class Conv2d(Workload):
             ),
         ),
         size_title="Pictures in a batch",
-        size_text="{size} pictures",
+        size_text="batch of {size}",
     )
 
     def work(self, case: Case) -> Work:

@@ -64,7 +64,7 @@ class DataParallel(Workload):
             ),
         ),
         size_title="Samples in the whole batch",
-        size_text="{size} samples",
+        size_text="batch of {size}",
         refuses={
             "transfers": "data_parallel splits and copies every batch anyway.",
             "cold": "data_parallel spreads over caches that nobody here can overwrite.",

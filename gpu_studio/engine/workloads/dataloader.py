@@ -76,7 +76,7 @@ class Dataloader(Workload):
             ),
         ),
         size_title="Samples in a batch",
-        size_text="{size} samples",
+        size_text="batch of {size}",
         refuses={
             "transfers": "dataloader copies every batch anyway: its time is told apart.",
             "cold": "dataloader runs through a whole data set: no cache is left hot or cold by it.",

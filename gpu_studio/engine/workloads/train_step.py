@@ -75,7 +75,7 @@ class TrainStep(Workload):
             ),
         ),
         size_title="Samples in a batch",
-        size_text="{size} samples",
+        size_text="batch of {size}",
         refuses={
             "transfers": (
                 "train_step learns from a batch that is on the device: what feeding it costs is "
