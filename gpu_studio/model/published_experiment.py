@@ -21,6 +21,7 @@ from gpu_studio.model.benchmark_devices import device_choices, device_label
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpu_studio.core.plan import RunPlan
     from gpu_studio.core.protocol import RunFinished, RunWorkload
     from gpu_studio.core.reference import ExperimentRow, PublishedTable
     from gpu_studio.model.benchmark import Benchmark
@@ -53,9 +54,11 @@ class PublishedExperiment(QObject):
 
     Signals:
         changed(): a run moved on, or what can be run is another.
+        begun(): its runs have begun.
     """
 
     changed = Signal()
+    begun = Signal()
 
     def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -142,12 +145,16 @@ class PublishedExperiment(QObject):
     def run(self, budget_s: float) -> None:
         """Run the published work for a budget each; its times are scaled to all iterations."""
         if self.can_run and self.table is not None:
-            self._benchmark.start(experiment(self.table, self._devices(), budget_s))
+            self._begin(experiment(self.table, self._devices(), budget_s))
 
     def run_in_full(self) -> None:
         """Run as many calls as the published program did."""
         if self.can_run_in_full:
-            self._benchmark.start(FixedRuns(tuple(self._full_runs())))
+            self._begin(FixedRuns(tuple(self._full_runs())))
+
+    def _begin(self, plan: RunPlan) -> None:
+        self.begun.emit()
+        self._benchmark.start(plan)
 
     def _full_runs(self) -> list[RunWorkload]:
         return full_length(self.table, self._results()) if self.table else []

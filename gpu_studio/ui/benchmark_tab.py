@@ -86,6 +86,7 @@ class BenchmarkTab(QWidget):
         self._choices.run_wanted.connect(self._run)
         self._panel.run_wanted.connect(self._run)
         self._head.view_chosen.connect(self._choose_view)
+        self._experiment.begun.connect(self._plan_begun)
         self._history.ghost_changed.connect(self._show_ghost)
         self._history.told.connect(self._tell_of_history)
         self._results.run_selected.connect(self._run_selected)
@@ -186,11 +187,15 @@ class BenchmarkTab(QWidget):
         if not self._panel.can_run:
             return
         self._choices.keep()
+        self._plan_begun()
+        self.benchmark.start(self._choices.run_plan)
+
+    def _plan_begun(self) -> None:
+        """Follow what will run."""
         self._view_was_chosen = False
         self._results.clear_selection()
         self._show_view(View.LIVE)
         self._head.tell("")
-        self.benchmark.start(self._choices.run_plan)
 
     def _escape(self) -> None:
         if self.benchmark.state.is_busy:
@@ -261,8 +266,6 @@ class BenchmarkTab(QWidget):
         self._show_caption()
 
     def _run_begun(self) -> None:
-        if self._view is View.HISTORY:  # the experiment was begun there
-            self._show_view(View.LIVE)
         self._show_caption()
         if len(self.benchmark.runs) == 1:
             self._show_results()

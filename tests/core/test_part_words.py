@@ -30,6 +30,7 @@ def test_every_part_has_its_time_and_its_share():
     [
         ({"copy in": 3e-3, "compute": 1e-3},
          "X: 75 % of 4.00 ms is bringing the operands onto the card."),
+        ({"copy in": 1e-3, "compute": 3e-3}, "X: 75 % of 4.00 ms is computing."),
         ({"launch": 9e-6, "compute": 1e-6}, "X: 90 % of 10.0 µs is asking the card."),
         ({"loading": 2.0, "computing": 1.0},
          "X: 67 % of 3.00 s is reading and preparing the data."),

@@ -1203,6 +1203,23 @@ def test_a_refused_file_is_said_and_the_list_stays(
     assert len(history_rows(ready)) == 1
 
 
+def test_who_looks_at_the_history_during_a_plan_is_left_there(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = hold
+    type_sizes(qtbot, ready, "64, 128")
+    click(qtbot, ready, "benchmark.run")
+    wait_samples(qtbot, ready)
+    click(qtbot, ready, "benchmark.view.history")
+    engines.latest.go()
+    qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
+    assert find(ready, QPushButton, "benchmark.view.history").isChecked()
+    assert find(ready, QWidget, "benchmark.history").isVisible()
+    click(qtbot, ready, "benchmark.stop")
+    wait_over(qtbot, ready)
+    assert find(ready, QWidget, "benchmark.history").isVisible()
+
+
 @with_a_card
 def test_the_published_table_stands_beside_this_pcs_experiment(
     qtbot: QtBot, ready: BenchmarkTab
@@ -1226,6 +1243,7 @@ def test_the_published_table_stands_beside_this_pcs_experiment(
 
     assert row(1) == ["2048 × 2048", "2048", "30.2 s", "45.5 s", "–", "–"]
     click(qtbot, ready, "benchmark.preset.gt_1030")
+    assert find(ready, LivePlot, "benchmark.plot").isVisible()
     wait_over(qtbot, ready)
     asked = [(r.size, r.dtype, r.device, r.budget_s, r.naive) for r in requests_of(ready)]
     assert asked[:2] == [(512, "float16", "cpu", 2.0, True), (512, "float16", "cuda:0", 2.0, True)]

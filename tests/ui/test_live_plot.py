@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QKeyEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QPushButton
 
 from gpu_studio.core.series import Series
 from gpu_studio.ui.live_plot import Curve, LivePlot, Marker
@@ -219,6 +219,26 @@ def test_the_keys_move_and_show_everything_again(qtbot, shown):
     qtbot.keyClick(plot, Qt.Key.Key_Plus)
     qtbot.mouseClick(show_all, Qt.MouseButton.LeftButton)
     assert np.allclose(plot.plot.viewRange(), everything)
+
+
+def test_the_wheel_looks_closer_as_well(qtbot, shown):
+    series = spiky(5000)
+    plot = shown(steady=True, zoomable=True)
+    plot.set_curve("a", Curve("A", "cpu", lambda: series))
+    (left, right), _ = plot.plot.viewRange()
+    viewport = plot.plot.viewport()
+    middle = QPointF(viewport.rect().center())
+    turn = QWheelEvent(
+        middle, viewport.mapToGlobal(middle), QPoint(), QPoint(0, 480), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(viewport, turn)
+    closer = plot.plot.viewRange()[0]
+    assert closer[1] - closer[0] < right - left
+    assert plot.findChild(QPushButton, "plot.all").isVisible()
+    series.append([1.0] * 20_000)
+    plot.refresh()
+    assert plot.plot.viewRange()[0] == closer
 
 
 def test_the_tab_key_leaves_a_plot_that_was_reached(qtbot, shown):
