@@ -34,6 +34,10 @@ _SENSORS_PATIENCE_S = 15.0
 _ENGINE_PATIENCE_S = 90.0
 
 
+class HeldEngineError(StudioError):
+    """PyTorch did not answer: a driver that hangs holds it."""
+
+
 class Stream(Generic[_T]):
     """An iterable, iterated by another thread; `wait` gives what has come."""
 
@@ -108,30 +112,42 @@ def describe(
         patience_s: how long a driver may hold it; None is for ever.
 
     Raises:
+        HeldEngineError: it did not answer in time.
         StudioError: it has none.
         KeyboardInterrupt: Ctrl-C was pressed meanwhile.
     """
-    deadline = None
-    if patience_s is not None:
-        deadline = threading.Timer(patience_s, engine.abandon)
-        deadline.daemon = True
-        deadline.start()
+    if patience_s is None:
+        return _described(engine, interrupt)
+    is_held = threading.Event()
+    deadline = threading.Timer(patience_s, _give_up, (engine, is_held))
+    deadline.daemon = True
+    deadline.start()
     try:
         return _described(engine, interrupt)
+    except StudioError as error:
+        if not is_held.is_set():
+            raise
+        message = f"It did not answer within {patience_s:.0f} s: the driver holds it."
+        raise HeldEngineError(FailureKind.ENGINE_ENDED, message) from error
     finally:
-        if deadline is not None:
-            deadline.cancel()
+        deadline.cancel()
+
+
+def _give_up(engine: Engine, is_held: threading.Event) -> None:
+    is_held.set()
+    engine.abandon()
 
 
 def describe_beside(inventory: Inventory, engine: Engine, interrupt: Interrupt) -> EngineDescribed:
     """Return an engine's account of itself, unless the driver would hold it; as `describe`.
 
     Raises:
-        StudioError: it has none, or the driver does not answer, or not in a long time.
+        HeldEngineError: the driver does not answer, or did not let it answer in a long time.
+        StudioError: it has none.
     """
     if inventory.driver.is_silent:
-        message = "it is not asked, since the driver does not answer and would hold it."
-        raise StudioError(FailureKind.ENGINE_ENDED, message)
+        message = "It is not asked, since the driver does not answer and would hold it."
+        raise HeldEngineError(FailureKind.ENGINE_ENDED, message)
     return describe(engine, interrupt, _ENGINE_PATIENCE_S)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import Interrupt, SensorWatch, describe_beside
+from gpu_studio.cli.answers import HeldEngineError, Interrupt, SensorWatch, describe_beside
 from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
 from gpu_studio.core.card_facts import identity_line
@@ -37,7 +37,10 @@ def examine(log_path: Path, *, as_json: bool, with_kernel: bool) -> int:
             progress.show("Looking at this PC …")
             inventory = watch.inventory()
             progress.show("Asking PyTorch …")
-            engine = _ask_engine(inventory, interrupt, log_path)
+            try:
+                engine = _ask_engine(inventory, interrupt, log_path)
+            except HeldEngineError:
+                engine, inventory = None, _silent(inventory)
             probe = None
             if with_kernel and inventory.cards and engine is not None and engine.cuda_build:
                 progress.show("Running a small kernel on each card …")
@@ -80,21 +83,25 @@ def identity_lines(
     yield ""
 
 
-def _ask_engine(
-    inventory: Inventory, interrupt: Interrupt, log_path: Path
-) -> EngineDescribed | None:
-    """Return the engine's account of itself; None where a driver that hangs would hold it.
+def _ask_engine(inventory: Inventory, interrupt: Interrupt, log_path: Path) -> EngineDescribed:
+    """Return the engine's account of itself.
 
     Raises:
+        HeldEngineError: a driver that hangs holds it, or would.
         StudioError: PyTorch does not start.
     """
-    if inventory.driver.is_silent:
-        return None
     engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
     try:
         return describe_beside(inventory, engine, interrupt)
+    except HeldEngineError:
+        raise
     except StudioError as error:
         message = f"PyTorch does not start: {error}"
         raise StudioError(error.kind, message) from error
     finally:
         engine.close()
+
+
+def _silent(inventory: Inventory) -> Inventory:
+    driver = msgspec.structs.replace(inventory.driver, is_silent=True)
+    return msgspec.structs.replace(inventory, driver=driver)

@@ -9,9 +9,9 @@ from gpu_studio.core.finding import Finding
 from gpu_studio.core.finding_words import (
     TORCH_PAGE,
     continued,
+    driver_page,
     install_driver,
     listed,
-    older_drivers,
     restart,
 )
 from gpu_studio.core.pc_facts import architecture_of
@@ -41,7 +41,7 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
             code="driver_not_answering",
             sentence="The NVIDIA driver does not answer: usually it hangs after an error of a "
             "card. Restart the PC.",
-            evidence="A call into NVML did not return"
+            evidence="A call into the driver did not return"
             + (f"; on the bus: {names}" if names else "."),
             action=restart(facts.system),
         )
@@ -167,7 +167,7 @@ def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
             sentence=sentence + ".",
             evidence=f"Driver {facts.driver.version or facts.driver.library_version}; the card is "
             f"at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}",
-            action=older_drivers(facts.system),
+            action=driver_page(facts.system),
             device_uuid=card.identity,
         )
 
@@ -190,7 +190,7 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
         evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
         f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
         f"needed {floor}",
-        action=other.pip_command if other else install_driver(facts.system, facts.inventory),
+        action=other.pip_command if other else driver_page(facts.system),
     )
 
 

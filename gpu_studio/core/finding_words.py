@@ -41,8 +41,8 @@ def install_driver(system: str, inventory: Inventory) -> str:
     return UNIX_DRIVER_PAGE
 
 
-def older_drivers(system: str) -> str:
-    """Return where the older branches of NVIDIA's driver are."""
+def driver_page(system: str) -> str:
+    """Return where all branches of NVIDIA's driver are: systems offer the one they ship alone."""
     return DRIVER_PAGE if system == "Windows" else UNIX_DRIVER_PAGE
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices import PROHIBITED
 from gpu_studio.core.finding import Finding
-from gpu_studio.core.finding_words import continued, install_driver, listed, reload_cuda
+from gpu_studio.core.finding_words import continued, driver_page, listed, reload_cuda
 from gpu_studio.core.pc_facts import label_of
 from gpu_studio.core.wheels import CPU_TAG
 
@@ -33,7 +33,7 @@ def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
             code="driver_too_old" if needs_driver else "no_code_for_card",
             sentence=f"PyTorch cannot use your {names}: {continued(choice.sentence)}{older}",
             evidence=evidence,
-            action=install_driver(facts.system, facts.inventory) if needs_driver else "",
+            action=driver_page(facts.system) if needs_driver else "",
         )
         return
     build = f" The {choice.tag} build uses it." if choice else ""

@@ -7,8 +7,23 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.cli import answers as module
-from gpu_studio.cli.answers import Interrupt, answers, describe, take_inventory
-from gpu_studio.core.devices import CardReading, Device, GpuProcess, Inventory, Reading, Telemetry
+from gpu_studio.cli.answers import (
+    HeldEngineError,
+    Interrupt,
+    answers,
+    describe,
+    describe_beside,
+    take_inventory,
+)
+from gpu_studio.core.devices import (
+    CardReading,
+    Device,
+    Driver,
+    GpuProcess,
+    Inventory,
+    Reading,
+    Telemetry,
+)
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.protocol import (
@@ -148,3 +163,27 @@ def test_a_driver_that_never_answers_is_a_failure(monkeypatch):
 def test_a_reader_that_dies_at_once_is_a_failure_and_not_the_drivers(monkeypatch):
     with pytest.raises(StudioError, match=r"sensor reader ended.*log"):
         inventory_of(monkeypatch)
+
+
+def test_an_engine_that_a_driver_holds_is_given_up():
+    engine = ScriptedEngine({DescribeEngine: [Pause(deaf=True)]}, EngineEnvironment())
+    with pytest.raises(HeldEngineError):
+        describe(engine, Interrupt(), patience_s=0.05)
+    assert engine.calls == ["abandon"]
+
+
+def test_an_engine_that_ends_by_itself_is_not_one_that_is_held():
+    engine = ScriptedEngine({DescribeEngine: [EngineEnded(exit_code=1)]}, EngineEnvironment())
+    with pytest.raises(StudioError) as raised:
+        describe(engine, Interrupt(), patience_s=30.0)
+    assert not isinstance(raised.value, HeldEngineError)
+    assert engine.calls == []
+
+
+def test_beside_a_silent_driver_no_engine_is_asked():
+    cpu = Device(kind="cpu", name="CPU")
+    silent = Inventory(devices=(cpu,), driver=Driver(error="It is silent.", is_silent=True))
+    engine = engine_with([])
+    with pytest.raises(HeldEngineError):
+        describe_beside(silent, engine, Interrupt())
+    assert engine.requests == []

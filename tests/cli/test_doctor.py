@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.cli import doctor
+from gpu_studio.cli.answers import HeldEngineError
+from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.finding import Finding
 from gpu_studio.core.torch_facts import PcProbed
 from tests.fakes import cpu_only, described, described_with_cuda, gt_1030
@@ -102,3 +104,15 @@ def test_the_numbers_of_each_card_come_first(examine):
     assert first.startswith("GT 1030: nvidia-smi 0 = ")
     assert second.startswith("PyTorch 2.13.0+cu126, built for CUDA 12.6; a real kernel was tried")
     assert third == "Driver: 570.86.16"
+
+
+def test_a_driver_that_holds_pytorch_is_a_finding(monkeypatch, capsys):
+    def hold(*_):
+        raise HeldEngineError(FailureKind.ENGINE_ENDED, "It did not answer within 90 s.")
+
+    monkeypatch.setattr(doctor, "SensorWatch", Watch(gt_1030()))
+    monkeypatch.setattr(doctor, "describe_beside", hold)
+    status = doctor.examine(Path(os.devnull), as_json=True, with_kernel=True)
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [finding["code"] for finding in findings] == ["driver_not_answering"]
+    assert status == 1
