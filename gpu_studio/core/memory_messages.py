@@ -43,20 +43,6 @@ class EmptyCache(Message, frozen=True, kw_only=True):
     device: str
 
 
-class BreakMemory(Message, frozen=True, kw_only=True):
-    """Allocate ``count`` square tensors of ``size`` until they are there or memory ends.
-
-    ``budget_bytes`` caps what the allocator may take (``set_per_process_memory_fraction``), so
-    that a real out-of-memory error comes before the card is full.
-    """
-
-    device: str
-    size: int
-    count: int
-    dtype: str
-    budget_bytes: int
-
-
 class ReadSegments(Message, frozen=True, kw_only=True):
     """Which segments and blocks does the allocator of a card have? Answered by `SegmentsRead`."""
 
@@ -91,8 +77,9 @@ class RunMemoryExperiment(Message, frozen=True, kw_only=True):
     Attributes:
         device: ``cuda:0``; or ``model:1996``, a modelled card on which CUDA sees 1996 MiB.
         plan: for ``custom`` alone.
-        budget_bytes: what the allocator may reserve at most; None for three quarters of what is
-            free at the start.
+        budget_bytes: what the allocator may reserve at most (``set_per_process_memory_fraction``),
+            so that a real out-of-memory error comes before the card is full; None for three
+            quarters of what is free at the start.
         whole_card: no budget at all; then budget_bytes must be None.
         snapshot_path: record the allocator's history, and write the snapshot of the moment before
             everything is freed to this file; empty for none.
@@ -225,7 +212,7 @@ class OomFinished(Message, frozen=True, kw_only=True):
 
     Attributes:
         outcome: one of `OUTCOMES`.
-        preset: which experiment; empty for `BreakMemory`.
+        preset: which experiment.
         tensors, tensor_bytes: how many were there at the end, and what the one took that was
             asked for last.
         steps: how many allocations were asked for; of ``activations`` and ``leak``, how many

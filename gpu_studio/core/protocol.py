@@ -13,7 +13,6 @@ import msgspec
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.memory_messages import (
     AllocationPlan,
-    BreakMemory,
     CacheEmptied,
     EmptyCache,
     MemoryRead,
@@ -63,7 +62,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllocationPlan",
-    "BreakMemory",
     "CacheEmptied",
     "DescribeEngine",
     "DeviceUsed",
@@ -134,7 +132,6 @@ Request = (
     | ReadMemory
     | ReadSegments
     | EmptyCache
-    | BreakMemory
     | RunMemoryExperiment
     | Stop
 )

@@ -12,7 +12,6 @@ import msgspec
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
-    BreakMemory,
     DescribeEngine,
     EmptyCache,
     Event,
@@ -128,8 +127,10 @@ class Dispatcher:
                 yield from run_pitfall(request, stop)
             case ReadMemory() | ReadSegments() | EmptyCache():
                 yield _answer_memory(request)
-            case BreakMemory() | RunMemoryExperiment():
-                yield from _break_memory(request, stop)
+            case RunMemoryExperiment():
+                from gpu_studio.engine.oom import run_on_card
+
+                yield from run_on_card(request, stop)
             case _:
                 message = "Stop has no answer of its own."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
@@ -161,15 +162,6 @@ def _answer_memory(request: ReadMemory | ReadSegments | EmptyCache) -> Event:
         case EmptyCache():
             return empty_cache(request.device)
     return read_memory(resolve(request.device))
-
-
-def _break_memory(
-    request: BreakMemory | RunMemoryExperiment, stop: threading.Event
-) -> Iterator[Event]:
-    from gpu_studio.engine.oom import experiment_of, run_on_card
-
-    experiment = experiment_of(request) if isinstance(request, BreakMemory) else request
-    yield from run_on_card(experiment, stop)
 
 
 def _failure_of(error: Exception) -> Failure:

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
 from gpu_studio.core.protocol import (
-    AllocationPlan,
-    BreakMemory,
     CacheEmptied,
     DescribeEngine,
     EmptyCache,
@@ -97,8 +95,6 @@ class ModelledEngine:
                 yield card.segments(card.read())
             case EmptyCache():
                 yield self._empty_cache(request.device)
-            case BreakMemory():
-                yield from self._experiment(_experiment_of(request))
             case RunMemoryExperiment():
                 yield from self._experiment(request)
             case _:
@@ -143,12 +139,3 @@ class ModelledEngine:
                     f"PyTorch refuses the allocator configuration “{self._conf[:80]}”: {error}",
                 ) from error
         return self._memory
-
-
-def _experiment_of(request: BreakMemory) -> RunMemoryExperiment:
-    return RunMemoryExperiment(
-        preset="custom",
-        device=request.device,
-        plan=AllocationPlan(size=request.size, count=request.count, dtype=request.dtype),
-        budget_bytes=request.budget_bytes,
-    )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory_lab import check_experiment, run_experiment
-from gpu_studio.core.protocol import AllocationPlan, BreakMemory, Event, RunMemoryExperiment
 from gpu_studio.engine.device import resolve
 from gpu_studio.engine.lab import CudaMemory
 
@@ -19,19 +18,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
 
-# Allocating takes microseconds: spread out, so that a person can watch the card fill.
-_FILLING_S = 2.0
-
-
-def experiment_of(request: BreakMemory) -> RunMemoryExperiment:
-    """Return the experiment that a `BreakMemory` is."""
-    return RunMemoryExperiment(
-        preset="custom",
-        device=request.device,
-        plan=AllocationPlan(size=request.size, count=request.count, dtype=request.dtype),
-        budget_bytes=request.budget_bytes,
-        watch_s=_FILLING_S,
-    )
+    from gpu_studio.core.protocol import Event, RunMemoryExperiment
 
 
 def run_on_card(request: RunMemoryExperiment, stop: threading.Event) -> Iterator[Event]:

@@ -8,7 +8,14 @@ import torch
 
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.modelled_memory import budget_fraction
-from gpu_studio.core.protocol import BreakMemory, EmptyCache, MemoryRead, ReadMemory, RequestFailed
+from gpu_studio.core.protocol import (
+    AllocationPlan,
+    EmptyCache,
+    MemoryRead,
+    ReadMemory,
+    RequestFailed,
+    RunMemoryExperiment,
+)
 from gpu_studio.engine import lab, memory
 from tests.engine.answers import ask
 
@@ -123,15 +130,11 @@ def test_on_the_cpu_there_is_no_cache_to_empty():
     assert "nothing to empty" in failed.failure.message
 
 
-def breaking(**changes: Any) -> BreakMemory:
-    parameters: dict[str, Any] = {
-        "device": "cpu",
-        "size": 8192,
-        "count": 8,
-        "dtype": "float32",
-        "budget_bytes": 512 * MIB,
-    }
-    return BreakMemory(**{**parameters, **changes})
+def breaking(**changes: Any) -> RunMemoryExperiment:
+    plan: dict[str, Any] = {"size": 8192, "count": 8, "dtype": "float32"}
+    plan.update((name, changes.pop(name)) for name in plan.keys() & changes)
+    parameters: dict[str, Any] = {"device": "cpu", "budget_bytes": 512 * MIB, **changes}
+    return RunMemoryExperiment(preset="custom", plan=AllocationPlan(**plan), **parameters)
 
 
 def test_the_experiment_needs_a_card():

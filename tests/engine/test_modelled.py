@@ -11,7 +11,6 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
     AllocationPlan,
-    BreakMemory,
     CacheEmptied,
     DescribeEngine,
     EmptyCache,
@@ -49,7 +48,6 @@ REQUESTS = [
     ReadMemory(device=CARD),
     ReadSegments(device=CARD),
     EmptyCache(device=CARD),
-    BreakMemory(device=CARD, size=1024, count=3, dtype="float32", budget_bytes=64 * MIB),
     experiment("gt1030"),
     experiment("gt1031"),
     ReadMemory(device="cuda:0"),

@@ -24,13 +24,14 @@ import msgspec
 from gpu_studio.core.devices import Inventory, encode_sensor_event
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.protocol import (
-    BreakMemory,
+    AllocationPlan,
     DescribeEngine,
     EmptyCache,
     EngineDescribed,
     PlaceModel,
     ReadMemory,
     RecordingHeader,
+    RunMemoryExperiment,
     RunWorkload,
     UseDevice,
     encode,
@@ -122,8 +123,11 @@ def requests_of(
     for model in described.models:
         for device in (_CARD, "cpu"):
             yield PlaceModel(model=model.name, device=device)
-    yield BreakMemory(
-        device=_CARD, size=4096, count=100, dtype="float32", budget_bytes=_BUDGET_BYTES
+    yield RunMemoryExperiment(
+        preset="custom",
+        device=_CARD,
+        plan=AllocationPlan(size=4096, count=100),
+        budget_bytes=_BUDGET_BYTES,
     )
     yield ReadMemory(device=_CARD)
     yield EmptyCache(device=_CARD)

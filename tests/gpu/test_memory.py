@@ -9,7 +9,7 @@ import torch
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.protocol import (
-    BreakMemory,
+    AllocationPlan,
     CacheEmptied,
     EmptyCache,
     Event,
@@ -18,6 +18,7 @@ from gpu_studio.core.protocol import (
     PlaceModel,
     ReadMemory,
     RunFinished,
+    RunMemoryExperiment,
     Stop,
     encode,
 )
@@ -34,15 +35,11 @@ TENSOR = 16 * MIB  # 2048 × 2048 of float32
 _OTHERS_BYTES = 64 * MIB
 
 
-def breaking(card: str, **changes: Any) -> BreakMemory:
-    parameters: dict[str, Any] = {
-        "device": card,
-        "size": 2048,
-        "count": 1000,
-        "dtype": "float32",
-        "budget_bytes": 8 * TENSOR,
-    }
-    return BreakMemory(**{**parameters, **changes})
+def breaking(card: str, **changes: Any) -> RunMemoryExperiment:
+    plan: dict[str, Any] = {"size": 2048, "count": 1000, "dtype": "float32"}
+    plan.update((name, changes.pop(name)) for name in plan.keys() & changes)
+    parameters: dict[str, Any] = {"device": card, "budget_bytes": 8 * TENSOR, **changes}
+    return RunMemoryExperiment(preset="custom", plan=AllocationPlan(**plan), **parameters)
 
 
 def test_a_budget_ends_in_pytorchs_own_error(card: str, start_engine: StartEngine) -> None:

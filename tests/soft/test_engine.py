@@ -14,7 +14,7 @@ import pytest
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
-    BreakMemory,
+    AllocationPlan,
     CacheEmptied,
     DescribeEngine,
     DeviceUsed,
@@ -29,6 +29,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     RunFailed,
     RunFinished,
+    RunMemoryExperiment,
     RunPhaseChanged,
     RunStopped,
     SamplesMeasured,
@@ -78,15 +79,11 @@ def run_on(device: str, **changes: Any) -> Any:
     return run_request(device=device, **{"size": 512, "budget_s": 0.2, **changes})
 
 
-def breaking(**changes: Any) -> BreakMemory:
-    parameters: dict[str, Any] = {
-        "device": "cuda:0",
-        "size": 8192,
-        "count": 8,
-        "dtype": "float32",
-        "budget_bytes": 1 << 40,
-    }
-    return BreakMemory(**{**parameters, **changes})
+def breaking(**changes: Any) -> RunMemoryExperiment:
+    plan: dict[str, Any] = {"size": 8192, "count": 8, "dtype": "float32"}
+    plan.update((name, changes.pop(name)) for name in plan.keys() & changes)
+    parameters: dict[str, Any] = {"device": "cuda:0", "budget_bytes": 1 << 40, **changes}
+    return RunMemoryExperiment(preset="custom", plan=AllocationPlan(**plan), **parameters)
 
 
 def contexts(pc: SoftPc, one: EngineChild) -> list[int]:

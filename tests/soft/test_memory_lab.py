@@ -122,6 +122,7 @@ def compare(one: EngineChild, model: ModelledEngine, preset: Preset, whole_card:
     assert not any(event.modelled for event in real_events)
 
 
+@pytest.mark.cuda13  # the model is of the allocator in that PyTorch
 @pytest.mark.parametrize("conf", ["", EXPANDABLE])
 def test_a_soft_card_and_the_modelled_one_tell_the_same(engine: Any, conf: str) -> None:
     """One after another in one engine: what was reserved, retried and refused before stays."""

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
 
 from gpu_studio.core.protocol import (
-    BreakMemory,
+    AllocationPlan,
     EngineDescribed,
     MemoryRead,
     OomFinished,
     RunMemoryExperiment,
     SegmentsRead,
 )
+from gpu_studio.ui import oom_panel
+from gpu_studio.ui.memory_segments import SegmentPage
 from gpu_studio.ui.segment_map import SegmentMapView
 from gpu_studio.ui.tank import TankBar
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
-    import pytest
-
     from gpu_studio.core.protocol import Event
     from tests.soft.window.conftest import SitDownAt
     from tests.soft.window.person import Person
 
+pytestmark = pytest.mark.usefixtures("nobody_watches")
+
 TENSOR = 256 * MIB  # 8192 × 8192 of float32
 EXPANDABLE = "expandable_segments:True"
+
+
+@pytest.fixture
+def nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spread an experiment over less time than for a person: enough for the sensors to see it."""
+    monkeypatch.setattr(oom_panel, "WATCH_S", 0.8)
 
 
 def run_experiment(person: Person, button: str = "memory.oom.run") -> OomFinished:
@@ -103,7 +113,12 @@ def test_empty_cache_frees_what_it_said_and_nvidia_smi_agrees(sit_down_at: SitDo
     pc, person = sit_down_at(GT_1030)
     person.open_tab("Memory")
     person.ask(
-        BreakMemory(device="cuda:0", size=8192, count=3, dtype="float32", budget_bytes=1500 * MIB)
+        RunMemoryExperiment(
+            preset="custom",
+            device="cuda:0",
+            plan=AllocationPlan(size=8192, count=3),
+            budget_bytes=1500 * MIB,
+        )
     )
     person.until(lambda: tank(person).get("holes") == 3 * 256)
     can_free = "empty_cache can free all 768 MiB that are reserved and empty."
@@ -130,6 +145,7 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
     person.open_tab("Memory")
     person.open_page("Break it")
     person.choose("memory.oom.preset", "Enough is free")
+    person.click("memory.oom.record")
     finished = run_experiment(person)
     assert finished.outcome == "fragmented"
     assert person.text("memory.oom.headline") == "Fragmented."
@@ -141,6 +157,12 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
     assert f"{(finished.largest_block_bytes or 0) // MIB} MiB in one piece" == person.text(
         "memory.largest"
     )
+    # PyTorch's own snapshot of the same moment, opened without running anything in it.
+    person.find(SegmentPage, "memory.segments_page").open_snapshot(Path(finished.snapshot_path))
+    person.until(lambda: person.text("memory.largest") == "snapshot.pickle")
+    assert view.blocks is not None
+    assert view.blocks.allocated_bytes == finished.allocated_bytes
+    person.click("memory.snapshot.close")
     person.open_page("Break it")
     other = run_experiment(person, "memory.oom.compare")
     assert (other.outcome, other.conf) == ("fits", EXPANDABLE)
@@ -148,7 +170,9 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
     assert person.text("memory.oom.headline") == "Fragmented."
 
 
-def test_an_experiment_is_stopped_in_the_middle(sit_down_at: SitDownAt) -> None:
+def test_an_experiment_is_stopped_in_the_middle_and_the_next_ends_with_the_window(
+    sit_down_at: SitDownAt,
+) -> None:
     _, person = sit_down_at(GTX_1650)
     person.open_tab("Memory")
     person.open_page("Break it")
@@ -158,16 +182,10 @@ def test_an_experiment_is_stopped_in_the_middle(sit_down_at: SitDownAt) -> None:
     assert finished.outcome == "stopped"
     assert person.text("memory.oom.headline") == "Stopped."
     assert f"{finished.tensors} tensors of 256 KiB" in person.text("memory.oom.outcome")
-
-
-def test_the_window_closes_in_the_middle_of_an_experiment(sit_down_at: SitDownAt) -> None:
-    """What was started for it ends with it: the fixture fails on a process that is left."""
-    _, person = sit_down_at(GT_1030)
-    person.open_tab("Memory")
-    person.open_page("Break it")
+    begun = len(person.events(MemoryRead))
     person.click("memory.oom.run")
-    person.until(lambda: any(_is_filling(event) for _, event in person.heard))
-    person.window.close()
+    person.until(lambda: any(_is_filling(one) for one in person.events(MemoryRead)[begun:]))
+    person.window.close()  # in the middle: the fixture fails on a process that is left
 
 
 def test_the_card_that_is_chosen_is_the_one_that_is_filled_and_read(
