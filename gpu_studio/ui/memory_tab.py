@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.modelled_cards import LEAST_MIB, MOST_MIB, card_at
 from gpu_studio.core.units import format_bytes
+from gpu_studio.model.card_access import short_name
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory import ENGINE_NAMES, LAB, MAIN, MemoryModel
 from gpu_studio.model.oom_experiment import OomState
@@ -114,7 +115,8 @@ class MemoryTab(QWidget):
 
     def _fill_tank_card(self, card: Card, theme: Theme) -> None:
         self._title = Text(role="headline", name="memory.title")
-        self._badge = Text("MODELLED, NO CARD IS ASKED", role="section", name="memory.modelled")
+        self._badge = Text("MODELLED", role="section", name="memory.modelled")
+        self._badge.setToolTip("No card is asked: these are the rules of PyTorch's allocator")
         self._engines = QComboBox()
         self._engines.setObjectName("memory.engine")
         self._engines.setAccessibleName("Which engine's allocator is shown")
@@ -244,13 +246,14 @@ class MemoryTab(QWidget):
 
     def _show_memory(self) -> None:
         tank, device, chosen = self.model.tank, self.model.device, self.model.chosen
-        name = "This PC's RAM"
-        if chosen.is_modelled and chosen.address is not None:
-            name = card_at(chosen.address).name
-        elif chosen.is_card:
-            name = device.short_name if device else chosen.title
         size = f"  ·  {format_bytes(tank.total_bytes)}" if tank else ""
-        self._title.setText(f"{name}{size}")
+        if chosen.is_modelled and chosen.address is not None:
+            title = short_name(card_at(chosen.address).name)  # its size is part of it
+        elif chosen.is_card:
+            title = f"{device.short_name if device else chosen.title}{size}"
+        else:
+            title = f"This PC's RAM{size}"
+        self._title.setText(title)
         self._tank.show_tank(tank)
         if self._numbers.isChecked() and tank is not None:
             rows = tank.rows()

@@ -228,7 +228,7 @@ def test_without_a_card_the_modelled_gt_1030_is_there_and_named_as_such(
     tab, engines, studio, qtbot
 ):
     start(qtbot, tab, studio)
-    qtbot.waitUntil(lambda: text(tab, "memory.title").startswith("GeForce GT 1030"))
+    qtbot.waitUntil(lambda: text(tab, "memory.title") == "GT 1030, 2 GiB")
     assert find(tab, "memory.modelled").isVisible()
     assert find(tab, "memory.card", QComboBox).currentText() == "Modelled: GT 1030, 2 GiB"
     assert isinstance(engines.requests[-1], (ReadMemory, DescribeEngine))
@@ -493,6 +493,7 @@ def test_the_experiment_runs_and_tells_its_end(tab, scripts, engines, studio, qt
     assert find(tab, "memory.oom.result").property("tone") == "amber"
     assert "had reached. The lab's engine has ended" in text(tab, "memory.sentence")
     assert find(tab, "memory.engine", QComboBox).currentText() == "The lab's engine"
+    assert text(tab, "memory.oom.tank_words") == "The tank as the error's own numbers tell it."
     drawn = find(tab, "memory.oom.tank", TankBar).tank
     assert {part.key: part.size_bytes // MIB for part in drawn.parts} == {
         "not_told": 338, "tensors": 1024, "holes": 0, "free": 634,

@@ -1,0 +1,91 @@
+"""Every experiment through the tab, on a modelled GT 1030 with the real model behind it."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog
+
+from gpu_studio.core.memory_presets import PRESETS
+from gpu_studio.engine.modelled import ModelledEngine
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui import oom_panel
+from gpu_studio.ui.memory_segments import SegmentPage
+from gpu_studio.ui.memory_tab import LAB_PAGE, SEGMENTS, MemoryTab
+from gpu_studio.ui.segment_map import SegmentMapView
+from tests.ui.by_name import click, find, text
+
+HEADLINES = {
+    "over_budget": "Over the budget.", "card_full": "The card is full.", "leak": "A leak.",
+    "fragmented": "Fragmented.", "fits": "Everything fits.",
+}  # fmt: skip
+
+
+@pytest.fixture
+def studio(qapp, engines, sensor_source, settings):
+    studio = Studio(engines, sensor_source, settings, modelled_factory=ModelledEngine)
+    yield studio
+    studio.close()
+    studio.deleteLater()
+
+
+@pytest.fixture
+def tab(studio, theme, monkeypatch, qtbot):
+    monkeypatch.setattr(oom_panel, "WATCH_S", 0.0)  # nobody watches
+    tab = MemoryTab(studio, theme)
+    qtbot.addWidget(tab)
+    tab.resize(980, 700)
+    tab.show()
+    studio.start()
+    qtbot.waitUntil(lambda: tab.model.chosen.is_modelled)
+    tab.show_page(LAB_PAGE)
+    return tab
+
+
+def run(qtbot, tab, preset):
+    box = find(tab, "memory.oom.preset", QComboBox)
+    box.setCurrentIndex(box.findData(preset))
+    box.activated.emit(box.currentIndex())
+    click(qtbot, tab, "memory.oom.run")
+    qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1, timeout=20_000)
+
+
+@pytest.mark.parametrize(
+    ("preset", "ends_in"), [(preset.name, preset.ends_in[0]) for preset in PRESETS[:-1]]
+)
+def test_each_preset_ends_in_its_named_outcome(tab, qtbot, preset, ends_in):
+    run(qtbot, tab, preset)
+    assert text(tab, "memory.oom.headline") == HEADLINES[ends_in]
+    assert text(tab, "memory.oom.conf").endswith("MODELLED")
+    tank = tab.model.tank
+    assert sum(part.size_bytes for part in tank.parts) == tank.total_bytes == 1996 << 20
+
+
+def test_the_batch_is_compared_with_and_without_gradients(tab, qtbot):
+    run(qtbot, tab, "activations")
+    stages = text(tab, "memory.oom.stages")
+    assert "The largest batch with gradients was" in stages
+    assert "The largest batch under torch.no_grad() was" in stages
+
+
+def test_a_recorded_snapshot_is_opened_again(tab, tmp_path, monkeypatch, qtbot):
+    find(tab, "memory.oom.record", QCheckBox).click()
+    run(qtbot, tab, "fragmentation")
+    place = tmp_path / "mine.pickle"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a: (str(place), ""))
+    click(qtbot, tab, "memory.snapshot.save")
+    tab.show_page(SEGMENTS)
+    tab.findChild(SegmentPage).open_snapshot(place)
+    view = find(tab, "memory.segments", SegmentMapView)
+    qtbot.waitUntil(lambda: text(tab, "memory.largest") == "mine.pickle")
+    assert len(view.blocks) == 6
+    assert view.blocks.allocated_bytes == tab.model.experiment.results[0].finished.allocated_bytes
+
+
+def test_empty_cache_on_a_modelled_card_frees_what_it_said(tab, qtbot):
+    run(qtbot, tab, "gt1030")
+    tab.show_page(0)
+    qtbot.waitUntil(lambda: "can free all 1.25 GiB" in text(tab, "memory.cache"))
+    qtbot.waitUntil(find(tab, "memory.empty_cache").isEnabled)
+    click(qtbot, tab, "memory.empty_cache")
+    qtbot.waitUntil(lambda: "freed 1.25 GiB, as it said" in text(tab, "memory.cache"))
+    assert tab.model.latest.reserved_bytes == 0
