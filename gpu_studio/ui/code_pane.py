@@ -58,6 +58,9 @@ class CodePane(QDockWidget):
         """Let Tab come here after everything else, however late the rest was made."""
         for widget in (self._copy, self._text):
             last = self.window().previousInFocusChain()
+            # Qt puts nothing behind a widget that takes no focus itself.
+            while last is not None and last.focusPolicy() is Qt.FocusPolicy.NoFocus:
+                last = last.previousInFocusChain()
             if last is not None and last is not widget:
                 QWidget.setTabOrder(last, widget)
 
