@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -198,3 +201,23 @@ def test_ten_thousand_blocks_do_not_slow_an_experiment(engine: Any) -> None:
     assert time.perf_counter() - began_s < 20
     last = only(SegmentsRead, events)[-1]
     assert len(last.block_sizes) == 7744
+
+
+def test_the_terminal_tells_the_same_of_both(pc: Any, tmp_path: Path) -> None:
+    env = {**pc.env, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    ends = {}
+    for device in ("cuda:0", MODELLED):
+        command = [sys.executable, "-m", "gpu_studio", "memory"]
+        oom = [*command, "oom", "--preset", "gt1030", "--device", device, "--json"]
+        ran = subprocess.run(oom, env=env, capture_output=True, timeout=100)
+        assert (ran.returncode, ran.stderr) == (0, b"")
+        finished = json.loads(ran.stdout.splitlines()[-1])
+        assert finished["type"] == "oom_finished"
+        names = ("outcome", "allocated_bytes", "reserved_bytes", "free_bytes", "budget_bytes")
+        fit = [*command, "fit", "--device", device, "--json"]
+        ran = subprocess.run(fit, env=env, capture_output=True, timeout=100)
+        told = json.loads(ran.stdout)
+        fits = [told[name] for name in ("largest_square_side", "largest_training_batch")]
+        ends[device] = [*(finished[name] for name in names), *fits]
+    assert ends["cuda:0"] == ends[MODELLED]
+    assert ends["cuda:0"][0] == "over_budget"
