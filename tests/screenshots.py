@@ -53,9 +53,16 @@ class Photographer:
         models = self._find(QComboBox, "switcher.model")
         titles = [models.itemText(i) for i in range(models.count())]
         models.setCurrentIndex(next(i for i, title in enumerate(titles) if "conv" in title.lower()))
+        self._find(QTabBar, "switcher.pages").setCurrentIndex(1)
         self.press("switcher.move")
         self.wait(lambda: self._studio.session.is_free)
         self.take("switcher")
+        self._find(QTabBar, "switcher.pages").setCurrentIndex(2)
+        for button in ("switcher.lab.break", "switcher.lab.fix"):
+            self.press(button)
+            self.wait(lambda: self._studio.session.is_free)
+        self.rest(300)
+        self.take("switcher-pitfalls")
         self.memory()
         self.show("Devices")
         self.rest(3000)

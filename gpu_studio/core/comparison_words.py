@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.trust import stamp_of
 from gpu_studio.core.units import format_bytes, format_duration, format_ratio
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def compare(results: Mapping[str, RunFinished]) -> str:
     """Return which way is fastest and which takes the least memory; empty for less than two."""
     if len(results) < 2:
         return ""
+    doubtful = [label for label, result in results.items() if stamp_of(result).doubts]
     fastest = min(results, key=lambda label: results[label].median_s)
     slowest = max(results, key=lambda label: results[label].median_s)
     text = "All ways take the same time."
@@ -50,6 +52,8 @@ def compare(results: Mapping[str, RunFinished]) -> str:
             f" The least memory takes “{least}”, {format_bytes(peaks[least])} at its peak; the "
             f"most “{most}”, {format_bytes(peaks[most])}."
         )
+    if doubtful:
+        text += " Not all of it is beyond doubt: see the table."
     return text
 
 

@@ -17,6 +17,8 @@ from gpu_studio.ui.share_bars import Bar, Part, ShareBars
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from gpu_studio.core.protocol import RunFinished, WorkloadDescription
     from gpu_studio.core.runs import Run
     from gpu_studio.model.comparison import ComparisonModel
@@ -33,7 +35,16 @@ _BOXES_A_LINE = 4
 
 
 class ComparisonCard(Card):
-    """Runs every combination of the checked options and shows them together."""
+    """Runs every combination of the checked options and shows them together.
+
+    Args:
+        studio: the application's state.
+        theme: the look in force.
+        model: one workload.
+        sentence: what the page is about.
+        checked: the values of options that are checked at first, where it is not all of the first
+            option and the default of every other.
+    """
 
     def __init__(
         self,
@@ -41,12 +52,14 @@ class ComparisonCard(Card):
         theme: Theme,
         model: ComparisonModel,
         sentence: str,
+        checked: Mapping[str, Sequence[str]] | None = None,
         parent: QWidget | None = None,
     ) -> None:
         self._name = f"switcher.{model.workload}"
         super().__init__(parent, name=self._name)
         self.column.setSpacing(9)
         self._settings, self._theme, self.model = studio.settings, theme, model
+        self._first_checked = checked or {}
         self._boxes: dict[str, dict[str, QCheckBox]] = {}
         self._described: WorkloadDescription | None = None
         self._title = Text(role="value", name=f"{self._name}.title")
@@ -147,7 +160,8 @@ class ComparisonCard(Card):
                 box.setAccessibleName(f"{option.title}: {value}")
                 box.setToolTip(option.sentence)
                 # The first option is what the page is about: all of its ways at once.
-                box.setChecked(place == 0 or number == 0)
+                first = self._first_checked.get(option.name)
+                box.setChecked(place == 0 or number == 0 if first is None else value in first)
                 box.toggled.connect(self._show_buttons)
                 boxes[value] = box
                 if number and number % _BOXES_A_LINE == 0:

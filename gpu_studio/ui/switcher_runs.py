@@ -10,6 +10,8 @@ from gpu_studio.ui.parts import Text
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.studio import Studio
@@ -48,14 +50,25 @@ def amp_page(studio: Studio, theme: Theme) -> QWidget:
 
 def cards_page(studio: Studio, theme: Theme) -> QWidget:
     """Return the page over the workload ``data_parallel``."""
-    return _page(studio, theme, "Several cards at one model", (("data_parallel", _CARDS),))
+    description = studio.session.description
+    cards = description.device_count if description else 0
+    # With a single card there is nothing to share; the CPU shares among processes.
+    checked = {} if cards == 1 else {"processes": ("1", "2")}
+    parts = (("data_parallel", _CARDS),)
+    return _page(studio, theme, "Several cards at one model", parts, checked)
 
 
-def _page(studio: Studio, theme: Theme, title: str, parts: tuple[tuple[str, str], ...]) -> QWidget:
+def _page(
+    studio: Studio,
+    theme: Theme,
+    title: str,
+    parts: tuple[tuple[str, str], ...],
+    checked: Mapping[str, Sequence[str]] | None = None,
+) -> QWidget:
     page = ScrollPage(title)
     page.column.addWidget(Text(title, "title"))
     for workload, sentence in parts:
         model = ComparisonModel(studio, workload, page)
-        page.column.addWidget(ComparisonCard(studio, theme, model, sentence))
+        page.column.addWidget(ComparisonCard(studio, theme, model, sentence, checked))
     page.column.addStretch(1)
     return page

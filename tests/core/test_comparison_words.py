@@ -16,7 +16,7 @@ def plain(text):
 
 def result(median_s, **changes):
     request = RunWorkload(run_id="r", workload="x", device="cpu", size=8, dtype="float32")
-    return finished(request, (median_s, median_s), **changes)
+    return finished(request, (median_s,) * 20, **changes)
 
 
 def test_options_are_told_with_the_title_they_need():
@@ -45,6 +45,11 @@ def test_what_is_not_known_of_all_is_not_compared():
     assert "memory" not in compare(results)
     assert compare({"a": result(0.02)}) == ""
     assert "same time" in compare({"a": result(0.02), "b": result(0.02)})
+
+
+def test_a_run_in_doubt_is_not_praised_without_saying_so():
+    results = {"a": result(0.02), "b": result(0.01, verified=False)}
+    assert compare(results).endswith("Not all of it is beyond doubt: see the table.")
 
 
 def test_findings_are_told_once_with_whom_they_are_about():

@@ -128,3 +128,26 @@ def test_a_model_moves_between_cards_and_back(sit_down_at: SitDownAt) -> None:
     # What came in over the bus, or from the other card, has all left again.
     assert shares[0].copied_in_bytes >= finished.moved_bytes
     assert shares[1].copied_out_bytes >= finished.moved_bytes
+
+
+def test_a_pitfall_is_broken_and_fixed_on_the_card_that_is_chosen(sit_down_at: SitDownAt) -> None:
+    pc, person = sit_down_at(GTX_1650, RTX_3060)
+    person.open_tab("Switcher")
+    open_page(person, "Pitfalls")
+    person.choose("switcher.lab.device", "cuda:1")
+    person.click("switcher.lab.break")
+    person.until(lambda: "cuda:1" in person.text("switcher.lab.broken.error"))
+    assert "cpu" in person.text("switcher.lab.broken.error")
+    person.click("switcher.lab.fix")
+    person.until(lambda: "The output is on cuda:1" in person.text("switcher.lab.fixed.sentence"))
+    assert contexts(pc, person) == [0, 1]
+
+
+def test_the_variable_that_is_set_too_late_is_shown_live(sit_down_at: SitDownAt) -> None:
+    _, person = sit_down_at(GTX_1650, RTX_3060)
+    person.open_tab("Switcher")
+    person.click("switcher.demonstrate")
+    late = "Too late: 2 cards before it was set, 2 cards after it."
+    person.until(lambda: person.text("switcher.too_late") == late)
+    in_time = "In time: Set before PyTorch was imported: 1 card."
+    person.until(lambda: person.text("switcher.in_time") == in_time)
