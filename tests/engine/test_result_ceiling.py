@@ -7,7 +7,7 @@ import torch
 
 from gpu_studio.core.protocol import RunFinished
 from gpu_studio.engine import cpu_ceilings
-from gpu_studio.engine.cpu_ceilings import copy_rate, measured_ceilings, product_rate
+from gpu_studio.engine.cpu_ceilings import BestRate, measured_ceilings
 from gpu_studio.engine.result_ceiling import ceilings_of, measure_cpu
 from gpu_studio.engine.sensor import CardState
 from gpu_studio.engine.workloads.case import Case
@@ -21,8 +21,10 @@ CARD = Case(device=torch.device("cuda", 0), size=8)
 
 @pytest.fixture
 def rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_ceilings, "copy_rate", lambda: 20e9)
-    monkeypatch.setattr(cpu_ceilings, "product_rate", lambda dtype: 300e9)
+    monkeypatch.setattr(cpu_ceilings, "_COPY", BestRate())
+    monkeypatch.setattr(cpu_ceilings, "_PRODUCTS", {})
+    monkeypatch.setattr(cpu_ceilings, "_measure_copy", lambda: 20e9)
+    monkeypatch.setattr(cpu_ceilings, "_measure_product", lambda dtype: 300e9)
     monkeypatch.setattr("gpu_studio.engine.timing.WARM_UP_S", 0.02)
 
 
@@ -54,11 +56,11 @@ def test_a_copy_counts_what_is_read_and_what_is_written(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(cpu_ceilings, "_fastest_s", fastest_s)
     monkeypatch.setattr(cpu_ceilings, "last_level_bytes", lambda: 1 << 20)
-    assert copy_rate.__wrapped__() == 2 * (64 << 20) / 0.5
+    assert cpu_ceilings._measure_copy() == 2 * (64 << 20) / 0.5
     assert copied == [64 << 20]
     memory = SimpleNamespace(available=100 << 20)
     monkeypatch.setattr(cpu_ceilings.psutil, "virtual_memory", lambda: memory)
-    assert copy_rate.__wrapped__() is None
+    assert cpu_ceilings._measure_copy() is None
 
 
 def test_products_grow_until_they_are_long_and_the_best_rate_counts(
@@ -66,8 +68,38 @@ def test_products_grow_until_they_are_long_and_the_best_rate_counts(
 ):
     seconds = iter([1e-3, 4e-3, 0.1])  # 34, 67 and 21 GFLOP/s
     monkeypatch.setattr(cpu_ceilings, "_fastest_s", lambda call: next(seconds))
-    assert product_rate.__wrapped__(torch.float32) == 2 * 512**3 / 4e-3
+    assert cpu_ceilings._measure_product(torch.float32) == 2 * 512**3 / 4e-3
     assert next(seconds, None) is None
+
+
+@pytest.mark.parametrize(
+    ("busy", "rates", "best"),
+    [
+        ([False], [5.0], 5.0),
+        ([None], [5.0], 5.0),  # too short to tell
+        ([True, False], [5.0, 8.0], 8.0),
+        ([True, True, True], [5.0, 8.0, 2.0], 8.0),
+    ],
+)
+def test_a_ceiling_is_measured_again_after_others_kept_the_cpu_busy(
+    monkeypatch: pytest.MonkeyPatch, busy: list[bool | None], rates: list[float], best: float
+):
+    seen, measured = iter(busy), iter(rates)
+
+    class Watched:
+        def __init__(self) -> None:
+            self.other_processes = next(seen)
+
+        def begin(self) -> None: ...
+
+        def end(self) -> None: ...
+
+    monkeypatch.setattr(cpu_ceilings, "CpuWatch", Watched)
+    ceiling = BestRate()
+    for _ in rates:
+        ceiling.best(lambda: next(measured))
+    assert ceiling.best(lambda: pytest.fail("measured once more")) == best
+    assert next(measured, None) is None
 
 
 def test_the_cpu_is_not_measured_for_a_card():
