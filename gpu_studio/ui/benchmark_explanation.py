@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
@@ -10,17 +9,16 @@ from PySide6.QtCore import Qt
 from gpu_studio.core.ceilings import is_this_normal
 from gpu_studio.core.part_words import part_rows, parts_sentence
 from gpu_studio.core.run_words import mode_words
-from gpu_studio.core.units import format_bytes, format_duration, format_percent
+from gpu_studio.core.units import format_duration, format_percent
 from gpu_studio.model.benchmark_devices import device_label
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.live_plot import Curve, LivePlot
+from gpu_studio.ui.benchmark_findings import FindingsCard
 from gpu_studio.ui.parts import Card, Text, table
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.share_bars import Bar, Part, ShareBars
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
     from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QWidget
 
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
     from gpu_studio.core.runs import Run
     from gpu_studio.model.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
+    from gpu_studio.ui.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme
 
 _ROW_HEIGHT, _HEAD_HEIGHT = 30, 34
-_PLOT_HEIGHT = 190
 _HATCHES = {
     "copy in": Qt.BrushStyle.BDiagPattern,
     "copying": Qt.BrushStyle.BDiagPattern,
@@ -56,7 +54,6 @@ class Explanation(ScrollPage):
         self.setObjectName("benchmark.explanation")
         self._benchmark, self._sensors, self._theme = benchmark, sensors, theme
         self._selected: Run | None = None
-        self.plot: LivePlot | None = None  # made with the first result that has a curve
         self._is_made = False
         benchmark.run_changed.connect(self._run_changed)
         benchmark.runs_cleared.connect(self._clear)
@@ -69,9 +66,15 @@ class Explanation(ScrollPage):
             self._make_stopwatches()
             self._make_parts()
             self._make_ceiling()
-            self._make_findings()
+            self._findings = FindingsCard(self._theme)
+            self.column.addWidget(self._findings)
             self.column.addStretch(1)
         self._show()
+
+    @property
+    def plot(self) -> LivePlot | None:
+        """What the work produced, as curves; None where it produced none."""
+        return self._findings.plot if self._is_made else None
 
     @property
     def caption(self) -> str:
@@ -124,12 +127,6 @@ class Explanation(ScrollPage):
         card.column.addWidget(self._ceiling)
         self.column.addWidget(card)
 
-    def _make_findings(self) -> None:
-        self._findings_card = _card("benchmark.findings", "What it showed")
-        self._findings = Text("", name="benchmark.findings.text", wraps=True)
-        self._findings_card.column.addWidget(self._findings)
-        self.column.addWidget(self._findings_card)
-
     # ── what they say ────────────────────────────────────────────────────────────────────────
 
     @property
@@ -177,7 +174,12 @@ class Explanation(ScrollPage):
             self._show_stopwatches(run, run.result)
             self._show_parts(run)
             self._show_ceiling(run, run.result)
-            self._show_findings(run.result)
+            beside = {
+                self._full_label(other): other.result
+                for other in self._beside(run)
+                if other.result is not None
+            }
+            self._findings.show_result(run.result, beside)
 
     def _show_stopwatches(self, run: Run, result: RunFinished) -> None:
         naive = result.naive
@@ -244,39 +246,6 @@ class Explanation(ScrollPage):
             else "What this device can do at most is not known, so nobody can tell."
         )
 
-    def _show_findings(self, result: RunFinished) -> None:
-        lines = [*result.findings]
-        if result.peak_allocated_bytes is not None:
-            lines.append(
-                f"At most {format_bytes(result.peak_allocated_bytes)} of the card were allocated."
-            )
-        lines.append(
-            f"The first call of all took {format_duration(result.first_call_s)}, which no median "
-            "counts."
-        )
-        self._findings.setText("\n".join(lines))
-        self._show_curves(result)
-
-    def _show_curves(self, result: RunFinished) -> None:
-        if result.curves and self.plot is None:
-            self.plot = LivePlot(
-                self._theme, name="benchmark.findings.plot", x_label="step", x_unit="count"
-            )
-            self.plot.setFixedHeight(_PLOT_HEIGHT)
-            self._findings_card.column.addWidget(self.plot)
-        if self.plot is None:
-            return
-        self.plot.clear()
-        self.plot.setVisible(bool(result.curves))
-        told = []
-        for name, values in result.curves.items():
-            role = device_role(result.device)
-            self.plot.set_curve(name, Curve(name, role, partial(_steps, values), smooth=True))
-            if values:
-                told.append(f"{name} from {values[0]:.3g} to {values[-1]:.3g}")
-        self.plot.setAccessibleName("What the work produced")
-        self.plot.describe("; ".join(told))
-
 
 def _card(name: str, title: str) -> Card:
     card = Card(name=name)
@@ -305,7 +274,3 @@ def _part_role(name: str, device: str) -> str:
     if name in _DEVICE_PARTS:
         return device_role(device)
     return "context" if name == _ASKING else "other"
-
-
-def _steps(values: tuple[float, ...]) -> tuple[ArrayLike, ArrayLike]:
-    return range(1, len(values) + 1), values

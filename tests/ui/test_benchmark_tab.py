@@ -1089,12 +1089,30 @@ def test_what_the_work_showed_is_told_and_drawn(
     click(qtbot, ready, "benchmark.view.explanation")
     said = text(ready, "benchmark.findings.text")
     assert "AMP saved half.\n<b>Twelve</b> kernels." in said
-    assert "300 MiB" in said
+    assert "Memory allocated at most: CPU 300 MiB." in said
     plot = find(ready, LivePlot, "benchmark.findings.plot")
     assert "loss from 2 to 0.5" in plot.accessibleDescription()
     find(ready, QScrollArea, "benchmark.explanation").ensureWidgetVisible(plot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     assert drawn(ready, "benchmark.findings.plot", "loss")[1] == [2.0, 1.0, 0.5]
+
+
+def test_the_memory_of_a_workload_with_and_without_an_option_is_told_together(
+    qtbot: QtBot, with_training: Engines, ready: BenchmarkTab
+) -> None:
+    def answer(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        peak_bytes = (100 if request.options else 180) << 20
+        return run_events(request, peak_allocated_bytes=peak_bytes)
+
+    with_training.scripts[RunWorkload] = answer
+    find(ready, QComboBox, "benchmark.workload").setCurrentIndex(1)
+    run(qtbot, ready, "64")
+    find(ready, QComboBox, "benchmark.option.amp").setCurrentIndex(1)
+    run(qtbot, ready, "64")
+    click(qtbot, ready, "benchmark.view.explanation")
+    assert "Memory allocated at most: CPU 180 MiB, CPU · amp float16 100 MiB." in text(
+        ready, "benchmark.findings.text"
+    )
 
 
 def test_nothing_is_explained_before_anything_finished(
