@@ -25,6 +25,7 @@ class LabEngines(QObject):
     """At most one real engine and one modelled one.
 
     Args:
+        main: the program's own session: a real engine of the lab sees the cards that it sees.
         factory: makes a real engine.
         modelled_factory: makes a modelled one; None where there is none.
 
@@ -38,11 +39,13 @@ class LabEngines(QObject):
 
     def __init__(
         self,
+        main: EngineSession,
         factory: EngineFactory,
         modelled_factory: EngineFactory | None,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
+        self._main = main
         self._factories = {False: factory, True: modelled_factory or factory}
         self._sessions: dict[bool, EngineSession] = {}
         self._endings: dict[Worker, EngineSession] = {}
@@ -69,7 +72,11 @@ class LabEngines(QObject):
         session = self._sessions.get(is_modelled)
         if session is not None and not fresh:
             return session
-        environment = EngineEnvironment(allocator_configuration=conf or None)
+        # The same numbers must mean the same cards in both engines.
+        visible_devices = None if is_modelled else self._main.environment.visible_devices
+        environment = EngineEnvironment(
+            visible_devices=visible_devices, allocator_configuration=conf or None
+        )
         if session is not None and is_modelled:
             session.restart(environment)
             return session

@@ -230,8 +230,10 @@ class OomExperiment(QObject):
 
     def _finish(self, outcome: Outcome, finished: OomFinished | None = None) -> None:
         assert self._request is not None
+        # What the engine says of itself counts: the user's own environment may have options, too.
+        conf = finished.conf if finished is not None else self._conf
         result = LabResult(
-            request=self._request, conf=self._conf, outcome=outcome, finished=finished,
+            request=self._request, conf=conf, outcome=outcome, finished=finished,
             reached=self._reached, segments=self._segments,
         )  # fmt: skip
         self._request = None

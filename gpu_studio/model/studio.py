@@ -53,7 +53,7 @@ class Studio(QObject):
         self.settings = settings
         self.data_folder = data_folder
         self.session = EngineSession(engine_factory, self)
-        self.lab = LabEngines(lab_factory or engine_factory, modelled_factory, self)
+        self.lab = LabEngines(self.session, lab_factory or engine_factory, modelled_factory, self)
         self.sensors = Sensors(sensor_source, self)
         self.doctor = Doctor(self.session, self.sensors, probe, self)
         self._snippet = ""

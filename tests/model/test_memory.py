@@ -447,7 +447,8 @@ def test_the_same_is_tried_with_expandable_segments_in_a_fresh_engine(
     qtbot.waitUntil(lambda: model.experiment.can_compare)
     broken[RunMemoryExperiment] = lambda engine, request: [
         memory_read(mark="start"), memory_read(allocated=1280, reserved=1280),
-        memory_read(mark="end"), memory_read(mark="freed"), oom_finished("fits", tensors=5),
+        memory_read(mark="end"), memory_read(mark="freed"),
+        oom_finished("fits", tensors=5, conf=EXPANDABLE),
     ]  # fmt: skip
     model.experiment.compare()
     qtbot.waitUntil(lambda: len(model.experiment.results) == 2)
@@ -494,6 +495,27 @@ def test_a_modelled_card_has_an_engine_that_stays_and_holds_for_a_while(
     assert modelled is not engines.latest, "each experiment begins in a fresh one"
     assert "close" not in engines.latest.calls
     assert model.engines == [LAB]
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_the_labs_engine_numbers_the_cards_as_the_programs_own(model, broken, engines, qtbot):
+    """In an engine that sees only the second card, that card is cuda:0: in the lab's, too."""
+    second = two_cards().cards[1].uuid
+    broken[DescribeEngine] = [described_with_cuda(device_count=1, visible_devices=second)]
+    model.parent().session.restart(EngineEnvironment(visible_devices=second))
+    idle(qtbot, model.parent())
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    assert engines.latest.environment.visible_devices == second
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+
+
+def test_options_of_the_users_own_environment_are_told(model, scripts, qtbot):
+    scripts[RunMemoryExperiment] = [oom_finished(conf="max_split_size_mb:64")]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.experiment.results[0].conf == "max_split_size_mb:64"
 
 
 def test_the_lab_ends_with_the_program(qtbot, model, broken, engines):

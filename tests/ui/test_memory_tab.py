@@ -529,7 +529,8 @@ def test_the_same_with_expandable_segments_stands_beside_it(tab, scripts, engine
     assert text(tab, "memory.oom.headline") == "Fragmented."
     assert find(tab, "memory.oom.other.result").isHidden()
     scripts[RunMemoryExperiment] = [
-        memory_read(allocated=1280, reserved=1280), oom_finished("fits", tensors=5)
+        memory_read(allocated=1280, reserved=1280),
+        oom_finished("fits", tensors=5, conf="expandable_segments:True"),
     ]  # fmt: skip
     click(qtbot, tab, "memory.oom.compare")
     qtbot.waitUntil(lambda: text(tab, "memory.oom.other.headline") == "Everything fits.")
