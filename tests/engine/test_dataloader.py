@@ -193,7 +193,7 @@ def test_workers_end_with_a_stopped_run_and_with_a_killed_engine(tmp_path: Path)
         everyone = psutil.Process(engine.process.pid).children(recursive=True)
         assert len(everyone) >= 3  # two workers and what forks them
         engine.process.kill()
-        # PyTorch's own watch over its parent looks every five seconds.
+        # Without a watch of their own they stay for good.
         assert psutil.wait_procs(everyone, timeout=3)[1] == []
     finally:
         engine.kill()

@@ -20,7 +20,10 @@ def prepare_start() -> None:
 
 
 def end_with_engine(worker: int) -> None:
-    """Make a worker end at once when the engine does: PyTorch itself looks every five seconds.
+    """Make a worker end at once when the engine does.
+
+    PyTorch's own watch looks after the process that forked the workers, which lives as long as
+    they do: they would stay for good.
 
     Args:
         worker: its number, which the loader tells.
