@@ -16,6 +16,7 @@ _MEANINGS = {
     "compute": "computing",
     "copy out": "bringing the result back",
     "loading": "reading and preparing the data",
+    "copy": "copying",
     "copying": "bringing the data onto the device",
     "computing": "computing",
 }

@@ -42,3 +42,12 @@ def test_a_folder_that_cannot_be_written_loses_only_the_keeping(tmp_path, caplog
     settings.change(theme="dark")
     assert settings.choices.theme == "dark"
     assert "could not be kept" in caplog.text
+
+
+@pytest.mark.parametrize("bad", ['"64"', '"1:2:3"', "7", f'"{"9" * 1001}:4"'])
+def test_a_range_that_is_none_is_the_default(qapp, tmp_path, bad):
+    path = tmp_path / "settings.json"
+    path.write_text(f'{{"sweep_range": {bad}, "modes": ["naive"], "sweep": true}}')
+    choices = Settings(path).choices
+    assert choices.sweep_range == "64:4096"
+    assert (choices.modes, choices.sweep) == (("naive",), True)
