@@ -27,7 +27,7 @@ def add_command(commands: Commands) -> None:
     doctor.add_argument(
         "--no-kernel",
         action="store_true",
-        help="judge by lists and versions alone: wakes no card and makes no CUDA context",
+        help="judge by lists and versions alone: makes no CUDA context",
     )
     doctor.set_defaults(run=_run)
 

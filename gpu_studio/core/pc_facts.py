@@ -43,6 +43,7 @@ class PcFacts:
 
     Attributes:
         cards: those that can be read, with the numbers that this engine gives them.
+        sleeping: those that are switched off, with theirs: PyTorch wakes them.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class PcFacts:
         usable = [card for card in inventory.cards if card.unreadable in (None, ASLEEP)]
         numbered = number_cards(usable, visible_devices)
         self.cards = [card for card in numbered if card.unreadable is None]
+        self.sleeping = [card for card in numbered if card.unreadable is not None]
         self._table = _table()
 
     @property

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
     """There are cards, and the installed PyTorch has no CUDA."""
-    engine = facts.engine
-    if engine is None or engine.cuda_build is not None or not facts.cards:
+    engine, cards = facts.engine, [*facts.cards, *facts.sleeping]
+    if engine is None or engine.cuda_build is not None or not cards:
         return
-    choice = facts.choice(facts.cards)
-    names = listed([card.short_name for card in facts.cards])
+    choice = facts.choice(cards)
+    names = listed([card.short_name for card in cards])
     evidence = f"torch {engine.torch_version}; driver {facts.driver.version or 'unknown'}"
     if choice is not None and choice.tag == CPU_TAG:
         # No build would use it, so another one is no help; the choice says what is.
-        needs_driver = any(facts.has_any_build(card) for card in facts.cards)
-        older = "" if needs_driver else _older_builds(facts, facts.cards[0])
+        needs_driver = any(facts.has_any_build(card) for card in cards)
+        older = "" if needs_driver else _older_builds(facts, cards[0])
         yield Finding(
             code="driver_too_old" if needs_driver else "no_code_for_card",
             sentence=f"PyTorch cannot use your {names}: {continued(choice.sentence)}{older}",
@@ -48,7 +48,7 @@ def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
 def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
     """The installed PyTorch has no code for a card: it says True and then "no kernel image"."""
     engine = facts.cuda_build
-    for card in facts.cards:
+    for card in (*facts.cards, *facts.sleeping):
         if engine is None or facts.has_code(card) is not False:
             continue
         choice = facts.choice([card])
@@ -74,7 +74,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             code="no_code_for_card",
             sentence=sentence,
             evidence=f"torch {engine.torch_version} has code for: {arch_list}; the card is "
-            f"{card.compute_capability}; driver {facts.driver.version}{tried}",
+            f"{label_of(card)}; driver {facts.driver.version}{tried}",
             action=other.pip_command if other else "",
             device_uuid=card.identity,
         )
@@ -164,10 +164,12 @@ def ok(facts: PcFacts) -> Iterator[Finding]:
     engine = facts.cuda_build
     if engine is None or not engine.cuda_available:
         return
-    for card in facts.cards:
-        probed = facts.probed(card)
-        if card.cuda_index is None or facts.has_code(card) is False or _is_lost(facts, card):
+    for card in (*facts.cards, *facts.sleeping):
+        probed, has_code = facts.probed(card), facts.has_code(card)
+        if card.cuda_index is None or has_code is False or _is_lost(facts, card):
             continue
+        if has_code is None and card in facts.sleeping:
+            continue  # nothing tells what it is
         if probed is None and card.compute_mode == PROHIBITED:
             continue
         if probed is not None and probed.outcome != "ran":

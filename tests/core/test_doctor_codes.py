@@ -379,6 +379,22 @@ def test_the_last_build_is_that_of_the_newest_pytorch():
         assert (build.tag, build.torch[1]) == (tag, torch)
 
 
+def test_a_sleeping_card_is_judged_by_its_chip_and_by_what_a_kernel_did():
+    asleep = changed(on_the_bus(RTX_3060, "asleep"), unreadable=ASLEEP)
+    findings = examined(pc(asleep))
+    assert codes(findings) == ["card_asleep", "ok"]
+    assert is_usable(findings)
+    old = changed(on_the_bus(GT_1030, "asleep"), unreadable=ASLEEP)
+    cu130 = msgspec.structs.replace(ENGINE, torch_version="2.13.0+cu130", arch_list=("sm_75",))
+    assert codes(examined(pc(old), cu130)) == ["no_code_for_card", "card_asleep"]
+    assert codes(examined(pc(old), CPU_ENGINE)) == ["cpu_only_build", "card_asleep"]
+    # PyTorch tells its slot, the bus tells nothing else.
+    unknown = changed(asleep, pci_device_id=None)
+    assert codes(examined(pc(unknown))) == ["card_asleep"]
+    by_kernel = examined(pc(unknown), probe=probe(tried(RTX_3060)))
+    assert codes(by_kernel) == ["card_asleep", "ok"]
+
+
 # ── PyTorch's own table ───────────────────────────────────────────────────────────────────────
 
 
@@ -409,5 +425,5 @@ def test_findings_come_worst_first_and_are_plain_values():
 def test_each_rule_has_its_place_and_each_code_its_severity():
     asleep = changed(on_the_bus(GT_1030, "asleep"), unreadable=ASLEEP)
     unknown = on_the_bus(RTX_3060, "unknown")
-    assert codes(examined(pc(asleep, unknown))) == ["card_unreadable", "card_asleep"]
+    assert codes(examined(pc(asleep, unknown))) == ["card_unreadable", "card_asleep", "ok"]
     assert len(rules._RULES) == len(SEVERITIES)
