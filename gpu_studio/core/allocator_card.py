@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 PAGE_BYTES = 2 << 20
 """What the driver gives memory in, since Pascal (cuMemGetAllocationGranularity)."""
 
@@ -17,6 +22,8 @@ class ModelledCard:
     Attributes:
         capacity_bytes: all of it, as ``torch.cuda.mem_get_info()`` tells.
         other_bytes: held by others: other processes, and this one's CUDA context.
+        watch: called with PyTorch's name for what was done (``segment_alloc``, ``segment_free``,
+            ``segment_map``, ``segment_unmap``), an address and a size in bytes; None for nobody.
     """
 
     def __init__(self, capacity_bytes: int, other_bytes: int) -> None:
@@ -26,6 +33,7 @@ class ModelledCard:
             )
         self.capacity_bytes = capacity_bytes
         self.other_bytes = other_bytes
+        self.watch: Callable[[str, int, int], None] | None = None
         self._held_bytes = 0
         self._next_address = _FIRST_ADDRESS
 
@@ -45,6 +53,11 @@ class ModelledCard:
     def give(self, size_bytes: int) -> None:
         """Give back what was taken."""
         self._held_bytes -= _whole_pages(size_bytes)
+
+    def note(self, action: str, address: int, size_bytes: int) -> None:
+        """Tell who watches what was done with memory of this card."""
+        if self.watch is not None:
+            self.watch(action, address, size_bytes)
 
     def addresses(self, size_bytes: int) -> int:
         """Return the first of a range of addresses that nothing else has."""

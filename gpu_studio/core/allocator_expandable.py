@@ -95,6 +95,7 @@ class ExpandableSegments:
             self._pool.insert(behind)
         pages.requested_bytes = requested_bytes
         self._card.give(end - first)
+        self._card.note("segment_unmap", first, end - first)
         self._statistics.count_device_free(self._pool.counters, end - first, segments=0)
         self._drop_if_whole(self._unmap(pages))
 
@@ -124,6 +125,7 @@ class ExpandableSegments:
         mapped_bytes = -(-size_bytes // self._page_bytes) * self._page_bytes
         if not self._card.take(mapped_bytes):
             return None
+        self._card.note("segment_map", block.address, mapped_bytes)
         self._pool.unmapped.remove(block)
         block.state = FREE
         if mapped_bytes < block.size_bytes:

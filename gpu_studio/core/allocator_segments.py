@@ -104,6 +104,7 @@ class Segments:
             return None
         block = Block(self._card.addresses(segment_bytes), segment_bytes, pool, None, None)
         self._heads[block.address] = block
+        self._card.note("segment_alloc", block.address, segment_bytes)
         self._statistics.count_device_alloc(pool.counters, segment_bytes, segments=1)
         return block
 
@@ -167,4 +168,5 @@ class Segments:
         block.pool.remove(block)
         del self._heads[block.address]
         self._card.give(block.size_bytes)
+        self._card.note("segment_free", block.address, block.size_bytes)
         self._statistics.count_device_free(block.pool.counters, block.size_bytes, segments=1)

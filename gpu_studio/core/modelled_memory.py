@@ -132,12 +132,13 @@ class ModelledMemory:
     def start_history(self) -> None:
         """Record from now on."""
         self._trace = []
+        self.allocator.card.watch = self._note
 
     def write_snapshot(self, path: Path) -> None:
         """Write segments and history, in the form of ``torch.cuda.memory._dump_snapshot``."""
         snapshot = self.allocator.snapshot()
         snapshot["device_traces"] = [self._trace or []]
-        self._trace = None
+        self._trace = self.allocator.card.watch = None
         path.write_bytes(pickle.dumps(snapshot))
 
     def _told_segments(self) -> list[dict[str, Any]]:

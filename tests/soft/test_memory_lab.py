@@ -172,17 +172,26 @@ def test_the_cards_memory_is_free_afterwards(engine: Any, pc: Any) -> None:
         assert allocated <= 2 * 8519680 if preset != "after_the_error" else allocated == 0
 
 
-def test_a_snapshot_of_pytorch_is_opened(engine: Any, tmp_path: Path) -> None:
-    path = tmp_path / "real.pickle"
-    finished = engine().ask(experiment("fragmentation", "cuda:0", snapshot_path=str(path)))[-1]
-    assert finished.snapshot_path == str(path)
-    snapshot = open_snapshot(path)
-    assert snapshot.reserved_bytes == finished.reserved_bytes
-    assert snapshot.allocated_bytes == finished.allocated_bytes
-    actions = [entry.action for entry in snapshot.history]
-    assert "segment_alloc" in actions
-    assert actions.count("oom") == 1
-    assert sum(action == "alloc" for action in actions) == finished.steps
+@pytest.mark.cuda13
+@pytest.mark.parametrize("conf", ["", EXPANDABLE])
+def test_both_histories_are_opened_and_the_same(engine: Any, conf: str, tmp_path: Path) -> None:
+    """Action by action, with the sizes of all; the order within a free is PyTorch's, too."""
+    model = ModelledEngine(EngineEnvironment(allocator_configuration=conf or None))
+    histories = []
+    for device, ask in (("cuda:0", engine(conf).ask), (MODELLED, model.run)):
+        path = tmp_path / f"{device[:4]}.pickle"
+        finished = list(ask(experiment("fragmentation", device, snapshot_path=str(path))))[-1]
+        assert finished.snapshot_path == str(path)
+        snapshot = open_snapshot(path)
+        assert snapshot.reserved_bytes == finished.reserved_bytes
+        assert snapshot.allocated_bytes == finished.allocated_bytes
+        entries = [entry for entry in snapshot.history if entry.action != "snapshot"]
+        first = next(entry.address for entry in entries)
+        histories.append(
+            [(e.action, e.size_bytes, e.action == "oom" or e.address - first) for e in entries]
+        )
+        assert sum(action == "alloc" for action, *_ in histories[-1]) == finished.steps
+    assert histories[0] == histories[1]
 
 
 def test_segments_are_told_of_a_card_in_use(engine: Any) -> None:
