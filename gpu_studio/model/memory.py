@@ -11,16 +11,15 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gpu_studio.core.modelled_cards import card_at
 from gpu_studio.core.protocol import DeviceUsed, Event, ReadMemory, ReadSegments, Request
 from gpu_studio.core.resources import MissingResourceError
-from gpu_studio.core.tank import CardUsers, Tank, card_users, tank_of_card, tank_of_ram
-from gpu_studio.core.tank import tank_of_sensors as _tank_of_sensors
+from gpu_studio.core.tank import Tank, tank_of_card, tank_of_ram, tank_of_sensors
 from gpu_studio.model.cache_emptying import CacheEmptying, predict_emptying
 from gpu_studio.model.card_access import MemoryChoice, memory_choices, modelled_choices
+from gpu_studio.model.card_account import CardAccount
 from gpu_studio.model.engine_memory import EngineMemory
 from gpu_studio.model.memory_history import WINDOW_S
 from gpu_studio.model.oom_experiment import OomExperiment, OomState
 
 _HOLD_MS = 8000
-_STEADY_S = 0.3
 
 MAIN, LAB = "main", "lab"
 ENGINE_NAMES = {MAIN: "The program's engine", LAB: "The lab's engine"}
@@ -67,7 +66,7 @@ class MemoryModel(QObject):
         self._chosen, self._engine = "cpu", MAIN
         self._chosen_by_hand = False
         self._own_mib: int | None = None
-        self._context_bytes: dict[int, int] = {}
+        self._account = CardAccount(studio.sensors)
         self._is_held = False
         self._release = QTimer(self)
         self._release.setSingleShot(True)
@@ -226,11 +225,11 @@ class MemoryModel(QObject):
         device, read = self.device, self.shown_read
         total_bytes = device.memory_total_bytes if device else None
         if read is not None:
-            tank = self._tank_of(read, total_bytes)
+            tank = self._tank_of(read)
             if tank is not None:
                 return tank
         telemetry = self._studio.sensors.latest(device) if device else None
-        return _tank_of_sensors(telemetry, total_bytes) if telemetry else None
+        return tank_of_sensors(telemetry, total_bytes) if telemetry else None
 
     @property
     def sizes_bytes(self) -> tuple[int, int] | None:
@@ -293,12 +292,7 @@ class MemoryModel(QObject):
         self._list_choices()
 
     def _take_sensors(self) -> None:
-        """Learn how much the CUDA context takes, while both accounts speak of the same."""
-        read, device, pid = self.latest, self.device, self._memory.pid
-        if read is not None and read.reserved_bytes is not None and device and pid is not None:
-            users = card_users(self._studio.sensors.processes(device), pid, {})
-            if users.engine_bytes is not None and self._memory.is_steady(self._chosen, _STEADY_S):
-                self._context_bytes[pid] = max(users.engine_bytes - read.reserved_bytes, 0)
+        self._account.learn(self.device, self._memory)
         if self.chosen.is_real_card or not self.chosen.is_card:
             self.memory_changed.emit()
 
@@ -360,27 +354,17 @@ class MemoryModel(QObject):
             return self._modelled
         return self._lab if self.engine == LAB else self._main
 
-    def _tank_of(self, read: MemoryRead, total_bytes: int | None) -> Tank | None:
+    def _tank_of(self, read: MemoryRead) -> Tank | None:
         if not self.chosen.is_card:
             return tank_of_ram(read)
         if read.modelled or self.device is None:
-            return tank_of_card(read, total_bytes)
-        pid = self._memory.pid
+            return tank_of_card(read)
         others = {
             memory.pid: ENGINE_NAMES[name]
             for name, memory in ((MAIN, self._main), (LAB, self._lab))
             if memory is not self._memory and memory.pid is not None
         }
-        users = card_users(self._studio.sensors.processes(self.device), pid, others)
-        context_bytes = self._context_bytes.get(pid) if pid is not None else None
-        engine_bytes = None
-        if context_bytes is not None:
-            engine_bytes = context_bytes + (read.reserved_bytes or 0)
-        users = CardUsers(
-            engine_bytes=engine_bytes, others_bytes=users.others_bytes,
-            other_engines=users.other_engines,
-        )  # fmt: skip
-        return tank_of_card(read, total_bytes, users)
+        return self._account.tank(read, self.device, self._memory.pid, others)
 
     def _now(self) -> float:
         return time.monotonic() - self._began_s
