@@ -134,7 +134,10 @@ def test_the_engine_describes_itself():
     assert described.torch_version == torch.__version__
     assert described.cpu_threads == torch.get_num_threads()
     assert described.cpu_capability == torch.backends.cpu.get_cpu_capability()
-    assert [workload.name for workload in described.workloads] == ["elementwise", "matmul"]
+    assert [workload.name for workload in described.workloads] == [
+        "elementwise", "matmul", "tiny_linear", "linear", "train_step", "dataloader", "copy",
+        "conv2d", "custom_kernel", "data_parallel", "launch",
+    ]  # fmt: skip
     assert [m.name for m in described.models] == ["linear_10", "linear_1000", "convnet", "mlp"]
     if not torch.cuda.is_available():
         assert not described.cuda_available
