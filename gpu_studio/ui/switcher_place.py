@@ -250,7 +250,6 @@ class PlacePage(QWidget):
         self._describe_model()
 
     def _start_move(self) -> None:
-        self.tensors.forget()
         dtype = self._dtypes.currentData()
         if self._models.currentData() == _FILE:
             self.model.move_file(dtype)
