@@ -27,6 +27,7 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.live_plot import LivePlot
 from gpu_studio.ui.theme import Theme
+from tests import fakes
 from tests.bench.ratios import describe_machine, verdict
 from tests.fakes import Engines, Pause, SteadySensors, cpu_only, started
 
@@ -77,6 +78,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=200)
     options = parser.parse_args()
     application = QApplication([])
+    fakes.LONGEST_PAUSE_S = 3600.0  # the run stays under way for as long as this script looks
 
     def play(_engine, request: RunWorkload):
         yield started(request)
