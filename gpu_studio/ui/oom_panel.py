@@ -5,34 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTemporaryDir
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QGridLayout,
-    QHBoxLayout,
-    QMessageBox,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QWidget
 
 from gpu_studio.core.memory_presets import PRESETS
 from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
-from gpu_studio.core.sizes import DTYPES, ITEM_BYTES
-from gpu_studio.core.units import format_bytes, format_size
+from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.oom_experiment import (
     BUDGET_STEP_BYTES,
-    COUNTS,
-    GROWTHS,
-    SIZES,
     WATCH_S,
     OomState,
     default_budget,
     largest_budget,
 )
-from gpu_studio.ui.eliding_combo import ElidingCombo
 from gpu_studio.ui.parts import GAP, Card, Text, button
+from gpu_studio.ui.plan_sliders import PlanSliders, add_slider_row, check, combo, slider, tell
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
@@ -85,13 +72,7 @@ class OomPanel(Card):
     @property
     def plan(self) -> AllocationPlan:
         """What the sliders say."""
-        return AllocationPlan(
-            size=SIZES[self._size.value()],
-            count=COUNTS[self._count.value()],
-            dtype=self._dtype.currentText(),
-            frees_every_second=self._frees.isChecked(),
-            growth=GROWTHS[self._growth.value()],
-        )
+        return self._sliders.plan
 
     @property
     def budget_bytes(self) -> int | None:
@@ -106,46 +87,18 @@ class OomPanel(Card):
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
     def _make_choices(self) -> None:
-        self._preset = self._combo("memory.oom.preset", "Experiment")
+        self._preset = combo("memory.oom.preset", "Experiment")
         for preset in PRESETS:
             self._preset.addItem(preset.title, preset.name)
         self._source = Text(role="muted", name="memory.oom.source", wraps=True)
-        self._sliders = QWidget()
-        self._sliders.setObjectName("memory.oom.sliders")
-        self._size, self._size_words = self._slider("memory.oom.size", len(SIZES) - 1)
-        self._count, self._count_words = self._slider("memory.oom.count", len(COUNTS) - 1)
-        self._growth, self._growth_words = self._slider("memory.oom.growth", len(GROWTHS) - 1)
-        self._dtype = self._combo("memory.oom.dtype", "Type of the numbers")
-        self._dtype.addItems(DTYPES)
-        self._frees = self._check("memory.oom.frees", "Free every second tensor")
-        self._budget, self._budget_words = self._slider("memory.oom.budget", 1)
+        self._sliders = PlanSliders()
+        self._budget, self._budget_words = slider("memory.oom.budget", 1)
         self._budget.setMinimum(1)
-        self._whole = self._check("memory.oom.whole_card", "The whole card, no budget")
-        self._record = self._check("memory.oom.record", "Record a snapshot")
+        self._whole = check("memory.oom.whole_card", "The whole card, no budget")
+        self._record = check("memory.oom.record", "Record a snapshot")
         self._record.setToolTip(
             "With the history of every allocation, for this map and for pytorch.org/memory_viz"
         )
-
-    def _combo(self, name: str, accessible_name: str) -> QComboBox:
-        combo = ElidingCombo()
-        combo.setObjectName(name)
-        combo.setAccessibleName(accessible_name)
-        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(8)
-        return combo
-
-    def _check(self, name: str, text: str) -> QCheckBox:
-        box = QCheckBox(text)
-        box.setObjectName(name)
-        box.setAccessibleName(text)
-        return box
-
-    def _slider(self, name: str, highest: int) -> tuple[QSlider, Text]:
-        slider = QSlider(Qt.Orientation.Horizontal)
-        slider.setObjectName(name)
-        slider.setRange(0, highest)
-        slider.setPageStep(max(1, highest // 8))
-        return slider, Text(role="muted", name=f"{name}.words")
 
     def _lay_out(self) -> None:
         self.column.setContentsMargins(0, 0, 0, 0)
@@ -160,21 +113,7 @@ class OomPanel(Card):
         column.addWidget(self._preset)
         column.addWidget(self._source)
         column.addWidget(self._sliders)
-        inner = QVBoxLayout(self._sliders)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.setSpacing(8)
-        _add_slider_row(inner, "Tensor size", self._size, self._size_words)
-        _add_slider_row(inner, "How many", self._count, self._count_words)
-        inner.addWidget(self._dtype)
-        self._steps = QWidget()
-        self._steps.setObjectName("memory.oom.steps")
-        steps = QVBoxLayout(self._steps)
-        steps.setContentsMargins(0, 0, 0, 0)
-        steps.setSpacing(8)
-        _add_slider_row(steps, "Growth per step", self._growth, self._growth_words)
-        steps.addWidget(self._frees)
-        column.addWidget(self._steps)
-        _add_slider_row(column, "Budget", self._budget, self._budget_words)
+        add_slider_row(column, "Budget", self._budget, self._budget_words)
         column.addWidget(self._whole)
         column.addWidget(self._record)
         column.addStretch(1)
@@ -187,10 +126,7 @@ class OomPanel(Card):
 
     def _connect(self, studio: Studio) -> None:
         self._preset.activated.connect(self._take_preset)
-        for slider in (self._size, self._count, self._growth):
-            slider.valueChanged.connect(self._own_plan)
-        self._dtype.currentIndexChanged.connect(self._own_plan)
-        self._frees.toggled.connect(self._own_plan)
+        self._sliders.changed.connect(self._own_plan)
         self._budget.valueChanged.connect(self._update_words)
         self._budget.sliderMoved.connect(self._keep_budget)
         self._budget.actionTriggered.connect(self._keep_budget)
@@ -207,30 +143,18 @@ class OomPanel(Card):
         preset = PRESETS[index]
         plan = _PLANS.get(preset.name)
         if plan is not None:
-            self._show_plan(plan)
+            self._sliders.show_plan(plan)
         self._sliders.setVisible(plan is not None)
-        self._steps.setVisible(preset.name == CUSTOM)
+        self._sliders.show_steps(preset.name == CUSTOM)
         source = f" From {preset.source}." if preset.source else ""
         self._source.setText(f"{preset.sentence}{source}")
         self._preset.setToolTip(preset.title)
         self._update_words()
 
-    def _show_plan(self, plan: AllocationPlan) -> None:
-        controls = (self._size, self._count, self._growth, self._dtype, self._frees)
-        for control in controls:
-            control.blockSignals(True)
-        self._size.setValue(SIZES.index(plan.size))
-        self._count.setValue(COUNTS.index(plan.count))
-        self._growth.setValue(GROWTHS.index(plan.growth))
-        self._dtype.setCurrentText(plan.dtype)
-        self._frees.setChecked(plan.frees_every_second)
-        for control in controls:
-            control.blockSignals(False)
-
     def _own_plan(self) -> None:
         """A moved slider makes the experiment one's own."""
         preset = next(preset for preset in PRESETS if preset.name == CUSTOM)
-        self._steps.show()
+        self._sliders.show_steps(True)
         self._preset.setCurrentIndex(self._preset.findData(CUSTOM))
         self._source.setText(preset.sentence)
         self._preset.setToolTip(preset.title)
@@ -259,19 +183,7 @@ class OomPanel(Card):
         self._update_words()
 
     def _update_words(self) -> None:
-        plan, sizes = self.plan, self._model.sizes_bytes
-        tensor_bytes = plan.size**2 * ITEM_BYTES[plan.dtype]
-        one = format_bytes(tensor_bytes)
-        self._tell(self._size, self._size_words, "Tensor size", f"{format_size(plan.size)} = {one}")
-        if plan.count is None:
-            count = "until it breaks"
-        elif plan.growth:
-            count = str(plan.count)
-        else:
-            count = f"{plan.count} = {format_bytes(plan.count * tensor_bytes)}"
-        self._tell(self._count, self._count_words, "How many tensors", count)
-        growth = f"+ {plan.growth} a side" if plan.growth else "all of one size"
-        self._tell(self._growth, self._growth_words, "Growth per step", growth)
+        sizes = self._model.sizes_bytes
         if not self._model.chosen.is_card or sizes is None:
             budget = "needs a card"
         elif self._whole.isChecked():
@@ -281,13 +193,7 @@ class OomPanel(Card):
             budget = f"¾ of what is free, about {about}"
         else:
             budget = f"{format_bytes(self.budget_bytes)} of {format_bytes(sizes[0])}"
-        self._tell(self._budget, self._budget_words, "Budget", budget)
-
-    @staticmethod
-    def _tell(slider: QSlider, words: Text, title: str, value: str) -> None:
-        words.setText(value)
-        slider.setAccessibleName(f"{title}: {value}")
-        slider.setToolTip(value)
+        tell(self._budget, self._budget_words, "Budget", budget)
 
     # ── running ──────────────────────────────────────────────────────────────────────────────
 
@@ -335,10 +241,7 @@ class OomPanel(Card):
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))
         usable = not reason and idle
-        for control in (
-            self._preset, self._dtype, self._size, self._count, self._growth, self._frees,
-            self._whole, self._record,
-        ):  # fmt: skip
+        for control in (self._preset, self._sliders, self._whole, self._record):
             control.setEnabled(usable)
         self._budget.setEnabled(usable and not self._whole.isChecked())
         had_focus = self._run.hasFocus() or self._stop.hasFocus()
@@ -363,14 +266,3 @@ class OomPanel(Card):
         if self._model.has_usable_card:
             return "Choose a card above: an experiment fills a card's memory, not the PC's."
         return "Choose a modelled card above: an experiment fills a card, not the PC's memory."
-
-
-def _add_slider_row(column: QVBoxLayout, title: str, slider: QSlider, words: Text) -> None:
-    grid = QGridLayout()
-    grid.setVerticalSpacing(2)
-    column.addLayout(grid)
-    label = Text(title)
-    label.setBuddy(slider)
-    grid.addWidget(label, 0, 0)
-    grid.addWidget(words, 0, 1, Qt.AlignmentFlag.AlignRight)
-    grid.addWidget(slider, 1, 0, 1, 2)
