@@ -15,7 +15,7 @@ from gpu_studio.core.memory_presets import find_preset, moments_of
 from gpu_studio.core.memory_snippets import snippet_of
 from gpu_studio.core.oom_text import read_oom_text
 from gpu_studio.core.oom_words import explain_outcome
-from gpu_studio.core.outcome import others_grew_bytes, outcome_of
+from gpu_studio.core.outcome import has_spilled, others_grew_bytes, outcome_of
 from gpu_studio.core.sizes import DTYPES, LARGEST_SIZE
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ class _Experiment:
         self._stop = stop
         self._reads = _Rhythm(_READ_PERIOD_S)
         self._maps = _Rhythm(_SEGMENTS_PERIOD_S)
+        self._start: MemoryRead | None = None
+        self._has_spilled = False
 
     def events(self) -> Iterator[Event]:
         """Yield all there is to see."""
@@ -144,6 +146,7 @@ class _Experiment:
             if path is not None:
                 card.start_history()
             start = card.read(START, 0)
+            self._start = start
             yield start
             yield from self._watched(moments, bench)
             bench.write_snapshot()
@@ -167,7 +170,8 @@ class _Experiment:
                 yield moment
                 continue
             yield from self._told(moment, bench)
-            if self._stop.is_set():
+            # Without an error to end it, it would go on until the PC's memory is full, too.
+            if self._stop.is_set() or self._has_spilled:
                 return
             if moment == ALLOCATED and self._request.watch_s:
                 self._stop.wait(self._pause_s(bench))
@@ -182,6 +186,7 @@ class _Experiment:
         if is_rare or self._request.reads_every_step or self._reads.is_due():
             with self._reads:
                 read = self._card.read(moment, bench.steps)
+            self._has_spilled = self._start is not None and has_spilled(self._start, read)
             yield read
             if is_rare or self._maps.is_due():
                 with self._maps:

@@ -40,7 +40,7 @@ def outcome_of(
     """
     at_end = last.read
     if not error_text:
-        return "spilled" if _has_spilled(start, at_end) else "fits"
+        return "spilled" if has_spilled(start, at_end) else "fits"
     if is_leak(step_ends):
         return "leak"
     tried_bytes = read_oom_text(error_text).tried_bytes
@@ -89,15 +89,15 @@ def _segment_bytes(size_bytes: int) -> int:
     return -(-size_bytes // _PAGE_BYTES) * _PAGE_BYTES
 
 
-def _has_spilled(start: MemoryRead, end: MemoryRead) -> bool:
+def has_spilled(start: MemoryRead, now: MemoryRead) -> bool:
     """Return whether more was reserved than the card had left.
 
     Windows' driver then goes on in the PC's memory, without an error and many times slower
     (“CUDA - Sysmem Fallback Policy”).
     """
-    if start.free_bytes is None or start.reserved_bytes is None or end.reserved_bytes is None:
+    if start.free_bytes is None or start.reserved_bytes is None or now.reserved_bytes is None:
         return False
-    return end.reserved_bytes > start.reserved_bytes + start.free_bytes + _NOISE_BYTES
+    return now.reserved_bytes > start.reserved_bytes + start.free_bytes + _NOISE_BYTES
 
 
 def _others_bytes(read: MemoryRead) -> int | None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
+from gpu_studio.core import memory_lab
+from gpu_studio.core.activation_calls import ReplayedNetwork
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory_bench import Bench
 from gpu_studio.core.memory_lab import check_experiment, run_experiment
@@ -234,9 +238,49 @@ def test_moments_do_not_begin_before_they_are_asked_for():
 
 def test_a_second_network_needs_no_working_memory_of_cublas():
     memory = ModelledMemory(card_at("model:1996"))
-    weights = 16 * 512 * 512 * 4
-    for _ in range(2):
-        network = memory.sample_network()
-        assert memory.read().allocated_bytes == weights + 2 * 8519680
+    asked: list[int] = []
+
+    def empty(size_bytes: int) -> object:
+        asked.append(size_bytes)
+        return memory.empty(size_bytes)
+
+    kept: dict[int, object] = {}
+    for networks_before in (0, 1):
+        asked.clear()
+        network = ReplayedNetwork(empty, kept)
+        assert asked.count(8519680) == (0 if networks_before else 2)
         del network
         assert memory.read().allocated_bytes == 2 * 8519680
+
+
+def test_looking_takes_no_more_than_a_fifth_of_the_time(monkeypatch: pytest.MonkeyPatch):
+    now_s = [100.0]
+    monkeypatch.setattr(memory_lab, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    rhythm = memory_lab._Rhythm(0.1)
+    for cost_s, waits_s in ((0.0, 0.1), (0.01, 0.09), (1.0, 4.0)):
+        assert rhythm.is_due()
+        with rhythm:
+            now_s[0] += cost_s
+        now_s[0] += 0.9 * waits_s
+        assert not rhythm.is_due()
+        now_s[0] += 0.11 * waits_s
+
+
+class Spilling(ModelledMemory):
+    """A card of 2 GiB under Windows: beyond it the driver goes on in the PC's memory."""
+
+    def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
+        read = super().read(mark, step)
+        free_bytes = max(0, read.free_bytes - 6000 * MIB)
+        return msgspec.structs.replace(read, total_bytes=2000 * MIB, free_bytes=free_bytes)
+
+
+def test_what_spills_is_ended_and_named():
+    request = experiment("gt1030", "model:8000", whole_card=True, reads_every_step=True)
+    events = list(run_experiment(request, Spilling(card_at("model:8000")), threading.Event()))
+    start, *_, freed = only(MemoryRead, events)
+    finished = events[-1]
+    assert finished.outcome == "spilled"
+    assert start.free_bytes < finished.allocated_bytes <= start.free_bytes + 2 * 256 * MIB
+    assert finished.error_text == ""
+    assert freed.allocated_bytes == 0
