@@ -87,14 +87,14 @@ def test_a_process_that_dies_ends_the_group_with_a_sentence(group: ReplicaGroup)
 
     with pytest.raises(StudioError, match=r"\(gloo\) ended"):
         go_on()
-    assert psutil.wait_procs(processes[1:], timeout=5)[1] == []
+    assert psutil.wait_procs(processes[1:], timeout=10)[1] == []
 
 
 def test_processes_end_with_torchrun():
     one = ReplicaGroup(["cpu"], 16)
     launcher, *replicas = everyone(one)
     launcher.kill()
-    assert psutil.wait_procs(replicas, timeout=3)[1] == []
+    assert psutil.wait_procs(replicas, timeout=10)[1] == []
     one.close()
 
 
@@ -116,7 +116,7 @@ def test_processes_end_with_a_killed_engine(tmp_path: Path):
         below = psutil.Process(engine.process.pid).children(recursive=True)
         assert len(below) >= 3
         engine.process.kill()
-        assert psutil.wait_procs(below, timeout=3)[1] == []
+        assert psutil.wait_procs(below, timeout=15)[1] == []
     finally:
         engine.kill()
 
@@ -142,7 +142,7 @@ def test_a_run_checks_and_times_the_same_processes(monkeypatch: pytest.MonkeyPat
     assert "2 processes learn from" in result.findings[2]
     (group,) = started
     assert len(processes) == 3  # torchrun and its two
-    assert psutil.wait_procs(processes, timeout=2)[1] == []
+    assert psutil.wait_procs(processes, timeout=10)[1] == []
     assert not Path(group._folder.name).exists()
 
 

@@ -194,7 +194,7 @@ def test_workers_end_with_a_stopped_run_and_with_a_killed_engine(tmp_path: Path)
         assert len(everyone) >= 3  # two workers and what forks them
         engine.process.kill()
         # Without a watch of their own they stay for good.
-        assert psutil.wait_procs(everyone, timeout=3)[1] == []
+        assert psutil.wait_procs(everyone, timeout=10)[1] == []
     finally:
         engine.kill()
 
