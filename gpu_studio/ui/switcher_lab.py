@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QComboBox,
+    QGridLayout,
     QHBoxLayout,
     QListWidget,
     QListWidgetItem,
@@ -19,11 +20,14 @@ from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.switcher_outcome import OutcomeCard
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
     from gpu_studio.core.pitfall_messages import PitfallDescription
     from gpu_studio.model.pitfalls import PitfallsModel
     from gpu_studio.ui.theme import Theme
 
 _LIST_WIDTHS = (205, 300)
+_WIDE = 1150  # of the page; below it broken and fixed stand one under the other
 _STATES = {
     (False, False): "",
     (True, False): "broken",
@@ -61,7 +65,6 @@ class LabPage(QWidget):
         self._list.setAccessibleName("Pitfalls")
         self._list.setFrameShape(QListWidget.Shape.NoFrame)
         self._list.setMinimumWidth(_LIST_WIDTHS[0])
-        self._list.setMaximumWidth(_LIST_WIDTHS[1])
         self._list.setWordWrap(True)
         self._list.setTextElideMode(Qt.TextElideMode.ElideRight)
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -72,6 +75,7 @@ class LabPage(QWidget):
         column.addWidget(Text("Break it on purpose", "title"))
         column.addWidget(self._devices)
         card = Card(name="switcher.lab.list_card")
+        card.setMaximumWidth(_LIST_WIDTHS[1])
         card.column.setContentsMargins(4, 6, 4, 6)
         card.column.addWidget(self._list)
         column.addWidget(card, 1)
@@ -109,9 +113,29 @@ class LabPage(QWidget):
         column.addWidget(self._title)
         column.addWidget(self._sentence)
         column.addLayout(line)
-        for card in (self._failure_card, self._broken, self._why_card, self._fixed):
-            column.addWidget(card)
+        column.addWidget(self._failure_card)
+        self._story = QGridLayout()
+        self._story.setSpacing(GAP)
+        column.addLayout(self._story)
         column.addStretch(1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Set broken and fixed side by side where there is room for both."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        tried = self.model.tried(self.chosen.name) if self.chosen else None
+        both = tried is not None and tried.broken is not None and tried.fixed is not None
+        beside = both and self.width() > _WIDE
+        top = Qt.AlignmentFlag.AlignTop
+        for widget in (self._broken, self._why_card, self._fixed):
+            self._story.removeWidget(widget)
+        self._story.addWidget(self._broken, 0, 0, top)
+        self._story.addWidget(self._why_card, 1, 0, 1, 2 if beside else 1)
+        self._story.addWidget(self._fixed, *((0, 1) if beside else (2, 0)), top)
+        self._story.setColumnStretch(0, 1)
+        self._story.setColumnStretch(1, 1 if beside else 0)
 
     # ── what is chosen ───────────────────────────────────────────────────────────────────────
 
@@ -177,6 +201,7 @@ class LabPage(QWidget):
         self._failure_card.setVisible(bool(tried.failure))
         self._broken.show_outcome(tried.broken, tried.broken_snippet, tried.device)
         self._fixed.show_outcome(tried.fixed, tried.fixed_snippet, tried.device)
+        self._arrange()
 
     def _mark(self, name: str) -> None:
         """Say beside a pitfall's title what was tried of it."""

@@ -264,6 +264,18 @@ def test_broken_why_and_fixed(lab, engines, studio, qtbot):
     assert engines.requests[-1] == RunPitfall(name="mixed_devices", device="cuda:0", part="fixed")
 
 
+def test_broken_and_fixed_stand_side_by_side_where_there_is_room(lab, qtbot):
+    for name in ("break", "fix"):
+        click(qtbot, lab, f"switcher.lab.{name}")
+        qtbot.waitUntil(find(lab, f"switcher.lab.{name}").isEnabled)
+    broken, fixed = find(lab, "switcher.lab.broken_card"), find(lab, "switcher.lab.fixed_card")
+    why = find(lab, "switcher.lab.why_card")
+    qtbot.waitUntil(lambda: broken.y() < why.y() < fixed.y())
+    lab.resize(1500, 900)
+    qtbot.waitUntil(lambda: broken.y() == fixed.y() < why.y())
+    assert broken.x() < fixed.x()
+
+
 def test_another_pitfall_has_its_own_story(lab, qtbot):
     click(qtbot, lab, "switcher.lab.break")
     qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
