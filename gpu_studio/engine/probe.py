@@ -37,9 +37,7 @@ _NUMBERS = 1024
 _EXPECTED_TOTAL = float(sum(range(_NUMBERS)) + _NUMBERS)
 _LOAD_BYTES = 16 << 20
 # cudaError_t of the CUDA runtime.
-_OUTCOMES: dict[int, Outcome] = {
-    2: "out_of_memory", 46: "busy", 209: "no_code", 214: "lost", 719: "failed",
-}  # fmt: skip
+_OUTCOMES: dict[int, Outcome] = {2: "out_of_memory", 46: "busy", 209: "no_code"}
 _BREAKING = frozenset({"failed", "lost"})
 _TEXTS: tuple[tuple[str, Outcome], ...] = (
     ("no kernel image is available", "no_code"),
