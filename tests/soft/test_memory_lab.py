@@ -230,3 +230,17 @@ def test_the_terminal_tells_the_same_of_both(pc: Any, tmp_path: Path) -> None:
         ends[device] = [*(finished[name] for name in names), *fits]
     assert ends["cuda:0"] == ends[MODELLED]
     assert ends["cuda:0"][0] == "over_budget"
+
+
+def test_the_code_of_every_experiment_runs_as_it_stands(pc: Any, child: Any) -> None:
+    """And ends with as many bytes as the experiment, where nothing was dropped before."""
+    for preset in PRESETS:
+        request = experiment(preset.name, MODELLED)
+        finished = list(ModelledEngine().run(request))[-1]
+        program = child(pc)
+        program.run(finished.snippet)
+        allocated = program.run("torch.cuda.memory_allocated(device)")
+        program.kill()
+        assert allocated == finished.allocated_bytes or preset.name in (
+            "activations", "after_the_error", "leak",
+        ), preset.name  # fmt: skip
