@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 
-from gpu_studio.core.protocol import PlaceFinished, PlaceModel, PlaceRow
+from gpu_studio.core.protocol import (
+    PitfallFinished,
+    PlaceFinished,
+    PlaceModel,
+    PlaceRow,
+    RunPitfall,
+)
 from gpu_studio.engine.models import MODELS
+from gpu_studio.engine.pitfalls.lab import PITFALLS
 from tests.engine.answers import only
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpu_studio.core.protocol import Event
     from tests.engine.engine_child import EngineChild
     from tests.gpu.conftest import Ask
@@ -56,10 +66,44 @@ def test_a_damaged_model_is_noticed(card: str, ask: Ask, monkeypatch: pytest.Mon
 
     move = placement._move
 
-    def damaging(model, device):
-        elapsed_s = move(model, device)
-        next(model.parameters()).data[0].add_(1.0)
+    def damaging(thing, device, dtype):
+        elapsed_s = move(thing, device, dtype)
+        next(thing._model.parameters()).data[0].add_(1.0)
         return elapsed_s
 
     monkeypatch.setattr(placement, "_move", damaging)
     assert end_of(ask(PlaceModel(model="mlp", device=card))).same_output is False
+
+
+@pytest.mark.real_kernels
+@pytest.mark.parametrize("model", _NAMES)
+def test_half_and_back_is_within_half_s_rounding(
+    card: str, model: str, engine: EngineChild
+) -> None:
+    for dtype in ("", "float16", "float32"):
+        end = end_of(engine.ask(PlaceModel(model=model, device=card, dtype=dtype)))
+        assert end.same_output is True, dtype
+
+
+def test_a_file_goes_to_the_card_bit_for_bit(card: str, tmp_path: Path, ask: Ask) -> None:
+    path = tmp_path / "mine.pt"
+    torch.save({"w": torch.randn(1000, 1000), "n": torch.arange(7)}, path)
+    end = end_of(ask(PlaceModel(path=str(path), device=card)))
+    assert (end.proof, end.same_output, end.output_device) == ("values", True, card)
+
+
+@pytest.mark.real_kernels
+@pytest.mark.parametrize("name", [pitfall.description.name for pitfall in PITFALLS])
+def test_a_pitfall_is_what_it_says_on_a_real_card(
+    card: str, name: str, engine: EngineChild
+) -> None:
+    finished = engine.ask(RunPitfall(name=name, device=card))[-1]
+    assert isinstance(finished, PitfallFinished), finished
+    figures = {one.name: one.value for one in (*finished.broken.figures, *finished.fixed.figures)}
+    if name in ("mixed_devices", "out_of_memory", "sticky_error"):
+        assert finished.broken.error
+        assert not finished.fixed.error
+    if name == "sticky_error":
+        assert finished.broken.figures[0].value == 2  # what has nothing to do with it fails, too
+    if name == "no_synchronize":
+        assert figures["printed_s"] < figures["call_s"]

@@ -154,9 +154,13 @@ def _memory(finished: PitfallFinished) -> None:
 
 
 def _too_late(finished: PitfallFinished) -> None:
-    assert finished.broken.sentence == "2 cards before it was set, 2 cards after it."
-    assert finished.fixed.sentence == "Set before PyTorch was imported: 1 card."
-    assert "cuda 0 is a NVIDIA GeForce RTX 3060" in finished.fixed.output
+    assert finished.broken.sentence == (
+        "“cuda” is the NVIDIA GeForce GTX 1650, and the same card after the variable was set."
+    )
+    assert finished.fixed.sentence == (
+        "Set before PyTorch was imported: “cuda” is the NVIDIA GeForce RTX 3060."
+    )
+    assert finished.fixed.figures[0].value == 1
 
 
 def _kept(finished: PitfallFinished) -> None:
@@ -170,6 +174,15 @@ EXPECTED: dict[str, Any] = {
     "visible_devices_too_late": _too_late,
     "exception_keeps_tensors": _kept,
 }
+
+
+def test_the_only_card_is_hidden_in_time_and_not_too_late(soft_pc: MakePc, tmp_path: Path) -> None:
+    pc = soft_pc(GTX_1650)
+    one = EngineChild(tmp_path / "one", env={**pc.env, **EngineEnvironment().variables()})
+    finished = one.ask(RunPitfall(name="visible_devices_too_late", device="cuda:0"))[-1]
+    one.kill()
+    assert finished.broken.sentence.endswith("and the same card after the variable was set.")
+    assert finished.fixed.sentence == "Set before PyTorch was imported: “cuda” is nothing."
 
 
 def test_after_a_pitfall_the_budget_is_gone(engine: EngineChild) -> None:

@@ -9,9 +9,12 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
-from gpu_studio.engine.pitfalls.pitfall import Bench, count
+from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd, count
 
 _SEEN = re.compile(r": (\d+)")
+_CARD = re.compile(r"^cuda is (.+)$", re.MULTILINE)
+_NAME = re.compile(r"^(.+) [0-9a-f-]{36}$")  # without the UUID behind it
+_UNNAMED = "a card"
 _THREADS_STAND_IN = (
     "This PC has no card that PyTorch can use: OMP_NUM_THREADS, which PyTorch also reads once, at "
     "its start, stands in for CUDA_VISIBLE_DEVICES."
@@ -28,7 +31,8 @@ class VisibleDevicesTooLate:
         why=(
             "The driver reads the variable once, when CUDA starts in a process, with the first "
             "call that asks it something. Setting it later changes a text that nobody reads. That "
-            "is why “Show PyTorch only this card” starts a fresh engine."
+            "is why “Show PyTorch only this card” starts a fresh engine. Some versions of PyTorch "
+            "count by the variable all the same (torch.cuda.device_count()), and are then wrong."
         ),
         remedy="Set it before the first import of torch, or in the shell that starts Python.",
         source="When to move from CPU to GPU",
@@ -50,25 +54,39 @@ class VisibleDevicesTooLate:
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
         """Run the script in a fresh process and read what it saw."""
         end = bench.run_script(self.snippet(part, bench.address))
+        sentence = _of_cards(part, end) if bench.has_card else _of_threads(part, end)
+        what = "cards" if bench.has_card else "threads"
         seen = [int(number) for number in _SEEN.findall(end.output)]
-        if not seen:
-            raise StudioError(
-                FailureKind.INTERNAL, f"The fresh process did not end well: {end.error}"
-            )
-        stand_in = "" if bench.has_card else _THREADS_STAND_IN
-        what = "card" if bench.has_card else "thread"
-        if part == "broken":
-            before, after = (_counted(number, what) for number in (seen[0], seen[-1]))
-            sentence = f"{before} before it was set, {after} after it."
-        else:
-            sentence = f"Set before PyTorch was imported: {_counted(seen[-1], what)}."
         return PitfallOutcome(
             part=part,
             sentence=sentence,
-            figures=(count(f"{what}s_seen", f"{what.capitalize()}s that PyTorch sees", seen[-1]),),
-            stand_in=stand_in,
+            figures=(count(f"{what}_seen", f"{what.capitalize()} that PyTorch counts", seen[-1]),),
+            stand_in="" if bench.has_card else _THREADS_STAND_IN,
             output=end.output,
         )
+
+
+def _of_cards(part: str, end: ScriptEnd) -> str:
+    """Return which card ``cuda`` was and is: CUDA's own answer, whatever PyTorch counts."""
+    identities = _CARD.findall(end.output)
+    cards = [_NAME.sub(r"\1", found) for found in identities]
+    if not cards or not _SEEN.search(end.output):
+        raise StudioError(FailureKind.INTERNAL, f"The fresh process did not end well: {end.error}")
+    if part == "fixed":
+        return f"Set before PyTorch was imported: “cuda” is {cards[-1]}."
+    if identities[-1] in (identities[0], _UNNAMED):
+        return f"“cuda” is {cards[0]}, and the same card after the variable was set."
+    return f"“cuda” was {cards[0]}, and is {cards[-1]} after the variable was set."
+
+
+def _of_threads(part: str, end: ScriptEnd) -> str:
+    seen = [int(number) for number in _SEEN.findall(end.output)]
+    if not seen:
+        raise StudioError(FailureKind.INTERNAL, f"The fresh process did not end well: {end.error}")
+    before, after = (_counted(number, "thread") for number in (seen[0], seen[-1]))
+    if part == "fixed":
+        return f"Set before PyTorch was imported: {after}."
+    return f"{before} before it was set, {after} after it."
 
 
 def _counted(number: int, what: str) -> str:
@@ -81,29 +99,53 @@ def _visible() -> str:
     return str(torch.cuda.device_count() - 1) if several else ""
 
 
-_TOO_LATE = """\
+_CARD_NOW = """\
+def card():
+    try:
+        torch.ones(1, device="cuda")
+    except Exception:
+        return "nothing"
+    try:
+        found = torch.cuda.get_device_properties(0)
+    except Exception:  # PyTorch's own check looks at the variable, CUDA does not
+        return "a card"
+    return f"the {{found.name}} {{found.uuid}}"
+
+
+"""
+_TOO_LATE = (
+    """\
 import os
 
 import torch
 
+
+"""
+    + _CARD_NOW
+    + """\
 print("cards:", torch.cuda.device_count())
-torch.cuda.init()  # CUDA starts, and reads the variable
+print("cuda is", card())  # CUDA starts, and reads the variable
 os.environ["CUDA_VISIBLE_DEVICES"] = "{visible}"  # too late
 print("cards:", torch.cuda.device_count())
-for index in range(torch.cuda.device_count()):
-    print("cuda", index, "is a", torch.cuda.get_device_name(index))
+print("cuda is", card())
 """
-_IN_TIME = """\
+)
+_IN_TIME = (
+    """\
 import os
 
 os.environ["CUDA_VISIBLE_DEVICES"] = "{visible}"  # before PyTorch is imported
 
 import torch
 
-print("cards:", torch.cuda.device_count())
-for index in range(torch.cuda.device_count()):
-    print("cuda", index, "is a", torch.cuda.get_device_name(index))
+
 """
+    + _CARD_NOW
+    + """\
+print("cards:", torch.cuda.device_count())
+print("cuda is", card())
+"""
+)
 _THREADS_TOO_LATE = """\
 import os
 

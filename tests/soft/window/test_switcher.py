@@ -147,7 +147,10 @@ def test_the_variable_that_is_set_too_late_is_shown_live(sit_down_at: SitDownAt)
     _, person = sit_down_at(GTX_1650, RTX_3060)
     person.open_tab("Switcher")
     person.click("switcher.demonstrate")
-    late = "Too late: 2 cards before it was set, 2 cards after it."
+    late = (
+        "Too late: “cuda” is the NVIDIA GeForce GTX 1650, and the same card after the variable was "
+        "set."
+    )
     person.until(lambda: person.text("switcher.too_late") == late)
-    in_time = "In time: Set before PyTorch was imported: 1 card."
+    in_time = "In time: Set before PyTorch was imported: “cuda” is the NVIDIA GeForce RTX 3060."
     person.until(lambda: person.text("switcher.in_time") == in_time)
