@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QHBoxLayout,
-    QHeaderView,
-    QTableView,
     QVBoxLayout,
     QWidget,
 )
 
 from gpu_studio.core.sizes import DTYPES
-from gpu_studio.model.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.model.tensor_placement import TensorPlacementModel
-from gpu_studio.ui.device_card import DeviceInk
-from gpu_studio.ui.parts import GAP, Card, Text, button, table
+from gpu_studio.ui.parts import GAP, Card, Text, button
+from gpu_studio.ui.placement_result import PlacementResult
 from gpu_studio.ui.switcher_choose import what_is_waited_for
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QResizeEvent
-
     from gpu_studio.model.placement import PlacementModel
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
-_NARROW = 880  # below it the table tells kind and type in its tool tips
-_WIDE = 1100  # above it the columns share the room, so that a row can be read across
-_SCROLL_BAR = 12
 _SIZES = (256, 1000, 2048, 4096)
 _USUAL_SIZE = 1000
 _AS_IT_IS = "as it is"
@@ -45,7 +36,7 @@ class PlacePage(QWidget):
         self, studio: Studio, theme: Theme, model: PlacementModel, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self._session, self._theme, self.model = studio.session, theme, model
+        self._session, self.model = studio.session, model
         self.tensors = TensorPlacementModel(studio, model, model.table, self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -55,7 +46,8 @@ class PlacePage(QWidget):
         column.addLayout(steps)
         for card in (self._make_identify(), self._make_tensors(), self._make_model()):
             steps.addWidget(card, 1)
-        column.addWidget(self._make_result(), 1)
+        self._result = PlacementResult(model.table, theme)
+        column.addWidget(self._result, 1)
         model.rows_changed.connect(self._show_targets)
         model.chosen_changed.connect(self._show_targets)
         model.move_changed.connect(self._show_move)
@@ -128,42 +120,6 @@ class PlacePage(QWidget):
         foot.addWidget(self._move, 1)
         card.column.addLayout(foot)
         return card
-
-    def _make_result(self) -> Card:
-        card = Card(name="switcher.result_card")
-        card.column.setSpacing(GAP)
-        self._proof_card = Card(name="switcher.proof_card")
-        self._proof = Text(name="switcher.proof", wraps=True)
-        self._proof_card.column.addWidget(self._proof)
-        self._table = self._make_table()
-        self._hint = Text(role="muted", name="switcher.hint", wraps=True)
-        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        card.column.addWidget(self._proof_card)
-        card.column.addWidget(self._table, 100)
-        card.column.addWidget(self._hint, 100)
-        card.column.addStretch(1)
-        return card
-
-    def _make_table(self) -> QTableView:
-        view = table(
-            self.model.table,
-            name="switcher.placement",
-            accessible_name="Every tensor with its device before and after",
-        )
-        view.setItemDelegate(DeviceInk(self._theme, view))
-        view.horizontalHeader().setStretchLastSection(False)
-        view.horizontalHeader().setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
-        return view
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the devices before and after in sight where there is little room."""
-        super().resizeEvent(event)
-        width, modes = self.width(), QHeaderView.ResizeMode
-        for column in (KIND, TYPE):
-            self._table.setColumnHidden(column, width < _NARROW)
-        for column in (SHAPE, BEFORE, AFTER):
-            mode = modes.Stretch if width > _WIDE else modes.ResizeToContents
-            self._table.horizontalHeader().setSectionResizeMode(column, mode)
 
     # ── the device ───────────────────────────────────────────────────────────────────────────
 
@@ -266,10 +222,7 @@ class PlacePage(QWidget):
         said = self.model.said_of_move
         if not said.text:
             said = self.tensors.said
-        self._proof.setText(said.text)
-        self._proof_card.set_tone(said.tone)
-        self._proof_card.setVisible(bool(said.text))
-        self._table.setAccessibleDescription(said.text)
+        self._result.show_said(said)
         self._show_buttons()
 
     def _show_buttons(self) -> None:
@@ -289,24 +242,11 @@ class PlacePage(QWidget):
         self._show_hint()
 
     def _show_hint(self) -> None:
-        """Show the table once there is something in it, and before that what it is for."""
-        is_empty = self.model.table.rowCount() == 0
         waiting = what_is_waited_for(self._session.state, self._session.description is not None)
-        self._hint.setText(
+        self._result.show_hint(
             waiting
             or f"Press “{self._move.text()}”: each parameter and buffer of the model appears "
             "here, with its device before and after."
-        )
-        self._hint.setVisible(is_empty)
-        self._table.setVisible(not is_empty)
-        self._fit_table()
-
-    def _fit_table(self) -> None:
-        """Let the table end with its last row."""
-        rows = self.model.table.rowCount()
-        row_height = self._table.verticalHeader().defaultSectionSize()
-        self._table.setMaximumHeight(
-            self._table.horizontalHeader().sizeHint().height() + rows * row_height + _SCROLL_BAR
         )
 
 
