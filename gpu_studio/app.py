@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QMessageLogContext
 
     from gpu_studio.core.engine import Engine, EngineFactory
-    from gpu_studio.core.torch_facts import PcProbed
+    from gpu_studio.core.pc.torch_facts import PcProbed
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gpu_studio.core.devices import (
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.pitfall_messages import Figure, PitfallDescription, PitfallOutcome
+from gpu_studio.core.pc.devices import (
     CardReading,
     Device,
     Driver,
@@ -23,8 +25,6 @@ from gpu_studio.core.devices import (
     SensorEvent,
     Telemetry,
 )
-from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.pitfall_messages import Figure, PitfallDescription, PitfallOutcome
 from gpu_studio.core.protocol import (
     CacheEmptied,
     DescribeEngine,

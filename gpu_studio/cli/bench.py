@@ -9,10 +9,10 @@ from gpu_studio.cli.bench_request import plans
 from gpu_studio.cli.bench_runs import BenchRuns
 from gpu_studio.cli.screen import Progress, note, now, say
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
+from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind, verdict
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.verdict import crossover_sentences, same_kind, verdict
 from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.cli.bench_request import BenchRequest
-    from gpu_studio.core.history import History
+    from gpu_studio.core.benchmark.history import History
+    from gpu_studio.core.benchmark.runs import Run
     from gpu_studio.core.protocol import EngineDescribed, RunFinished
-    from gpu_studio.core.runs import Run
 
 EXPORTS = (".csv", ".json", ".md", ".txt")
 _ONE_DEVICE = "There is no crossover to look for: only one device was measured."

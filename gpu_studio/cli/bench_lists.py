@@ -10,9 +10,9 @@ import platformdirs
 from gpu_studio.cli.answers import Interrupt, describe
 from gpu_studio.cli.screen import note, now, say, say_bytes
 from gpu_studio.cli.status import DONE
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History
+from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.history import FOLDER_NAME, History
-from gpu_studio.core.result_import import import_results
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.engine.client import ProcessEngine
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpu_studio.core.history import HistoryEntry
+    from gpu_studio.core.benchmark.history import HistoryEntry
     from gpu_studio.core.protocol import WorkloadDescription
 
 _NAME_WIDTH = 16

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.status import WrongUseError
+from gpu_studio.core.benchmark.sizes import parse_dtypes, parse_sizes, parse_sweep
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.sizes import parse_dtypes, parse_sizes, parse_sweep
 
 if TYPE_CHECKING:
     import argparse

@@ -8,7 +8,7 @@ from gpu_studio.cli.bench import export, with_engine
 from gpu_studio.cli.bench_request import BenchRequest, addresses, plans
 from gpu_studio.cli.screen import Table, note, say
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED
-from gpu_studio.core.reference import (
+from gpu_studio.core.benchmark.reference import (
     experiment,
     experiment_rows,
     full_length,
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.cli.bench_runs import BenchRuns
-    from gpu_studio.core.history import History
+    from gpu_studio.core.benchmark.history import History
+    from gpu_studio.core.benchmark.reference import PublishedTable
     from gpu_studio.core.protocol import EngineDescribed, RunFinished
-    from gpu_studio.core.reference import PublishedTable
 
 
 def run_preset(

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli.status import WrongUseError
+from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.benchmark.sweep import Sweep
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.plan import Plan
-from gpu_studio.core.sweep import Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.plan import RunPlan
+    from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.protocol import EngineDescribed, WorkloadDescription
 
 _USUAL_SIZES = (512, 1024, 2048)

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import answers
 from gpu_studio.cli.screen import Table, note, say, say_bytes
-from gpu_studio.core.ceilings import (
+from gpu_studio.core.benchmark.ceilings import (
     ABOVE_FROM,
     NORMAL_FROM,
     is_this_normal,
     stays_in_cache,
 )
+from gpu_studio.core.benchmark.runs import Run, RunState
+from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.protocol import EngineEnded, RequestFailed, RunFailed, encode
-from gpu_studio.core.runs import Run, RunState
-from gpu_studio.core.trust import stamp_of
 from gpu_studio.core.units import (
     format_duration,
     format_percent,
@@ -22,15 +23,14 @@ from gpu_studio.core.units import (
     format_ratio,
     format_size,
 )
-from gpu_studio.core.verdict import speed_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gpu_studio.cli.answers import Interrupt
     from gpu_studio.cli.screen import Progress
+    from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.plan import RunPlan
     from gpu_studio.core.protocol import Event, RunFinished, RunWorkload
 
 _COLUMNS = (

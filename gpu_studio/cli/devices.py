@@ -9,12 +9,12 @@ import msgspec
 from gpu_studio.cli.answers import Interrupt, describe_beside, take_inventory
 from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
-from gpu_studio.core.card_facts import identity_line
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.facts import PcSnapshot
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.findings import find
-from gpu_studio.core.report import pc_value
+from gpu_studio.core.pc.card_facts import identity_line
+from gpu_studio.core.pc.facts import PcSnapshot
+from gpu_studio.core.pc.findings import find
+from gpu_studio.core.pc.report import pc_value
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.client import ProcessEngine
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpu_studio.core.devices import Device, GpuProcess, Inventory
+    from gpu_studio.core.pc.devices import Device, GpuProcess, Inventory
     from gpu_studio.core.protocol import EngineDescribed
 
 

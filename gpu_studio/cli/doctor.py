@@ -9,11 +9,11 @@ import msgspec
 from gpu_studio.cli.answers import HeldEngineError, Interrupt, SensorWatch, describe_beside
 from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
-from gpu_studio.core.card_facts import identity_line
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.finding import Finding, findings_value, is_usable
-from gpu_studio.core.findings import find
+from gpu_studio.core.pc.card_facts import identity_line
+from gpu_studio.core.pc.finding import Finding, findings_value, is_usable
+from gpu_studio.core.pc.findings import find
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.probe_client import probe_pc
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from gpu_studio.core.devices import Inventory
+    from gpu_studio.core.pc.devices import Inventory
+    from gpu_studio.core.pc.torch_facts import PcProbed
     from gpu_studio.core.protocol import EngineDescribed
-    from gpu_studio.core.torch_facts import PcProbed
 
 _LOAD_S = 0.6  # three readings long
 _MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "failure": "[problem]"}

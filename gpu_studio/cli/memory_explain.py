@@ -9,8 +9,8 @@ import msgspec
 
 from gpu_studio.cli.screen import note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, WrongUseError
-from gpu_studio.core.oom_reader import explain_oom_text
-from gpu_studio.core.oom_text import MOST_CHARACTERS
+from gpu_studio.core.memory.oom_reader import explain_oom_text
+from gpu_studio.core.memory.oom_text import MOST_CHARACTERS
 
 # A letter has at most so many bytes in any of the encodings that are read.
 _MOST_BYTES = 4 * MOST_CHARACTERS

@@ -10,14 +10,16 @@ from gpu_studio.cli.answers import Interrupt, answers
 from gpu_studio.cli.memory_oom import engine_for
 from gpu_studio.cli.screen import say, say_bytes
 from gpu_studio.cli.status import DONE
+from gpu_studio.core.benchmark.runs import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.modelled_cards import (
+from gpu_studio.core.memory.modelled_cards import (
     ModelledCardChoice,
     card_at,
     is_modelled,
     modelled_card_table,
     modelled_cards,
 )
+from gpu_studio.core.memory.will_it_fit import fit_on, model_fit
 from gpu_studio.core.protocol import (
     AllocationPlan,
     EngineEnded,
@@ -25,9 +27,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     RunMemoryExperiment,
 )
-from gpu_studio.core.runs import describe_exit
 from gpu_studio.core.units import format_bytes
-from gpu_studio.core.will_it_fit import fit_on, model_fit
 
 if TYPE_CHECKING:
     from pathlib import Path

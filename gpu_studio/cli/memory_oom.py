@@ -9,10 +9,11 @@ import msgspec
 from gpu_studio.cli.answers import Interrupt, answers
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED
+from gpu_studio.core.benchmark.runs import describe_exit
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.memory_presets import PRESETS
-from gpu_studio.core.modelled_cards import is_modelled
-from gpu_studio.core.oom_words import explain_outcome
+from gpu_studio.core.memory.memory_presets import PRESETS
+from gpu_studio.core.memory.modelled_cards import is_modelled
+from gpu_studio.core.memory.oom_words import explain_outcome
 from gpu_studio.core.protocol import (
     EngineEnded,
     MemoryRead,
@@ -22,7 +23,6 @@ from gpu_studio.core.protocol import (
     StageBegan,
     encode,
 )
-from gpu_studio.core.runs import describe_exit
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.modelled import ModelledEngine

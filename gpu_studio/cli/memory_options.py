@@ -94,7 +94,7 @@ def _explain(options: argparse.Namespace, log_path: Path) -> int:
 
 def _oom(options: argparse.Namespace, log_path: Path) -> int:
     from gpu_studio.cli.memory_oom import list_presets, run_oom
-    from gpu_studio.core.memory_lab import check_experiment
+    from gpu_studio.core.memory.memory_lab import check_experiment
     from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
 
     if options.list:
@@ -126,7 +126,7 @@ def _oom(options: argparse.Namespace, log_path: Path) -> int:
 
 def _fit(options: argparse.Namespace, log_path: Path) -> int:
     from gpu_studio.cli.memory_fit import list_cards, show_fit
-    from gpu_studio.core.sizes import DTYPES
+    from gpu_studio.core.benchmark.sizes import DTYPES
 
     if options.list:
         return list_cards(as_json=options.json)
@@ -142,7 +142,7 @@ def _fit(options: argparse.Namespace, log_path: Path) -> int:
 
 
 def _device(text: str | None) -> str:
-    from gpu_studio.core.modelled_cards import card_at, is_modelled
+    from gpu_studio.core.memory.modelled_cards import card_at, is_modelled
 
     if not text:
         raise WrongUseError(f"Name a device: {_DEVICE_HELP}.")
@@ -162,7 +162,7 @@ def _checked(check: object) -> None:
 
 
 def _check_conf(conf: str) -> None:
-    from gpu_studio.core.allocator_configuration import parse_configuration
+    from gpu_studio.core.memory.allocator_configuration import parse_configuration
 
     try:
         parse_configuration(conf)
@@ -182,7 +182,7 @@ def _whole_number(name: str, text: str | None, least: int, largest: int) -> int 
 
 
 def _parameters(text: str) -> int:
-    from gpu_studio.core.will_it_fit import MOST_PARAMETERS
+    from gpu_studio.core.memory.will_it_fit import MOST_PARAMETERS
 
     try:
         number = float(text)

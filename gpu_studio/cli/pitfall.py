@@ -10,8 +10,8 @@ import msgspec
 from gpu_studio.cli.answers import Interrupt, answers, describe
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.core.benchmark.runs import describe_exit
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.pitfall_words import format_figure
 from gpu_studio.core.protocol import (
     EngineEnded,
     PitfallFailed,
@@ -21,14 +21,14 @@ from gpu_studio.core.protocol import (
     RunPitfall,
     encode,
 )
-from gpu_studio.core.runs import describe_exit
+from gpu_studio.core.switching.pitfall_words import format_figure
 from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+    from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
     from gpu_studio.core.protocol import EngineDescribed
 
 _WIDTH = 78

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from gpu_studio.cli.answers import Interrupt, answers, describe, take_inventory
 from gpu_studio.cli.screen import Progress, Table, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.core.benchmark.runs import describe_exit
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.link import Link, widest_link
-from gpu_studio.core.placement_words import describe_file, explain_move
+from gpu_studio.core.pc.link import Link, widest_link
 from gpu_studio.core.protocol import (
     EngineEnded,
     FileInspected,
@@ -22,7 +22,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     encode,
 )
-from gpu_studio.core.runs import describe_exit
+from gpu_studio.core.switching.placement_words import describe_file, explain_move
 from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.status import WrongUseError
-from gpu_studio.core.sizes import DTYPES
+from gpu_studio.core.benchmark.sizes import DTYPES
 
 if TYPE_CHECKING:
     import argparse

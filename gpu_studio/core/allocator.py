@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_studio.core.allocator_blocks import (
+from gpu_studio.core.memory.allocator_blocks import (
     FREE,
     IN_USE,
     MIN_BLOCK_BYTES,
@@ -29,16 +29,16 @@ from gpu_studio.core.allocator_blocks import (
     Block,
     Pool,
 )
-from gpu_studio.core.allocator_card import ModelledCard
-from gpu_studio.core.allocator_configuration import UNLIMITED, parse_configuration
-from gpu_studio.core.allocator_error import (
+from gpu_studio.core.memory.allocator_card import ModelledCard
+from gpu_studio.core.memory.allocator_configuration import UNLIMITED, parse_configuration
+from gpu_studio.core.memory.allocator_error import (
     OutOfMemory,
     beyond_an_exbibyte,
     card_full,
 )
-from gpu_studio.core.allocator_segments import Segments
-from gpu_studio.core.allocator_snapshot import snapshot_of
-from gpu_studio.core.allocator_statistics import Statistics
+from gpu_studio.core.memory.allocator_segments import Segments
+from gpu_studio.core.memory.allocator_snapshot import snapshot_of
+from gpu_studio.core.memory.allocator_statistics import Statistics
 
 __all__ = ["AllocatorModel", "Block", "OutOfMemory"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
-from gpu_studio.core.memory_messages import (
+from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
     CacheEmptied,
     EmptyCache,
@@ -24,15 +24,15 @@ from gpu_studio.core.memory_messages import (
     StageBegan,
     StageResult,
 )
-from gpu_studio.core.message import Message
-from gpu_studio.core.pitfall_messages import (
+from gpu_studio.core.messages.message import Message
+from gpu_studio.core.messages.pitfall_messages import (
     PitfallDescription,
     PitfallFailed,
     PitfallFinished,
     PitfallStarted,
     RunPitfall,
 )
-from gpu_studio.core.placement_messages import (
+from gpu_studio.core.messages.placement_messages import (
     DeviceUsed,
     FileInspected,
     InspectFile,
@@ -44,7 +44,7 @@ from gpu_studio.core.placement_messages import (
     TensorsPlaced,
     UseDevice,
 )
-from gpu_studio.core.run_messages import (
+from gpu_studio.core.messages.run_messages import (
     NaiveTime,
     RunFailed,
     RunFinished,
@@ -55,7 +55,7 @@ from gpu_studio.core.run_messages import (
     SamplesMeasured,
     WorkloadDescription,
 )
-from gpu_studio.core.torch_facts import TorchCard  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.pc.torch_facts import TorchCard  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

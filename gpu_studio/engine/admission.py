@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.benchmark.sizes import DTYPES, LARGEST_SIZE
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.sizes import DTYPES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.engine.cold_cache import buffer_bytes
 from gpu_studio.engine.device import free_bytes, resolve

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 import torch
 
-from gpu_studio.core.ceilings import MeasuredCeilings
+from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
 from gpu_studio.engine.cold_cache import last_level_bytes
 from gpu_studio.engine.sensor import CpuWatch
 

@@ -10,7 +10,7 @@ import msgspec
 import torch
 
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
-from gpu_studio.core.oom_text import is_out_of_memory, read_oom_text
+from gpu_studio.core.memory.oom_text import is_out_of_memory, read_oom_text
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import explain_unavailable
 

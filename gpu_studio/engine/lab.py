@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpu_studio.core.activation_calls import LAYERS, WIDTH
-from gpu_studio.core.modelled_memory import budget_fraction
-from gpu_studio.core.oom_text import is_out_of_memory
-from gpu_studio.core.segment_columns import segments_read
+from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
+from gpu_studio.core.memory.modelled_memory import budget_fraction
+from gpu_studio.core.memory.oom_text import is_out_of_memory
+from gpu_studio.core.memory.segment_columns import segments_read
 from gpu_studio.engine.device import prove_kernels
 from gpu_studio.engine.memory import allocator_segments, read_memory
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpu_studio.core.lab_card import SampleNetwork
+    from gpu_studio.core.memory.lab_card import SampleNetwork
     from gpu_studio.core.protocol import MemoryRead, SegmentsRead
 
 

@@ -11,9 +11,9 @@ import psutil
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.segment_columns import segments_read
+from gpu_studio.core.memory.segment_map import map_of_snapshot
 from gpu_studio.core.protocol import CacheEmptied, MemoryRead, SegmentsRead
-from gpu_studio.core.segment_columns import segments_read
-from gpu_studio.core.segment_map import map_of_snapshot
 from gpu_studio.engine.device import has_context, resolve
 
 

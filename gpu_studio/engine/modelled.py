@@ -29,7 +29,7 @@ from gpu_studio.core.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.modelled_memory import ModelledMemory
+    from gpu_studio.core.memory.modelled_memory import ModelledMemory
     from gpu_studio.core.protocol import Event, Request
 
 MODELLED_VERSION = "2.13.0"
@@ -102,7 +102,7 @@ class ModelledEngine:
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
 
     def _experiment(self, request: RunMemoryExperiment) -> Iterator[Event]:
-        from gpu_studio.core.memory_lab import check_experiment, run_experiment
+        from gpu_studio.core.memory.memory_lab import check_experiment, run_experiment
 
         check_experiment(request)
         yield from run_experiment(request, self._card(request.device), self._stop)
@@ -127,8 +127,8 @@ class ModelledEngine:
         Raises:
             StudioError: no modelled card, or no such allocator configuration.
         """
-        from gpu_studio.core.modelled_cards import card_at
-        from gpu_studio.core.modelled_memory import ModelledMemory
+        from gpu_studio.core.memory.modelled_cards import card_at
+        from gpu_studio.core.memory.modelled_memory import ModelledMemory
 
         if self._memory is None or self._memory.device != address:
             try:

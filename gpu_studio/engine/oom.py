@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory_lab import check_experiment, run_experiment
+from gpu_studio.core.memory.memory_lab import check_experiment, run_experiment
 from gpu_studio.engine.device import resolve
 from gpu_studio.engine.lab import CudaMemory
 

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
-from gpu_studio.core.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
+from gpu_studio.core.pc.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
 from gpu_studio.engine.device import cuda_state
 from gpu_studio.engine.properties import torch_card, torch_cards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpu_studio.core.torch_facts import TorchCard
+    from gpu_studio.core.pc.torch_facts import TorchCard
 
 _STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
 # 0 + 1 + … + 1023, each with 1 more: whole numbers below 2^24, exact in float32 in any order.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.child_process import ChildProcess
-from gpu_studio.core.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep, TorchCard
+from gpu_studio.core.pc.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep, TorchCard
 
 if TYPE_CHECKING:
     from collections.abc import Callable

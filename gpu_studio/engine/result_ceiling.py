@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.ceilings import Ceilings, MeasuredCeilings, card_ceilings, cpu_ceilings
-from gpu_studio.core.peaks import card_peaks
+from gpu_studio.core.benchmark.ceilings import (
+    Ceilings,
+    MeasuredCeilings,
+    card_ceilings,
+    cpu_ceilings,
+)
+from gpu_studio.core.pc.peaks import card_peaks
 from gpu_studio.engine.cpu_ceilings import measured_ceilings
 
 if TYPE_CHECKING:

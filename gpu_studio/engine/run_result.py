@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.ceilings import CeilingShare, MeasuredCeilings, share_of_ceiling
+from gpu_studio.core.benchmark.ceilings import CeilingShare, MeasuredCeilings, share_of_ceiling
 from gpu_studio.core.protocol import RunFinished
 from gpu_studio.core.statistics import grouped_interval, summarize
 from gpu_studio.engine.device import card_name

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.benchmark.sizes import ITEM_BYTES, LARGEST_SIZE
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import Event, PlaceRow, PlaceTensors, TensorsPlaced
-from gpu_studio.core.sizes import ITEM_BYTES, LARGEST_SIZE
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.admission import check_dtype
 from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, synchronize

@@ -12,10 +12,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpu_studio.core.devices import Driver
+from gpu_studio.core.pc.devices import Driver
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices import Unreadable
+    from gpu_studio.core.pc.devices import Unreadable
 
 # Enumerators of nvml.h.
 CLOCK_SM, CLOCK_MEMORY = 1, 2

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.benchmark.plan import time_left_s
+from gpu_studio.core.benchmark.runs import Run, RunState
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.plan import time_left_s
 from gpu_studio.core.protocol import (
     EngineEnded,
     Event,
@@ -20,14 +21,13 @@ from gpu_studio.core.protocol import (
     SamplesMeasured,
     is_last,
 )
-from gpu_studio.core.runs import Run, RunState
 from gpu_studio.model.benchmark_devices import device_label
 from gpu_studio.model.benchmark_words import Notice, long_call_warning, progress_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.plan import RunPlan
+    from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.protocol import RunFinished
     from gpu_studio.model.studio import Studio
 

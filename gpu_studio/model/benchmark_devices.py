@@ -10,7 +10,7 @@ from gpu_studio.core.wheels import serves, version_numbers
 from gpu_studio.model.card_access import access_of
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices import Device, Inventory
+    from gpu_studio.core.pc.devices import Device, Inventory
     from gpu_studio.core.protocol import EngineDescribed
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.comparability import Comparability, compare
+from gpu_studio.core.benchmark.comparability import Comparability, compare
 from gpu_studio.core.failure import StudioError
 from gpu_studio.model.worker import Worker
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from gpu_studio.core.benchmark.history import History, HistoryEntry, HistoryList
+    from gpu_studio.core.benchmark.kept_run import KeptRun
+    from gpu_studio.core.benchmark.runs import Run
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.history import History, HistoryEntry, HistoryList
-    from gpu_studio.core.kept_run import KeptRun
     from gpu_studio.core.protocol import RunFinished
-    from gpu_studio.core.runs import Run
     from gpu_studio.model.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
 
@@ -60,7 +60,7 @@ class BenchmarkHistory(QObject):
     def _history(self) -> History:
         """The folder's history; made when it is needed, not with the window."""
         if self._opened is None:
-            from gpu_studio.core.history import FOLDER_NAME, History
+            from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 
             self._opened = History(self._folder / FOLDER_NAME if self._folder else None)
         return self._opened
@@ -108,8 +108,8 @@ class BenchmarkHistory(QObject):
 
     def import_file(self, path: Path) -> None:
         """Keep the run in a file from elsewhere, if it is one."""
-        from gpu_studio.core.history import read_capped
-        from gpu_studio.core.kept_run import decode_kept
+        from gpu_studio.core.benchmark.history import read_capped
+        from gpu_studio.core.benchmark.kept_run import decode_kept
 
         def take_in() -> KeptRun:
             kept = decode_kept(read_capped(path))
@@ -120,9 +120,9 @@ class BenchmarkHistory(QObject):
 
     def export_file(self, key: str, path: Path) -> None:
         """Write a kept run into a file that another PC can import."""
+        from gpu_studio.core.benchmark.history import write_atomically
+        from gpu_studio.core.benchmark.kept_run import encode_kept
         from gpu_studio.core.failure import FailureKind
-        from gpu_studio.core.history import write_atomically
-        from gpu_studio.core.kept_run import encode_kept
 
         def write() -> Path:
             kept = self._history.load(key)
@@ -208,7 +208,7 @@ class BenchmarkHistory(QObject):
         self.refresh()
 
     def _loaded(self, kept: KeptRun) -> None:
-        from gpu_studio.core.kept_run import run_of
+        from gpu_studio.core.benchmark.kept_run import run_of
 
         run = run_of(kept)
         self._ghost = (run, kept.name or f"{kept.result.device_name}, {kept.kept_at[:10]}")

@@ -10,7 +10,7 @@ import msgspec
 from gpu_studio.core.units import format_duration
 
 if TYPE_CHECKING:
-    from gpu_studio.core.runs import Run
+    from gpu_studio.core.benchmark.runs import Run
 
 _LONG_CALL_S = 0.5
 _PHASES = {

@@ -11,7 +11,7 @@ from gpu_studio.core.units import format_bytes
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.segment_map import SegmentMap
+    from gpu_studio.core.memory.segment_map import SegmentMap
 
 _HEAD = ("At", "Size", "State")
 _NO_PARENT = QModelIndex()
@@ -54,7 +54,7 @@ class BlockTable(QAbstractTableModel):
         role: int = Qt.ItemDataRole.DisplayRole,
     ) -> Any:
         """Return a cell's text or its alignment."""
-        from gpu_studio.core.segment_map import STATE_WORDS
+        from gpu_studio.core.memory.segment_map import STATE_WORDS
 
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(index.column())

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.modelled_cards import card_at, modelled_cards
+from gpu_studio.core.memory.modelled_cards import card_at, modelled_cards
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices import Device, Inventory
+    from gpu_studio.core.pc.devices import Device, Inventory
     from gpu_studio.core.protocol import EngineDescribed
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.tank import Tank, card_users, tank_of_card
+from gpu_studio.core.memory.tank import Tank, card_users, tank_of_card
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpu_studio.core.devices import Device
+    from gpu_studio.core.pc.devices import Device
     from gpu_studio.core.protocol import MemoryRead
     from gpu_studio.model.engine_memory import EngineMemory
     from gpu_studio.model.sensors import Sensors

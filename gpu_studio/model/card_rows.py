@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.card_facts import identity_line
-from gpu_studio.core.findings import find
+from gpu_studio.core.pc.card_facts import identity_line
+from gpu_studio.core.pc.findings import find
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.card_access import access_of, counted_cards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from gpu_studio.core.devices import Device, Inventory, Telemetry
+    from gpu_studio.core.pc.devices import Device, Inventory, Telemetry
     from gpu_studio.core.protocol import EngineDescribed
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.protocol import Event, Request, RunWorkload, is_last
-from gpu_studio.core.runs import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

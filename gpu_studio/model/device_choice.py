@@ -8,7 +8,6 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.placement_words import explain_end, explain_failure
 from gpu_studio.core.protocol import (
     DeviceUsed,
     EngineEnded,
@@ -17,11 +16,12 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     UseDevice,
 )
+from gpu_studio.core.switching.placement_words import explain_end, explain_failure
 from gpu_studio.model.card_rows import CardRow, card_rows, card_warnings, counted_rows
 from gpu_studio.model.engine_session import EngineState
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices import Device
+    from gpu_studio.core.pc.devices import Device
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.model.studio import Studio
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
-from gpu_studio.core.device_facts import summary_line
+from gpu_studio.core.pc.device_facts import summary_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.devices import Device
+    from gpu_studio.core.pc.devices import Device
     from gpu_studio.core.protocol import EngineDescribed
 
 SUMMARY_ROLE = Qt.ItemDataRole.UserRole

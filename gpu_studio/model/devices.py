@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.device_facts import facts_of
-from gpu_studio.core.facts import FactGroup, PcSnapshot
+from gpu_studio.core.pc.device_facts import facts_of
+from gpu_studio.core.pc.facts import FactGroup, PcSnapshot
+from gpu_studio.core.pc.report import report_json, report_markdown, report_text
 from gpu_studio.core.protocol import (
     EngineEnded,
     MemoryRead,
@@ -15,7 +16,6 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     is_last,
 )
-from gpu_studio.core.report import report_json, report_markdown, report_text
 from gpu_studio.model.device_list import DeviceList
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import Headline, headline_from, lost_headline
@@ -24,11 +24,11 @@ from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.sensor_log import SensorLog
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices import Device
-    from gpu_studio.core.finding import Finding
+    from gpu_studio.core.pc.devices import Device
+    from gpu_studio.core.pc.finding import Finding
+    from gpu_studio.core.pc.run_effect import RunMark
+    from gpu_studio.core.pc.sensor_history import SensorSpan
     from gpu_studio.core.protocol import Event, Request
-    from gpu_studio.core.run_effect import RunMark
-    from gpu_studio.core.sensor_history import SensorSpan
     from gpu_studio.model.studio import Studio
 
 _MEMORY_EVERY_MS = 2000

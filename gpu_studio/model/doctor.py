@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.findings import find
+from gpu_studio.core.pc.findings import find
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gpu_studio.core.devices import Inventory
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.finding import Finding
-    from gpu_studio.core.link import Link
-    from gpu_studio.core.torch_facts import PcProbed
+    from gpu_studio.core.pc.devices import Inventory
+    from gpu_studio.core.pc.finding import Finding
+    from gpu_studio.core.pc.link import Link
+    from gpu_studio.core.pc.torch_facts import PcProbed
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
 

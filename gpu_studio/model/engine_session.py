@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.benchmark.runs import describe_exit
 from gpu_studio.core.engine import Engine, EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
@@ -26,7 +27,6 @@ from gpu_studio.core.protocol import (
     RunFailed,
     is_last,
 )
-from gpu_studio.core.runs import describe_exit
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.model.engine_session import EngineState
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices import Device, Reading, Unreadable
-    from gpu_studio.core.finding import Finding, Severity
+    from gpu_studio.core.pc.devices import Device, Reading, Unreadable
+    from gpu_studio.core.pc.finding import Finding, Severity
     from gpu_studio.model.studio import Studio
 
 START_AGAIN = "Start a fresh engine"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.modelled_cards import card_at
+from gpu_studio.core.memory.modelled_cards import card_at
+from gpu_studio.core.memory.tank import Tank, tank_of_card, tank_of_ram, tank_of_sensors
 from gpu_studio.core.protocol import DeviceUsed, Event, ReadMemory, ReadSegments, Request
 from gpu_studio.core.resources import MissingResourceError
-from gpu_studio.core.tank import Tank, tank_of_card, tank_of_ram, tank_of_sensors
 from gpu_studio.model.cache_emptying import CacheEmptying, predict_emptying
 from gpu_studio.model.card_access import MemoryChoice, memory_choices, modelled_choices
 from gpu_studio.model.card_account import CardAccount
@@ -25,7 +25,7 @@ MAIN, LAB = "main", "lab"
 ENGINE_NAMES = {MAIN: "The program's engine", LAB: "The lab's engine"}
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices import Device
+    from gpu_studio.core.pc.devices import Device
     from gpu_studio.core.protocol import MemoryRead, SegmentsRead
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.memory_history import MemoryHistory

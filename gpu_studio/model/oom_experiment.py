@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.benchmark.runs import describe_exit
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.modelled_cards import is_modelled
-from gpu_studio.core.oom_words import Outcome, describe_filling, explain_outcome
+from gpu_studio.core.memory.modelled_cards import is_modelled
+from gpu_studio.core.memory.oom_words import Outcome, describe_filling, explain_outcome
 from gpu_studio.core.protocol import (
     EngineEnded,
     Event,
@@ -22,7 +23,6 @@ from gpu_studio.core.protocol import (
     SegmentsRead,
     StageBegan,
 )
-from gpu_studio.core.runs import describe_exit
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.placement_words import explain_end
 from gpu_studio.core.protocol import (
     EngineEnded,
     Event,
@@ -18,9 +17,10 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     RunPitfall,
 )
+from gpu_studio.core.switching.placement_words import explain_end
 
 if TYPE_CHECKING:
-    from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+    from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
     from gpu_studio.model.studio import Studio
 
 

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.link import widest_link
-from gpu_studio.core.placement_words import (
-    describe_file,
-    explain_end,
-    explain_failure,
-    explain_move,
-)
+from gpu_studio.core.pc.link import widest_link
 from gpu_studio.core.protocol import (
     EngineEnded,
     Event,
@@ -24,6 +18,12 @@ from gpu_studio.core.protocol import (
     PlaceRow,
     Request,
     RequestFailed,
+)
+from gpu_studio.core.switching.placement_words import (
+    describe_file,
+    explain_end,
+    explain_failure,
+    explain_move,
 )
 from gpu_studio.model.device_choice import DeviceChoice, Said, Tone
 from gpu_studio.model.placement_table import PlacementTable

@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices import GpuProcess
+    from gpu_studio.core.pc.devices import GpuProcess
 
 
 def question(process: GpuProcess) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
-from gpu_studio.core.facts import NOT_AVAILABLE
+from gpu_studio.core.pc.facts import NOT_AVAILABLE
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.devices import GpuProcess
+    from gpu_studio.core.pc.devices import GpuProcess
 
 HEADINGS = ("PID", "Program", "User", "Kind", "GPU memory")
 PID, PROGRAM, USER, KIND, MEMORY = range(5)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.reference import (
+from gpu_studio.core.benchmark.reference import (
     experiment,
     experiment_rows,
     full_length,
@@ -21,9 +21,9 @@ from gpu_studio.model.benchmark_devices import device_choices, device_label
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.plan import RunPlan
+    from gpu_studio.core.benchmark.plan import RunPlan
+    from gpu_studio.core.benchmark.reference import ExperimentRow, PublishedTable
     from gpu_studio.core.protocol import RunFinished, RunWorkload
-    from gpu_studio.core.reference import ExperimentRow, PublishedTable
     from gpu_studio.model.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
 

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
-from gpu_studio.core.run_messages import SQUARE
-from gpu_studio.core.run_words import describe_run, mode_words, sign_of
+from gpu_studio.core.benchmark.run_words import describe_run, mode_words, sign_of
+from gpu_studio.core.benchmark.verdict import speed_up
+from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.units import (
     format_duration,
     format_percent,
     format_rate,
     format_ratio,
 )
-from gpu_studio.core.verdict import speed_up
 from gpu_studio.model.benchmark_devices import device_label
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.runs import Run
+    from gpu_studio.core.benchmark.runs import Run
     from gpu_studio.model.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
 

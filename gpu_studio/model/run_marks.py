@@ -14,9 +14,9 @@ from gpu_studio.core.protocol import RunWorkload, is_last
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpu_studio.core.devices import Reading
+    from gpu_studio.core.pc.devices import Reading
+    from gpu_studio.core.pc.run_effect import RunMark
     from gpu_studio.core.protocol import Event, Request
-    from gpu_studio.core.run_effect import RunMark
     from gpu_studio.model.studio import Studio
 
 _KEPT = 256
@@ -69,7 +69,7 @@ class RunMarks(QObject):
             self._begin(request)
 
     def _begin(self, request: RunWorkload) -> None:
-        from gpu_studio.core.run_effect import RunMark
+        from gpu_studio.core.pc.run_effect import RunMark
 
         self._tell()
         self._running = request
@@ -94,7 +94,7 @@ class RunMarks(QObject):
 
     def _tell(self) -> None:
         """Say what the sensors showed, once they were read after the run."""
-        from gpu_studio.core.run_effect import effect_sentence
+        from gpu_studio.core.pc.run_effect import effect_sentence
 
         mark, self._untold = self._untold, None
         self._waiting.stop()

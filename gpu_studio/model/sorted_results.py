@@ -11,7 +11,7 @@ from gpu_studio.model.results_table import SORT_ROLE, ResultsTable
 if TYPE_CHECKING:
     from PySide6.QtCore import QModelIndex, QObject
 
-    from gpu_studio.core.runs import Run
+    from gpu_studio.core.benchmark.runs import Run
 
 _SIGNS = {Qt.SortOrder.AscendingOrder: "↑", Qt.SortOrder.DescendingOrder: "↓"}
 RUN_ORDER = -1

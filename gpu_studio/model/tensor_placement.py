@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.link import widest_link
-from gpu_studio.core.placement_words import explain_end, explain_failure, explain_tensors
+from gpu_studio.core.pc.link import widest_link
 from gpu_studio.core.protocol import (
     EngineEnded,
     Event,
@@ -17,6 +16,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     TensorsPlaced,
 )
+from gpu_studio.core.switching.placement_words import explain_end, explain_failure, explain_tensors
 from gpu_studio.model.device_choice import DeviceChoice, Said, Tone
 
 if TYPE_CHECKING:

@@ -22,20 +22,20 @@ from PySide6.QtWidgets import (
 from gpu_studio.model.benchmark import Benchmark
 from gpu_studio.model.benchmark_history import BenchmarkHistory
 from gpu_studio.model.published_experiment import PublishedExperiment
-from gpu_studio.ui.benchmark_choices import BenchmarkChoices
-from gpu_studio.ui.benchmark_export import ExportButton
-from gpu_studio.ui.benchmark_head import BenchmarkHead
-from gpu_studio.ui.benchmark_history_page import HistoryPage
-from gpu_studio.ui.benchmark_plots import BenchmarkPlots, View
-from gpu_studio.ui.benchmark_results import BenchmarkResults
-from gpu_studio.ui.benchmark_run_panel import BenchmarkRunPanel
+from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
+from gpu_studio.ui.benchmark.benchmark_export import ExportButton
+from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
+from gpu_studio.ui.benchmark.benchmark_history_page import HistoryPage
+from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, View
+from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
+from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
-    from gpu_studio.core.runs import Run
+    from gpu_studio.core.benchmark.runs import Run
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from gpu_studio.core.card_facts import identity_line
+from gpu_studio.core.pc.card_facts import identity_line
 from gpu_studio.model.devices import DevicesModel
-from gpu_studio.ui.copy_button import CopyButton
-from gpu_studio.ui.device_list import DeviceListView
+from gpu_studio.ui.devices.copy_button import CopyButton
+from gpu_studio.ui.devices.device_list import DeviceListView
+from gpu_studio.ui.devices.fact_grid import FactGrid
+from gpu_studio.ui.devices.process_card import ProcessCard
+from gpu_studio.ui.devices.sensor_grid import SensorGrid
+from gpu_studio.ui.devices.sensor_log_button import SensorLogButton
 from gpu_studio.ui.elided_text import ElidedText
-from gpu_studio.ui.fact_grid import FactGrid
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, row
-from gpu_studio.ui.process_card import ProcessCard
 from gpu_studio.ui.scroll_page import ScrollPage
-from gpu_studio.ui.sensor_grid import SensorGrid
-from gpu_studio.ui.sensor_log_button import SensorLogButton
 from gpu_studio.ui.theme import device_role
 from gpu_studio.ui.verdict_card import VerdictCard
 

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.modelled_cards import LEAST_MIB, MOST_MIB, card_at
+from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB, card_at
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.card_access import short_name
 from gpu_studio.model.engine_session import EngineState
@@ -26,10 +26,10 @@ from gpu_studio.model.memory import ENGINE_NAMES, LAB, MAIN, MemoryModel
 from gpu_studio.model.oom_experiment import OomState
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding_combo import ElidingCombo
-from gpu_studio.ui.memory_curves import MemoryCurves, toggle
-from gpu_studio.ui.memory_lab import LabPage
+from gpu_studio.ui.memory.memory_curves import MemoryCurves, toggle
+from gpu_studio.ui.memory.memory_lab import LabPage
+from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, table
-from gpu_studio.ui.tank import TankBar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,19 +48,19 @@ _PAGES = ("Curves", "Segment map", "Break it", "Read an error", "Will it fit?")
 
 
 def _segment_page(model: MemoryModel, theme: Theme) -> QWidget:
-    from gpu_studio.ui.memory_segments import SegmentPage
+    from gpu_studio.ui.memory.memory_segments import SegmentPage
 
     return SegmentPage(model, theme)
 
 
 def _error_page(theme: Theme) -> QWidget:
-    from gpu_studio.ui.error_page import ErrorPage
+    from gpu_studio.ui.memory.error_page import ErrorPage
 
     return ErrorPage(theme)
 
 
 def _fit_page(model: MemoryModel, theme: Theme) -> QWidget:
-    from gpu_studio.ui.fit_page import FitPage
+    from gpu_studio.ui.memory.fit_page import FitPage
 
     return FitPage(model, theme)
 

@@ -8,8 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHeaderView
 
 from gpu_studio.model.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
-from gpu_studio.ui.device_card import DeviceInk
 from gpu_studio.ui.parts import GAP, Card, Text, table
+from gpu_studio.ui.switcher.device_card import DeviceInk
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent

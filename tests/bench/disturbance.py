@@ -86,7 +86,7 @@ class LiveWindow:
 
 
 def sizes_of(sizes: str) -> list[int]:
-    from gpu_studio.core.sizes import parse_sizes, parse_sweep
+    from gpu_studio.core.benchmark.sizes import parse_sizes, parse_sweep
 
     return parse_sweep(sizes) if ":" in sizes else parse_sizes(sizes)
 

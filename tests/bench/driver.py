@@ -12,7 +12,7 @@ from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
-from gpu_studio.ui.live_plot import LivePlot
+from gpu_studio.ui.plots.live_plot import LivePlot
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,13 +21,13 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QEventLoop, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
-from gpu_studio.core.memory_messages import MemoryRead, SegmentsRead
+from gpu_studio.core.memory.segment_map import map_of_segments
+from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 from gpu_studio.core.protocol import decode_event, encode
-from gpu_studio.core.segment_map import map_of_segments
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.worker import Worker
-from gpu_studio.ui.segment_map import SegmentMapView
+from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.theme import Theme
 from tests.bench.heartbeat import Gap, Heartbeat
 from tests.bench.ratios import describe_machine, verdict

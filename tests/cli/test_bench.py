@@ -12,9 +12,10 @@ from gpu_studio.cli import main as cli
 from gpu_studio.cli.answers import Interrupt
 from gpu_studio.cli.bench_runs import BenchRuns
 from gpu_studio.cli.screen import Progress
+from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.plan import Plan
+from gpu_studio.core.messages.run_messages import WorkloadOption
 from gpu_studio.core.protocol import (
     DescribeEngine,
     NaiveTime,
@@ -22,7 +23,6 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     WorkloadDescription,
 )
-from gpu_studio.core.run_messages import WorkloadOption
 from tests.fakes import (
     Engines,
     call_time_s,

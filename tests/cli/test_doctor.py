@@ -13,8 +13,8 @@ import pytest
 from gpu_studio.cli import doctor
 from gpu_studio.cli.answers import HeldEngineError
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.finding import Finding
-from gpu_studio.core.torch_facts import PcProbed
+from gpu_studio.core.pc.finding import Finding
+from gpu_studio.core.pc.torch_facts import PcProbed
 from tests.fakes import cpu_only, described, described_with_cuda, gt_1030
 
 ROOT = Path(__file__).resolve().parent.parent.parent

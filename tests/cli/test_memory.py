@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.cli.main import main
-from gpu_studio.core.memory_presets import PRESETS
-from tests.core.test_oom_text import OWN, newer
+from gpu_studio.core.memory.memory_presets import PRESETS
+from tests.core.memory.test_oom_text import OWN, newer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.core.protocol import (
     Event,
     RunFailed,
@@ -15,7 +16,6 @@ from gpu_studio.core.protocol import (
     RunStopped,
     SamplesMeasured,
 )
-from gpu_studio.core.run_messages import WorkloadDescription
 from gpu_studio.engine import run
 from gpu_studio.engine.dispatch import Dispatcher
 from gpu_studio.engine.workloads.call import Call

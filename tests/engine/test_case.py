@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.engine.workloads.call import FunctionCall
 from gpu_studio.engine.workloads.case import make_case, refuse_mode
 

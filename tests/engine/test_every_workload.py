@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from gpu_studio.core.benchmark.sizes import LARGEST_SIZE
 from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunFinished
-from gpu_studio.core.sizes import LARGEST_SIZE
 from gpu_studio.engine import cold_cache
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS
 from tests.engine.answers import ask, run_request
 
 if TYPE_CHECKING:
-    from gpu_studio.core.run_messages import WorkloadDescription
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.engine.workloads.workload import Workload
 
 CPU = torch.device("cpu")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.modelled_memory import budget_fraction
+from gpu_studio.core.memory.modelled_memory import budget_fraction
 from gpu_studio.core.protocol import (
     AllocationPlan,
     EmptyCache,

@@ -24,7 +24,7 @@ from gpu_studio.engine.pitfalls.pitfall import Bench, error_of
 from tests.engine.answers import ask
 
 if TYPE_CHECKING:
-    from gpu_studio.core.pitfall_messages import PitfallOutcome
+    from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
 
 NAMES = [pitfall.description.name for pitfall in PITFALLS]
 # Their parts are fresh processes, a second or two each.

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.protocol import (
     DescribeEngine,
     EmptyCache,
@@ -19,7 +20,6 @@ from gpu_studio.core.protocol import (
     encode,
     encode_all,
 )
-from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.engine.recorded import RecordedEngine, RecordingError, read_recording
 
 HEADER = RecordingHeader(

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import torch
 
+from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
     Event,
@@ -21,7 +22,6 @@ from gpu_studio.core.protocol import (
     encode,
 )
 from gpu_studio.core.statistics import grouped_interval, summarize
-from gpu_studio.core.trust import stamp_of
 from gpu_studio.engine import admission, run, run_check
 from gpu_studio.engine.dispatch import Dispatcher
 from gpu_studio.engine.workloads.elementwise import Elementwise

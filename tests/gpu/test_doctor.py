@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.findings import find
-from gpu_studio.core.silicon import torch_card_of
+from gpu_studio.core.pc.findings import find
+from gpu_studio.core.pc.silicon import torch_card_of
 from gpu_studio.engine.description import describe_engine
 from gpu_studio.engine.probe_client import probe_pc
 from gpu_studio.hardware.inventory import Sensors
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices import Inventory
-    from gpu_studio.core.torch_facts import PcProbed
+    from gpu_studio.core.pc.devices import Inventory
+    from gpu_studio.core.pc.torch_facts import PcProbed
 
 
 @pytest.fixture(scope="module")

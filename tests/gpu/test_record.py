@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
-from gpu_studio.core.devices import Inventory, Reading, decode_sensor_event
+from gpu_studio.core.pc.devices import Inventory, Reading, decode_sensor_event
 from gpu_studio.core.protocol import (
     CacheEmptied,
     DescribeEngine,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
     Event,
@@ -21,7 +22,6 @@ from gpu_studio.core.protocol import (
     Stop,
     encode,
 )
-from gpu_studio.core.sizes import DTYPES
 from gpu_studio.engine.device import resolve, synchronize, uuid_of
 from gpu_studio.engine.serve import EXIT_FATAL, NvmlSensor
 from gpu_studio.engine.timing import CudaStopwatch, time_once

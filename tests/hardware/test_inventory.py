@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from gpu_studio.core.devices import ASLEEP
+from gpu_studio.core.pc.devices import ASLEEP
 from gpu_studio.hardware.inventory import Sensors
 from gpu_studio.hardware.nvml import Nvml
 from gpu_studio.hardware.pci import DisplayAdapter

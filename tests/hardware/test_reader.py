@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from gpu_studio.core.devices import (
+from gpu_studio.core.pc.devices import (
     Device,
     Inventory,
     Reading,

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PySide6.QtCore import QObject, QTimer, Slot
 
+from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.benchmark.runs import Run, RunState
+from gpu_studio.core.benchmark.sweep import Sweep
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.plan import Plan
 from gpu_studio.core.protocol import (
     EngineEnded,
     MemoryRead,
@@ -16,8 +18,6 @@ from gpu_studio.core.protocol import (
     RunPhaseChanged,
     RunWorkload,
 )
-from gpu_studio.core.runs import Run, RunState
-from gpu_studio.core.sweep import Sweep
 from gpu_studio.model.benchmark import Benchmark, PlanState
 from tests.fakes import (
     Engines,

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.history import FOLDER_NAME
-from gpu_studio.core.kept_run import encode_kept, kept_of
-from gpu_studio.core.plan import Plan
+from gpu_studio.core.benchmark.history import FOLDER_NAME
+from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
+from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.protocol import RunWorkload
-from gpu_studio.core.runs import Run
 from gpu_studio.model.benchmark import Benchmark
 from gpu_studio.model.benchmark_history import BenchmarkHistory
 from gpu_studio.model.studio import Studio
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.core.history import HistoryEntry
+    from gpu_studio.core.benchmark.history import HistoryEntry
     from gpu_studio.model.settings import Settings
     from tests.fakes import SteadySensors
 

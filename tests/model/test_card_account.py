@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.devices import GpuProcess
+from gpu_studio.core.pc.devices import GpuProcess
 from gpu_studio.model.card_account import CardAccount
 from gpu_studio.model.engine_memory import EngineMemory
 from tests.fakes import gt_1030_card, memory_read

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from gpu_studio.core.benchmark.runs import RunState
+from gpu_studio.core.messages.run_messages import WorkloadOption
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
-from gpu_studio.core.run_messages import WorkloadOption
-from gpu_studio.core.runs import RunState
 from gpu_studio.model.comparison import ComparisonModel
 from tests.fakes import Pause, described, described_with_cuda, elementwise, run_events, started
 

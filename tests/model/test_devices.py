@@ -5,8 +5,8 @@ import json
 import msgspec
 import pytest
 
-from gpu_studio.core.devices import CardReading, Telemetry
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.pc.devices import CardReading, Telemetry
 from gpu_studio.core.protocol import (
     DescribeEngine,
     EmptyCache,

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
+from gpu_studio.core.pc.torch_facts import CardProbed, PcProbed, TorchCard
 from gpu_studio.core.protocol import DescribeEngine
-from gpu_studio.core.torch_facts import CardProbed, PcProbed, TorchCard
 from gpu_studio.model.studio import Studio
 from tests.fakes import described_with_cuda, gt_1030, reading, two_cards
 

@@ -5,9 +5,9 @@ import math
 import msgspec
 import pytest
 
-from gpu_studio.core.devices import GpuProcess
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
+from gpu_studio.core.pc.devices import GpuProcess
 from gpu_studio.core.protocol import (
     DescribeEngine,
     EmptyCache,

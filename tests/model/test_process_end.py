@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gpu_studio.core.devices import GpuProcess
+from gpu_studio.core.pc.devices import GpuProcess
 from gpu_studio.model.process_end import end_process, question
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 from PySide6.QtCore import QItemSelectionModel, QSortFilterProxyModel, Qt
 
-from gpu_studio.core.devices import GpuProcess
+from gpu_studio.core.pc.devices import GpuProcess
 from gpu_studio.model import process_table as module
 from gpu_studio.model.process_table import (
     KIND,

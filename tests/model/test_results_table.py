@@ -6,9 +6,9 @@ import pytest
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtTest import QAbstractItemModelTester
 
+from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import RunFailed, RunFinished, RunPhaseChanged, RunWorkload
-from gpu_studio.core.runs import Run
 from gpu_studio.model.results_table import ADDRESS_ROLE, Column, ResultsTable
 from gpu_studio.model.sorted_results import RUN_ORDER, SortedResults
 from tests.fakes import batch, gt_1030, run_events, started

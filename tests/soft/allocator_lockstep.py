@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from gpu_studio.core.allocator import AllocatorModel, Block, OutOfMemory
-from gpu_studio.core.allocator_configuration import parse_configuration
-from tests.core.allocator_trace import Edge, Setting, follow, reserved_at
+from gpu_studio.core.memory.allocator_configuration import parse_configuration
+from tests.core.memory.allocator_trace import Edge, Setting, follow, reserved_at
 
 __all__ = ["Edge", "Lockstep", "Setting", "compare_options", "reserved_at", "run"]
 

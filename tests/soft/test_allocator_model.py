@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.core.allocator_trace import EDGES, RECORD, SETTINGS, STEPS, Edge, Setting
+from tests.core.memory.allocator_trace import EDGES, RECORD, SETTINGS, STEPS, Edge, Setting
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
 

@@ -15,7 +15,7 @@ from gpu_studio.engine.probe_client import probe_pc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
-    from gpu_studio.core.torch_facts import PcProbed
+    from gpu_studio.core.pc.torch_facts import PcProbed
     from tests.soft.conftest import MakePc
     from tests.softcards.cards import SoftPc
 

@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.memory_presets import PRESETS, Preset
+from gpu_studio.core.memory.memory_presets import PRESETS, Preset
+from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.core.protocol import (
     AllocationPlan,
     Event,
@@ -23,7 +24,6 @@ from gpu_studio.core.protocol import (
     SegmentsRead,
     StageBegan,
 )
-from gpu_studio.core.snapshot_file import open_snapshot
 from gpu_studio.engine.modelled import ModelledEngine
 from tests.engine.answers import only
 from tests.engine.engine_child import EngineChild

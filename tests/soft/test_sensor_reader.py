@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from gpu_studio.core.devices import Inventory, Reading
+from gpu_studio.core.pc.devices import Inventory, Reading
 from gpu_studio.hardware.client import SensorReader
 from tests.softcards.cards import MIB, NOT_AVAILABLE, Other, SoftPc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.run_messages import NaiveTime, WorkloadOption
 from gpu_studio.core.protocol import (
     DescribeEngine,
     EngineEnded,
@@ -34,10 +35,9 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     WorkloadDescription,
 )
-from gpu_studio.core.run_messages import NaiveTime, WorkloadOption
 from gpu_studio.model.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
-from gpu_studio.ui.live_plot import LivePlot
+from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.share_bars import ShareBars
 from tests.fakes import (
     Engines,

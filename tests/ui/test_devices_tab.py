@@ -9,13 +9,13 @@ from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QPushButton, QTableView, QWidget
 
-from gpu_studio.core.devices import CardReading, Device, GpuProcess, Telemetry
-from gpu_studio.core.finding import Finding, worst_first
+from gpu_studio.core.pc.devices import CardReading, Device, GpuProcess, Telemetry
+from gpu_studio.core.pc.finding import Finding, worst_first
 from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
 from gpu_studio.model import sensors as sensors_module
+from gpu_studio.ui.devices.fact_grid import FactGrid
 from gpu_studio.ui.devices_tab import DevicesTab
-from gpu_studio.ui.fact_grid import FactGrid
-from gpu_studio.ui.live_plot import LivePlot
+from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.theme import COLOURS
 from tests.fakes import (
     Pause,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog
 
-from gpu_studio.core.memory_presets import PRESETS
+from gpu_studio.core.memory.memory_presets import PRESETS
 from gpu_studio.engine.modelled import ModelledEngine
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui import oom_panel
-from gpu_studio.ui.memory_segments import SegmentPage
+from gpu_studio.ui.memory import oom_panel
+from gpu_studio.ui.memory.memory_segments import SegmentPage
+from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory_tab import LAB_PAGE, SEGMENTS, MemoryTab
-from gpu_studio.ui.segment_map import SegmentMapView
 from tests.ui.by_name import click, find, text
 
 HEADLINES = {

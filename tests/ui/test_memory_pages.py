@@ -8,11 +8,11 @@ import pytest
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QTableView
 
 from gpu_studio.core.allocator import AllocatorModel
-from gpu_studio.ui.error_page import ErrorPage
-from gpu_studio.ui.fit_page import FitPage
-from gpu_studio.ui.memory_segments import SegmentPage
-from gpu_studio.ui.segment_map import SegmentMapView
-from gpu_studio.ui.tank import TankBar
+from gpu_studio.ui.memory.error_page import ErrorPage
+from gpu_studio.ui.memory.fit_page import FitPage
+from gpu_studio.ui.memory.memory_segments import SegmentPage
+from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.memory.tank import TankBar
 from tests.fakes import cpu_only
 from tests.ui.by_name import click, find, text
 

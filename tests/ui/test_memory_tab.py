@@ -26,11 +26,11 @@ from gpu_studio.core.protocol import (
     RunMemoryExperiment,
 )
 from gpu_studio.model.memory_history import Mark
-from gpu_studio.ui.live_plot import LivePlot
+from gpu_studio.ui.memory.oom_panel import OomPanel
+from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory_tab import CURVES, LAB_PAGE, SEGMENTS, MemoryTab
-from gpu_studio.ui.oom_panel import OomPanel
-from gpu_studio.ui.segment_map import SegmentMapView
-from gpu_studio.ui.tank import TankBar
+from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes import (
     Pause,
     cache_emptied,

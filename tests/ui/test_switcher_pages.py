@@ -15,7 +15,8 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.pitfall_messages import PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.protocol import (
     DescribeEngine,
     FileInspected,
@@ -29,8 +30,7 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     TensorsPlaced,
 )
-from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.ui.switcher_place import PlacePage
+from gpu_studio.ui.switcher.switcher_place import PlacePage
 from gpu_studio.ui.switcher_tab import SwitcherTab
 from tests.fakes import (
     Pause,

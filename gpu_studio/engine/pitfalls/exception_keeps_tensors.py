@@ -7,7 +7,7 @@ import weakref
 
 import torch
 
-from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.pitfalls.pitfall import Bench, memory
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.device import card_name
 from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds

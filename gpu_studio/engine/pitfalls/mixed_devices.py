@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.engine.pitfalls.pitfall import META_STANDS_IN, Bench, error_of, seconds
 
 _ROWS, _COLUMNS = 32, 1000

@@ -7,7 +7,7 @@ import time
 import torch
 from torch import nn
 
-from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, seconds

@@ -6,7 +6,7 @@ import warnings
 
 import torch
 
-from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, error_of
 
 

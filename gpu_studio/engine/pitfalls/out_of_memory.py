@@ -8,8 +8,8 @@ from torch import nn
 
 from gpu_studio.core.allocator import AllocatorModel
 from gpu_studio.core.allocator import OutOfMemory as ModelledOutOfMemory
-from gpu_studio.core.oom_text import is_out_of_memory
-from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.memory.oom_text import is_out_of_memory
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, memory

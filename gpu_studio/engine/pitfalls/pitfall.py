@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.pitfall_messages import Figure
+from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.statistics import quantile
 from gpu_studio.engine.device import synchronize
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+    from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 
 CPU_STANDS_IN = "This PC has no card that PyTorch can use: the CPU stands in for it."
 META_STANDS_IN = (

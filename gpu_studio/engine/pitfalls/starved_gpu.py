@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_duration, format_percent
 from gpu_studio.engine.pitfalls.pitfall import Bench, seconds, share
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.engine.pitfalls.pitfall import Bench, count
 
 _ERROR = "error: "

@@ -8,7 +8,7 @@ import re
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd, count
 
 _SEEN = re.compile(r": (\d+)")

@@ -12,7 +12,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+    from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 
 CACHES = ("hot", "cold")
 

@@ -12,8 +12,8 @@ import time
 
 import torch
 
-from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.core.sizes import DTYPES
+from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.timing import time_once
 from gpu_studio.engine.workloads.call import Call

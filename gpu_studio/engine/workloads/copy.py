@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.call import Call, FunctionCall

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.core.sizes import DTYPES
+from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import cuda_state
 from gpu_studio.engine.driver_module import DriverModule

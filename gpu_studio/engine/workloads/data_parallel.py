@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.data_parallel_snippet import snippet_for
 from gpu_studio.engine.workloads.proof import Verification

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.core.units import format_bytes, format_duration, format_percent
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.call import Call

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import Verification

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.live_plot import LivePlot
+from gpu_studio.ui.plots.live_plot import LivePlot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

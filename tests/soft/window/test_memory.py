@@ -17,10 +17,10 @@ from gpu_studio.core.protocol import (
     RunMemoryExperiment,
     SegmentsRead,
 )
-from gpu_studio.ui import oom_panel
-from gpu_studio.ui.memory_segments import SegmentPage
-from gpu_studio.ui.segment_map import SegmentMapView
-from gpu_studio.ui.tank import TankBar
+from gpu_studio.ui.memory import oom_panel
+from gpu_studio.ui.memory.memory_segments import SegmentPage
+from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.memory.tank import TankBar
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 

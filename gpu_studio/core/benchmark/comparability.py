@@ -1,0 +1,112 @@
+"""Which results may be set beside each other, and why others may not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.messages.run_messages import RunFinished
+
+
+class Comparability(msgspec.Struct, frozen=True):
+    """``reasons`` speak against comparing at all; ``notes`` are to be told with a comparison."""
+
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the two may be set beside each other."""
+        return not self.reasons
+
+    @property
+    def sentence(self) -> str:
+        """Why the two cannot be compared, or what to know; empty where there is nothing."""
+        if self.reasons:
+            return f"Not comparable: {'; '.join(self.reasons)}."
+        return f"Beside it: {'; '.join(self.notes)}." if self.notes else ""
+
+
+def compare(
+    result: RunFinished, other: RunFinished, *, across_devices: bool = True
+) -> Comparability:
+    """Return whether two results measured the same work in the same way.
+
+    Args:
+        result: what is looked at.
+        other: what it is to be compared with.
+        across_devices: the devices are what is compared, so that a CPU beside a card is fine;
+            False where the same device at two times is meant.
+    """
+    reasons = [*_other_work(result, other), *_other_way(result, other)]
+    if not across_devices and _kind(result) != _kind(other):
+        reasons.append(f"it ran on {_kind(other)} and not on {_kind(result)}")
+    return Comparability(tuple(reasons), tuple(_notes(result, other)))
+
+
+def _other_work(result: RunFinished, other: RunFinished) -> Iterator[str]:
+    if other.workload != result.workload:
+        yield f"it is {other.workload} and not {result.workload}"
+        return  # a size of another workload means something else
+    if other.size != result.size:
+        sizes = [format_size(one.size, one.size_text) for one in (other, result)]
+        yield f"its size is {sizes[0]} and not {sizes[1]}"
+    if other.dtype != result.dtype:
+        yield f"it computed in {other.dtype} and not in {result.dtype}"
+    for name in sorted(result.options.keys() | other.options.keys()):
+        ours, theirs = result.options.get(name), other.options.get(name)
+        if ours != theirs:
+            yield f"its option {name} is {_quoted(theirs)} where it was {_quoted(ours)}"
+
+
+def _quoted(value: str | None) -> str:
+    return "not known" if value is None else f"“{value}”"
+
+
+def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
+    if other.cache != result.cache:
+        yield f"it was measured with a {other.cache} cache and not with a {result.cache} one"
+    # Nothing has to be copied to the CPU: its runs stand beside both.
+    both_cards = "cpu" not in (result.device, other.device)
+    if both_cards and other.transfers != result.transfers:
+        words = ("with", "without") if other.transfers else ("without", "with")
+        yield f"it was measured {words[0]} transfers and not {words[1]}"
+    if result.tf32 is not None and other.tf32 is not None and other.tf32 != result.tf32:
+        yield f"TF32 was {'on' if other.tf32 else 'off'} for it"
+    if other.in_window_process != result.in_window_process:
+        place = "inside the window's process" if other.in_window_process else "in its own process"
+        yield f"it ran {place}"
+    ours, theirs = _version(result), _version(other)
+    if ours and theirs and ours[0] != theirs[0]:
+        yield f"it was PyTorch {other.torch_version} and not {result.torch_version}"
+
+
+def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
+    ours, theirs = _version(result), _version(other)
+    if ours and theirs and ours[0] == theirs[0] and ours != theirs:
+        yield f"PyTorch {other.torch_version}"
+    elif not theirs:
+        yield "its PyTorch is not known"
+    if other.device_name != result.device_name:
+        yield f"another device, {other.device_name}"
+    if result.device == other.device == "cpu" and other.cpu_threads != result.cpu_threads:
+        yield f"{other.cpu_threads or 'an unknown number of'} CPU threads"
+    if other.verified is False:
+        yield "its result was wrong"
+    if other.recording:
+        yield f"a recording: {other.recording}"
+
+
+def _kind(result: RunFinished) -> str:
+    return "the CPU" if result.device == "cpu" else "a card"
+
+
+def _version(result: RunFinished) -> tuple[str, ...]:
+    """Return major and minor of the PyTorch of a result; empty where it is not told."""
+    return tuple(result.torch_version.split("+")[0].split(".")[:2]) if result.torch_version else ()

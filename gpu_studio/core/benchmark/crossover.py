@@ -1,0 +1,221 @@
+"""From which size on does one device beat another, and how sure is that?
+
+Every size has the ratio of the two medians and an interval of it: the extremes that the two 95 %
+intervals allow. A device wins at a size when the whole interval says so; otherwise the two are
+equally fast as far as anybody can tell.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from gpu_studio.core.messages.run_messages import RunFinished
+
+# Below this ratio two devices are called equally fast: nobody would move work for it, and two runs
+# of the same work on a PC in use differ by about as much.
+SAME_WITHIN = 1.05
+_STEPS_PER_DOUBLING = 32
+
+
+class SizeRatio(msgspec.Struct, frozen=True):
+    """How many times faster a device is than the reference at one size.
+
+    ``low`` to ``high`` is what the intervals of both medians allow.
+    """
+
+    size: int
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def sign(self) -> int:
+        """1 where the device wins, -1 where the reference wins, 0 where nobody can tell."""
+        if self.low > 1 and self.ratio >= SAME_WITHIN:
+            return 1
+        return -1 if self.high < 1 and self.ratio <= 1 / SAME_WITHIN else 0
+
+
+class Crossing(msgspec.Struct, frozen=True):
+    """One place where the faster device changes.
+
+    It lies between ``low`` and ``high``, two sizes that were measured and decided, one for each
+    device. ``size`` is where the straight line through the ratios on logarithmic axes says, inside
+    those two; ``device_wins_above`` tells to whom it changes.
+    """
+
+    size: float
+    low: int
+    high: int
+    device_wins_above: bool
+
+
+class CrossoverKind(Enum):
+    """What the ratios of a range of sizes say."""
+
+    CROSSES = "crosses"
+    ALWAYS = "always"
+    NEVER = "never"
+    UNDECIDED = "undecided"
+    NOT_MEASURED = "not measured"
+
+
+class Crossover(msgspec.Struct, frozen=True):
+    """The answer for one device beside the reference, over the sizes of ``ratios``.
+
+    ``ALWAYS`` and ``NEVER`` mean that the device, or the reference, wins at every size but
+    ``ties``; ``UNDECIDED`` that the intervals overlap everywhere; ``NOT_MEASURED`` that no size
+    was measured on both.
+    """
+
+    kind: CrossoverKind
+    ratios: tuple[SizeRatio, ...]
+    crossings: tuple[Crossing, ...] = ()
+    ties: tuple[int, ...] = ()
+
+    @property
+    def wins_from(self) -> int | None:
+        """The smallest measured size from which on the device wins, and never loses above."""
+        if self.kind is CrossoverKind.ALWAYS:
+            return next(ratio.size for ratio in self.ratios if ratio.sign > 0)
+        if self.crossings and self.crossings[-1].device_wins_above:
+            return self.crossings[-1].high
+        return None
+
+
+def ratios_of(
+    results: Sequence[RunFinished],
+    device: str,
+    *,
+    with_transfers: bool = False,
+    reference: str = "cpu",
+) -> tuple[SizeRatio, ...]:
+    """Return the ratios reference / device by ascending size, where both were measured.
+
+    Args:
+        results: of one workload, dtype and set of options; of several for a size the last counts.
+        device: the device beside the reference.
+        with_transfers: take the device's runs with transfers, or those without. The reference has
+            its operands where it computes, so that all its runs count.
+        reference: the device that is compared with.
+    """
+    ours = {
+        result.size: result
+        for result in results
+        if result.device == device and result.transfers == with_transfers
+    }
+    theirs = {result.size: result for result in results if result.device == reference}
+    return tuple(
+        _ratio(theirs[size], ours[size])
+        for size in sorted(ours.keys() & theirs.keys())
+        if _is_positive(theirs[size]) and _is_positive(ours[size])
+    )
+
+
+def find_crossover(ratios: Sequence[SizeRatio]) -> Crossover:
+    """Return where a device and the reference change places.
+
+    Args:
+        ratios: by ascending size; see `ratios_of`.
+    """
+    if not ratios:
+        return Crossover(CrossoverKind.NOT_MEASURED, ())
+    decided = [ratio for ratio in ratios if ratio.sign]
+    ties = tuple(ratio.size for ratio in ratios if not ratio.sign)
+    crossings = tuple(
+        _crossing(below, above, ratios)
+        for below, above in itertools.pairwise(decided)
+        if below.sign != above.sign
+    )
+    if crossings:
+        kind = CrossoverKind.CROSSES
+    elif not decided:
+        kind = CrossoverKind.UNDECIDED
+    else:
+        kind = CrossoverKind.ALWAYS if decided[0].sign > 0 else CrossoverKind.NEVER
+    return Crossover(kind, tuple(ratios), crossings, ties)
+
+
+def next_size(
+    ratios: Sequence[SizeRatio], *, tolerance: float = 0.05, tried: Collection[int] = ()
+) -> int | None:
+    """Return the size to measure next to narrow a crossing down, or None when that is done.
+
+    It halves, on a logarithmic axis, the wider of the gaps that lie between a decided size and its
+    neighbour inside a crossing, until each is within the tolerance or no whole step is left.
+
+    Args:
+        ratios: by ascending size; see `ratios_of`.
+        tolerance: how far two neighbours may be apart, as a share of the smaller one.
+        tried: sizes that were asked for, whether or not they could run.
+    """
+    by_size = {ratio.size: ratio for ratio in ratios}
+    gaps = []
+    for crossing in find_crossover(ratios).crossings:
+        inside = [size for size in by_size if crossing.low <= size <= crossing.high]
+        gaps += [
+            (below, above)
+            for below, above in itertools.pairwise(sorted(inside))
+            if (by_size[below].sign or by_size[above].sign) and above > below * (1 + tolerance)
+        ]
+    for below, above in sorted(gaps, key=lambda gap: gap[0] / gap[1]):
+        size = _between(below, above)
+        if size is not None and size not in tried:
+            return size
+    return None
+
+
+def _between(below: int, above: int) -> int | None:
+    """Return the step nearest to the middle on a logarithmic axis; None without one in between.
+
+    Steps are a 32nd of the power of two below, so that sizes stay multiples of what the caches and
+    tensor cores of a card like: between 512 and 1024 they are multiples of 16.
+    """
+    step = max(1, (1 << below.bit_length() - 1) // _STEPS_PER_DOUBLING)
+    size = round(math.sqrt(below * above) / step) * step
+    return size if below < size < above else None
+
+
+def _ratio(reference: RunFinished, device: RunFinished) -> SizeRatio:
+    reference_low, reference_high = reference.ci95_s
+    device_low, device_high = device.ci95_s
+    return SizeRatio(
+        size=device.size,
+        ratio=reference.median_s / device.median_s,
+        low=reference_low / device_high,
+        high=reference_high / device_low,
+    )
+
+
+def _is_positive(result: RunFinished) -> bool:
+    return result.median_s > 0 and result.ci95_s[0] > 0
+
+
+def _crossing(below: SizeRatio, above: SizeRatio, ratios: Sequence[SizeRatio]) -> Crossing:
+    inside = [ratio for ratio in ratios if below.size <= ratio.size <= above.size]
+    return Crossing(
+        size=min(max(_zero_of_line(inside), below.size), above.size),
+        low=below.size,
+        high=above.size,
+        device_wins_above=above.sign > 0,
+    )
+
+
+def _zero_of_line(ratios: Sequence[SizeRatio]) -> float:
+    """Return where the least-squares line of log ratio over log size is zero."""
+    xs = [math.log(ratio.size) for ratio in ratios]
+    ys = [math.log(ratio.ratio) for ratio in ratios]
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / sum(
+        (x - mean_x) ** 2 for x in xs
+    )
+    # Ties between two decided sizes can level the line: the middle is as good a mark then.
+    return math.exp(mean_x - mean_y / slope) if slope else math.exp(mean_x)

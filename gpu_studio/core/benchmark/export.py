@@ -1,0 +1,178 @@
+"""Runs as files and as text to paste: CSV, JSON, Markdown.
+
+Every export has what the table shows, stopped and failed runs included; JSON has every sample, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.benchmark.run_words import mode_words, state_text
+from gpu_studio.core.benchmark.verdict import speed_up
+from gpu_studio.core.csv_lines import csv_line
+from gpu_studio.core.units import format_duration, format_rate, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.csv_lines import Cell
+    from gpu_studio.core.failure import FailureKind
+    from gpu_studio.core.protocol import EngineDescribed, RunFinished, RunWorkload
+
+
+_HEAD = (
+    "workload", "size", "dtype", "device", "device_name", "state", "reason", "median_s", "iqr_s",
+    "ci95_low_s", "ci95_high_s", "p99_s", "samples", "outliers", "calls_per_sample", "throughput",
+    "throughput_unit", "speed_up", "budget_s", "first_call_s", "warm_up_s", "elapsed_s",
+    "verified", "verification", "throttled", "other_processes", "share_of_ceiling", "ceiling",
+    "options", "cache", "transfers", "naive_printed_s", "peak_allocated_bytes", "tf32",
+    "cpu_threads", "in_window_process", "torch_version", "recording",
+)  # fmt: skip
+
+_READABLE_HEAD = (
+    "Workload", "Size", "Precision", "Device", "Median", "IQR", "Samples", "Throughput",
+    "Speed-up", "Stamp",
+)  # fmt: skip
+
+
+class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in a JSON file; ``result`` is null for one that was stopped or failed."""
+
+    request: RunWorkload
+    state: str
+    result: RunFinished | None
+    speed_up: float | None
+    failure_kind: FailureKind | None
+    failure: str | None
+    recording: str | None
+    calls_per_sample: int
+    samples_s: tuple[float, ...]
+
+
+class ExportedRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole JSON file."""
+
+    program: str
+    exported_at: str
+    engine: EngineDescribed | None
+    runs: tuple[ExportedRun, ...]
+
+
+def to_csv(runs: Sequence[Run]) -> str:
+    """Return runs as CSV with a head, one line each; text cells cannot become formulas."""
+    results = results_of(runs)
+    lines = [csv_line(_HEAD)]
+    for run in runs:
+        cells = _cells(run, results)
+        lines.append(csv_line(cells[name] for name in _HEAD))
+    return "".join(lines)
+
+
+def to_json(runs: Sequence[Run], engine: EngineDescribed | None, exported_at: str) -> str:
+    """Return runs with all their samples as JSON.
+
+    Args:
+        runs: what to write.
+        engine: the account of the engine in use now.
+        exported_at: the time in ISO 8601.
+    """
+    results = results_of(runs)
+    exported = ExportedRuns(
+        program="GPU Studio",
+        exported_at=exported_at,
+        engine=engine,
+        runs=tuple(
+            ExportedRun(
+                request=run.request,
+                state=run.state.value,
+                result=run.result,
+                speed_up=speed_up(run.result, results) if run.result else None,
+                failure_kind=run.failure.kind if run.failure else None,
+                failure=run.failure.message if run.failure else None,
+                recording=run.recording,
+                calls_per_sample=run.calls_per_sample,
+                samples_s=tuple(run.series.values.tolist()),
+            )
+            for run in runs
+        ),
+    )
+    return msgspec.json.format(msgspec.json.encode(exported), indent=1).decode()
+
+
+def to_markdown(runs: Sequence[Run]) -> str:
+    """Return runs as a Markdown table with the units people read."""
+    rows = [_READABLE_HEAD, *_readable_rows(runs)]
+    lines = ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
+    lines.insert(1, "| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_cell(text: str) -> str:
+    """Return a text that stays in its cell, and that no Markdown viewer takes for HTML."""
+    escaped = text.replace("\\", "\\\\").replace("|", "\\|")
+    return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").splitlines())
+
+
+def to_text(runs: Sequence[Run]) -> str:
+    """Return runs as aligned columns of plain text."""
+    rows = [_READABLE_HEAD, *_readable_rows(runs)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_READABLE_HEAD))]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+    return "\n".join(lines) + "\n"
+
+
+def results_of(runs: Sequence[Run]) -> list[RunFinished]:
+    """Return the results of the runs that finished."""
+    return [run.result for run in runs if run.result is not None]
+
+
+def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
+    results = results_of(runs)
+    rows: list[tuple[str, ...]] = []
+    for run in runs:
+        summary, result, stamp = run.summary, run.result, run.stamp
+        ratio = speed_up(result, results) if result else None
+        rows.append(
+            (
+                ", ".join(part for part in (run.request.workload, mode_words(run)) if part),
+                run.size_label,
+                run.request.dtype,
+                result.device_name if result else run.request.device,
+                format_duration(summary.median_s) if summary else "–",
+                format_duration(summary.iqr_s) if summary else "–",
+                str(len(run.series)),
+                format_rate(result.throughput, result.throughput_unit) if result else "–",
+                format_ratio(ratio) if ratio else "–",
+                stamp.sign if stamp else state_text(run),
+            )
+        )
+    return rows
+
+
+def _cells(run: Run, results: Sequence[RunFinished]) -> dict[str, Cell]:
+    cells: dict[str, Cell] = dict.fromkeys(_HEAD)
+    if run.result is not None:
+        fields = msgspec.structs.asdict(run.result)
+        cells |= {name: fields[name] for name in _HEAD if name in fields}
+        cells["speed_up"] = speed_up(run.result, results)
+        cells["naive_printed_s"] = run.result.naive.printed_s if run.result.naive else None
+    for name in ("workload", "size", "dtype", "device", "budget_s", "cache", "transfers"):
+        cells[name] = getattr(run.request, name)
+    options = run.result.options if run.result else run.request.options
+    cells["options"] = "; ".join(f"{name}={value}" for name, value in options.items())
+    cells["state"] = run.state.value
+    cells["reason"] = run.failure.message if run.failure else None
+    cells["recording"] = run.recording
+    summary = run.summary
+    if summary is not None:
+        cells["ci95_low_s"], cells["ci95_high_s"] = summary.ci95_s
+        cells |= {name: getattr(summary, name) for name in ("median_s", "iqr_s", "p99_s")}
+    cells["samples"], cells["outliers"] = len(run.series), run.outliers
+    cells["calls_per_sample"] = run.calls_per_sample
+    return cells

@@ -1,0 +1,257 @@
+"""Every finished run, kept in a folder: one file a run, none of which can spoil another."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.benchmark.kept_run import (
+    LARGEST_FILE_BYTES,
+    KeptHeader,
+    KeptRun,
+    clean_name,
+    decode_header,
+    decode_kept,
+    encode_kept,
+    kept_of,
+    refused,
+)
+from gpu_studio.core.failure import FailureKind, StudioError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu_studio.core.benchmark.runs import Run
+
+# Under the user's data folder, where window and terminal keep the same history.
+FOLDER_NAME = "history"
+_ENDING = ".json"
+_KEY = re.compile(r"[0-9A-Za-z-]{1,64}")
+_REASONS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EROFS: "the folder is read-only",
+    errno.EACCES: "the folder may not be written",
+    errno.EPERM: "the folder may not be written",
+}
+
+
+class HistoryEntry(msgspec.Struct, frozen=True):
+    """One kept run in the list; ``key`` is what the history calls it."""
+
+    key: str
+    header: KeptHeader
+
+
+class RefusedFile(msgspec.Struct, frozen=True):
+    """A file in the folder that cannot be read, with a sentence why; it is left as it is."""
+
+    file_name: str
+    reason: str
+
+
+class HistoryList(msgspec.Struct, frozen=True):
+    """What a history holds: the newest first, and the files that are not runs."""
+
+    entries: tuple[HistoryEntry, ...]
+    refused: tuple[RefusedFile, ...]
+
+
+class History:
+    """Keeps runs in a folder and reads them back.
+
+    Where the folder takes nothing (a full disk, no permission), runs wait in memory: `keep` says
+    so once, `pending` has them, and `save_pending` tries again.
+
+    Args:
+        folder: made with the first run; None for a history in memory alone.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._pending: dict[str, KeptRun] = {}
+        self._was_told = False
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the files are."""
+        return self._folder
+
+    @property
+    def pending(self) -> tuple[KeptRun, ...]:
+        """The runs that are in memory alone, oldest first."""
+        return tuple(self._pending.values())
+
+    def keep(self, run: Run, kept_at: str) -> str:
+        """Keep a finished run; return its key.
+
+        Args:
+            run: one with a result.
+            kept_at: now, in ISO 8601.
+
+        Raises:
+            StudioError: it could not be saved; said once until saving works again. The run is kept
+                in memory either way.
+        """
+        return self.add(kept_of(run, kept_at))
+
+    def add(self, kept: KeptRun) -> str:
+        """Keep what is already in its kept form, as an import is; otherwise as `keep`."""
+        moment = "".join(character for character in kept.kept_at[:19] if character.isdecimal())
+        key = f"{moment or '0'}-{secrets.token_hex(4)}"
+        self._pending[key] = kept
+        try:
+            self._save(key, kept)
+        except StudioError:
+            if not self._was_told:
+                self._was_told = True
+                raise
+        return key
+
+    def save_pending(self) -> int:
+        """Try to save what is in memory alone; return how many runs were saved.
+
+        Raises:
+            StudioError: one could not be saved; those after it wait as well.
+        """
+        saved = 0
+        for key, kept in list(self._pending.items()):
+            self._save(key, kept)
+            saved += 1
+        return saved
+
+    def contents(self) -> HistoryList:
+        """Return all runs, those in memory included, the newest first.
+
+        Raises:
+            StudioError: the folder is there and cannot be read.
+        """
+        entries = [
+            HistoryEntry(key, _header_of(kept)) for key, kept in reversed(self._pending.items())
+        ]
+        refusals = []
+        for path in self._files():
+            try:
+                if _KEY.fullmatch(path.stem) is None:
+                    raise refused("its name is not one of this program's")
+                entries.append(HistoryEntry(path.stem, decode_header(read_capped(path))))
+            except StudioError as error:
+                refusals.append(RefusedFile(path.name, str(error)))
+        entries.sort(key=lambda entry: (entry.header.kept_at, entry.key), reverse=True)
+        return HistoryList(tuple(entries), tuple(refusals))
+
+    def load(self, key: str) -> KeptRun:
+        """Return a run with its samples.
+
+        Raises:
+            StudioError: there is none of that key, or its file cannot be read.
+        """
+        if key in self._pending:
+            return self._pending[key]
+        return decode_kept(read_capped(self._path(key)))
+
+    def rename(self, key: str, name: str) -> None:
+        """Give a run a name; an empty one takes it away.
+
+        Raises:
+            StudioError: there is none of that key, or it could not be saved; the old file stays.
+        """
+        renamed = msgspec.structs.replace(self.load(key), name=clean_name(name))
+        if key in self._pending:
+            self._pending[key] = renamed
+        self._save(key, renamed)
+
+    def delete(self, key: str) -> None:
+        """Forget a run.
+
+        Raises:
+            StudioError: its file cannot be removed.
+        """
+        if self._pending.pop(key, None) is not None:
+            return
+        try:
+            self._path(key).unlink(missing_ok=True)
+        except OSError as error:
+            raise _trouble("The run cannot be deleted", error) from error
+
+    def _files(self) -> list[Path]:
+        if self._folder is None or not self._folder.is_dir():
+            return []
+        try:
+            return sorted(path for path in self._folder.iterdir() if path.suffix == _ENDING)
+        except OSError as error:
+            raise _trouble("The history cannot be read", error) from error
+
+    def _path(self, key: str) -> Path:
+        # A key comes from `contents`; anything else could name a file outside.
+        if self._folder is None or _KEY.fullmatch(key) is None:
+            raise StudioError(FailureKind.BAD_REQUEST, "There is no such run in the history.")
+        return self._folder / f"{key}{_ENDING}"
+
+    def _save(self, key: str, kept: KeptRun) -> None:
+        if self._folder is None:
+            return
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._path(key), encode_kept(kept))
+        except OSError as error:
+            raise _trouble("The result is kept in memory only", error) from error
+        self._pending.pop(key, None)
+        self._was_told = False
+
+
+def read_capped(path: Path) -> bytes:
+    """Return the content of a result file.
+
+    Raises:
+        StudioError: it cannot be read, is no ordinary file, or is larger than any result.
+    """
+    try:
+        # A pipe or a device would never end, or hold this program.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise refused("it is not an ordinary file")
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES + 1)
+    except FileNotFoundError as error:
+        raise StudioError(FailureKind.FILE_REFUSED, "This file is not there.") from error
+    except OSError as error:
+        raise refused(f"it cannot be read ({error.strerror or error})") from error
+    if len(content) > LARGEST_FILE_BYTES:
+        raise refused(f"it is larger than {LARGEST_FILE_BYTES >> 20} MiB")
+    return content
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that whoever reads it finds the old content or the new, and never a part.
+
+    Raises:
+        OSError: nothing was changed.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+
+
+def _header_of(kept: KeptRun) -> KeptHeader:
+    return KeptHeader(
+        name=kept.name, kept_at=kept.kept_at, budget_s=kept.budget_s, result=kept.result
+    )
+
+
+def _trouble(what: str, error: OSError) -> StudioError:
+    reason = _REASONS.get(error.errno or 0, error.strerror or type(error).__name__)
+    return StudioError(FailureKind.NOT_SAVED, f"{what}: {reason}.")

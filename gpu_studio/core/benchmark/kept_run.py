@@ -1,0 +1,246 @@
+"""A finished run as a file: what the history keeps, and what may come from somebody else's PC.
+
+A file is JSON with a schema version; its samples are base64 of little-endian float64, which keeps
+every bit and a million of them under 11 MB. Reading runs nothing, follows no name in the file, and
+either returns a run whose numbers make sense or says in one sentence why not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from gpu_studio.core.benchmark.runs import Run, RunState
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.protocol import RunFinished, RunWorkload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+SCHEMA = 1
+LARGEST_FILE_BYTES = 32 << 20  # 2.9 million samples: more than an hour at 2 ms each
+LONGEST_NAME = 120
+_LONGEST_TEXT = 2000
+_MOST_ENTRIES = 256
+_MOST_POINTS = 100_000
+_LARGEST_SIZE = 1 << 40
+_SPACES = ("\u202f", "\u00a0")  # between a number and its unit
+# How far a file's median may be from that of its own samples: rounding alone.
+_MEDIAN_WITHIN = 1e-3
+
+
+class KeptHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """A kept run without its samples, as lists show it; ``name`` is empty until somebody gives one.
+
+    ``kept_at`` is the time in ISO 8601.
+    """
+
+    schema: int = SCHEMA
+    name: str = ""
+    kept_at: str
+    budget_s: float
+    result: RunFinished
+
+
+class KeptRun(KeptHeader, frozen=True, kw_only=True):
+    """A kept run; ``samples`` are its timings in seconds a call, little-endian float64."""
+
+    samples: bytes = b""
+
+    @property
+    def samples_s(self) -> NDArray[np.float64]:
+        """The samples, seconds a call, shape (n,)."""
+        import numpy as np
+
+        return np.frombuffer(self.samples, "<f8").astype(np.float64)
+
+
+_T = TypeVar("_T")
+_Header = TypeVar("_Header", bound=KeptHeader)
+
+
+class _Probe(msgspec.Struct):
+    schema: int
+
+
+def kept_of(run: Run, kept_at: str, name: str = "") -> KeptRun:
+    """Return a finished run as it is kept.
+
+    Args:
+        run: one with a result.
+        kept_at: now, in ISO 8601.
+        name: what somebody calls it.
+    """
+    assert run.result is not None, "only finished runs are kept"
+    return KeptRun(
+        name=name,
+        kept_at=kept_at,
+        budget_s=run.request.budget_s,
+        result=run.result,
+        samples=run.series.values.astype("<f8").tobytes(),
+    )
+
+
+def run_of(kept: KeptRun) -> Run:
+    """Return a kept run as curve, table and export read runs: finished, with its samples."""
+    result = kept.result
+    run = Run(
+        RunWorkload(
+            run_id=result.run_id,
+            workload=result.workload,
+            device=result.device,
+            size=result.size,
+            dtype=result.dtype,
+            budget_s=kept.budget_s,
+            options=result.options,
+            cache=result.cache,
+            transfers=result.transfers,
+            naive=result.naive is not None,
+        )
+    )
+    samples_s = kept.samples_s
+    run.series.append(samples_s.tolist())
+    run.calls_per_sample = result.calls_per_sample
+    run.spent_s = float(samples_s.sum()) * result.calls_per_sample
+    run.recording, run.size_text = result.recording, result.size_text
+    run.state, run.result = RunState.FINISHED, result
+    return run
+
+
+def encode_kept(kept: KeptRun) -> bytes:
+    """Return a kept run as the content of a file."""
+    return msgspec.json.encode(kept) + b"\n"
+
+
+def decode_header(content: bytes) -> KeptHeader:
+    """Return what a list shows of a file's content; see `decode_kept` for what is refused."""
+    return _checked(_decoded(content, KeptHeader))
+
+
+def decode_kept(content: bytes) -> KeptRun:
+    """Return the run in a file's content.
+
+    Raises:
+        StudioError: with one sentence: it is no such file, of a later schema, or its numbers make
+            no sense.
+    """
+    kept = _checked(_decoded(content, KeptRun))
+    check_samples(kept.result, kept.samples)
+    return kept
+
+
+def check_result(result: RunFinished) -> RunFinished:
+    """Return a result from outside with texts that can be shown: one line, no control characters.
+
+    Raises:
+        StudioError: its numbers make no sense, or a text is too long.
+    """
+    low, high = result.ci95_s
+    positive = (result.median_s, low, high, result.p99_s)
+    if not all(math.isfinite(number) and number > 0 for number in positive):
+        raise refused("a time in it is not more than zero")
+    if not low <= result.median_s <= high or result.iqr_s < 0:
+        raise refused("its interval does not hold its median")
+    if not 1 <= result.size <= _LARGEST_SIZE or result.samples < 0 or result.calls_per_sample < 1:
+        raise refused("its size or its counts make no sense")
+    naive_s = (result.naive.printed_s, result.naive.finished_s) if result.naive else ()
+    spent_s = (result.first_call_s, result.warm_up_s, result.elapsed_s)
+    for number in (*result.parts_s.values(), *spent_s, *naive_s, result.throughput):
+        if number < 0:
+            raise refused("a number in it is less than zero")
+    if sum(map(len, result.curves.values())) > _MOST_POINTS:
+        raise refused("a curve in it is too long")
+    return msgspec.convert(_cleaned(msgspec.to_builtins(result)), RunFinished)
+
+
+def check_samples(result: RunFinished, samples: bytes) -> None:
+    """Raise `StudioError` unless samples are those of a result; none at all are allowed."""
+    import numpy as np
+
+    if len(samples) % 8:
+        raise refused("its samples are cut off")
+    values = np.frombuffer(samples, "<f8")
+    if not len(values):
+        return
+    if not (np.isfinite(values) & (values > 0)).all():
+        raise refused("a sample in it is not a time")
+    if len(values) != result.samples:
+        raise refused(f"it has {len(values)} samples and says {result.samples}")
+    if not math.isclose(float(np.median(values)), result.median_s, rel_tol=_MEDIAN_WITHIN):
+        raise refused("its samples do not give its median")
+
+
+def clean_name(text: str) -> str:
+    """Return a name as it is kept: one line without control characters, not too long."""
+    return " ".join(_one_line(text).split())[:LONGEST_NAME]
+
+
+def refused(reason: str) -> StudioError:
+    """Return the error that refuses a file."""
+    return StudioError(FailureKind.FILE_REFUSED, f"This file is refused: {reason}.")
+
+
+def decode_json(content: bytes, kind: type[_T]) -> _T:
+    """Return JSON as a type; unknown fields are skipped.
+
+    Raises:
+        StudioError: it is not that, or nested deeper than anything this program writes.
+    """
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise refused("it is damaged, or no result of this program") from error
+    except RecursionError as error:
+        raise refused("it is nested too deeply") from error
+
+
+def _decoded(content: bytes, kind: type[_Header]) -> _Header:
+    schema = decode_json(content, _Probe).schema
+    if schema > SCHEMA:
+        raise refused(f"a newer version of this program wrote it (schema {schema})")
+    if schema < 1:
+        raise refused("its schema makes no sense")
+    return decode_json(content, kind)
+
+
+def _checked(kept: _Header) -> _Header:
+    if not 0 < kept.budget_s <= 1e6:
+        raise refused("its time budget makes no sense")
+    return msgspec.structs.replace(
+        kept,
+        result=check_result(kept.result),
+        name=clean_name(kept.name),
+        kept_at=_one_line(kept.kept_at)[:40],
+    )
+
+
+def _cleaned(value: Any) -> Any:
+    """Return plain JSON values with every text in one line; refuse what is too long."""
+    if isinstance(value, str):
+        if len(value) > _LONGEST_TEXT:
+            raise refused("a text in it is too long")
+        return _one_line(value)
+    if isinstance(value, dict):
+        _refuse_many(value)
+        return {_cleaned(name): _cleaned(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        if value and isinstance(value[0], str):
+            _refuse_many(value)
+        return [_cleaned(entry) for entry in value]
+    return value
+
+
+def _refuse_many(entries: Sequence[Any] | dict[Any, Any]) -> None:
+    if len(entries) > _MOST_ENTRIES:
+        raise refused("a list in it is too long")
+
+
+def _one_line(text: str) -> str:
+    return "".join(
+        character if character.isprintable() or character in _SPACES else " " for character in text
+    )

@@ -1,0 +1,120 @@
+"""A plan of runs: which in what order, what follows from their results, and how long it takes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from gpu_studio.core.benchmark.runs import RunState
+from gpu_studio.core.protocol import RunWorkload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.protocol import RunFinished
+
+# Warm-up and the rest of a small run's set-up, until a run of this plan has told its own.
+_USUAL_OVERHEAD_S = 0.5
+
+
+class RunPlan(Protocol):
+    """Runs to make: some at once, and some when those are over."""
+
+    def requests(self, first_number: int = 1) -> list[RunWorkload]:
+        """Return the first runs in order; ids count from ``first_number``."""
+
+    def next_requests(
+        self, results: Sequence[RunFinished], first_number: int = 1
+    ) -> list[RunWorkload]:
+        """Return what to run after all so far is over; empty when the plan is done.
+
+        Args:
+            results: of the runs of this plan that finished; others do no harm.
+            first_number: the number of the next run.
+        """
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Every combination of sizes, dtypes and devices, each for the same time budget.
+
+    With ``transfers`` the runs on cards are made a second time, with the copies in each call.
+    """
+
+    workload: str
+    sizes: tuple[int, ...]
+    dtypes: tuple[str, ...]
+    devices: tuple[str, ...]
+    budget_s: float
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    cache: str = "hot"
+    transfers: bool = False
+    naive: bool = False
+    stop_at_relative_interval: float | None = None
+
+    def requests(self, first_number: int = 1) -> list[RunWorkload]:
+        """Return the runs in order: devices alternate, so that a comparison comes early.
+
+        Args:
+            first_number: the number of the first run; ids are unique within a session.
+        """
+        combinations = [
+            (size, dtype, device, transfers)
+            for size, dtype, device in itertools.product(self.sizes, self.dtypes, self.devices)
+            for transfers in self.modes_of(device)
+        ]
+        return [
+            self.request(number, *combination)
+            for number, combination in enumerate(combinations, first_number)
+        ]
+
+    def next_requests(
+        self, results: Sequence[RunFinished], first_number: int = 1
+    ) -> list[RunWorkload]:
+        """Return nothing: all runs are known from the start."""
+        return []
+
+    def modes_of(self, device: str) -> tuple[bool, ...]:
+        """Return whether a device's runs are made without transfers, with, or both."""
+        return (False, True) if self.transfers and device != "cpu" else (False,)
+
+    def request(
+        self, number: int, size: int, dtype: str, device: str, transfers: bool = False
+    ) -> RunWorkload:
+        """Return one run of this plan's workload, budget, options and cache."""
+        return RunWorkload(
+            run_id=f"run-{number}",
+            workload=self.workload,
+            device=device,
+            size=size,
+            dtype=dtype,
+            budget_s=self.budget_s,
+            stop_at_relative_interval=self.stop_at_relative_interval,
+            options=self.options,
+            cache=self.cache,
+            transfers=transfers,
+            naive=self.naive,
+        )
+
+
+def time_left_s(begun: Sequence[Run], waiting: Sequence[RunWorkload]) -> float:
+    """Return about how many seconds a plan still needs.
+
+    Args:
+        begun: the plan's runs so far.
+        waiting: its requests that have not begun.
+    """
+    overheads = [
+        run.result.elapsed_s - run.spent_s
+        for run in begun
+        if run.result is not None and run.result.elapsed_s > run.spent_s
+    ]
+    overhead_s = sum(overheads) / len(overheads) if overheads else _USUAL_OVERHEAD_S
+    left_s = sum(request.budget_s + overhead_s for request in waiting)
+    for run in begun:
+        if not run.state.is_over:
+            left_s += max(run.request.budget_s - run.spent_s, 0.0)
+            left_s += 0.0 if run.state is RunState.TIMING else overhead_s
+    return left_s

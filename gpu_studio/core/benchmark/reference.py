@@ -1,0 +1,179 @@
+"""Published measurements of others, each with its source, and this PC beside them.
+
+Nothing here was measured by this program; it is shown as a table, never as a curve.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.core.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
+
+GT_1030 = "reference/gt_1030.json"
+
+
+class PublishedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One size of a published table: seconds for all its iterations, as they were printed."""
+
+    size: int
+    iterations: int
+    cpu_s: float
+    card_s: float
+
+
+class PublishedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A published table with what has to be told with it."""
+
+    schema: int
+    title: str
+    author: str
+    published: str
+    about: str
+    method: str
+    workload: str
+    dtype: str
+    system: str
+    cpu: str
+    card: str
+    rows: tuple[PublishedRow, ...]
+
+    @property
+    def source(self) -> str:
+        """Title, author and date in one line."""
+        return f"“{self.title}” by {self.author}, {self.published}"
+
+    @property
+    def took_s(self) -> float:
+        """How long the whole of the program took its author."""
+        return sum(row.cpu_s + row.card_s for row in self.rows)
+
+    def row(self, size: int) -> PublishedRow | None:
+        """Return the row of a size."""
+        return next((row for row in self.rows if row.size == size), None)
+
+
+class ExperimentRow(msgspec.Struct, frozen=True, kw_only=True):
+    """This PC beside one published row.
+
+    ``iterations_s`` is the time of the row's iterations by device address. Where ``timed_calls``
+    are fewer, it is scaled: the median of one call times the iterations.
+    """
+
+    published: PublishedRow
+    iterations_s: dict[str, float]
+    timed_calls: dict[str, int]
+
+    def is_scaled(self, device: str) -> bool:
+        """Whether fewer calls were timed on a device than the row has iterations."""
+        return self.timed_calls[device] < self.published.iterations
+
+    def label(self, device: str) -> str:
+        """Return how the time of a device came about, to stand beside it."""
+        calls, iterations = self.timed_calls[device], self.published.iterations
+        if self.is_scaled(device):
+            return f"scaled from {calls} calls to {iterations}"
+        return f"from {calls} calls"
+
+
+def published_table(name: str = GT_1030) -> PublishedTable:
+    """Return a table that travels with the program.
+
+    Raises:
+        MissingResourceError: it is not there, or damaged.
+    """
+    try:
+        return msgspec.json.decode(resource_path(name).read_bytes(), type=PublishedTable)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise MissingResourceError(name, "cannot be read") from error
+
+
+def experiment(table: PublishedTable, devices: Sequence[str], budget_s: float) -> Plan:
+    """Return the table's work as a plan of budgeted runs, with the naive time beside each."""
+    return Plan(
+        workload=table.workload,
+        sizes=tuple(row.size for row in table.rows),
+        dtypes=(table.dtype,),
+        devices=tuple(devices),
+        budget_s=budget_s,
+        naive=True,
+    )
+
+
+def experiment_rows(table: PublishedTable, results: Sequence[RunFinished]) -> list[ExperimentRow]:
+    """Return this PC beside the table, a row for each size that has a result.
+
+    Args:
+        table: what was published.
+        results: of the experiment's runs; of several for one size and device the last counts.
+    """
+    rows = []
+    for published in table.rows:
+        ours = {
+            result.device: result
+            for result in results
+            if (result.workload, result.dtype, result.size)
+            == (table.workload, table.dtype, published.size)
+            and not result.transfers
+        }
+        if ours:
+            rows.append(
+                ExperimentRow(
+                    published=published,
+                    iterations_s={
+                        device: published.iterations * result.median_s
+                        for device, result in ours.items()
+                    },
+                    timed_calls={
+                        device: result.samples * result.calls_per_sample
+                        for device, result in ours.items()
+                    },
+                )
+            )
+    return rows
+
+
+def full_length(
+    table: PublishedTable, results: Sequence[RunFinished], first_number: int = 1
+) -> list[RunWorkload]:
+    """Return the runs that time as many calls as the table has iterations.
+
+    Each gets the time its iterations will take, which a budgeted run has told before.
+
+    Args:
+        table: what was published.
+        results: of the experiment's budgeted runs.
+        first_number: the number of the first run.
+    """
+    plan = experiment(table, (), 1.0)
+    requests: list[RunWorkload] = []
+    for row in experiment_rows(table, results):
+        for device, needed_s in row.iterations_s.items():
+            number = first_number + len(requests)
+            request = plan.request(number, row.published.size, table.dtype, device)
+            requests.append(msgspec.structs.replace(request, budget_s=needed_s, naive=False))
+    return requests
+
+
+def full_length_sentence(table: PublishedTable, requests: Sequence[RunWorkload]) -> str:
+    """Return how long the full length takes here, to be told before it begins."""
+    needed_s = sum(request.budget_s for request in requests)
+    return (
+        f"The program in full length takes about {_long(needed_s)} here, beside the set-up of each "
+        f"run; it took its author {_long(table.took_s)}."
+    )
+
+
+def _long(seconds: float) -> str:
+    if seconds < 100:
+        return format_duration(seconds)
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} hours"

@@ -1,0 +1,154 @@
+"""Results from elsewhere: a file of the history, an export, or what ``bench --json`` printed.
+
+Nothing in a file is run. A file is taken as a whole or refused as a whole, and every result in it
+is labelled as a recording from then on, since it may be from another PC.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from gpu_studio.core.benchmark.history import read_capped
+from gpu_studio.core.benchmark.kept_run import (
+    LONGEST_NAME,
+    SCHEMA,
+    KeptRun,
+    check_result,
+    check_samples,
+    clean_name,
+    decode_json,
+    decode_kept,
+    refused,
+)
+from gpu_studio.core.protocol import RunFinished, RunStarted, SamplesMeasured, decode_event
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_MOST_RUNS = 1000
+_USUAL_BUDGET_S = 2.0
+
+
+class _Probe(msgspec.Struct):
+    """What tells the kinds of files apart."""
+
+    schema: int | None = None
+    runs: msgspec.Raw = msgspec.Raw()
+
+
+class _Request(msgspec.Struct):
+    budget_s: float
+
+
+class _Run(msgspec.Struct):
+    """What is taken of an `export.ExportedRun`."""
+
+    request: _Request
+    result: RunFinished | None
+    samples_s: tuple[float, ...]
+
+
+class _Runs(msgspec.Struct):
+    """What is taken of `export.ExportedRuns`."""
+
+    exported_at: str
+    runs: tuple[_Run, ...]
+
+
+def import_results(path: Path, imported_at: str) -> list[KeptRun]:
+    """Return the results in a file, ready for `history.History.add`.
+
+    Args:
+        path: what somebody chose.
+        imported_at: now, in ISO 8601.
+
+    Raises:
+        StudioError: with one sentence why the file is refused.
+    """
+    content = read_capped(path)
+    lines = content.split(b"\n", 2)
+    if len(lines) > 1 and lines[1].strip() and _is_event(lines[0]):
+        kept = _from_events(content, imported_at)
+    else:
+        probe = decode_json(content, _Probe)
+        if bytes(probe.runs):
+            kept = _from_export(content)
+        elif probe.schema is not None:
+            kept = [decode_kept(content)]
+        else:
+            raise refused("it has no results of this program")
+    if not kept:
+        raise refused("it has no finished run")
+    label = clean_name(f"imported from {path.name}")
+    return [_labelled(one, label) for one in kept]
+
+
+def _labelled(kept: KeptRun, label: str) -> KeptRun:
+    if kept.result.recording:
+        return kept
+    return msgspec.structs.replace(
+        kept, result=msgspec.structs.replace(kept.result, recording=label[:LONGEST_NAME])
+    )
+
+
+def _from_export(content: bytes) -> list[KeptRun]:
+    exported = decode_json(content, _Runs)
+    if len(exported.runs) > _MOST_RUNS:
+        raise refused(f"it has more than {_MOST_RUNS} runs")
+    return [
+        _kept(run.result, run.request.budget_s, run.samples_s, exported.exported_at)
+        for run in exported.runs
+        if run.result is not None
+    ]
+
+
+def _from_events(content: bytes, imported_at: str) -> list[KeptRun]:
+    kept: list[KeptRun] = []
+    budget_s, samples_s = _USUAL_BUDGET_S, list[float]()
+    for line in content.splitlines():
+        if not line.strip():
+            continue
+        try:
+            event = decode_event(line)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            raise refused("a line in it is no event of this program") from error
+        match event:
+            case RunStarted():
+                budget_s, samples_s = event.budget_s, []
+            case SamplesMeasured():
+                samples_s += event.samples_s
+            case RunFinished():
+                kept.append(_kept(event, budget_s, samples_s, imported_at))
+                samples_s = []
+        if len(kept) > _MOST_RUNS:
+            raise refused(f"it has more than {_MOST_RUNS} runs")
+    return kept
+
+
+def _kept(
+    result: RunFinished, budget_s: float, samples_s: Sequence[float], kept_at: str
+) -> KeptRun:
+    samples = np.array(samples_s, "<f8").tobytes()
+    checked = check_result(result)
+    check_samples(checked, samples)
+    if not 0 < budget_s <= 1e6:
+        raise refused("its time budget makes no sense")
+    return KeptRun(
+        schema=SCHEMA,
+        kept_at=clean_name(kept_at)[:40],
+        budget_s=budget_s,
+        result=checked,
+        samples=samples,
+    )
+
+
+def _is_event(line: bytes) -> bool:
+    try:
+        decode_event(line)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return False
+    return True

@@ -1,0 +1,168 @@
+"""The blocks that a CUDA allocator hands out, and the pools in which the free ones wait.
+
+A segment is what the allocator got from the driver in one piece. It is cut into blocks, which lie
+side by side: each is in use by one tensor, free, or (in an expandable segment) only a range of
+addresses with no memory behind it. See Block and BlockPool in PyTorch 2.13's
+c10/cuda/CUDACachingAllocator.cpp.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpu_studio.core.memory.allocator_statistics import Counters
+
+MIN_BLOCK_BYTES = 512
+"""All sizes are multiples of it (kMinBlockSize)."""
+SMALL_BYTES = 1 << 20
+"""The largest small request (kSmallSize)."""
+
+IN_USE = 0
+FREE = 1
+UNMAPPED = 2
+
+_ADDRESS_BITS = 56
+
+
+class Block:
+    """A stretch of a segment, and its neighbours.
+
+    ``allocate`` returns one: ``address`` and ``size_bytes`` (after rounding) are for reading.
+    ``free`` gives it back to the allocator, which may hand the same object out again.
+
+    Attributes:
+        requested_bytes: what was asked for; of a free block, by its last user.
+        idle_since: the pool's clock when the block became free; its age is for the collector.
+        state: IN_USE, FREE or UNMAPPED.
+    """
+
+    __slots__ = (
+        "address", "idle_since", "next", "pool", "prev", "requested_bytes", "size_bytes", "state",
+    )  # fmt: skip
+    idle_since: int
+
+    def __init__(
+        self, address: int, size_bytes: int, pool: Pool, prev: Block | None, next_: Block | None
+    ) -> None:
+        self.address = address
+        self.size_bytes = size_bytes
+        self.requested_bytes = 0
+        self.pool = pool
+        self.prev = prev
+        self.next = next_
+        self.state = FREE
+
+    def __repr__(self) -> str:
+        state = ("in use", "free", "unmapped")[self.state]
+        return f"<Block {self.size_bytes} bytes at {self.address:#x}, {state}>"
+
+    @property
+    def is_split(self) -> bool:
+        """Whether it shares its segment with other blocks."""
+        return self.prev is not None or self.next is not None
+
+    def cut(self, size_bytes: int) -> Block:
+        """Keep the front of that size; returns the rest as a new block, which is in no pool yet."""
+        rest = Block(
+            self.address + size_bytes, self.size_bytes - size_bytes, self.pool, self, self.next
+        )
+        rest.requested_bytes = self.requested_bytes
+        if rest.next is not None:
+            rest.next.prev = rest
+        self.next = rest
+        self.size_bytes = size_bytes
+        return rest
+
+    def absorb_next(self) -> None:
+        """Become one block with the neighbour behind, which is no block any more."""
+        gone = self.next
+        assert gone is not None
+        self.size_bytes += gone.size_bytes
+        self.next = gone.next
+        if self.next is not None:
+            self.next.prev = self
+
+
+class Pool:
+    """The free blocks of the small or of the large pool.
+
+    They are in PyTorch's order, by size and then by address, so the first one that is large enough
+    is the best fit, and the lowest of equals. An entry of the order is one number made of both.
+
+    Attributes:
+        least_rest_bytes: a block is split only if no less than this is left over.
+        clock: how often a free block was looked for, while garbage is collected.
+        unmapped: the ranges of addresses without memory of expandable segments, by address.
+    """
+
+    def __init__(self, counters: Counters, *, is_small: bool, least_rest_bytes: int) -> None:
+        self.counters = counters
+        self.is_small = is_small
+        self.least_rest_bytes = least_rest_bytes
+        self.clock = 0
+        self.unmapped: list[Block] = []
+        self._order: list[int] = []
+        self._blocks: dict[int, Block] = {}
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, place: int) -> Block:
+        return self._blocks[self._order[place]]
+
+    def blocks(self) -> list[Block]:
+        """Return the free blocks in order; the pool may then change."""
+        return [self._blocks[entry] for entry in self._order]
+
+    def place_of(self, size_bytes: int) -> int:
+        """Return the place of the smallest block of at least that size; none: the number of all."""
+        return bisect_left(self._order, size_bytes << _ADDRESS_BITS)
+
+    def take_best_fit(self, size_bytes: int) -> Block | None:
+        """Take the smallest block of at least that size out of the pool; None without one."""
+        order = self._order
+        place = bisect_left(order, size_bytes << _ADDRESS_BITS)
+        return self._blocks.pop(order.pop(place)) if place < len(order) else None
+
+    def take(self, place: int) -> Block:
+        """Take the block at a place out of the pool."""
+        return self._blocks.pop(self._order.pop(place))
+
+    def insert(self, block: Block) -> None:
+        """Put a free block in."""
+        block.idle_since = self.clock
+        entry = block.size_bytes << _ADDRESS_BITS | block.address
+        insort(self._order, entry)
+        self._blocks[entry] = block
+
+    def remove(self, block: Block) -> None:
+        """Take a free block out."""
+        entry = block.size_bytes << _ADDRESS_BITS | block.address
+        del self._order[bisect_left(self._order, entry)]
+        del self._blocks[entry]
+
+    def insert_merged(self, block: Block) -> tuple[Block, int, int]:
+        """Put a free block in, as one with the free blocks on both sides of it.
+
+        Returns:
+            The block in the pool, how many neighbours are in it, and their bytes.
+        """
+        neighbours = neighbours_bytes = 0
+        before = block.prev
+        if before is not None and before.state == FREE:
+            self.remove(before)
+            neighbours = 1
+            neighbours_bytes = before.size_bytes
+            before.requested_bytes = block.requested_bytes
+            before.absorb_next()
+            block = before
+        after = block.next
+        if after is not None and after.state == FREE:
+            self.remove(after)
+            neighbours += 1
+            neighbours_bytes += after.size_bytes
+            block.absorb_next()
+        self.insert(block)
+        return block, neighbours, neighbours_bytes

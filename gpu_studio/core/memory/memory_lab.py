@@ -1,0 +1,245 @@
+"""Runs an experiment of the memory lab on a card, real or modelled, and tells how it went."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.benchmark.sizes import DTYPES, LARGEST_SIZE
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.memory_bench import ALLOCATED, FREED, FULL, HELD, START, Bench
+from gpu_studio.core.memory.memory_presets import find_preset, moments_of
+from gpu_studio.core.memory.memory_snippets import snippet_of
+from gpu_studio.core.memory.oom_text import read_oom_text
+from gpu_studio.core.memory.oom_words import explain_outcome
+from gpu_studio.core.memory.outcome import has_spilled, others_grew_bytes, outcome_of
+from gpu_studio.core.messages.memory_messages import OomFinished, StageBegan
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+
+    from gpu_studio.core.memory.lab_card import LabCard
+    from gpu_studio.core.messages.memory_messages import (
+        AllocationPlan,
+        MemoryRead,
+        RunMemoryExperiment,
+        SegmentsRead,
+    )
+    from gpu_studio.core.protocol import Event
+
+_READ_PERIOD_S = 1 / 60
+_SEGMENTS_PERIOD_S = 1 / 10
+_LONGEST_PAUSE_S = 0.25
+_MOST_TENSORS = 1_000_000
+_MOST_BYTES = 1 << 50
+_LONGEST_WATCH_S = 600.0
+
+
+def run_experiment(
+    request: RunMemoryExperiment, card: LabCard, stop: threading.Event
+) -> Iterator[Event]:
+    """Yield what an experiment shows; its memory is freed before the last event.
+
+    Args:
+        request: which experiment, checked by `check_experiment`.
+        card: where; nobody else uses its allocator meanwhile.
+        stop: set by any thread to end it between two allocations.
+    """
+    yield from _Experiment(request, card, stop).events()
+
+
+def check_experiment(request: RunMemoryExperiment) -> None:
+    """Raise `StudioError` for an experiment that cannot be."""
+    find_preset(request.preset)
+    if request.preset == "custom":
+        if request.plan is None:
+            raise StudioError(
+                FailureKind.BAD_REQUEST, "“custom” needs a plan: which tensors to make."
+            )
+        _check_plan(request.plan)
+    if request.budget_bytes is not None:
+        _check_range("budget in bytes", request.budget_bytes, 1, _MOST_BYTES)
+        if request.whole_card:
+            raise StudioError(
+                FailureKind.BAD_REQUEST, "A budget and the whole card exclude each other."
+            )
+    if not 0 <= request.watch_s <= _LONGEST_WATCH_S:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"{request.watch_s:g} s to watch is out of range: give 0 to {_LONGEST_WATCH_S:.0f}.",
+        )
+
+
+def _check_plan(plan: AllocationPlan) -> None:
+    if plan.dtype not in DTYPES:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"“{plan.dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}.",
+        )
+    _check_range("size", plan.size, 1, LARGEST_SIZE)
+    _check_range("growth", plan.growth, 0, LARGEST_SIZE)
+    if plan.count is not None:
+        _check_range("count", plan.count, 1, _MOST_TENSORS)
+
+
+def _check_range(name: str, value: int, least: int, largest: int) -> None:
+    if not least <= value <= largest:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"The {name} {value} is out of range: give a whole number from {least} to {largest}.",
+        )
+
+
+class _Rhythm:
+    """How often something may be looked at: once a period, and at most a fifth of the time.
+
+    To read a hundred thousand blocks takes longer than to make them.
+    """
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self._began_s = self._due_s = 0.0
+
+    def is_due(self) -> bool:
+        return time.perf_counter() >= self._due_s
+
+    def __enter__(self) -> None:
+        self._began_s = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        now_s = time.perf_counter()
+        cost_s = now_s - self._began_s
+        self._due_s = max(self._began_s + self._period_s, now_s + 4 * cost_s)
+
+
+class _Experiment:
+    """One experiment, from its first reading to its end."""
+
+    def __init__(self, request: RunMemoryExperiment, card: LabCard, stop: threading.Event) -> None:
+        self._request = request
+        self._card = card
+        self._stop = stop
+        self._reads = _Rhythm(_READ_PERIOD_S)
+        self._maps = _Rhythm(_SEGMENTS_PERIOD_S)
+        self._start: MemoryRead | None = None
+        self._has_spilled = False
+
+    def events(self) -> Iterator[Event]:
+        """Yield all there is to see."""
+        card, request = self._card, self._request
+        card.prepare()
+        card.reset_peak()
+        free_bytes = card.read().free_bytes or 0
+        budget_bytes = request.budget_bytes
+        if budget_bytes is None and not request.whole_card:
+            budget_bytes = free_bytes * 3 // 4
+        room_bytes = free_bytes if budget_bytes is None else min(budget_bytes, free_bytes)
+        path = Path(request.snapshot_path) if request.snapshot_path else None
+        bench = Bench(card, room_bytes, request.plan, path)
+        moments = moments_of(request.preset, bench)
+        try:
+            card.limit(budget_bytes)
+            if path is not None:
+                card.start_history()
+            start = card.read(START, 0)
+            self._start = start
+            yield start
+            yield from self._watched(moments, bench)
+            bench.write_snapshot()
+            last = bench.failure or card.segments(card.read(HELD, bench.steps))
+            if bench.failure is None:
+                yield last.read
+                yield last
+            finished = self._finished(bench, start, last, budget_bytes)
+        finally:
+            moments.close()
+            card.limit(None)
+        yield card.read(FREED, bench.steps)
+        yield finished
+
+    def _watched(self, moments: Iterator[str | StageBegan], bench: Bench) -> Iterator[Event]:
+        """Go through an experiment; leaves it suspended, so that its memory stays held."""
+        for moment in moments:
+            if moment == HELD:
+                return
+            if isinstance(moment, StageBegan):
+                yield moment
+                continue
+            yield from self._told(moment, bench)
+            # Without an error to end it, it would go on until the PC's memory is full, too.
+            if self._stop.is_set() or self._has_spilled:
+                return
+            if moment == ALLOCATED and self._request.watch_s:
+                self._stop.wait(self._pause_s(bench))
+
+    def _told(self, moment: str, bench: Bench) -> Iterator[Event]:
+        """Yield the readings of a moment: all of a rare one, some of a frequent one."""
+        if moment == FULL and bench.latest_failure is not None:
+            yield bench.latest_failure.read
+            yield bench.latest_failure
+            return
+        is_rare = moment not in (ALLOCATED, FREED)
+        if is_rare or self._request.reads_every_step or self._reads.is_due():
+            with self._reads:
+                read = self._card.read(moment, bench.steps)
+            self._has_spilled = self._start is not None and has_spilled(self._start, read)
+            yield read
+            if is_rare or self._maps.is_due():
+                with self._maps:
+                    segments = self._card.segments(read)
+                yield segments
+
+    def _pause_s(self, bench: Bench) -> float:
+        """Return how long to wait after a tensor, so that all together last as long as asked."""
+        expected = max(1, bench.room_bytes // max(bench.tensor_bytes, 1))
+        pause_s = self._request.watch_s / expected
+        return 0.0 if expected > 1000 else min(pause_s, _LONGEST_PAUSE_S)
+
+    def _finished(
+        self, bench: Bench, start: MemoryRead, last: SegmentsRead, budget_bytes: int | None
+    ) -> OomFinished:
+        if self._stop.is_set():
+            outcome = "stopped"
+        else:
+            outcome = outcome_of(
+                start,
+                last,
+                bench.error_text,
+                tensor_bytes=bench.tensor_bytes,
+                step_ends=bench.step_ends,
+            )
+        numbers = read_oom_text(bench.error_text)
+        finished = OomFinished(
+            device=self._request.device,
+            outcome=outcome,
+            preset=self._request.preset,
+            tensors=bench.tensors,
+            tensor_bytes=bench.tensor_bytes,
+            steps=bench.steps,
+            allocated_bytes=last.read.allocated_bytes,
+            reserved_bytes=last.read.reserved_bytes,
+            tried_bytes=numbers.tried_bytes,
+            free_bytes=numbers.free_bytes,
+            total_bytes=numbers.total_bytes,
+            limit_bytes=numbers.limit_bytes,
+            unallocated_bytes=numbers.unallocated_bytes,
+            private_pools_bytes=numbers.private_pools_bytes,
+            largest_block_bytes=last.largest_block_bytes,
+            free_total_bytes=last.free_total_bytes,
+            others_grew_bytes=others_grew_bytes(start, last.read),
+            budget_bytes=budget_bytes,
+            conf=self._card.conf,
+            error_text=bench.error_text,
+            stages=tuple(bench.stages),
+            snippet=snippet_of(self._request, budget_bytes, bench.room_bytes, self._card.conf),
+            snapshot_path=self._request.snapshot_path,
+            modelled=self._card.is_modelled,
+        )
+        words = explain_outcome(finished)
+        return msgspec.structs.replace(
+            finished, explanation=words.sentence, next_step=words.next_step
+        )

@@ -1,0 +1,169 @@
+"""A modelled card for the memory lab: PyTorch's allocator by its model, no card and no PyTorch."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from typing import TYPE_CHECKING, Any
+
+from gpu_studio.core.allocator import AllocatorModel, Block, OutOfMemory
+from gpu_studio.core.memory.activation_calls import ReplayedNetwork
+from gpu_studio.core.memory.segment_columns import segments_read
+from gpu_studio.core.memory.segment_map import map_of_snapshot
+from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu_studio.core.memory.lab_card import SampleNetwork
+    from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
+
+
+class ModelledTensor:
+    """Holds a block as long as somebody refers to it, as a tensor does."""
+
+    __slots__ = ("_block", "_memory")
+
+    def __init__(self, memory: ModelledMemory, block: Block) -> None:
+        self._memory = memory
+        self._block = block
+
+    def __del__(self) -> None:
+        self._memory.free(self._block)
+
+
+class ModelledMemory:
+    """Satisfies `core.lab_card.LabCard` for a card that is not there.
+
+    Args:
+        card: which one.
+        conf: the allocator's options.
+
+    Raises:
+        ValueError, IndexError, RuntimeError: ``conf`` is wrong; the words are PyTorch's.
+    """
+
+    is_modelled = True
+
+    def __init__(self, card: ModelledCardChoice, conf: str = "") -> None:
+        self.device = card.address
+        self.conf = conf
+        self.allocator = AllocatorModel(card.total_bytes, card.context_bytes, conf=conf)
+        self._trace: list[dict[str, Any]] | None = None
+        self._kept: dict[int, object] = {}
+
+    def prepare(self) -> None:
+        """Make a first tensor, as one does who wants a context, and empty the cache."""
+        self.empty(1)
+        self.empty_cache()
+
+    def empty(self, size_bytes: int) -> ModelledTensor:
+        """Return a tensor; raises `OutOfMemory`."""
+        try:
+            block = self.allocator.allocate(size_bytes)
+        except OutOfMemory:
+            self._note("oom", self.allocator.card.free_bytes, size_bytes)
+            raise
+        self._note("alloc", block.address, size_bytes)
+        return ModelledTensor(self, block)
+
+    def free(self, block: Block) -> None:
+        """Take a tensor's block back."""
+        self._note("free_requested", block.address, block.requested_bytes)
+        self._note("free_completed", block.address, block.requested_bytes)
+        self.allocator.free(block)
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Return whether it is the allocator's own error."""
+        return isinstance(error, OutOfMemory)
+
+    def empty_cache(self) -> None:
+        """Give free segments back."""
+        self.allocator.empty_cache()
+
+    def reset_peak(self) -> None:
+        """Count the peaks from now on."""
+        self.allocator.reset_peaks()
+
+    def limit(self, budget_bytes: int | None) -> None:
+        """Let no more be reserved than that; None for no limit."""
+        self.allocator.set_memory_fraction(
+            budget_fraction(budget_bytes, self.allocator.card.capacity_bytes)
+        )
+
+    def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
+        """Return the counters."""
+        stats = self.allocator.stats()
+        reserved_bytes = stats["reserved_bytes.all.current"]
+        inactive_split_bytes = stats["inactive_split_bytes.all.current"]
+        active_bytes = stats["active_bytes.all.current"]
+        releasable_bytes = reserved_bytes - active_bytes - inactive_split_bytes
+        if self.allocator.is_expandable:
+            releasable_bytes = map_of_snapshot(self._told_segments()).releasable_bytes
+        return MemoryRead(
+            device=self.device,
+            taken_at_s=time.monotonic(),
+            allocated_bytes=stats["allocated_bytes.all.current"],
+            reserved_bytes=reserved_bytes,
+            active_bytes=active_bytes,
+            inactive_split_bytes=inactive_split_bytes,
+            releasable_bytes=releasable_bytes,
+            total_bytes=self.allocator.card.capacity_bytes,
+            free_bytes=self.allocator.card.free_bytes,
+            retries=stats["num_alloc_retries"],
+            ooms=stats["num_ooms"],
+            requested_bytes=stats["requested_bytes.all.current"],
+            peak_allocated_bytes=stats["allocated_bytes.all.peak"],
+            segments=stats["segment.all.current"],
+            limit_bytes=self.allocator.limit_bytes,
+            mark=mark,
+            step=step,
+            modelled=True,
+        )
+
+    def segments(self, read: MemoryRead) -> SegmentsRead:
+        """Return the segments."""
+        return segments_read(read, self._told_segments())
+
+    def sample_network(self) -> SampleNetwork:
+        """Return the sample network, by its recorded calls."""
+        return ReplayedNetwork(self.empty, self._kept)
+
+    def start_history(self) -> None:
+        """Record from now on."""
+        self._trace = []
+        self.allocator.card.watch = self._note
+
+    def write_snapshot(self, path: Path) -> None:
+        """Write segments and history, in the form of ``torch.cuda.memory._dump_snapshot``."""
+        snapshot = self.allocator.snapshot()
+        snapshot["device_traces"] = [self._trace or []]
+        self._trace = self.allocator.card.watch = None
+        path.write_bytes(pickle.dumps(snapshot))
+
+    def _told_segments(self) -> list[dict[str, Any]]:
+        segments: list[dict[str, Any]] = self.allocator.snapshot()["segments"]
+        return segments
+
+    def _note(self, action: str, address: int, size_bytes: int) -> None:
+        if self._trace is None:
+            return
+        place = {"device_free" if action == "oom" else "addr": address}
+        self._trace.append(
+            {
+                "action": action, **place, "size": size_bytes, "stream": 0, "frames": [],
+                "time_us": time.time_ns() // 1000, "compile_context": "N/A", "user_metadata": "",
+                "pool_id": (0, 0),
+            }
+        )  # fmt: skip
+
+
+def budget_fraction(budget_bytes: int | None, total_bytes: int) -> float:
+    """Return the share for ``set_per_process_memory_fraction`` that allows a budget to the byte.
+
+    PyTorch multiplies again, and cuts to whole bytes or (2.13) takes the nearest one. A quarter of
+    a byte more is right for both.
+    """
+    if budget_bytes is None:
+        return 1.0
+    return min(1.0, (budget_bytes + 0.25) / total_bytes)

@@ -1,0 +1,215 @@
+"""Opens a memory snapshot: the pickle of ``torch.cuda.memory._dump_snapshot``, or of the model.
+
+A snapshot may come from anybody. It is read by `core.safe_pickle`, which can run nothing, and what
+it holds is then taken field by field into values of our own; what does not fit is refused with the
+reason. See ``_snapshot`` in torch/cuda/memory.py for the fields.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.safe_pickle import LARGEST_FILE_BYTES, UnsafePickleError, load_plain
+from gpu_studio.core.memory.segment_columns import segments_read
+from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+MOST_SEGMENTS, MOST_SNAPSHOT_BLOCKS, MOST_ENTRIES = 200_000, 1_000_000, 2_000_000
+_LARGEST_NUMBER = 1 << 62
+_STATES = {
+    "active_allocated", "active_awaiting_free", "active_pending_free", "inactive",
+}  # fmt: skip
+_LONGEST_TEXT = 4096
+
+
+class HistoryEntry(msgspec.Struct, frozen=True):
+    """One line of the allocator's history.
+
+    Attributes:
+        action: ``alloc``, ``free_requested``, ``free_completed``, ``segment_alloc``,
+            ``segment_free``, ``segment_map``, ``segment_unmap``, ``snapshot`` or ``oom``.
+        address: of the block or segment; of ``oom`` what the driver had free.
+        time_us: since 1970; 0 where it was not recorded.
+    """
+
+    action: str
+    address: int
+    size_bytes: int
+    stream: int
+    time_us: int
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A snapshot of one card.
+
+    Attributes:
+        device_index: the card's index where the snapshot was made.
+        segments: as a live card tells them; the driver's free memory is not in a snapshot.
+        reserved_bytes, allocated_bytes: the sums of its segments.
+        history: oldest first.
+        conf: the allocator's options.
+    """
+
+    device_index: int
+    segments: SegmentsRead
+    reserved_bytes: int
+    allocated_bytes: int
+    history: tuple[HistoryEntry, ...]
+    conf: str
+
+
+def open_snapshot(path: Path, device_index: int | None = None) -> Snapshot:
+    """Return the snapshot in a file.
+
+    Args:
+        path: the file.
+        device_index: which card's; None for the first that has memory.
+
+    Raises:
+        StudioError: it cannot be read, or is refused; the sentence says why.
+    """
+    name = path.name[:60]
+    try:
+        if path.stat().st_size > LARGEST_FILE_BYTES:
+            raise UnsafePickleError(f"It is larger than {LARGEST_FILE_BYTES >> 20} MiB.")
+        content = path.read_bytes()
+    except OSError as error:
+        raise StudioError(
+            FailureKind.BAD_REQUEST, f"“{name}” cannot be read: {error.strerror or error}."
+        ) from error
+    except UnsafePickleError as error:
+        raise _refused(name, error) from error
+    try:
+        return read_snapshot(content, device_index)
+    except UnsafePickleError as error:
+        raise _refused(name, error) from error
+
+
+def read_snapshot(content: bytes, device_index: int | None = None) -> Snapshot:
+    """Return the snapshot in a pickle; raises `UnsafePickleError` with the reason."""
+    whole = load_plain(content)
+    if not isinstance(whole, dict) or not isinstance(whole.get("segments"), list):
+        raise UnsafePickleError("It is no memory snapshot: it has no segments.")
+    segments = _segments(whole["segments"])
+    traces = whole.get("device_traces", [])
+    if device_index is None:
+        device_index = min((segment["device"] for segment in segments), default=0)
+    segments = [segment for segment in segments if segment["device"] == device_index]
+    reserved_bytes = sum(segment["total_size"] for segment in segments)
+    blocks = [block for segment in segments for block in segment["blocks"]]
+    allocated_bytes = sum(b["size"] for b in blocks if b["state"] == "active_allocated")
+    read = MemoryRead(
+        device=f"cuda:{device_index}",
+        taken_at_s=0.0,
+        allocated_bytes=allocated_bytes,
+        reserved_bytes=reserved_bytes,
+        mark="snapshot",
+    )
+    return Snapshot(
+        device_index=device_index,
+        segments=segments_read(read, segments, device_index),
+        reserved_bytes=reserved_bytes,
+        allocated_bytes=allocated_bytes,
+        history=tuple(_history(traces, device_index)),
+        conf=_conf(whole.get("allocator_settings")),
+    )
+
+
+def _refused(name: str, error: UnsafePickleError) -> StudioError:
+    return StudioError(FailureKind.BAD_REQUEST, f"“{name}” is not opened. {error}")
+
+
+def _segments(told: list[Any]) -> list[dict[str, Any]]:
+    if len(told) > MOST_SEGMENTS:
+        raise UnsafePickleError(f"It has more than {MOST_SEGMENTS} segments.")
+    segments, blocks = [], 0
+    for segment in told:
+        if not isinstance(segment, dict) or not isinstance(segment.get("blocks"), list):
+            raise UnsafePickleError("It is no memory snapshot: a segment has no blocks.")
+        # Counted before they are looked at: one list may stand in every segment.
+        blocks += len(segment["blocks"])
+        if blocks > MOST_SNAPSHOT_BLOCKS:
+            raise UnsafePickleError(f"It has more than {MOST_SNAPSHOT_BLOCKS} blocks.")
+        segments.append(_segment(segment))
+    return segments
+
+
+def _segment(told: dict[Any, Any]) -> dict[str, Any]:
+    kind = told.get("segment_type")
+    if kind not in ("small", "large"):
+        raise UnsafePickleError("It is no memory snapshot: a segment is neither small nor large.")
+    address, size_bytes = _number(told, "address"), _number(told, "total_size")
+    blocks, at = [], address
+    for block in told["blocks"]:
+        if not isinstance(block, dict):
+            raise UnsafePickleError("It is no memory snapshot: a block has no fields.")
+        state = block.get("state")
+        if not isinstance(state, str) or state not in _STATES:
+            raise UnsafePickleError("It is no memory snapshot: a block is in no known state.")
+        size = _number(block, "size")
+        if size == 0 or ("address" in block and _number(block, "address") != at):
+            raise UnsafePickleError("Its blocks do not lie side by side.")
+        requested = _number(block, "requested_size") if "requested_size" in block else 0
+        blocks.append({"address": at, "size": size, "requested_size": requested, "state": state})
+        at += size
+    if at - address != size_bytes:
+        raise UnsafePickleError("Its blocks do not fill their segment.")
+    return {
+        "device": _number(told, "device") if "device" in told else 0,
+        "address": address,
+        "total_size": size_bytes,
+        "stream": _number(told, "stream") if "stream" in told else 0,
+        "segment_type": kind,
+        "segment_pool_id": _pool(told.get("segment_pool_id")),
+        "is_expandable": told.get("is_expandable") is True,
+        "blocks": blocks,
+    }
+
+
+def _pool(told: object) -> tuple[int, int]:
+    if isinstance(told, (tuple, list)) and len(told) == 2 and all(map(_is_number, told)):
+        return told[0], told[1]
+    return 0, 0
+
+
+def _history(traces: object, device_index: int) -> Iterable[HistoryEntry]:
+    if not isinstance(traces, list) or len(traces) <= device_index:
+        return
+    trace = traces[device_index]
+    if not isinstance(trace, list):
+        raise UnsafePickleError("It is no memory snapshot: its history is no list.")
+    if len(trace) > MOST_ENTRIES:
+        raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
+    for entry in trace:
+        if not isinstance(entry, dict) or not isinstance(entry.get("action"), str):
+            raise UnsafePickleError("It is no memory snapshot: its history says nothing.")
+        yield HistoryEntry(
+            action=entry["action"][:40],
+            address=_number(entry, "device_free" if "device_free" in entry else "addr"),
+            size_bytes=_number(entry, "size"),
+            stream=_number(entry, "stream") if "stream" in entry else 0,
+            time_us=_number(entry, "time_us") if "time_us" in entry else 0,
+        )
+
+
+def _conf(settings: object) -> str:
+    told = settings.get("PYTORCH_CUDA_ALLOC_CONF", "") if isinstance(settings, dict) else ""
+    return told[:_LONGEST_TEXT] if isinstance(told, str) else ""
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _LARGEST_NUMBER
+
+
+def _number(fields: dict[Any, Any], name: str) -> int:
+    value = fields.get(name)
+    if not _is_number(value):
+        raise UnsafePickleError(f"It is no memory snapshot: a “{name}” is no size.")
+    assert isinstance(value, int)
+    return value

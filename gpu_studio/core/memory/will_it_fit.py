@@ -1,0 +1,202 @@
+"""What fits on a card: found by asking the allocator's model, not by dividing.
+
+A formula forgets that requests are rounded, that segments are shared, and that the context takes
+its part. So each question here is put to a model of the whole allocator, and the largest size that
+it can serve is searched for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.allocator import AllocatorModel, OutOfMemory
+from gpu_studio.core.benchmark.sizes import ITEM_BYTES
+from gpu_studio.core.memory.modelled_memory import ModelledMemory
+from gpu_studio.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
+
+DEFAULT_PARAMETERS = 1_000_000_000
+MOST_PARAMETERS = 10**14
+# The matrices of a large network: 4096 × 4096, but no more than so many of them are modelled.
+_TENSOR_PARAMETERS = 4096 * 4096
+_MOST_TENSORS = 1000
+# torch.optim.Adam: the weights, their gradients, exp_avg and exp_avg_sq, all of one type.
+_ADAM_COPIES = 4
+_LARGEST_BATCH = 1 << 27
+
+
+class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a network with so many parameters fits; activations are not counted.
+
+    Attributes:
+        inference_bytes: what PyTorch reserves for the weights.
+        training_bytes: for weights, gradients and Adam's two moments.
+    """
+
+    parameters: int
+    dtype: str
+    inference_bytes: int
+    inference_fits: bool
+    training_bytes: int
+    training_fits: bool
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        infers = "fits" if self.inference_fits else "does not fit"
+        trains = "fits" if self.training_fits else "does not fit"
+        return (
+            f"A network with {_count(self.parameters)} parameters in {self.dtype} reserves "
+            f"{format_bytes(self.inference_bytes)} for its weights: inference {infers}. Training "
+            f"with Adam reserves {format_bytes(self.training_bytes)} and {trains}. Activations "
+            "come on top of both."
+        )
+
+
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """What fits on a card.
+
+    Attributes:
+        free_bytes: what is left beside the context and other processes.
+        largest_square_side: of a float32 matrix.
+        largest_training_batch, largest_inference_batch: of the sample network
+            (`core.activation_calls`); 0 where not even one sample fits.
+    """
+
+    name: str
+    total_bytes: int
+    free_bytes: int
+    conf: str
+    largest_square_side: int
+    largest_training_batch: int
+    largest_inference_batch: int
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        side = self.largest_square_side
+        matrix = (
+            f"the largest square float32 matrix that fits is {side} × {side} "
+            f"({format_bytes(4 * side * side)})"
+            if side
+            else "no float32 matrix fits"
+        )
+        return (
+            f"With {format_bytes(self.free_bytes)} of {format_bytes(self.total_bytes)} free, "
+            f"{matrix}; of the sample network a batch of {self.largest_training_batch} fits in "
+            f"training and {self.largest_inference_batch} under torch.no_grad()."
+        )
+
+
+def fit_on(card: ModelledCardChoice, conf: str = "") -> Fit:
+    """Return what fits on a card that nobody else uses.
+
+    Args:
+        card: a modelled card; or a real one, as CUDA sees it, with all that is taken as its
+            context.
+        conf: the allocator's options.
+    """
+    return Fit(
+        name=card.name,
+        total_bytes=card.total_bytes,
+        free_bytes=card.free_bytes,
+        conf=conf,
+        largest_square_side=largest_square_side(card, conf),
+        largest_training_batch=largest_batch(card, conf, trains=True),
+        largest_inference_batch=largest_batch(card, conf, trains=False),
+    )
+
+
+def largest_square_side(card: ModelledCardChoice, conf: str = "") -> int:
+    """Return the side of the largest square float32 matrix on an empty card; 0 if none fits."""
+
+    def fits(side: int) -> bool:
+        try:
+            _allocator(card, conf).allocate(4 * side * side)
+        except OutOfMemory:
+            return False
+        return True
+
+    return _largest(fits, math.isqrt(card.total_bytes // 4) + 1)
+
+
+def largest_batch(card: ModelledCardChoice, conf: str = "", *, trains: bool) -> int:
+    """Return the largest batch of the sample network on an empty card; 0 if none fits."""
+
+    def fits(batch: int) -> bool:
+        memory = ModelledMemory(card, conf)
+        try:
+            network = memory.sample_network()
+            for _ in network.train(batch) if trains else network.infer(batch):
+                pass
+        except OutOfMemory:
+            return False
+        return True
+
+    return _largest(fits, _LARGEST_BATCH)
+
+
+def model_fit(card: ModelledCardChoice, parameters: int, dtype: str, conf: str = "") -> ModelFit:
+    """Return whether a network with so many parameters can be used and trained on a card."""
+    sizes = [count * ITEM_BYTES[dtype] for count in _tensors_of(parameters)]
+    inference_bytes, inference_fits = _reserved(card, conf, sizes)
+    training_bytes, training_fits = _reserved(card, conf, sizes * _ADAM_COPIES)
+    return ModelFit(
+        parameters=parameters,
+        dtype=dtype,
+        inference_bytes=inference_bytes,
+        inference_fits=inference_fits,
+        training_bytes=training_bytes,
+        training_fits=training_fits,
+    )
+
+
+def _tensors_of(parameters: int) -> list[int]:
+    """Return the parameters of each tensor of a network, whose shape nobody told."""
+    each = max(_TENSOR_PARAMETERS, -(-parameters // _MOST_TENSORS))
+    whole, rest = divmod(parameters, each)
+    return [each] * whole + ([rest] if rest else [])
+
+
+def _reserved(card: ModelledCardChoice, conf: str, sizes: list[int]) -> tuple[int, bool]:
+    """Return what tensors of these sizes reserve where there is room, and whether there is."""
+    needed = AllocatorModel(4 * sum(sizes) + (1 << 40), conf=conf)
+    for size_bytes in sizes:
+        needed.allocate(size_bytes)
+    allocator = _allocator(card, conf)
+    try:
+        for size_bytes in sizes:
+            allocator.allocate(size_bytes)
+    except OutOfMemory:
+        return needed.stats()["reserved_bytes.all.current"], False
+    return needed.stats()["reserved_bytes.all.current"], True
+
+
+def _allocator(card: ModelledCardChoice, conf: str) -> AllocatorModel:
+    return AllocatorModel(card.total_bytes, card.context_bytes, conf=conf)
+
+
+def _largest(fits: Callable[[int], bool], beyond: int) -> int:
+    """Return the largest number that fits, below one that does not."""
+    low, high = 0, beyond
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _count(number: int) -> str:
+    for size, word in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
+        if number >= size:
+            return f"{number / size:g} {word}"
+    return str(number)

@@ -1,0 +1,179 @@
+"""What window and engine say to each other about runs of workloads."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.messages.message import Message
+
+# How a size is written unless a workload says otherwise: `WorkloadDescription.size_text`.
+SQUARE = "{size} × {size}"
+
+
+class RunWorkload(Message, frozen=True, kw_only=True):
+    """Time one workload on one device. ``budget_s`` counts the timed part alone.
+
+    ``options`` are the workload's own (`WorkloadOption`), a missing one has its default.
+    ``cache`` is ``hot`` or ``cold`` (the device's cache is overwritten before each call, which is
+    not timed but counts for the budget), ``transfers`` puts the copies to and from the device into
+    each call, and ``naive`` asks for what a script without warm-up and synchronize would have
+    printed, beside the result.
+    """
+
+    run_id: str
+    workload: str
+    device: str
+    size: int
+    dtype: str
+    budget_s: float = 2.0
+    stop_at_relative_interval: float | None = None
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    cache: str = "hot"
+    transfers: bool = False
+    naive: bool = False
+
+
+class WorkloadOption(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be chosen about a workload; the first of ``values`` is the default."""
+
+    name: str
+    title: str
+    sentence: str
+    values: tuple[str, ...]
+
+
+class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """What a workload is, told by the file that implements it.
+
+    ``size_title`` says what a size is, ``size_text`` how one is written (``{size}`` is replaced).
+    ``skipped`` is the reason why it cannot run here and what would make it run; empty where it can.
+    ``refuses`` has the modes (``cold``, ``transfers``, ``naive``) in which the workload makes no
+    sense, each with a sentence why.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    dtypes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    throughput_unit: str
+    source: str = ""
+    options: tuple[WorkloadOption, ...] = ()
+    size_title: str = "Side of the square matrices"
+    size_text: str = SQUARE
+    device_kinds: tuple[str, ...] = ("cpu", "cuda")
+    skipped: str = ""
+    refuses: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class RunStarted(Message, frozen=True, kw_only=True):
+    """A run was accepted; ``expected_call_s`` is known after the first call (`RunPhaseChanged`)."""
+
+    run_id: str
+    workload: str
+    device: str
+    size: int
+    dtype: str
+    budget_s: float
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    cache: str = "hot"
+    transfers: bool = False
+    size_text: str = SQUARE
+    snippet: str = ""
+    recording: str | None = None
+
+
+class RunPhaseChanged(Message, frozen=True, kw_only=True):
+    """What a run does now: ``set-up``, ``verification``, ``warm-up`` or ``timing``."""
+
+    run_id: str
+    phase: str
+    expected_call_s: float | None = None
+
+
+class SamplesMeasured(Message, frozen=True, kw_only=True):
+    """A batch of samples: seconds a call each, every one the mean of ``calls_per_sample`` calls."""
+
+    run_id: str
+    samples_s: tuple[float, ...]
+    calls_per_sample: int
+    spent_s: float
+
+
+class NaiveTime(msgspec.Struct, frozen=True, kw_only=True):
+    """What a script without warm-up and synchronize prints for one call, and what it missed.
+
+    ``printed_s`` is the clock when the first call had returned, ``finished_s`` when the device had
+    done it, both with the operands made inside, as such a script does.
+    """
+
+    printed_s: float
+    finished_s: float
+    sentence: str
+
+
+class RunFinished(Message, frozen=True, kw_only=True):
+    """The end of a run and its result.
+
+    ``verified`` is true, false, or null where it could not be checked; ``throttled``,
+    ``other_processes`` and ``share_of_ceiling`` are null where they are not known.
+    ``throughput`` is in ``throughput_unit`` (``B/s``, ``FLOP/s``), from the median.
+    ``options`` holds all of the workload's options, the defaults included. ``parts_s`` splits one
+    call by name (``copy in``, ``launch``, ``compute``, ``copy out``; ``loading``, …), ``curves``
+    has what the work itself produced (``loss``), ``findings`` what it showed, in sentences.
+    """
+
+    run_id: str
+    workload: str
+    size: int
+    dtype: str
+    device: str
+    device_name: str
+    median_s: float
+    iqr_s: float
+    ci95_s: tuple[float, float]
+    p99_s: float
+    samples: int
+    calls_per_sample: int
+    throughput: float
+    throughput_unit: str
+    operations_per_call: float
+    bytes_per_call: float
+    first_call_s: float
+    warm_up_s: float
+    elapsed_s: float
+    verified: bool | None = None
+    verification: str = ""
+    throttled: bool | None = None
+    other_processes: bool | None = None
+    share_of_ceiling: float | None = None
+    ceiling: str = ""
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+    parts_s: dict[str, float] = msgspec.field(default_factory=dict)
+    curves: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
+    findings: tuple[str, ...] = ()
+    peak_allocated_bytes: int | None = None
+    naive: NaiveTime | None = None
+    cache: str = "hot"
+    transfers: bool = False
+    size_text: str = SQUARE
+    tf32: bool | None = None
+    cpu_threads: int | None = None
+    in_window_process: bool = False
+    torch_version: str = ""
+    recording: str | None = None
+
+
+class RunStopped(Message, frozen=True, kw_only=True):
+    """The user ended a run; its samples so far stay valid."""
+
+    run_id: str
+    samples: int = 0
+
+
+class RunFailed(Message, frozen=True, kw_only=True):
+    """A run ended by an error."""
+
+    run_id: str
+    failure: Failure

@@ -1,0 +1,257 @@
+"""What is found of the NVIDIA driver: whether it is there, answers, and serves the cards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.pc.devices import ASLEEP
+from gpu_studio.core.pc.finding import Finding
+from gpu_studio.core.pc.finding_words import (
+    TORCH_PAGE,
+    continued,
+    driver_page,
+    install_driver,
+    listed,
+    restart,
+)
+from gpu_studio.core.pc.pc_facts import architecture_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpu_studio.core.pc.devices import Device
+    from gpu_studio.core.pc.pc_facts import PcFacts
+
+# NVML's error codes, nvml.h.
+_DRIVER_NOT_LOADED, _LIBRARY_NOT_FOUND, _VERSION_MISMATCH = 9, 12, 18
+# What PyTorch can do with others' cards: pytorch.org/get-started/locally and the documentation of
+# torch.xpu. This program measures CUDA.
+_OTHERS = {
+    "AMD": "PyTorch can use many AMD cards through its ROCm builds, on Linux",
+    "Intel": "PyTorch can use Intel's Arc and newer graphics through its XPU build",
+}
+_DRAWS_ALONE = "can draw, but PyTorch computes nothing on it"
+
+
+def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
+    """A call into the driver never returned: of all cards, or of one."""
+    names = listed([card.short_name for card in facts.inventory.cards])
+    if facts.driver.is_silent:
+        yield Finding(
+            code="driver_not_answering",
+            sentence="The NVIDIA driver does not answer: usually it hangs after an error of a "
+            "card. Restart the PC.",
+            evidence="A call into the driver did not return"
+            + (f"; on the bus: {names}" if names else "."),
+            action=restart(facts.system),
+        )
+        return
+    for card in facts.inventory.cards:
+        probed, told = facts.probed(card), facts.reading_of(card)
+        is_silent = card.unreadable_code == "silent" or (told and told.error_code == "silent")
+        if is_silent or (probed is not None and probed.outcome == "silent"):
+            yield Finding(
+                code="driver_not_answering",
+                sentence=f"The driver does not answer for your {card.short_name}: a call that "
+                "normally takes a moment never returned. Restart the PC.",
+                evidence=(probed.message if probed else "") or "A call into NVML did not return.",
+                action=restart(facts.system),
+                device_uuid=card.identity,
+            )
+
+
+def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
+    """NVML's error 18: the driver was updated and the old half still runs."""
+    driver = facts.driver
+    if driver.error_code != _VERSION_MISMATCH:
+        return
+    halves = [
+        f"{half} {version}"
+        for half, version in (
+            ("kernel module", driver.version),
+            ("library", driver.library_version),
+        )
+        if version
+    ]
+    yield Finding(
+        code="driver_library_mismatch",
+        sentence=driver.error or "",
+        evidence="NVML error 18: the driver's library and its kernel module have two versions"
+        + (f" ({', '.join(halves)})" if halves else ""),
+        action=restart(facts.system),
+    )
+
+
+def no_driver(facts: PcFacts) -> Iterator[Finding]:
+    """There is no driver, or it does not run; a card that another driver holds is one such, too."""
+    driver = facts.driver
+    if driver.is_silent or driver.error_code == _VERSION_MISMATCH:
+        return
+    if driver.error is None:
+        yield from _held_by_others(facts)
+        return
+    absent = driver.error_code in (_LIBRARY_NOT_FOUND, _DRIVER_NOT_LOADED)
+    cards = [card for card in facts.inventory.cards if not facts.is_dropped(card)]
+    if not cards and (absent or facts.inventory.cards):
+        return
+    names = listed([card.short_name for card in cards])
+    subject = f"Your {names} is there, but not ready" if names else "A card cannot be reached"
+    yield Finding(
+        code="no_driver",
+        sentence=f"{subject}: {continued(driver.error)} {_next_step(facts, cards)}",
+        evidence=f"NVML error {driver.error_code}"
+        + (f"; on the bus: {names}" if names else "")
+        + _held_words(cards),
+        action=_driver_action(facts),
+    )
+
+
+def _next_step(facts: PcFacts, cards: Sequence[Device]) -> str:
+    code = facts.driver.error_code
+    if code == _DRIVER_NOT_LOADED:
+        return "Start it, or restart the PC."
+    if code != _LIBRARY_NOT_FOUND:
+        return "Restart the PC."
+    branches = {branch for card in cards if (branch := facts.last_branch(card))}
+    if len(branches) == 1:
+        kind = listed(
+            sorted({architecture_of(card) or "" for card in cards if architecture_of(card)})
+        )
+        return f"Install NVIDIA's driver of branch {branches.pop()}, the last for {kind} cards."
+    own_tool = " with your system's driver tool." if facts.system == "Linux" else "."
+    return f"Install NVIDIA's driver{own_tool}"
+
+
+def _driver_action(facts: PcFacts) -> str:
+    code = facts.driver.error_code
+    if code == _LIBRARY_NOT_FOUND:
+        return install_driver(facts.system, facts.inventory)
+    if facts.system == "Linux" and code == _DRIVER_NOT_LOADED:
+        return "sudo modprobe nvidia"
+    return restart(facts.system)
+
+
+def _held_words(cards: Sequence[Device]) -> str:
+    drivers = sorted({card.kernel_driver for card in cards if card.kernel_driver} - {"nvidia"})
+    return f"; driven by {listed(drivers)}" if drivers else ""
+
+
+def _held_by_others(facts: PcFacts) -> Iterator[Finding]:
+    for card in facts.inventory.cards:
+        if card.unreadable_code == "not_served" and not facts.is_dropped(card):
+            yield Finding(
+                code="no_driver",
+                sentence=f"Your {card.short_name} is there, but the NVIDIA driver does not serve "
+                "it: another driver holds it, or it is lent to a virtual machine.",
+                evidence=f"On the bus at {card.pci_bus_id}, not in NVML's list"
+                + _held_words([card]),
+                device_uuid=card.identity,
+            )
+
+
+def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
+    """The driver is newer than the last that serves a card, so it leaves the card alone."""
+    for card in facts.inventory.cards:
+        last = facts.last_branch(card)
+        if not facts.is_dropped(card) or last is None:
+            continue
+        kind = architecture_of(card)
+        sentence = (
+            f"Driver {facts.driver_number} no longer serves your {card.short_name} ({kind}): the "
+            f"last branch that does is {last}. Install a driver of branch {last}"
+        )
+        if facts.last_build(card) is None:
+            sentence += " to see it again; PyTorch has no code for such a card in any build"
+        yield Finding(
+            code="driver_dropped_card",
+            sentence=sentence + ".",
+            evidence=f"Driver {facts.driver.version or facts.driver.library_version}; the card is "
+            f"at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}",
+            action=driver_page(facts.system),
+            device_uuid=card.identity,
+        )
+
+
+def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
+    """The driver runs, but the installed PyTorch needs a newer one."""
+    floor = facts.driver_floor()
+    # Where another build serves the driver and the card, that is the shorter way.
+    cards = [card for card in facts.cards if facts.has_code(card) is not False]
+    engine = facts.cuda_build
+    if floor is None or engine is None or not cards:
+        return
+    choice = facts.choice(cards)
+    other = choice if choice and choice.tag != "cpu" else None
+    yield Finding(
+        code="driver_too_old",
+        sentence=f"The NVIDIA driver is too old for this PyTorch: it needs {floor} or newer, and "
+        f"yours is {facts.driver.version}. Update the driver"
+        + (f", or install the {other.tag} build." if other else "."),
+        evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
+        f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
+        f"needed {floor}",
+        action=other.pip_command if other else driver_page(facts.system),
+    )
+
+
+def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
+    """No card of NVIDIA's; others are named with what PyTorch can do with them."""
+    absent = (None, _LIBRARY_NOT_FOUND, _DRIVER_NOT_LOADED)
+    if facts.inventory.cards or facts.driver.is_silent or facts.driver.error_code not in absent:
+        return
+    others = facts.inventory.other_gpus
+    sentence = "This PC has no NVIDIA card, so everything here runs on the CPU."
+    if facts.inventory.is_wsl:
+        sentence = (
+            "WSL shows no NVIDIA card, so everything here runs on the CPU. If Windows has one, "
+            "its driver has to be installed in Windows, not here."
+        )
+    if others:
+        verb = "is" if len(others) == 1 else "are"
+        sentence += f" {listed(others)} {verb} there: " + "; ".join(_uses(others)) + "."
+    yield Finding(
+        code="no_nvidia_card",
+        sentence=sentence,
+        evidence=f"Driver: {facts.driver.error or 'it sees no card.'} On the bus: "
+        f"{listed(others) or 'no graphics card'}",
+        action=TORCH_PAGE if any(_maker(name) in _OTHERS for name in others) else "",
+    )
+
+
+def _uses(others: Sequence[str]) -> Iterator[str]:
+    makers = list(dict.fromkeys(_maker(name) for name in others))
+    for maker in makers:
+        if maker in _OTHERS:
+            yield f"{_OTHERS[maker]}; CUDA, which this program measures, is NVIDIA's alone"
+        else:
+            names = [name for name in others if _maker(name) == maker]
+            yield f"{listed(names)} {_DRAWS_ALONE}"
+
+
+def _maker(name: str) -> str:
+    return name.split(" ", 1)[0]
+
+
+def wsl_limits(facts: PcFacts) -> Iterator[Finding]:
+    """What cannot be known or done inside WSL 2."""
+    if facts.inventory.is_wsl and facts.inventory.cards:
+        yield Finding(
+            code="wsl_limits",
+            sentence="This is WSL 2: it does not tell how much memory each program holds, some "
+            "sensors are missing, and memory beyond the card's spills into RAM in silence, so a "
+            "card that is full becomes slow instead of failing.",
+            evidence="The kernel's name says Microsoft; driver "
+            f"{facts.driver.version or 'unknown'} is that of Windows",
+        )
+
+
+def card_asleep(facts: PcFacts) -> Iterator[Finding]:
+    """A laptop's card that is switched off."""
+    for card in facts.inventory.cards:
+        if card.unreadable == ASLEEP:
+            yield Finding(
+                code="card_asleep",
+                sentence=f"{card.short_name}: {card.unreadable}",
+                evidence=f"runtime_status of {card.pci_bus_id} is suspended",
+                device_uuid=card.identity,
+            )

@@ -1,0 +1,116 @@
+"""Where those who know a card disagree about it: its driver, PyTorch, its name and its chip."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.pc.known_cards import chip_of, known_card
+
+if TYPE_CHECKING:
+    from gpu_studio.core.pc.devices import Device
+    from gpu_studio.core.pc.torch_facts import TorchCard
+
+# NVML counts what the driver keeps for itself, CUDA does not; never more than this share of a card
+# of 2 GB, where it is 52 of 2048 MiB.
+_MEMORY_TOLERANCE = 0.1
+
+
+class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact that is told twice and differently: ``nvidia-smi`` says 28, ``PyTorch`` 24."""
+
+    subject: str
+    first: str
+    first_says: str
+    second: str
+    second_says: str
+
+    @property
+    def sentence(self) -> str:
+        """Both sides, in words."""
+        return (
+            f"{self.subject}: {self.first_says} by {self.first}, {self.second_says} by "
+            f"{self.second}"
+        )
+
+
+def torch_card_of(card: Device, torch_cards: tuple[TorchCard, ...]) -> TorchCard | None:
+    """Return PyTorch's account of a card, matched by UUID, then by slot, never by number."""
+    return next((told for told in torch_cards if _is_same(card, told)), None)
+
+
+def disagreements(card: Device, told: TorchCard | None) -> tuple[Disagreement, ...]:
+    """Return where the driver's and PyTorch's accounts of a card differ.
+
+    Args:
+        card: as NVML tells it.
+        told: as PyTorch tells it; None where it does not.
+    """
+    if told is None:
+        return ()
+    pairs: list[tuple[str, object, object]] = [
+        ("name", card.name, told.name),
+        ("compute capability", card.compute_capability, told.compute_capability),
+        ("multiprocessors", card.multiprocessors, told.multiprocessors),
+        ("memory bus in bits", card.memory_bus_width_bits, told.memory_bus_width_bits),
+    ]
+    found = [
+        _disagreement(subject, "nvidia-smi", ours, "PyTorch", theirs)
+        for subject, ours, theirs in pairs
+        if ours is not None and theirs is not None and ours != theirs
+    ]
+    total, visible = card.memory_total_bytes, told.memory_total_bytes
+    if total and visible and abs(total - visible) > _MEMORY_TOLERANCE * total:
+        found.append(
+            _disagreement("memory in MiB", "nvidia-smi", total >> 20, "PyTorch", visible >> 20)
+        )
+    return tuple(found)
+
+
+def misnamings(card: Device, told: TorchCard | None) -> tuple[Disagreement, ...]:
+    """Return where a card's silicon is not that of what it calls itself."""
+    found = []
+    known = known_card(card.name)
+    capability = card.compute_capability or (told.compute_capability if told else None)
+    if known is not None:
+        count = card.multiprocessors or (told.multiprocessors if told else None)
+        bus = card.memory_bus_width_bits or (told.memory_bus_width_bits if told else None)
+        name = f"its name ({card.short_name})"
+        checks: list[tuple[str, object, tuple[object, ...]]] = [
+            ("compute capability", capability, known.compute_capability),
+            ("multiprocessors", count, known.multiprocessors),
+            ("memory bus in bits", bus, known.bus_width_bits),
+        ]
+        found += [
+            _disagreement(subject, "the card", value, name, " or ".join(map(str, sold)))
+            for subject, value, sold in checks
+            if value is not None and value not in sold
+        ]
+    chip = chip_of(card.pci_device_id)
+    if chip is not None and capability is not None and chip.compute_capability != capability:
+        found.append(
+            _disagreement(
+                "compute capability", "the card", capability,
+                f"its device id ({chip.name})", chip.compute_capability,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _disagreement(
+    subject: str, first: str, first_says: object, second: str, second_says: object
+) -> Disagreement:
+    return Disagreement(
+        subject=subject,
+        first=first,
+        first_says=str(first_says),
+        second=second,
+        second_says=str(second_says),
+    )
+
+
+def _is_same(card: Device, told: TorchCard) -> bool:
+    if card.uuid is not None and told.uuid is not None:
+        return card.uuid == told.uuid
+    return card.pci_bus_id is not None and card.pci_bus_id == told.pci_bus_id

@@ -1,0 +1,244 @@
+"""What to benchmark: workload, sizes, precision, devices, time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QGridLayout,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.model.benchmark_devices import device_choices
+from gpu_studio.ui.benchmark.benchmark_devices import DeviceBoxes
+from gpu_studio.ui.benchmark.benchmark_options import (
+    STOP_AT_RELATIVE_INTERVAL,
+    ModeSwitches,
+    WorkloadOptions,
+)
+from gpu_studio.ui.benchmark.benchmark_sizes import SizesChoice
+from gpu_studio.ui.parts import Text, section
+
+if TYPE_CHECKING:
+    from gpu_studio.core.benchmark.plan import RunPlan
+    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_SECTION_GAP = 10
+_BUDGETS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
+
+class BenchmarkChoices(QWidget):
+    """The form on the left. What is chosen is kept in the settings when `keep` is called.
+
+    Signals:
+        changed(): something else is chosen.
+        run_wanted(): Return was pressed in the sizes.
+    """
+
+    changed = Signal()
+    run_wanted = Signal()
+
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("page", True)
+        self._studio = studio
+        self._workloads: dict[str, WorkloadDescription] = {}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 8, 0)
+        self._column.setSpacing(5)
+        self._make_workload()
+        self._options = WorkloadOptions()
+        self._column.addWidget(self._options)
+        self._column.addSpacing(_SECTION_GAP)
+        self._sizes = SizesChoice(studio.settings.choices)
+        self._column.addWidget(self._sizes)
+        self._make_dtypes()
+        self._column.addSpacing(_SECTION_GAP)
+        self._column.addWidget(section("Devices"))
+        self._devices = DeviceBoxes(theme)
+        self._column.addWidget(self._devices)
+        self._device_note = Text("", "muted", name="benchmark.devices.note", wraps=True)
+        self._column.addWidget(self._device_note)
+        self._make_budget()
+        self._column.addSpacing(_SECTION_GAP)
+        self._modes = ModeSwitches(studio.settings.choices)
+        self._column.addWidget(self._modes)
+        self._column.addStretch(1)
+        for part in (self._devices, self._options, self._sizes, self._modes):
+            part.changed.connect(self.changed)
+        self._sizes.run_wanted.connect(self.run_wanted)
+        studio.session.engine_described.connect(self._engine_described)
+        studio.sensors.inventory_changed.connect(self._show_devices)
+        self._engine_described()
+
+    @property
+    def plan(self) -> Plan:
+        """What is chosen now; of a sweep, the sizes to begin with."""
+        modes = self._modes.modes
+        return Plan(
+            workload=self._workload.currentData() or "",
+            sizes=tuple(self._sizes.sizes),
+            dtypes=tuple(dtype for dtype, box in self._dtypes.items() if _is_chosen(box)),
+            devices=tuple(address for address in self._devices.addresses if self._serves(address)),
+            budget_s=self._budget.currentData(),
+            options=self._options.options,
+            cache="cold" if "cold" in modes else "hot",
+            transfers="transfers" in modes,
+            naive="naive" in modes,
+            stop_at_relative_interval=(
+                STOP_AT_RELATIVE_INTERVAL if "stop_early" in modes else None
+            ),
+        )
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether finer sizes follow where the curves cross."""
+        return self._sizes.is_sweep
+
+    @property
+    def run_plan(self) -> RunPlan:
+        """What Run begins."""
+        from gpu_studio.core.benchmark.sweep import Sweep
+
+        return Sweep(self.plan) if self._sizes.is_sweep else self.plan
+
+    @property
+    def problem(self) -> str:
+        """What is still missing, as a sentence; empty where nothing is."""
+        plan, workload = self.plan, self._described
+        if workload is not None and workload.skipped:
+            return "This workload cannot run here."
+        if not plan.sizes:
+            return "Mend the sizes first."
+        if not plan.dtypes:
+            return "Choose at least one precision."
+        if not plan.devices:
+            return "Choose at least one device."
+        return ""
+
+    def keep(self) -> None:
+        """Keep what is chosen for the next start."""
+        plan = self.plan
+        sizes, sweep_range = self._sizes.texts
+        self._studio.settings.change(
+            workload=plan.workload,
+            sizes=sizes,
+            sweep=self._sizes.is_sweep,
+            sweep_range=sweep_range,
+            modes=self._modes.modes,
+            dtypes=plan.dtypes,
+            budget_s=plan.budget_s,
+        )
+
+    @property
+    def _described(self) -> WorkloadDescription | None:
+        return self._workloads.get(self._workload.currentData() or "")
+
+    def _serves(self, address: str) -> bool:
+        """Return whether the workload runs on such a device at all."""
+        workload = self._described
+        return workload is None or address.partition(":")[0] in workload.device_kinds
+
+    def _make_workload(self) -> None:
+        self._column.addWidget(section("Workload"))
+        self._workload = QComboBox()
+        self._workload.setObjectName("benchmark.workload")
+        self._workload.setAccessibleName("Workload")
+        # A long title must not widen the column.
+        self._workload.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self._workload.setMinimumContentsLength(12)
+        self._workload.currentIndexChanged.connect(self._workload_chosen)
+        self._sentence = Text("", "muted", name="benchmark.workload.sentence", wraps=True)
+        self._column.addWidget(self._workload)
+        self._column.addWidget(self._sentence)
+
+    def _make_dtypes(self) -> None:
+        self._column.addSpacing(_SECTION_GAP)
+        self._column.addWidget(section("Precision"))
+        place = QWidget()
+        place.setObjectName("benchmark.dtype")
+        place.setAccessibleName("Precision")
+        grid = QGridLayout(place)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setVerticalSpacing(4)
+        self._dtypes: dict[str, QCheckBox] = {}
+        for place_number, dtype in enumerate(("float32", "float16", "float64", "bfloat16")):
+            box = QCheckBox(dtype)
+            box.setObjectName(f"benchmark.dtype.{dtype}")
+            box.setChecked(dtype in self._studio.settings.choices.dtypes)
+            box.toggled.connect(self.changed)
+            grid.addWidget(box, place_number // 2, place_number % 2)
+            self._dtypes[dtype] = box
+        assert set(self._dtypes) == set(DTYPES)
+        self._column.addWidget(place)
+
+    def _make_budget(self) -> None:
+        self._column.addSpacing(_SECTION_GAP)
+        self._column.addWidget(section("Time per run"))
+        self._budget = QComboBox()
+        self._budget.setObjectName("benchmark.budget")
+        self._budget.setAccessibleName("Time per run")
+        self._budget.setToolTip(
+            "How long each run is timed; set-up, check and warm-up come before it."
+        )
+        kept_s = self._studio.settings.choices.budget_s
+        for budget_s in sorted({*_BUDGETS_S, kept_s}):
+            self._budget.addItem(f"{budget_s:g}\u202fs", budget_s)
+        self._budget.setCurrentIndex(self._budget.findData(kept_s))
+        self._budget.currentIndexChanged.connect(self.changed)
+        self._column.addWidget(self._budget)
+
+    def _engine_described(self) -> None:
+        description = self._studio.session.description
+        if description is not None:
+            self._show_workloads(list(description.workloads))
+        self._show_devices()
+
+    def _show_workloads(self, workloads: list[WorkloadDescription]) -> None:
+        if workloads == list(self._workloads.values()):
+            return
+        wanted = self._workload.currentData() or self._studio.settings.choices.workload
+        self._workloads = {workload.name: workload for workload in workloads}
+        with QSignalBlocker(self._workload):
+            self._workload.clear()
+            for workload in workloads:
+                title = f"{workload.title} (not here)" if workload.skipped else workload.title
+                self._workload.addItem(title, workload.name)
+            self._workload.setCurrentIndex(max(self._workload.findData(wanted), 0))
+        self._workload_chosen()
+
+    def _workload_chosen(self) -> None:
+        workload = self._described
+        if workload is not None:
+            self._sentence.setText(
+                f"{workload.sentence} {workload.skipped}" if workload.skipped else workload.sentence
+            )
+            self._sentence.set_role("amber" if workload.skipped else "muted")
+            self._workload.setToolTip(workload.source)
+            for dtype, box in self._dtypes.items():
+                box.setEnabled(dtype in workload.dtypes)
+            cards_alone = "cpu" not in workload.device_kinds
+            self._device_note.setText("This workload runs on GPUs alone." if cards_alone else "")
+            self._device_note.setVisible(cards_alone)
+            self._options.show_workload(workload)
+            self._modes.show_workload(workload)
+            self._sizes.show_workload(workload)
+        self.changed.emit()
+
+    def _show_devices(self) -> None:
+        choices = device_choices(self._studio.sensors.inventory, self._studio.session.description)
+        self._devices.show_choices(choices)
+
+
+def _is_chosen(box: QCheckBox) -> bool:
+    return box.isEnabled() and box.isChecked()

@@ -1,0 +1,276 @@
+"""One result explained: two stopwatches, where the time goes, is this normal, what it showed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+
+from gpu_studio.core.benchmark.ceilings import is_this_normal
+from gpu_studio.core.benchmark.part_words import part_rows, parts_sentence
+from gpu_studio.core.benchmark.run_words import mode_words
+from gpu_studio.core.units import format_duration, format_percent
+from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.benchmark.benchmark_findings import FindingsCard
+from gpu_studio.ui.parts import Card, Text, table
+from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.share_bars import Bar, Part, ShareBars
+from gpu_studio.ui.theme import device_role
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QShowEvent
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.ui.plots.live_plot import LivePlot
+    from gpu_studio.ui.theme import Theme
+
+_ROW_HEIGHT, _HEAD_HEIGHT = 30, 34
+_HATCHES = {
+    "copy in": Qt.BrushStyle.BDiagPattern,
+    "copying": Qt.BrushStyle.BDiagPattern,
+    "loading": Qt.BrushStyle.Dense6Pattern,
+    "copy out": Qt.BrushStyle.FDiagPattern,
+}
+_DEVICE_PARTS = ("compute", "computing")
+_ASKING = "launch"
+
+
+class Explanation(ScrollPage):
+    """Shows the selected result, or the latest; beside it the others of the same work."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        sensors: Sensors,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__("The result explained", parent)
+        self.setObjectName("benchmark.explanation")
+        self._benchmark, self._sensors, self._theme = benchmark, sensors, theme
+        self._selected: Run | None = None
+        self._is_made = False
+        benchmark.run_changed.connect(self._run_changed)
+        benchmark.runs_cleared.connect(self._clear)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make its parts when it is first seen; take over what came while it was hidden."""
+        super().showEvent(event)
+        if not self._is_made:
+            self._is_made = True
+            self._make_stopwatches()
+            self._make_parts()
+            self._make_ceiling()
+            self._findings = FindingsCard(self._theme)
+            self.column.addWidget(self._findings)
+            self.column.addStretch(1)
+        self._show()
+
+    @property
+    def plot(self) -> LivePlot | None:
+        """What the work produced, as curves; None where it produced none."""
+        return self._findings.plot if self._is_made else None
+
+    @property
+    def caption(self) -> str:
+        """Which result is explained."""
+        run = self._run
+        if run is None:
+            return "Nothing has finished yet: each finished run is explained here."
+        parts = (
+            run.request.workload, run.size_label, run.request.dtype, mode_words(run),
+            self._label(run),
+        )  # fmt: skip
+        return " · ".join(part for part in parts if part)
+
+    def select(self, run: Run | None) -> None:
+        """Explain one run; None explains what finished last."""
+        self._selected = run
+        self._show()
+
+    # ── its parts ────────────────────────────────────────────────────────────────────────────
+
+    def _make_stopwatches(self) -> None:
+        card = _card("benchmark.naive", "Two stopwatches")
+        self._naive_bars = ShareBars(self._theme, name="benchmark.naive.bars")
+        self._naive_bars.setAccessibleName("The honest number beside the naive one")
+        self._naive = Text("", name="benchmark.naive.sentence", wraps=True)
+        card.column.addWidget(self._naive_bars)
+        card.column.addWidget(self._naive)
+        self.column.addWidget(card)
+
+    def _make_parts(self) -> None:
+        card = _card("benchmark.parts", "Where the time goes")
+        self._part_bars = ShareBars(self._theme, name="benchmark.parts.bars")
+        self._part_bars.setAccessibleName("The parts of one call")
+        self._part_sentence = Text("", name="benchmark.parts.sentence", wraps=True)
+        self._part_rows = TextRows(("Device", "Part", "Time", "Share"), (2, 3), self)
+        self._part_table = table(
+            self._part_rows, name="benchmark.parts.table", accessible_name="The parts of one call"
+        )
+        self._part_table.horizontalHeader().setStretchLastSection(False)
+        for part in (self._part_bars, self._part_sentence, self._part_table):
+            card.column.addWidget(part)
+        self.column.addWidget(card)
+
+    def _make_ceiling(self) -> None:
+        card = _card("benchmark.ceiling", "Is this normal?")
+        self._ceiling_bars = ShareBars(self._theme, name="benchmark.ceiling.bars", full=1.0)
+        self._ceiling_bars.setAccessibleName("Share of what the device can do at most")
+        self._ceiling = Text("", name="benchmark.ceiling.sentence", wraps=True)
+        card.column.addWidget(self._ceiling_bars)
+        card.column.addWidget(self._ceiling)
+        self.column.addWidget(card)
+
+    # ── what they say ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _run(self) -> Run | None:
+        if self._selected is not None and self._selected.result is not None:
+            return self._selected
+        finished = (run for run in reversed(self._benchmark.runs) if run.result is not None)
+        return next(finished, None)
+
+    def _beside(self, run: Run) -> list[Run]:
+        """Return the run and the latest others of the same work, one a device and mode."""
+        work = (run.request.workload, run.request.size, run.request.dtype)
+        latest: dict[tuple[str, str], Run] = {}
+        for other in self._benchmark.runs:
+            request = other.request
+            if other.result and (request.workload, request.size, request.dtype) == work:
+                latest[request.device, mode_words(other)] = other
+        latest[run.request.device, mode_words(run)] = run
+        return list(latest.values())
+
+    def _label(self, run: Run) -> str:
+        label = device_label(run.request.device, self._sensors.inventory)
+        return f"{label} · recording" if run.recording else label
+
+    def _full_label(self, run: Run) -> str:
+        mode = mode_words(run)
+        return f"{self._label(run)} · {mode}" if mode else self._label(run)
+
+    def _run_changed(self, run: Run) -> None:
+        if run.result is not None:
+            self._show()
+
+    def _clear(self) -> None:
+        self._selected = None
+        self._show()
+
+    def _show(self) -> None:
+        """Write everything if somebody looks; `showEvent` does it otherwise."""
+        if not self.isVisible():
+            return
+        run = self._run
+        for card in self.findChildren(Card):
+            card.setVisible(run is not None)
+        if run is not None and run.result is not None:
+            self._show_stopwatches(run, run.result)
+            self._show_parts(run)
+            self._show_ceiling(run, run.result)
+            beside = {
+                self._full_label(other): other.result
+                for other in self._beside(run)
+                if other.result is not None
+            }
+            self._findings.show_result(run.result, beside)
+
+    def _show_stopwatches(self, run: Run, result: RunFinished) -> None:
+        naive = result.naive
+        self._naive_bars.setVisible(naive is not None)
+        if naive is None:
+            self._naive.setText(
+                "Not asked for. Switch on “Show the naive stopwatch” on the left and run again: "
+                "then the number that a script without care prints stands here beside this one."
+            )
+            return
+        role = device_role(run.request.device)
+        hatch = Qt.BrushStyle.FDiagPattern
+        bars = [
+            ("honest: the median", result.median_s, Qt.BrushStyle.SolidPattern),
+            ("naive: what a script prints", naive.printed_s, hatch),
+        ]
+        if run.request.device != "cpu":  # which is done when it says so
+            bars.append(("done on the device", naive.finished_s, Qt.BrushStyle.Dense5Pattern))
+        self._naive_bars.show_bars(
+            [
+                Bar(label, (Part("", seconds, role, hatch),), format_duration(seconds))
+                for label, seconds, hatch in bars
+            ]
+        )
+        self._naive.setText(naive.sentence)
+
+    def _show_parts(self, run: Run) -> None:
+        split = [other for other in self._beside(run) if other.result and other.result.parts_s]
+        bars, rows, sentences = [], [], []
+        for other in split:
+            assert other.result is not None
+            label = self._full_label(other)
+            bars.append(_parts_bar(label, other.result))
+            rows += [(label, *row) for row in part_rows(other.result)]
+            sentences.append(parts_sentence(other.result, label))
+        self._part_bars.setVisible(bool(bars))
+        self._part_table.setVisible(bool(rows))
+        self._part_bars.show_bars(bars)
+        self._part_rows.set_rows(rows)
+        self._part_table.setFixedHeight(_HEAD_HEIGHT + _ROW_HEIGHT * len(rows))
+        self._part_sentence.setText(
+            " ".join(sentences) or "This workload's calls were not split into parts."
+        )
+
+    def _show_ceiling(self, run: Run, result: RunFinished) -> None:
+        known = [other for other in self._beside(run) if _share(other) is not None]
+        self._ceiling_bars.setVisible(bool(known))
+        self._ceiling_bars.show_bars(
+            [
+                Bar(
+                    self._full_label(other),
+                    (Part("", _share(other) or 0.0, device_role(other.request.device)),),
+                    format_percent(_share(other) or 0.0),
+                )
+                for other in known
+            ]
+        )
+        inventory = self._sensors.inventory
+        device = inventory.find(run.request.device) if inventory else None
+        sentence = is_this_normal(result, device)
+        self._ceiling.setText(
+            f"{self._full_label(run)}: {sentence}"
+            if sentence
+            else "What this device can do at most is not known, so nobody can tell."
+        )
+
+
+def _card(name: str, title: str) -> Card:
+    card = Card(name=name)
+    card.column.addWidget(Text(title, "title"))
+    return card
+
+
+def _share(run: Run) -> float | None:
+    return run.result.share_of_ceiling if run.result else None
+
+
+def _parts_bar(label: str, result: RunFinished) -> Bar:
+    parts = tuple(
+        Part(
+            name,
+            part_s,
+            _part_role(name, result.device),
+            _HATCHES.get(name, Qt.BrushStyle.SolidPattern),
+        )
+        for name, part_s in result.parts_s.items()
+    )
+    return Bar(label, parts, format_duration(sum(result.parts_s.values())))
+
+
+def _part_role(name: str, device: str) -> str:
+    if name in _DEVICE_PARTS:
+        return device_role(device)
+    return "context" if name == _ASKING else "other"

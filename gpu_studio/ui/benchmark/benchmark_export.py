@@ -1,0 +1,124 @@
+"""The Export button: runs and plots into files or onto the clipboard."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSaveFile, Signal
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
+
+from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
+from gpu_studio.ui.icons import icon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots
+    from gpu_studio.ui.theme import Theme
+
+
+class ExportButton(QPushButton):
+    """Opens a menu; what came of it is a sentence. Rows keep the order in which they are shown.
+
+    Signals:
+        told(str, bool): what was done, and whether it went wrong.
+
+    Args:
+        studio: whose engine is written into a JSON file.
+        runs: returns what is exported.
+        plots: of which the one in front is drawn.
+        theme: in whose colours.
+    """
+
+    told = Signal(str, bool)
+
+    def __init__(
+        self,
+        studio: Studio,
+        runs: Callable[[], Sequence[Run]],
+        plots: BenchmarkPlots,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__("Export", parent)
+        self.setObjectName("benchmark.export")
+        self.setAccessibleName("Export the results")
+        self.setIcon(icon("export", theme))
+        self._studio, self._runs, self._plots, self._theme = studio, runs, plots, theme
+        self._menu = QMenu(self)
+        self._menu.setObjectName("benchmark.export.menu")
+        self.copy_actions = [
+            self._add("text", "Copy as &text", self._copy_text),
+            self._add("markdown", "Copy as &Markdown", self._copy_markdown),
+            self._add("copy_csv", "Copy as CS&V", self._copy_csv),
+        ]
+        self._menu.addSeparator()
+        self._add("csv", "Results as &CSV…", self._save_csv)
+        self._add("json", "Results and samples as &JSON…", self._save_json)
+        self._menu.addSeparator()
+        self._add("png", "Plot as &PNG…", self._save_png)
+        self._add("svg", "Plot as &SVG…", self._save_svg)
+        self.setMenu(self._menu)
+
+    def _add(self, name: str, text: str, act: Callable[[], None]) -> QAction:
+        action = self._menu.addAction(text, act)
+        action.setObjectName(f"benchmark.export.{name}")
+        return action
+
+    def _save_csv(self) -> None:
+        self._save("CSV table (*.csv)", ".csv", to_csv(self._runs()).encode())
+
+    def _save_json(self) -> None:
+        now = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
+        text = to_json(self._runs(), self._studio.session.description, now)
+        self._save("JSON (*.json)", ".json", text.encode())
+
+    def _save_png(self) -> None:
+        from gpu_studio.ui.plots.plot_picture import png_of
+
+        picture = png_of(self._plots.front, self._plots.caption, self._theme)
+        self._save("PNG picture (*.png)", ".png", picture)
+
+    def _save_svg(self) -> None:
+        from gpu_studio.ui.plots.plot_picture import svg_of
+
+        picture = svg_of(self._plots.front, self._plots.caption, self._theme)
+        self._save("SVG picture (*.svg)", ".svg", picture)
+
+    def _copy_text(self) -> None:
+        self._copy(to_text(self._runs()))
+
+    def _copy_markdown(self) -> None:
+        self._copy(to_markdown(self._runs()))
+
+    def _copy_csv(self) -> None:
+        self._copy(to_csv(self._runs()))
+
+    def _copy(self, text: str) -> None:
+        QGuiApplication.clipboard().setText(text)
+        self.told.emit("The table is on the clipboard.", False)
+
+    def _save(self, kind: str, suffix: str, contents: bytes) -> None:
+        if not contents:
+            self.told.emit("There is no plot to save yet: look at it first.", True)
+            return
+        path, _ = QFileDialog.getSaveFileName(
+            self.window(), "Export the results", f"gpu-studio{suffix}", kind
+        )
+        if not path:
+            return
+        if not path.lower().endswith(suffix):
+            path += suffix
+        file = QSaveFile(path)
+        if (
+            file.open(QSaveFile.OpenModeFlag.WriteOnly)
+            and file.write(contents) == len(contents)
+            and file.commit()
+        ):
+            self.told.emit(f"Saved as {path}", False)
+        else:
+            self.told.emit(f"{path} could not be written: {file.errorString()}", True)

@@ -1,0 +1,134 @@
+"""The sentence that matters, what it rests on, and the buttons that choose what is seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QButtonGroup, QPushButton, QVBoxLayout, QWidget
+
+from gpu_studio.core.benchmark.trust import trust_lines
+from gpu_studio.core.benchmark.verdict import same_kind, verdict
+from gpu_studio.ui.benchmark.benchmark_plots import View
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import GAP, Text, button, row
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QAbstractButton
+
+    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.ui.benchmark.benchmark_export import ExportButton
+    from gpu_studio.ui.theme import Theme
+
+_HEADLINE_LENGTH = 130  # letters; a longer verdict would take three lines of the largest type
+_NAMES = {
+    View.LIVE: ("live", "Every sample as it comes"),
+    View.SIZES: ("sizes", "The medians over the size, and where the winner changes"),
+    View.EXPLANATION: (
+        "explanation",
+        "Two stopwatches, where the time goes, is this normal, what it showed",
+    ),
+    View.HISTORY: ("history", "Kept runs, a ghost to race against, what is published"),
+}
+
+
+class BenchmarkHead(QWidget):
+    """Over the plots.
+
+    Signals:
+        view_chosen(View): a person pressed its button.
+    """
+
+    view_chosen = Signal(object)
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        export: ExportButton,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._benchmark, self._export = benchmark, export
+        self._verdict = Text("", "headline", name="benchmark.verdict", wraps=True)
+        self._trust = Text("", "muted", name="benchmark.trust", wraps=True)
+        self._outcome = Text("", "muted", name="benchmark.export.outcome", wraps=True)
+        self._clear = button(
+            "Clear", benchmark.clear, name="benchmark.clear", tip="Take these runs off the table"
+        )
+        self._clear.setIcon(icon("trash", theme))
+        self._group = QButtonGroup(self)
+        self._buttons: dict[View, QPushButton] = {}
+        for view, (name, tip) in _NAMES.items():
+            made = QPushButton(view.value)
+            made.setObjectName(f"benchmark.view.{name}")
+            made.setAccessibleName(view.value)
+            made.setToolTip(tip)
+            made.setCheckable(True)
+            self._group.addButton(made)
+            self._buttons[view] = made
+        self._buttons[View.LIVE].setChecked(True)
+        self._group.buttonClicked.connect(self._choose)
+        export.told.connect(self.tell)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(GAP)
+        column.addWidget(self._verdict)
+        column.addWidget(self._trust)
+        bar = row(*self._buttons.values())
+        bar.addWidget(self._clear)
+        bar.addWidget(export)
+        column.addLayout(bar)
+        column.addWidget(self._outcome)
+        self._outcome.hide()
+
+    @property
+    def controls(self) -> tuple[QWidget, ...]:
+        """What the Tab key goes through: of the views it reaches the one in front."""
+        return (*self._buttons.values(), self._clear, self._export)
+
+    def show_view(self, view: View) -> None:
+        """Mark the view that is in front."""
+        self._buttons[view].setChecked(True)
+
+    def tell(self, text: str, bad: bool = False) -> None:
+        """Say what came of something."""
+        self._outcome.set_role("failure" if bad else "muted")
+        self._outcome.setText(text)
+        self._outcome.setVisible(bool(text))
+
+    def show_results(self) -> None:
+        """Write the sentences: when a run is over, never with each sample."""
+        runs = self._benchmark.runs
+        for part in (self._clear, self._export):
+            part.setVisible(bool(runs))
+        for view in (View.SIZES, View.EXPLANATION):
+            self._buttons[view].setEnabled(bool(runs))
+        sentence = verdict(self._benchmark.results)
+        if not sentence:
+            sentence = "Nothing has finished yet." if runs else "Nothing was measured yet."
+        self._verdict.setText(sentence)
+        self._verdict.set_role("headline" if len(sentence) <= _HEADLINE_LENGTH else "title")
+        lines = trust_lines(self.latest_kind())
+        self._trust.setText("\u00a0\u00a0·  ".join(map(str, lines)))
+        self._trust.set_role("muted" if all(line.good for line in lines) else "amber")
+        self._trust.setVisible(bool(lines))
+
+    def show_busy(self, busy: bool) -> None:
+        """Keep the runs while more of them come."""
+        self._clear.setEnabled(not busy and bool(self._benchmark.runs))
+        self._export.setEnabled(bool(self._benchmark.runs))
+
+    def latest_kind(self) -> list[RunFinished]:
+        """Return the latest result of each size, device and mode that the verdict is about."""
+        results = self._benchmark.results
+        latest = {
+            (result.size, result.device, result.transfers): result
+            for result in results
+            if same_kind(result, results[-1])
+        }
+        return list(latest.values())
+
+    def _choose(self, chosen: QAbstractButton) -> None:
+        self.view_chosen.emit(next(view for view, made in self._buttons.items() if made is chosen))

@@ -1,0 +1,254 @@
+"""All kept runs, what can be done with one, and what others have published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QFileDialog, QLineEdit
+
+from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.units import format_duration, format_size
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.benchmark.benchmark_published import PublishedCard
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import Card, Text, button, row, table
+from gpu_studio.ui.scroll_page import ScrollPage
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QShowEvent
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.core.benchmark.history import HistoryEntry
+    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark_history import BenchmarkHistory
+    from gpu_studio.model.published_experiment import PublishedExperiment
+    from gpu_studio.ui.theme import Theme
+
+_HEAD = ("When", "Name", "Workload", "Size", "Precision", "Device", "Median", "Stamp")
+_TABLE_HEIGHT = 210
+_NO_NAME = "–"
+
+
+class HistoryPage(ScrollPage):
+    """What was measured before, here and elsewhere."""
+
+    def __init__(
+        self,
+        history: BenchmarkHistory,
+        experiment: PublishedExperiment,
+        benchmark: Benchmark,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__("History of results", parent)
+        self.setObjectName("benchmark.history")
+        self._history, self._benchmark, self._theme = history, benchmark, theme
+        self._deletes: str | None = None
+        self._make_kept()
+        self.published = PublishedCard(experiment, theme)
+        self.column.addWidget(self.published)
+        history.contents_changed.connect(self._show_contents)
+        history.ghost_changed.connect(self._ghost_changed)
+        history.told.connect(self._tell)
+        self._show_contents()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Read the folder when somebody looks: another window may have written there."""
+        super().showEvent(event)
+        self._history.refresh()
+
+    @property
+    def selected(self) -> HistoryEntry | None:
+        """The selected kept run."""
+        rows = self._table.selectionModel().selectedRows()
+        entries = self._history.entries
+        return entries[rows[0].row()] if rows and rows[0].row() < len(entries) else None
+
+    # ── its parts ────────────────────────────────────────────────────────────────────────────
+
+    def _make_kept(self) -> None:
+        card = Card()
+        card.column.addWidget(Text("Kept runs", "title"))
+        self._trouble = Text("", "amber", name="benchmark.history.trouble", wraps=True)
+        self._save = button(
+            "Save again", self._history.save_again, name="benchmark.history.save",
+            tip="Try to save what is in memory alone",
+        )  # fmt: skip
+        self._rows = TextRows(_HEAD, (3, 6), self)
+        self._table = table(
+            self._rows, name="benchmark.history.table", accessible_name="Kept runs, newest first"
+        )
+        self._table.setMinimumHeight(_TABLE_HEIGHT)
+        self._table.activated.connect(self._race)
+        self._table.selectionModel().selectionChanged.connect(self._selection_changed)
+        self._empty = Text(
+            "Every run that finishes is kept here. None was yet.", "muted",
+            name="benchmark.history.empty", wraps=True,
+        )  # fmt: skip
+        self._details = Text("", "muted", name="benchmark.history.details", wraps=True)
+        self._outcome = Text("", "muted", name="benchmark.history.outcome", wraps=True)
+        self._refused = Text("", "muted", name="benchmark.history.refused", wraps=True)
+        line = row(self._trouble, stretch_last=True)
+        line.addWidget(self._save)
+        card.column.addLayout(line)
+        card.column.addWidget(self._empty)
+        card.column.addWidget(self._table)
+        card.column.addWidget(self._details)
+        self._make_buttons(card)
+        self._outcome.hide()
+        card.column.addWidget(self._outcome)
+        card.column.addWidget(self._refused)
+        self.column.addWidget(card, 1)
+
+    def _make_buttons(self, card: Card) -> None:
+        self._ghost = button(
+            "Race it", self._race, name="benchmark.history.ghost",
+            tip="Its samples run along in the live plot, as a ghost",
+        )  # fmt: skip
+        self._end = button(
+            "End the race", self._history.end_race, name="benchmark.history.ghost.end",
+            tip="Take the ghost off the live plot",
+        )  # fmt: skip
+        self._name = QLineEdit()
+        self._name.setObjectName("benchmark.history.name")
+        self._name.setAccessibleName("Name of the selected run")
+        self._name.setPlaceholderText("Name it, Return keeps it")
+        self._name.returnPressed.connect(self._rename)
+        self._delete = button(
+            "Delete", self._delete_selected, name="benchmark.history.delete",
+            tip="Delete the selected run's file; asks once more",
+        )  # fmt: skip
+        self._delete.setIcon(icon("trash", self._theme))
+        import_ = button(
+            "Import…", self._import, name="benchmark.history.import",
+            tip="Keep a result file from elsewhere; nothing in it is executed",
+        )  # fmt: skip
+        import_.setIcon(icon("file", self._theme))
+        self._export = button(
+            "Export…", self._export_selected, name="benchmark.history.export",
+            tip="A file with all samples that another PC can import",
+        )  # fmt: skip
+        self._export.setIcon(icon("export", self._theme))
+        line = row(self._ghost, self._end, self._name, stretch_last=True)
+        line.addWidget(self._delete)
+        line.addWidget(self._export)
+        line.addWidget(import_)
+        card.column.addLayout(line)
+        delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self._table)
+        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
+        delete.activated.connect(self._delete_selected)
+
+    # ── what it shows ────────────────────────────────────────────────────────────────────────
+
+    def _show_contents(self) -> None:
+        entries = self._history.entries
+        key = self.selected.key if self.selected else None
+        self._rows.set_rows([_cells(entry) for entry in entries])
+        self._table.setVisible(bool(entries))
+        self._empty.setVisible(not entries)
+        self._trouble.setText(self._history.trouble)
+        self._trouble.setVisible(bool(self._history.trouble))
+        self._save.setVisible(bool(self._history.trouble))
+        refused = self._history.refused
+        self._refused.setText("\n".join(refused))
+        self._refused.setVisible(bool(refused))
+        for number, entry in enumerate(entries):
+            if entry.key == key:
+                self._table.selectRow(number)
+        self._selection_changed()
+
+    def _selection_changed(self) -> None:
+        entry = self.selected
+        self._deletes = None
+        self._delete.setText("Delete")
+        for part in (self._ghost, self._name, self._delete, self._export):
+            part.setEnabled(entry is not None)
+        if not self._name.hasFocus():
+            self._name.setText(entry.header.name if entry else "")
+        self._details.setVisible(entry is not None)
+        if entry is not None:
+            found = self._history.comparability(entry, self._latest())
+            self._details.setText("\n".join(filter(None, [_sentence(entry), found.sentence])))
+        self._ghost_changed()
+
+    def _ghost_changed(self) -> None:
+        self._end.setEnabled(self._history.ghost is not None)
+
+    def _tell(self, text: str, bad: bool) -> None:
+        self._outcome.set_role("failure" if bad else "muted")
+        self._outcome.setText(text)
+        self._outcome.setVisible(bool(text))
+
+    def _latest(self) -> RunFinished | None:
+        results = self._benchmark.results
+        return results[-1] if results else None
+
+    # ── what is asked for ────────────────────────────────────────────────────────────────────
+
+    def _race(self) -> None:
+        if self.selected is not None:
+            self._history.race(self.selected, self._latest())
+
+    def _rename(self) -> None:
+        if self.selected is not None:
+            self._table.setFocus()
+            self._history.rename(self.selected.key, self._name.text())
+
+    def _delete_selected(self) -> None:
+        """Ask once more, in the button itself; another selection takes the question back."""
+        entry = self.selected
+        if entry is None:
+            return
+        if self._deletes == entry.key:
+            self._history.delete(entry.key)
+            self._table.clearSelection()
+        else:
+            self._deletes = entry.key
+            self._delete.setText("Delete for good?")
+
+    def _export_selected(self) -> None:
+        if self.selected is None:
+            return
+        path, _ = QFileDialog.getSaveFileName(
+            self.window(), "Export a result", "result.json", "Result of GPU Studio (*.json)"
+        )
+        if path:
+            path += "" if path.lower().endswith(".json") else ".json"
+            self._history.export_file(self.selected.key, Path(path))
+
+    def _import(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(
+            self.window(), "Import a result", "", "Result of GPU Studio (*.json);;All files (*)"
+        )
+        if path:
+            self._history.import_file(Path(path))
+
+
+def _cells(entry: HistoryEntry) -> tuple[str, ...]:
+    result = entry.header.result
+    mode = [f"{name} {value}" for name, value in result.options.items()]
+    mode += ["cold cache"] * (result.cache == "cold") + ["with transfers"] * result.transfers
+    return (
+        entry.header.kept_at[:16].replace("T", " "),
+        entry.header.name or _NO_NAME,
+        ", ".join([result.workload, *mode]),
+        format_size(result.size, result.size_text),
+        result.dtype,
+        result.device_name.removeprefix("NVIDIA "),
+        format_duration(result.median_s),
+        stamp_of(result).sign,
+    )
+
+
+def _sentence(entry: HistoryEntry) -> str:
+    result = entry.header.result
+    low, high = (format_duration(end) for end in result.ci95_s)
+    torch = f", PyTorch {result.torch_version}" if result.torch_version else ""
+    return (
+        f"{result.device_name}: {format_duration(result.median_s)} a call in the median of "
+        f"{result.samples} samples, 95\u202f% interval {low} to {high}{torch}."
+    )

@@ -1,0 +1,191 @@
+"""Every sample of one run, or of the runs of each device at one size; a ghost races along."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.benchmark.run_words import mode_words
+from gpu_studio.core.units import format_duration
+from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.ui.plots.curve_set import CurveSet, Look
+from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.theme import device_role
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.series import Series
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.ui.plots.live_plot import CurveSource
+    from gpu_studio.ui.theme import Theme
+
+_MEDIAN, _GHOST = "median", "ghost"
+_LEGEND_COLUMNS = 3
+
+
+class LiveView(LivePlot):
+    """Time per call over the number of the sample."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        sensors: Sensors,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(
+            theme,
+            name="benchmark.plot",
+            x_label="sample",
+            y_label="time per call",
+            x_unit="count",
+            y_unit="s",
+            steady=True,
+            zoomable=True,
+            legend=_LEGEND_COLUMNS,
+            parent=parent,
+        )
+        self.setAccessibleName("Time per call of every sample")
+        self._benchmark, self._sensors = benchmark, sensors
+        self._selected: Run | None = None
+        self._ghost: tuple[Run, str] | None = None
+        self._shown = CurveSet(self)
+        benchmark.run_begun.connect(self._show_samples)
+        benchmark.run_changed.connect(self._describe)
+        benchmark.runs_cleared.connect(self._clear)
+
+    @property
+    def caption(self) -> str:
+        """What is shown, in words."""
+        runs = self._runs_in_question()
+        if not runs:
+            return ""
+        run = runs[-1]
+        what = " · ".join(
+            part
+            for part in (run.request.workload, run.size_label, run.request.dtype, mode_words(run))
+            if part
+        )
+        calls = run.calls_per_sample
+        if len(runs) > 1 or not calls:
+            return what
+        return f"{what} · a sample is {'one call' if calls == 1 else f'the mean of {calls} calls'}"
+
+    def select(self, run: Run | None) -> None:
+        """Show the samples of one run; None follows what is running."""
+        self._selected = run
+        self.show_all()
+        self._shown.show({})  # in the legend's order again
+        self._show_samples()
+
+    def show_ghost(self, run: Run | None, label: str = "") -> None:
+        """Let a kept run race along, pale and named as a ghost; None takes it away."""
+        self._ghost = (run, label) if run is not None else None
+        self._show_samples()
+
+    def _runs_in_question(self) -> list[Run]:
+        """Return the selected run, or the latest run of each device at the work of the latest."""
+        if self._selected is not None:
+            return [self._selected]
+        if not self._benchmark.runs:
+            return []
+        work = _work(self._benchmark.runs[-1])
+        latest = {_key(run): run for run in self._benchmark.runs if _work(run) == work}
+        return list(latest.values())
+
+    @property
+    def _is_raced(self) -> bool:
+        """Whether the ghost did the work that is shown; beside any other it would say nothing."""
+        ghost, runs = self._ghost, self._runs_in_question()
+        if ghost is None or not runs:
+            return ghost is not None
+        ours, theirs = runs[-1].request, ghost[0].request
+        same = all(
+            getattr(ours, name) == getattr(theirs, name)
+            for name in ("workload", "size", "dtype", "cache")
+        )
+        return same and ours.options.items() <= theirs.options.items()
+
+    def _show_samples(self) -> None:
+        curves: dict[str, tuple[Look, CurveSource]] = {}
+        if self._selected is None:
+            # A device that has not come to this size keeps its place, without samples.
+            curves = {
+                key: (look, _nothing)
+                for key, look in self._shown.looks.items()
+                if key not in (_MEDIAN, _GHOST)
+            }
+        for run in self._runs_in_question():
+            address = run.request.device
+            look = Look(self._label(run), device_role(address), dashed=run.request.transfers)
+            curves[_key(run)] = (look, partial(_samples, run))
+        if self._selected is not None:
+            look = Look("median", "text", dashed=True)
+            curves[_MEDIAN] = (look, partial(_median, self._selected))
+        if self._ghost is not None and self._is_raced:
+            run, label = self._ghost
+            ghost = Look(f"ghost: {label}", device_role(run.request.device), faint=True)
+            curves = {_GHOST: (ghost, partial(_samples, run)), **curves}
+        self._shown.show(curves)
+        self._describe()
+
+    def _label(self, run: Run) -> str:
+        label = device_label(run.request.device, self._sensors.inventory)
+        mode = "with transfers" if run.request.transfers else ""
+        return " · ".join(part for part in (label, mode, "recording" * bool(run.recording)) if part)
+
+    def _describe(self) -> None:
+        runs = self._runs_in_question()
+        sentences = [_median_words(self._label(run), run) for run in runs]
+        if self._ghost is not None and self._is_raced:
+            run, label = self._ghost
+            sentences.append(_median_words(f"the ghost {label}", run))
+        medians = ", ".join(sentence for sentence in sentences if sentence)
+        self.describe(f"{self.caption}: {medians or 'no samples yet'}")
+
+    def _clear(self) -> None:
+        self._selected = None
+        self._shown.show({})
+        self._show_samples()
+
+
+def _work(run: Run) -> Sequence[object]:
+    request = run.request
+    return (
+        request.workload, request.size, request.dtype, sorted(request.options.items()),
+        request.cache,
+    )  # fmt: skip
+
+
+def _key(run: Run) -> str:
+    return f"{run.request.device}{' with transfers' if run.request.transfers else ''}"
+
+
+def _median_words(label: str, run: Run) -> str:
+    if run.summary is None:
+        return ""
+    return (
+        f"{label} {format_duration(run.summary.median_s)} in the median of {len(run.series)} "
+        "samples"
+    )
+
+
+def _samples(run: Run) -> Series:
+    return run.series
+
+
+def _median(run: Run) -> tuple[ArrayLike, ArrayLike]:
+    summary = run.summary
+    if summary is None:
+        return (), ()
+    return (1, summary.samples), (summary.median_s, summary.median_s)
+
+
+def _nothing() -> tuple[ArrayLike, ArrayLike]:
+    return (), ()

@@ -1,0 +1,87 @@
+"""The views of the runs, of which one is in front."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from gpu_studio.ui.benchmark.benchmark_explanation import Explanation
+from gpu_studio.ui.benchmark.benchmark_live_view import LiveView
+from gpu_studio.ui.benchmark.benchmark_size_view import SizeView
+
+if TYPE_CHECKING:
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.ui.plots.live_plot import LivePlot
+    from gpu_studio.ui.theme import Theme
+
+
+class View(Enum):
+    """What is to be seen of the runs: the words on the buttons."""
+
+    LIVE = "Live"
+    SIZES = "Time over size"
+    EXPLANATION = "Explained"
+    HISTORY = "History"
+
+
+class BenchmarkPlots(QStackedWidget):
+    """Live samples, time over size, or one result explained."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        sensors: Sensors,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.live = LiveView(benchmark, sensors, theme)
+        self._sizes = SizeView(benchmark, sensors, theme)
+        self._explanation = Explanation(benchmark, sensors, theme)
+        self._pages = {
+            View.LIVE: self.live,
+            View.SIZES: self._sizes,
+            View.EXPLANATION: self._explanation,
+        }
+        for page in self._pages.values():
+            self.addWidget(page)
+
+    @property
+    def views(self) -> tuple[QWidget, ...]:
+        """All pages, of which one is in front."""
+        return tuple(self._pages.values())
+
+    @property
+    def explains(self) -> bool:
+        """Whether a result is explained now."""
+        return self.currentWidget() is self._explanation
+
+    @property
+    def front(self) -> LivePlot:
+        """The plot that is seen, or was before the explanation."""
+        if self.currentWidget() is self._explanation and self._explanation.plot is not None:
+            return self._explanation.plot
+        return self._sizes if self.currentWidget() is self._sizes else self.live
+
+    @property
+    def caption(self) -> str:
+        """What the page in front shows, in words."""
+        if self.currentWidget() is self._sizes:
+            return self._sizes.caption
+        if self.currentWidget() is self._explanation:
+            return self._explanation.caption
+        return self.live.caption
+
+    def show_view(self, view: View) -> None:
+        """Bring a page to the front."""
+        self.setCurrentWidget(self._pages[view])
+
+    def select(self, run: Run | None) -> None:
+        """Show one run; None follows what is running."""
+        self.live.select(run)
+        self._sizes.select(run)
+        self._explanation.select(run)

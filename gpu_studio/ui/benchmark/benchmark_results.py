@@ -1,0 +1,208 @@
+"""The table of runs, and all that is known of the selected one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
+
+from gpu_studio.core.benchmark.run_words import describe_run, mode_words
+from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.results_table import ADDRESS_ROLE, Column, ResultsTable
+from gpu_studio.model.sorted_results import RUN_ORDER, SortedResults
+from gpu_studio.ui.parts import Card, Text, table
+from gpu_studio.ui.swatch import SwatchDelegate
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QPoint
+    from PySide6.QtGui import QResizeEvent
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.ui.theme import Theme
+
+
+# Given up in this order where the window is narrow; the details of a run have them, too.
+_SPARE_COLUMNS = (Column.SAMPLES, Column.MODE, Column.IQR, Column.THROUGHPUT)
+_DETAIL_LINES = 4
+_TABLE_HEIGHT = 96  # the head and two rows
+_NARROWEST_STAMP = 100  # pixels: a running phase
+_WIDEST_STAMP = 150  # pixels for which other columns make room; a failure's reason is longer
+
+
+class BenchmarkResults(Card):
+    """One row a run.
+
+    Signals:
+        run_selected(Run): a row was selected, None where no row is any more.
+    """
+
+    run_selected = Signal(object)
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        sensors: Sensors,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.column.setContentsMargins(1, 1, 1, 8)
+        self._sensors = sensors
+        self._model = SortedResults(ResultsTable(benchmark, sensors, self), self)
+        self._table = table(
+            self._model, name="benchmark.results", accessible_name="Results, one run a row"
+        )
+        self._table.setItemDelegateForColumn(
+            Column.DEVICE, SwatchDelegate(theme, ADDRESS_ROLE, self)
+        )
+        self._table.setMinimumHeight(_TABLE_HEIGHT)
+        self.setFocusProxy(self._table)
+        self._details = Text("", "muted", name="benchmark.details", wraps=True)
+        self._details.setIndent(10)
+        # So many lines are always there: the plot above does not jump with each selection.
+        self._details.setMinimumHeight(_DETAIL_LINES * self._details.fontMetrics().lineSpacing())
+        self._details.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.column.addWidget(self._table, 1)
+        self.column.addWidget(self._details)
+        self._details.hide()
+        # Rows came, or the table got another height: from the window, or from the details below it.
+        self._table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self._table.verticalScrollBar().rangeChanged.connect(self._follow)
+        self._table.selectionModel().selectionChanged.connect(self._selection_changed)
+        # Fitting the columns to each change would measure every row each time.
+        header = self._table.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setResizeContentsPrecision(0)  # fit what is in sight, not a thousand rows
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
+        self._make_sorting()
+        self._model.rowsInserted.connect(self._fit_columns)
+        self._model.modelReset.connect(self._selection_changed)
+        benchmark.run_changed.connect(self._run_changed)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the columns into another width."""
+        super().resizeEvent(event)
+        self._fit_columns()
+
+    @property
+    def selected(self) -> Run | None:
+        """The run of the selected row."""
+        rows = self._table.selectionModel().selectedRows()
+        return self._model.run(rows[0]) if rows else None
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs in the order in which they are shown."""
+        return self._model.runs
+
+    def clear_selection(self) -> None:
+        """Follow what is running again."""
+        self._table.clearSelection()
+
+    def _selection_changed(self) -> None:
+        run = self.selected
+        self._describe(run)
+        self.run_selected.emit(run)
+
+    def _run_changed(self, run: Run) -> None:
+        if run is self.selected:
+            self._describe(run)
+        if run.state.is_over:
+            self._fit_columns()
+
+    def _describe(self, run: Run | None) -> None:
+        lines = []
+        if run is not None:
+            lines = describe_run(run, device_label(run.request.device, self._sensors.inventory))
+        self._details.setText("\n".join(lines))
+        self._details.setVisible(bool(lines))
+
+    def offer_copies(self, actions: list[QAction]) -> None:
+        """Offer copies in the table's own menu, and the first of them by Ctrl+C.
+
+        The Menu key or Shift+F10 opens the menu.
+        """
+        self._menu.addSeparator()
+        self._menu.addActions(actions)
+        copy = QShortcut(QKeySequence(QKeySequence.StandardKey.Copy), self._table)
+        copy.setContext(Qt.ShortcutContext.WidgetShortcut)
+        copy.activated.connect(actions[0].trigger)
+
+    def _make_sorting(self) -> None:
+        """Let a head's click sort, and a menu for those who have no mouse."""
+        header = self._table.horizontalHeader()
+        header.setSectionsClickable(True)
+        header.sectionClicked.connect(self._sort_by_click)
+        self._menu = QMenu(self._table)
+        sorting = self._menu.addMenu("&Sort by")
+        group = QActionGroup(self)
+        for column in (RUN_ORDER, *Column):
+            title = "The order of the runs"
+            if column != RUN_ORDER:
+                title = self._model.headerData(column, Qt.Orientation.Horizontal)
+            action = sorting.addAction(title)
+            action.setObjectName(f"benchmark.results.sort.{column}")
+            action.setData(int(column))
+            group.addAction(action)
+        group.triggered.connect(self._sort_by_action)
+        self._table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self._table.customContextMenuRequested.connect(self._open_menu)
+
+    def _open_menu(self, place: QPoint) -> None:
+        self._menu.popup(self._table.viewport().mapToGlobal(place))
+
+    def _sort_by_action(self, action: QAction) -> None:
+        self._sort_by_click(action.data())
+
+    def _sort_by_click(self, column: int) -> None:
+        """Sort upwards, then downwards, then by the order of the runs."""
+        upwards, downwards = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
+        if column != self._model.sortColumn():
+            self._model.sort(column, upwards)
+        elif self._model.sortOrder() is upwards and column != RUN_ORDER:
+            self._model.sort(column, downwards)
+        else:
+            self._model.sort(RUN_ORDER, upwards)
+        self._fit_columns()
+
+    def _fit_columns(self) -> None:
+        """Make every text fit; in a narrow window what is told elsewhere as well makes room."""
+        runs = self._model.runs
+        results = [run.result for run in runs if run.result is not None]
+        unused = {
+            Column.WORKLOAD: len({run.request.workload for run in runs}) < 2,
+            Column.MODE: not any(map(mode_words, runs)),
+            Column.CEILING: all(result.share_of_ceiling is None for result in results),
+        }
+        for column in Column:
+            self._table.setColumnHidden(column, unused.get(column, False))
+        self._table.resizeColumnsToContents()
+        stamp = max(
+            _NARROWEST_STAMP, min(self._table.sizeHintForColumn(Column.STAMP), _WIDEST_STAMP)
+        )
+        needed = stamp + sum(
+            self._table.columnWidth(column)
+            for column in Column
+            if column != Column.STAMP and not unused.get(column)
+        )
+        for column in _SPARE_COLUMNS:
+            if needed > self._table.viewport().width() and not unused.get(column):
+                needed -= self._table.columnWidth(column)
+                self._table.setColumnHidden(column, True)
+        # Fitting has narrowed it as well: set again, it takes the rest of the width.
+        header = self._table.horizontalHeader()
+        header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
+
+    def _follow(self) -> None:
+        """Keep the selected run in sight, or the newest while none is."""
+        rows = self._table.selectionModel().selectedRows(Column.SIZE)  # column 0 may be hidden
+        if rows:
+            self._table.scrollTo(rows[0])
+        else:
+            self._table.scrollToBottom()

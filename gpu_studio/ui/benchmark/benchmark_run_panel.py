@@ -1,0 +1,138 @@
+"""Run and Stop, how far it is, and what to know meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+
+from gpu_studio.core.benchmark.plan import time_left_s
+from gpu_studio.model.benchmark import PlanState
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import GAP, Text, button
+
+if TYPE_CHECKING:
+    from gpu_studio.core.benchmark.plan import Plan
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_STEPS = 1000
+
+
+class BenchmarkRunPanel(QWidget):
+    """What is under the choices, always in sight.
+
+    Signals:
+        run_wanted(): Run was pressed.
+    """
+
+    run_wanted = Signal()
+
+    def __init__(
+        self, studio: Studio, benchmark: Benchmark, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._studio, self._benchmark = studio, benchmark
+        self._plan: Plan | None = None
+        self._missing = ""
+        self._is_sweep = False
+        self._run = button("Run", self._ask, name="benchmark.run", primary=True)
+        self._run.setIcon(icon("play", theme, "on_accent"))
+        self._stop = button("Stop", benchmark.stop, name="benchmark.stop", tip="Stop (Esc)")
+        self._stop.setIcon(icon("stop", theme))
+        self._progress = QProgressBar()
+        self._progress.setObjectName("benchmark.progress")
+        self._progress.setAccessibleName("Progress of the plan")
+        self._progress.setRange(0, _STEPS)
+        self._progress.setTextVisible(False)
+        self._sentence = Text("", "muted", name="benchmark.progress.text", wraps=True)
+        self._warning = Text("", "amber", name="benchmark.warning", wraps=True)
+        self._fresh = button(
+            "Start a fresh engine", self._start_engine, name="benchmark.fresh_engine"
+        )
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(7)
+        line = QHBoxLayout()
+        line.setSpacing(GAP)
+        line.addWidget(self._run, 1)
+        line.addWidget(self._stop)
+        column.addLayout(line)
+        column.addWidget(self._progress)
+        column.addWidget(self._sentence)
+        column.addWidget(self._warning)
+        column.addWidget(self._fresh)
+        benchmark.plan_changed.connect(self._update)
+        studio.session.state_changed.connect(self._update)
+        studio.session.engine_described.connect(self._update)
+        self._update()
+
+    @property
+    def can_run(self) -> bool:
+        """Whether a plan could begin now."""
+        return self._run.isEnabled()
+
+    @property
+    def last_control(self) -> QWidget:
+        """Where the Tab key leaves it."""
+        return self._fresh
+
+    def show_plan(self, plan: Plan, problem: str, *, is_sweep: bool) -> None:
+        """Say what Run would do, or what is still missing."""
+        self._plan, self._missing, self._is_sweep = plan, problem, is_sweep
+        self._update()
+
+    def _ask(self) -> None:
+        self.run_wanted.emit()
+
+    def _start_engine(self) -> None:
+        self._studio.session.start()
+
+    def _update(self) -> None:
+        state = self._benchmark.state
+        problem = self._problem()
+        self._run.setEnabled(not state.is_busy and not problem)
+        self._run.setToolTip(problem or "Time every chosen combination (Return in the sizes)")
+        self._stop.setEnabled(state is PlanState.RUNNING)
+        self._progress.setValue(round(_STEPS * self._benchmark.progress))
+        self._progress.setVisible(state.is_busy)
+        self._fresh.setVisible(self._studio.session.state is EngineState.FAILED)
+        sentence = self._benchmark.sentence if state.is_busy else self._idle_sentence(problem)
+        # The bar shows no text of its own; screen readers and scripts find the same there.
+        self._progress.setFormat(sentence)
+        self._sentence.setText(sentence)
+        warning = self._benchmark.warning if state.is_busy else self._bad_notice()
+        self._warning.setText(warning)
+        self._warning.setVisible(bool(warning))
+
+    def _problem(self) -> str:
+        session = self._studio.session
+        if session.state is EngineState.FAILED:
+            return "There is no engine."
+        if session.description is None:
+            return "The engine is starting…"
+        return self._missing
+
+    def _idle_sentence(self, problem: str) -> str:
+        notice = self._benchmark.notice
+        planned = problem or self._planned()
+        return f"{notice.text}\nNext: {planned}" if notice.text and not notice.bad else planned
+
+    def _bad_notice(self) -> str:
+        notice = self._benchmark.notice
+        return notice.text if notice.bad else ""
+
+    def _planned(self) -> str:
+        plan = self._plan
+        if plan is None:
+            return ""
+        requests = plan.requests()
+        count, seconds = len(requests), time_left_s([], requests)
+        needs = f"{seconds:.0f}\u202fs" if seconds < 90 else f"{seconds / 60:.0f}\u202fmin"
+        planned = f"{count} {'run' if count == 1 else 'runs'}, at least {needs}"
+        compared = "cpu" in plan.devices and len(plan.devices) > 1
+        finer = "; then closer to the crossover" if self._is_sweep and compared else ""
+        return f"{planned}{finer}."

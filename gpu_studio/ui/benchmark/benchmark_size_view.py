@@ -1,0 +1,178 @@
+"""The medians over the size, one curve a device, precision and mode, and where they cross."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.benchmark.crossover import find_crossover, ratios_of
+from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind
+from gpu_studio.core.units import format_duration, format_size
+from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.ui.plots.curve_set import CurveSet, Look
+from gpu_studio.ui.plots.live_plot import LivePlot, Marker
+from gpu_studio.ui.theme import device_role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import ArrayLike
+    from PySide6.QtGui import QShowEvent
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.ui.plots.live_plot import CurveSource
+    from gpu_studio.ui.theme import Theme
+
+_LEGEND_COLUMNS = 3
+# One a curve, so that colour is not the only difference.
+_SYMBOLS = ("o", "s", "t1", "d", "p", "h", "star", "t", "+", "x", "t2", "t3")
+
+
+class SizeView(LivePlot):
+    """Both axes logarithmic; a crossing has a band between the sizes that enclose it."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        sensors: Sensors,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(
+            theme,
+            name="benchmark.plot.sizes",
+            x_label="size of the square matrices",
+            y_label="time per call",
+            x_unit="size",
+            y_unit="s",
+            logarithmic=True,
+            zoomable=True,
+            legend=_LEGEND_COLUMNS,
+            parent=parent,
+        )
+        self.setAccessibleName("Median time per call over the size")
+        self._benchmark, self._sensors = benchmark, sensors
+        self._selected: Run | None = None
+        self._shown = CurveSet(self)
+        benchmark.run_changed.connect(self._run_changed)
+        benchmark.runs_cleared.connect(self._clear)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw what came while it was hidden."""
+        super().showEvent(event)
+        self.draw()
+
+    @property
+    def caption(self) -> str:
+        """What is shown, and where the curves cross, in words."""
+        results = self._results()
+        if not results:
+            return "Nothing has finished yet."
+        sentences = crossover_sentences(self._marked(results))
+        return " ".join(sentences) or f"{results[-1].workload}: medians, every finished run."
+
+    def select(self, run: Run | None) -> None:
+        """Show the work of one run; None shows what ran last."""
+        self._selected = run
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw the medians if somebody looks."""
+        if not self.isVisible():
+            return
+        results = self._results()
+        medians: dict[tuple[str, str, bool], dict[int, RunFinished]] = {}
+        for result in results:
+            curve = (result.device, result.dtype, result.transfers)
+            medians.setdefault(curve, {})[result.size] = result
+        several = len({dtype for _, dtype, _ in medians}) > 1
+        curves: dict[str, tuple[Look, CurveSource]] = {}
+        for curve, symbol in zip(sorted(medians), _SYMBOLS, strict=False):
+            device, dtype, transfers = curve
+            by_size = [medians[curve][size] for size in sorted(medians[curve])]
+            label = self._label(by_size[-1], dtype if several else "")
+            dashed = transfers or by_size[-1].recording is not None
+            look = Look(label, device_role(device), symbol, dashed=dashed)
+            key = f"{device} {dtype}{' with transfers' if transfers else ''}"
+            curves[key] = (look, partial(_columns, by_size))
+        self._shown.show(curves)
+        self.set_markers(list(self._markers_of(self._marked(results))))
+        if results:
+            self.set_x_label(_meaning(results[-1].size_text))
+        self.describe(f"{self.caption} {self._medians_text(results)}")
+
+    def _results(self) -> list[RunFinished]:
+        """Return the results of the kind of work that was selected or ran last, in any dtype."""
+        finished = [run.result for run in self._benchmark.runs if run.result is not None]
+        if self._selected is not None:
+            latest = self._selected.result
+        else:
+            latest = finished[-1] if finished else None
+        if latest is None:
+            return []
+        return [
+            result
+            for result in finished
+            if (result.workload, result.options, result.cache)
+            == (latest.workload, latest.options, latest.cache)
+        ]
+
+    def _marked(self, results: Sequence[RunFinished]) -> list[RunFinished]:
+        """Return those of the latest dtype: to mark the crossings of all would be a thicket."""
+        return [result for result in results if same_kind(result, results[-1])]
+
+    def _label(self, result: RunFinished, dtype: str = "") -> str:
+        parts = (
+            device_label(result.device, self._sensors.inventory),
+            dtype,
+            "with transfers" if result.transfers else "",
+            "recording" if result.recording else "",
+        )
+        return " · ".join(part for part in parts if part)
+
+    def _markers_of(self, results: Sequence[RunFinished]) -> Iterator[Marker]:
+        row = 0
+        for device in dict.fromkeys(result.device for result in results if result.device != "cpu"):
+            for transfers in (False, True):
+                ratios = ratios_of(results, device, with_transfers=transfers)
+                for crossing in find_crossover(ratios).crossings:
+                    size = format_size(round(crossing.size), results[-1].size_text)
+                    mode = "with transfers" if transfers else "computing only"
+                    yield Marker(
+                        crossing.size,
+                        f"{mode}: ≈ {size}",
+                        device_role(device),
+                        low=crossing.low,
+                        high=crossing.high,
+                        dashed=transfers,
+                        row=row,
+                    )
+                    row += 1
+
+    def _medians_text(self, results: Sequence[RunFinished]) -> str:
+        return "; ".join(
+            f"{self._label(result, result.dtype)} "
+            f"{format_size(result.size, result.size_text)}: {format_duration(result.median_s)}"
+            for result in results
+        )
+
+    def _run_changed(self, run: Run) -> None:
+        if run.result is not None:
+            self.draw()
+
+    def _clear(self) -> None:
+        self._selected = None
+        self._shown.show({})
+        self.set_markers([])
+
+
+def _meaning(size_text: str) -> str:
+    return f"size: {size_text.replace('{size}', 'n')}"
+
+
+def _columns(results: Sequence[RunFinished]) -> tuple[ArrayLike, ArrayLike]:
+    return [result.size for result in results], [result.median_s for result in results]

@@ -1,0 +1,231 @@
+"""The live sensors of a device: a small plot each with one crosshair, or all of them as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QHeaderView,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gpu_studio.core.pc.sensor_kinds import CPU_SENSORS
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.devices.sensor_card import SensorCard
+from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
+from gpu_studio.ui.plots.crosshair import Crosshair
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QKeyEvent, QResizeEvent
+
+    from gpu_studio.core.pc.run_effect import RunMark
+    from gpu_studio.core.pc.sensor_history import SensorSpan
+    from gpu_studio.core.pc.sensor_kinds import SensorKind
+    from gpu_studio.ui.theme import Theme
+
+_HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")
+_CARD_WIDTH = 212
+_WIDE = 820
+_MOST_COLUMNS = 3
+_SPANS = (("Last minute", 60.0), ("Last 5 minutes", 300.0), ("Last 15 minutes", 900.0),
+          ("Last hour", 3600.0))  # fmt: skip
+_MARKED = "Dotted lines: where a run began and ended."
+_KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+_HINT = "Move the mouse over a plot, or press the arrow keys, to read all sensors at one time."
+
+
+class SensorGrid(QWidget):
+    """The sensors of one device, with a button that exchanges plots and table.
+
+    It starts with the plots that every device has; the others, and the table, come when needed.
+
+    Signals:
+        span_chosen(): somebody wants to see a longer or a shorter while.
+    """
+
+    span_chosen = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("devices.sensors")
+        self.setAccessibleName("Live sensors")
+        self._theme = theme
+        self._plots = _Plots(self)
+        self._plots.stepped.connect(self._step)
+        self._crosshair = Crosshair(theme, self)
+        self._crosshair.moved.connect(self._read_at)
+        self._cards: dict[str, SensorCard] = {}
+        self._shown: tuple[SensorKind, ...] = ()
+        self._spans: Sequence[SensorSpan] = ()
+        self._columns = 0
+        self._rows = TextRows(_HEAD, range(1, len(_HEAD)), self)
+        self._choice = QComboBox()
+        self._choice.setObjectName("devices.sensors.span")
+        self._choice.setAccessibleName("How long a while the sensors show")
+        for title, span_s in _SPANS:
+            self._choice.addItem(title, span_s)
+        self._choice.activated.connect(self.span_chosen)
+        self._toggle = button("Show as table", self._exchange, name="devices.sensors.toggle")
+        self._reading = Text("", "muted", name="devices.sensors.cursor")
+        self._grid = QGridLayout(self._plots)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setSpacing(GAP)
+        self._pages = QStackedLayout()
+        self._pages.addWidget(self._plots)
+        self.head = QHBoxLayout()
+        self.head.addWidget(section("Sensors"))
+        self.head.addWidget(self._choice)
+        self.head.addWidget(self._reading, 1)
+        self.head.addWidget(self._toggle)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addLayout(self.head)
+        column.addLayout(self._pages)
+        self._show_kinds(CPU_SENSORS)
+
+    @property
+    def span_s(self) -> float:
+        """How long a while is shown."""
+        span_s: float = self._choice.currentData()
+        return span_s
+
+    def show_spans(
+        self, spans: Sequence[SensorSpan], role: str, marks: Sequence[RunMark] = ()
+    ) -> None:
+        """Show the sensors of a device in its colour, and the runs on it."""
+        self._spans = spans
+        if spans:
+            self._show_kinds(tuple(span.kind for span in spans))
+        newest_s = max((float(s.times_s[-1]) for s in spans if s.has_values), default=0.0)
+        ends_s = (newest_s - self.span_s, newest_s)
+        for span in spans:
+            self._cards[span.kind.key].show_span(span, role, ends_s, marks)
+        self._rows.set_rows([span.row for span in spans])
+        self._crosshair.attach()
+        x = self._crosshair.x
+        if x is not None and x < ends_s[0]:
+            self._crosshair.move_to(None)
+        self._read_at(self._crosshair.x)
+        if marks and self._crosshair.x is None:
+            self._reading.setText(_MARKED)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put as many plots side by side as there is room for."""
+        super().resizeEvent(event)
+        columns = self._fitting_columns()
+        if columns != self._columns:
+            self._arrange(columns)
+
+    def _read_at(self, time_s: float | None) -> None:
+        """Read every sensor at one time, or now."""
+        for kind in self._shown:
+            self._cards[kind.key].show_value(time_s)
+        newest_s = self._newest_s
+        if time_s is None or newest_s is None:
+            self._reading.setText("")
+            self._plots.setAccessibleDescription(_HINT)
+            return
+        said = f"{_ago(newest_s - time_s)}: all values are of that time"
+        self._reading.setText(said)
+        values = ", ".join(f"{span.kind.title} {span.at(time_s)}" for span in self._spans)
+        self._plots.setAccessibleDescription(f"{_ago(newest_s - time_s)}: {values}.")
+
+    def _step(self, steps: int) -> None:
+        """Move the crosshair to the next reading, or away."""
+        times_s = next((span.times_s for span in self._spans if span.has_values), None)
+        if not steps or times_s is None:
+            self._crosshair.move_to(None)
+            return
+        x = self._crosshair.x
+        index = len(times_s) if x is None else int(abs(times_s - x).argmin())
+        index = min(max(index + steps, 0), len(times_s) - 1)
+        self._crosshair.move_to(float(times_s[index]))
+
+    @property
+    def _newest_s(self) -> float | None:
+        return next((float(s.times_s[-1]) for s in self._spans if s.has_values), None)
+
+    def _show_kinds(self, kinds: tuple[SensorKind, ...]) -> None:
+        if kinds == self._shown:
+            return
+        self._shown = kinds
+        for kind in kinds:
+            if kind.key not in self._cards:
+                card = SensorCard(self._theme, kind, self.span_s, self._plots)
+                self._cards[kind.key] = card
+                self._crosshair.add(card.plot)
+        self._arrange(self._fitting_columns())
+
+    def _fitting_columns(self) -> int:
+        fitting = (self.width() + GAP) // (_CARD_WIDTH + GAP)
+        if fitting > 2 and len(self._shown) > 3 and self.width() < _WIDE:
+            return 2  # six look better in three wide rows than in two narrow ones
+        return max(1, min(_MOST_COLUMNS, fitting))
+
+    def _arrange(self, columns: int) -> None:
+        self._columns = columns
+        for card in self._cards.values():
+            self._grid.removeWidget(card)
+            card.hide()
+        for place, kind in enumerate(self._shown):
+            card = self._cards[kind.key]
+            self._grid.addWidget(card, place // columns, place % columns)
+            card.show()
+        for column in range(_MOST_COLUMNS):
+            self._grid.setColumnStretch(column, int(column < columns))
+
+    def _exchange(self) -> None:
+        if self._pages.count() == 1:
+            card = Card()
+            view = table(self._rows, name="devices.sensors.table", accessible_name="Sensors")
+            view.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+            card.column.addWidget(view)
+            self._pages.addWidget(card)
+        shows_plots = self._pages.currentIndex() == 0
+        self._pages.setCurrentIndex(int(shows_plots))
+        self._toggle.setText("Show as plots" if shows_plots else "Show as table")
+        self._toggle.setAccessibleName(self._toggle.text())
+
+
+class _Plots(QWidget):
+    """The place of the plots; the arrow keys move the crosshair, Escape takes it away.
+
+    Signals:
+        stepped(int): by how many readings; 0 for away.
+    """
+
+    stepped = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("devices.sensors.plots")
+        self.setAccessibleName("Plots of the sensors")
+        self.setAccessibleDescription(_HINT)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Move the crosshair."""
+        key = Qt.Key(event.key())
+        if key in _KEYS:
+            faster = 10 if event.modifiers() & Qt.KeyboardModifier.ControlModifier else 1
+            self.stepped.emit(_KEYS[key] * faster)
+        elif key == Qt.Key.Key_Escape:
+            self.stepped.emit(0)
+        else:
+            super().keyPressEvent(event)
+
+
+def _ago(seconds: float) -> str:
+    seconds = round(seconds)
+    if seconds <= 0:
+        return "Now"
+    return f"{seconds}\u202fs ago" if seconds < 120 else f"{seconds / 60:.0f}\u202fmin ago"

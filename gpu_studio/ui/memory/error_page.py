@@ -1,0 +1,166 @@
+"""Read an error: paste PyTorch's out-of-memory text, get the tank it describes and what to try."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QPlainTextEdit, QWidget
+
+from gpu_studio.core.memory.allocator_error import card_full
+from gpu_studio.core.memory.oom_reader import explain_oom_text
+from gpu_studio.core.units import format_bytes
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
+from gpu_studio.ui.scroll_page import ScrollPage
+
+if TYPE_CHECKING:
+    from gpu_studio.core.memory.oom_text import OomNumbers
+    from gpu_studio.ui.theme import Theme
+
+_AFTER_TYPING_MS = 150
+_LONGEST_TEXT = 200_000
+_ROW_HEIGHT = 28
+_MIB = 1 << 20
+_EMPTY = (
+    "Here comes the tank that the error describes, what it means, and what to try first. Any "
+    "PyTorch since 1.0 will do, also errors of cuBLAS and cuDNN."
+)
+_NOTHING = (
+    "No sentence in this text is one of PyTorch's out-of-memory errors. Copy it with the lines "
+    "that begin with “CUDA out of memory” or “RuntimeError”."
+)
+_LABELS = {
+    "tried_bytes": "Tried to allocate",
+    "total_bytes": "The card",
+    "free_bytes": "Free on the card",
+    "in_use_bytes": "In use by this process",
+    "limit_bytes": "Allowed by a budget",
+    "allocated_bytes": "Allocated by PyTorch",
+    "reserved_bytes": "Reserved by PyTorch",
+    "unallocated_bytes": "Reserved, unallocated",
+    "private_pools_bytes": "In private pools",
+}
+
+
+class ErrorPage(QWidget):
+    """A place for a text on the left, its account on the right."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("memory.error")
+        line = QHBoxLayout(self)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(GAP)
+        line.addWidget(self._make_input(), 2)
+        line.addWidget(self._make_account(theme), 3)
+        self._typing = QTimer(self)
+        self._typing.setSingleShot(True)
+        self._typing.setInterval(_AFTER_TYPING_MS)
+        self._typing.timeout.connect(self._explain)
+        self._text.textChanged.connect(self._typing.start)
+        self._explain()
+
+    def _make_input(self) -> Card:
+        card = Card(name="memory.error.input_card")
+        card.column.addWidget(section("The error"))
+        card.column.addWidget(
+            Text(
+                "Paste the text of an out-of-memory error, with its traceback if you like. It "
+                "stays on this PC.", "muted", wraps=True,
+            )
+        )  # fmt: skip
+        self._text = QPlainTextEdit()
+        self._text.setObjectName("memory.error.text")
+        self._text.setAccessibleName("The text of the error")
+        self._text.setPlaceholderText("torch.OutOfMemoryError: CUDA out of memory. Tried to …")
+        self._text.setTabChangesFocus(True)
+        card.column.addWidget(self._text, 1)
+        foot = QHBoxLayout()
+        foot.setSpacing(8)
+        foot.addWidget(
+            button("An example", self._show_example, name="memory.error.example",
+                   tip="The text that the allocator's model gives for a full GT 1030")
+        )  # fmt: skip
+        foot.addWidget(button("Clear", self._text.clear, name="memory.error.clear"))
+        foot.addStretch(1)
+        card.column.addLayout(foot)
+        return card
+
+    def _make_account(self, theme: Theme) -> ScrollPage:
+        page = ScrollPage("What the error says")
+        self._account = Card(name="memory.error.account")
+        page.column.addWidget(self._account)
+        self._headline = Text(role="title", name="memory.error.headline", wraps=True)
+        self._meaning = Text(name="memory.error.meaning", wraps=True)
+        self._tank = TankBar(theme, name="memory.error.tank")
+        self._tank.part_told.connect(self._tell_part)
+        self._part = Text(role="muted", name="memory.error.part", wraps=True)
+        self._advice = Text(name="memory.error.advice", wraps=True)
+        for widget in (self._headline, self._meaning, self._tank, self._part, self._advice):
+            self._account.column.addWidget(widget)
+        self._numbers_card = Card(name="memory.error.numbers_card")
+        self._rows = TextRows(("In the text", "Size", "Bytes"), numbers=(1, 2), parent=self)
+        self._table = table(
+            self._rows, name="memory.error.numbers", accessible_name="The numbers in the text"
+        )
+        self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        self._table.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
+        self._numbers_card.column.addWidget(self._table)
+        page.column.addWidget(self._numbers_card)
+        page.column.addStretch(1)
+        return page
+
+    def _show_example(self) -> None:
+        """Put in what the allocator's model says of a full card."""
+        error = card_full(
+            tried_bytes=256 * _MIB, total_bytes=1996 * _MIB, free_bytes=140 * _MIB,
+            limit_bytes=None, allocated_bytes=1500 * _MIB, reserved_bytes=1600 * _MIB,
+        )  # fmt: skip
+        self._text.setPlainText(f"torch.OutOfMemoryError: {error}")
+
+    def _explain(self) -> None:
+        text = self._text.toPlainText()[:_LONGEST_TEXT]
+        explained = explain_oom_text(text)
+        if explained is None:
+            self._headline.setText("Not an out-of-memory error." if text.strip() else "Paste one.")
+            self._meaning.setText(_NOTHING if text.strip() else _EMPTY)
+        else:
+            several = (
+                f" There are {explained.errors} errors in the text; this is the first, the cause "
+                "of those that follow."
+                if explained.errors > 1
+                else ""
+            )
+            self._headline.setText(explained.headline)
+            self._meaning.setText(f"{explained.meaning}{several}")
+        self._account.set_tone("failure" if explained else ("amber" if text.strip() else ""))
+        steps = explained.first_steps if explained else ()
+        self._advice.setText("Try first:\n" + "\n".join(f"• {step}" for step in steps))
+        self._advice.setVisible(bool(steps))
+        self._tank.setVisible(explained is not None and explained.tank is not None)
+        self._tank.show_tank(explained.tank if explained else None)
+        self._tell_part("")
+        self._part.setVisible(not self._tank.isHidden())
+        rows = _rows_of(explained.numbers) if explained else []
+        self._rows.set_rows(rows)
+        self._numbers_card.setVisible(bool(rows))
+        self._table.setFixedHeight(_ROW_HEIGHT * len(rows) + 34)
+
+    def _tell_part(self, told: str) -> None:
+        self._part.setText(
+            told or "The card as the text describes it; what it leaves out is told so."
+        )
+
+
+def _rows_of(numbers: OomNumbers) -> list[tuple[str, str, str]]:
+    rows = []
+    for key, label in _LABELS.items():
+        size_bytes = getattr(numbers, key)
+        if size_bytes is not None:
+            rows.append((label, format_bytes(size_bytes), f"{size_bytes:,}".replace(",", "\u202f")))
+    for process in numbers.processes:
+        exact = f"{process.bytes:,}".replace(",", "\u202f")
+        rows.append((f"Process {process.pid}", format_bytes(process.bytes), exact))
+    return rows

@@ -1,0 +1,218 @@
+"""Will it fit? What a card holds at most, and whether a network with so many parameters does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.core.memory.fit_tank import inference_tank, parse_count, training_tank
+from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
+from gpu_studio.core.memory.will_it_fit import MOST_PARAMETERS
+from gpu_studio.core.units import format_bytes, format_size
+from gpu_studio.model.fit_question import Answer, FitQuestion, Question
+from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.parts import GAP, Card, Text, section, set_property
+from gpu_studio.ui.scroll_page import ScrollPage
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QShowEvent
+
+    from gpu_studio.core.memory.tank import Tank
+    from gpu_studio.model.memory import MemoryModel
+    from gpu_studio.ui.theme import Theme
+
+_FIRST = "1 billion"
+_NETWORKS = (
+    "11 million: ResNet-18", "124 million: GPT-2", "1 billion", "7 billion", "70 billion",
+)  # fmt: skip
+
+
+class FitPage(QWidget):
+    """Asks for a network, and answers for the card that is chosen in the tab."""
+
+    def __init__(self, model: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("memory.fit")
+        self._model = model
+        self._question = FitQuestion(self)
+        column = QHBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        page = ScrollPage("Will it fit?")
+        column.addWidget(page)
+        page.column.addWidget(self._make_most())
+        page.column.addWidget(self._make_network(theme))
+        page.column.addStretch(1)
+        self._question.answered.connect(self._show_answer)
+        self._question.failed.connect(self._show_failure)
+        model.chosen_changed.connect(self._ask)
+        model.memory_changed.connect(self._ask)
+
+    # ── making ───────────────────────────────────────────────────────────────────────────────
+
+    def _make_most(self) -> Card:
+        card = Card(name="memory.fit.most")
+        self._card_name = section("")
+        self._card_name.setObjectName("memory.fit.card")
+        card.column.addWidget(self._card_name)
+        line = QHBoxLayout()
+        line.setSpacing(28)
+        self._most: dict[str, tuple[Text, Text]] = {}
+        for key, words in (
+            ("matrix", "the largest square float32 matrix"),
+            ("training", "the largest batch of the sample network in training"),
+            ("inference", "the same under torch.no_grad()"),
+        ):
+            place = QVBoxLayout()
+            value = Text("…", "headline", name=f"memory.fit.{key}")
+            told = Text(words, "muted", wraps=True)
+            place.setSpacing(2)
+            place.addWidget(value)
+            place.addWidget(told)
+            place.addStretch(1)
+            self._most[key] = (value, told)
+            line.addLayout(place, 1)
+        card.column.addLayout(line)
+        return card
+
+    def _make_network(self, theme: Theme) -> Card:
+        card = Card(name="memory.fit.network")
+        card.column.addWidget(section("A network of yours"))
+        line = QHBoxLayout()
+        line.setSpacing(GAP)
+        self._count = QComboBox()
+        self._count.setEditable(True)
+        self._count.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self._count.setObjectName("memory.fit.parameters")
+        self._count.setAccessibleName("Number of parameters")
+        self._count.setToolTip("A number such as 7B, 350 M, 1e9 or 1,000,000")
+        for network in _NETWORKS:
+            self._count.addItem(network)
+        self._count.setCurrentText(_FIRST)
+        self._count.setMinimumWidth(210)
+        self._dtype = QComboBox()
+        self._dtype.setObjectName("memory.fit.dtype")
+        self._dtype.setAccessibleName("Type of the numbers")
+        self._dtype.addItems(DTYPES)
+        self._dtype.setCurrentText("float32")
+        label = Text("Parameters")
+        label.setBuddy(self._count)
+        line.addWidget(label)
+        line.addWidget(self._count)
+        line.addWidget(self._dtype)
+        self._reason = Text(role="muted", name="memory.fit.reason", wraps=True)
+        line.addWidget(self._reason, 1)
+        card.column.addLayout(line)
+        answers = QHBoxLayout()
+        answers.setSpacing(GAP)
+        self._inference = _FitCard(theme, "inference")
+        self._training = _FitCard(theme, "training_fit")
+        answers.addWidget(self._inference, 1)
+        answers.addWidget(self._training, 1)
+        card.column.addLayout(answers)
+        self._sentence = Text(role="muted", name="memory.fit.sentence", wraps=True)
+        card.column.addWidget(self._sentence)
+        self._count.editTextChanged.connect(self._ask)
+        self._dtype.currentIndexChanged.connect(self._ask)
+        return card
+
+    # ── asking ───────────────────────────────────────────────────────────────────────────────
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Answer for the card that was chosen meanwhile."""
+        super().showEvent(event)
+        self._ask()
+
+    def _card(self) -> ModelledCardChoice | None:
+        """Return the chosen card as the model takes it: what is taken counts as its context."""
+        chosen, sizes = self._model.chosen, self._model.sizes_bytes
+        if chosen.is_modelled and chosen.address is not None:
+            return card_at(chosen.address)
+        if not chosen.is_card or sizes is None:
+            return None
+        total_bytes, free_bytes = sizes
+        taken = total_bytes - free_bytes // (64 << 20) * (64 << 20)  # so that it stays a while
+        return ModelledCardChoice(name=chosen.title, total_bytes=total_bytes, context_bytes=taken)
+
+    def _ask(self) -> None:
+        if not self.isVisible():
+            return
+        text = self._count.currentText().partition(":")[0]
+        parameters, card = parse_count(text), self._card()
+        if parameters is None or not 0 < parameters <= MOST_PARAMETERS:
+            self._say("Write a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
+        elif card is None:
+            self._say("Choose a card above, or a modelled one.", is_wrong=False)
+        else:
+            self._say("", is_wrong=False)
+            self._question.ask(
+                Question(card=card, parameters=parameters, dtype=self._dtype.currentText())
+            )
+
+    def _say(self, reason: str, *, is_wrong: bool) -> None:
+        self._reason.setText(reason)
+        line: QLineEdit | None = self._count.lineEdit()
+        if line is not None:
+            set_property(line, "invalid", is_wrong)
+
+    # ── answering ────────────────────────────────────────────────────────────────────────────
+
+    def _show_answer(self, answer: Answer) -> None:
+        card, fit, network = answer.question.card, answer.fit, answer.model_fit
+        told = "modelled" if self._model.chosen.is_modelled else "worked out by the model"
+        self._card_name.setText(
+            f"{card.name}, {format_bytes(card.free_bytes)} free · {told}".upper()
+        )
+        side = fit.largest_square_side
+        self._most["matrix"][0].setText(format_size(side) if side else "none")
+        self._most["matrix"][1].setText(
+            f"the largest square float32 matrix: {format_bytes(4 * side * side)}"
+        )
+        self._most["training"][0].setText(f"{fit.largest_training_batch:,}".replace(",", "\u202f"))
+        self._most["inference"][0].setText(
+            f"{fit.largest_inference_batch:,}".replace(",", "\u202f")
+        )
+        self._inference.show_fit(
+            "Inference", network.inference_fits, network.inference_bytes,
+            inference_tank(card, network.inference_bytes),
+        )  # fmt: skip
+        self._training.show_fit(
+            "Training with Adam", network.training_fits, network.training_bytes,
+            training_tank(card, network.training_bytes),
+        )  # fmt: skip
+        self._sentence.setText(f"{fit.sentence} {network.sentence}")
+
+    def _show_failure(self, reason: str) -> None:
+        self._say(reason, is_wrong=False)
+
+
+class _FitCard(Card):
+    """One answer with its tank."""
+
+    def __init__(self, theme: Theme, name: str) -> None:
+        super().__init__(name=f"memory.fit.{name}.card")
+        self._verdict = Text(role="title", name=f"memory.fit.{name}.verdict", wraps=True)
+        self._tank = TankBar(theme, name=f"memory.fit.{name}.tank")
+        self._told = Text(role="muted", name=f"memory.fit.{name}.told", wraps=True)
+        self._tank.part_told.connect(self._tell)
+        self._words = ""
+        for widget in (self._verdict, self._tank, self._told):
+            self.column.addWidget(widget)
+        self.column.addStretch(1)
+
+    def show_fit(self, what: str, fits: bool, reserved_bytes: int, tank: Tank) -> None:
+        """Say whether it fits."""
+        missing = tank.total_bytes - (tank.card_bytes or tank.total_bytes)
+        lacks = f": {format_bytes(missing)} are missing" if missing else ""
+        self._verdict.setText(f"✔ {what} fits" if fits else f"✖ {what} does not fit{lacks}")
+        self.set_tone("good" if fits else "failure")
+        beyond = "" if tank.card_bytes is None else " The card ends at the line."
+        self._words = (
+            f"PyTorch would reserve {format_bytes(reserved_bytes)}, without activations.{beyond}"
+        )
+        self._told.setText(self._words)
+        self._tank.show_tank(tank)
+
+    def _tell(self, told: str) -> None:
+        self._told.setText(told or self._words)

@@ -1,0 +1,197 @@
+"""The chosen device's memory over time, with what happened to it, and ``empty_cache``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTableView, QWidget
+
+from gpu_studio.model.memory_history import WINDOW_S, Mark
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.parts import GAP, Card, Text, button, table
+from gpu_studio.ui.plots.live_plot import Curve, LivePlot
+
+if TYPE_CHECKING:
+    from gpu_studio.model.memory import MemoryModel
+    from gpu_studio.ui.theme import Theme
+
+_SPANS_S = (30.0, 60.0, WINDOW_S)  # the first minutes are shown larger
+_LABEL_GAP, _AXIS_WIDTH = 16, 70
+_HEAD = ("Second", "Allocated", "Reserved", "Free", "What happened")
+# key: label, colour role, column of the history, dashed; shown on request.
+_MORE = {
+    "active": ("active", "accent", "active", False),
+    "requested": ("requested", "amber", "requested", True),
+}
+_LEAST_TOP_BYTES = 4 << 20
+
+
+class MemoryCurves(Card):
+    """Curves that scroll, their table, and the button that empties PyTorch's cache."""
+
+    def __init__(self, model: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent, name="memory.curves")
+        self._model = model
+        self._title = Text(role="title", name="memory.curves.title")
+        self._as_table = toggle("Table", "memory.plot.as_table", "Show the readings as a table")
+        self._as_table.toggled.connect(self._toggle_table)
+        self._more = toggle(
+            "Active, requested", "memory.plot.more",
+            "Also what is held until its stream is done, and what was asked for before rounding",
+        )  # fmt: skip
+        self._more.toggled.connect(self._show_more)
+        self._empty_cache = button("empty_cache", model.empty_cache, name="memory.empty_cache")
+        head = QHBoxLayout()
+        head.setSpacing(GAP)
+        self.column.addLayout(head)
+        head.addWidget(self._title, 1)
+        head.addWidget(self._more)
+        head.addWidget(self._as_table)
+        head.addWidget(self._empty_cache)
+        self._plot = LivePlot(
+            theme, name="memory.plot", x_label="seconds since the window opened", y_unit="bytes"
+        )
+        self._plot.setAccessibleName("Memory over time")
+        self._rows = TextRows(_HEAD, numbers=(0, 1, 2, 3), parent=self)
+        self._table: QTableView | None = None  # made when it is first asked for
+        self._cache_text = Text(role="muted", name="memory.cache", wraps=True)
+        self.column.addWidget(self._plot, 1)
+        self.column.addWidget(self._cache_text)
+        model.chosen_changed.connect(self._show_chosen)
+        model.memory_changed.connect(self._show_memory)
+        model.marks_changed.connect(self._show_marks)
+        model.emptying.changed.connect(self._show_cache)
+        self._show_chosen()
+
+    def follow(self) -> None:
+        """Bring the curves up to now."""
+        start_s, end_s = self._span_s()
+        points = self._model.history.since(start_s)
+        highest = max(
+            (max(p.lower_bytes, p.upper_bytes or 0) for p in points), default=_LEAST_TOP_BYTES
+        )
+        self._plot.set_x_range(start_s, end_s)
+        self._plot.set_y_range(0, max(highest, _LEAST_TOP_BYTES) * 1.2)
+        tank = self._model.tank
+        now = f" Now: {tank.sentence}" if tank and points else " No reading yet."
+        self._plot.describe(f"{self._title.text()} over the last two minutes.{now}")
+        self._show_marks()
+
+    # ── what is shown ────────────────────────────────────────────────────────────────────────
+
+    def _show_chosen(self) -> None:
+        self._plot.clear()
+        if self._model.chosen.is_card:
+            modelled = " · modelled" if self._model.chosen.is_modelled else ""
+            self._title.setText(f"Allocated and reserved{modelled}")
+            self._plot.set_curve(
+                "reserved", Curve("reserved", "allocated", self._upper, dashed=True, stepped=True)
+            )
+            self._plot.set_curve(
+                "allocated", Curve("allocated", "allocated", self._lower, filled=True, stepped=True)
+            )
+        else:
+            self._title.setText("The engine's process memory")
+            self._plot.set_curve(
+                "process", Curve("engine", "cpu", self._lower, filled=True, stepped=True)
+            )
+        for control in (self._empty_cache, self._more):
+            control.setVisible(self._model.chosen.is_card)
+        self._show_more()
+        self._show_memory()
+        self.follow()
+
+    def _show_more(self) -> None:
+        for key, (label, role, column, dashed) in _MORE.items():
+            self._plot.remove_curve(key)
+            if self._more.isChecked() and self._model.chosen.is_card:
+                source = partial(self._model.visible_curve, column)
+                self._plot.set_curve(key, Curve(label, role, source, dashed=dashed, stepped=True))
+
+    def _lower(self) -> tuple[list[float], list[float]]:
+        return self._model.visible_curve()
+
+    def _upper(self) -> tuple[list[float], list[float]]:
+        return self._model.visible_curve("upper")
+
+    def _show_memory(self) -> None:
+        if self._table is not None and self._as_table.isChecked():
+            is_card = self._model.chosen.is_card
+            self._rows.set_head(_HEAD if is_card else ("Second", "Engine", *_HEAD[2:]))
+            self._rows.set_rows(self._model.history.rows())
+            self._table.setColumnHidden(2, not is_card)
+        self._show_cache()
+
+    def _show_cache(self) -> None:
+        self._empty_cache.setEnabled(self._model.can_empty_cache)
+        text = self._model.cache_sentence
+        self._cache_text.setText(text)
+        self._cache_text.setVisible(bool(text))
+        self._empty_cache.setToolTip(text)
+        self._empty_cache.setAccessibleDescription(text)
+
+    def _toggle_table(self, shown: bool) -> None:
+        if self._table is None:
+            self._table = table(self._rows, name="memory.table", accessible_name="Memory over time")
+            self.column.insertWidget(self.column.indexOf(self._plot), self._table, 1)
+        self._table.setVisible(shown)
+        self._plot.setVisible(not shown)
+        self._show_memory()
+
+    # ── marks ────────────────────────────────────────────────────────────────────────────────
+
+    def _span_s(self) -> tuple[float, float]:
+        """Return the stretch of time that is shown."""
+        now_s = self._model.now_s
+        span_s = next((span_s for span_s in _SPANS_S if span_s > now_s), WINDOW_S)
+        end_s = max(now_s, span_s)
+        return end_s - span_s, end_s
+
+    def _show_marks(self) -> None:
+        """Mark what happened in the stretch that is shown; the important first in line for a label.
+
+        A mark that would strike through another one's label is left to the table.
+        """
+        start_s, end_s = self._span_s()
+        shown = [mark for mark in self._model.history.marks if mark.at_s >= start_s]
+        labelled: dict[int, tuple[float, float]] = {}
+        for mark in sorted(shown, key=_importance):
+            left_s, right_s = self._label_place(mark, start_s, end_s)
+            if all(right_s <= left or right <= left_s for left, right in labelled.values()):
+                labelled[id(mark)] = (left_s, right_s)
+        self._plot.set_markers(
+            [
+                (
+                    mark.at_s,
+                    mark.label if id(mark) in labelled else "",
+                    "failure" if mark.is_failure else "muted",
+                )
+                for mark in shown
+                if id(mark) in labelled
+                or not any(left < mark.at_s < right for left, right in labelled.values())
+            ]
+        )
+
+    def _label_place(self, mark: Mark, start_s: float, end_s: float) -> tuple[float, float]:
+        """Return where a mark's label is: right of its line, left of it in the right half."""
+        width = self.fontMetrics().horizontalAdvance(mark.label) + _LABEL_GAP
+        width_s = width / max(self._plot.width() - _AXIS_WIDTH, 1) * (end_s - start_s)
+        if mark.at_s < (start_s + end_s) / 2:
+            return mark.at_s, mark.at_s + width_s
+        return mark.at_s - width_s, mark.at_s
+
+
+def _importance(mark: Mark) -> tuple[bool, bool, float]:
+    """Order marks: failures, then what somebody did, then what follows of itself; newest first."""
+    return not mark.is_failure, mark.label == "freed", -mark.at_s
+
+
+def toggle(text: str, name: str, tip: str) -> QPushButton:
+    """Return a button that stays pressed."""
+    made = QPushButton(text)
+    made.setObjectName(name)
+    made.setCheckable(True)
+    made.setToolTip(tip)
+    made.setAccessibleName(tip)
+    return made

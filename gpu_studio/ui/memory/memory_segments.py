@@ -1,0 +1,245 @@
+"""The segment map with the number that says how fragmented memory is, and a table beside it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
+
+from gpu_studio.core.units import format_bytes, format_percent
+from gpu_studio.model.block_table import BlockTable
+from gpu_studio.model.opened_snapshot import OpenedSnapshot
+from gpu_studio.ui.memory.memory_curves import toggle
+from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QPaintEvent, QShowEvent
+
+    from gpu_studio.core.memory.segment_map import SegmentMap
+    from gpu_studio.core.protocol import SegmentsRead
+    from gpu_studio.model.memory import MemoryModel
+    from gpu_studio.ui.theme import Theme
+
+_log = logging.getLogger(__name__)
+
+_TABLE_WIDTH = 272
+_SWATCH = 12
+_LEGEND = (("allocated", "solid"), ("free, reserved", "hatched"), ("awaiting its free", "amber"))
+
+
+class SegmentPage(QWidget):
+    """Shows the segments of the chosen engine, or those of a snapshot that was opened."""
+
+    def __init__(self, model: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("memory.segments_page")
+        self._model = model
+        self._shown: SegmentMap | None = None
+        self._snapshot = OpenedSnapshot(self)
+        self._view = SegmentMapView(theme, name="memory.segments")
+        self._blocks = BlockTable(self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(GAP)
+        column.addWidget(self._make_head())
+        below = QHBoxLayout()
+        below.setSpacing(GAP)
+        column.addLayout(below, 1)
+        map_card = Card(name="memory.segments_card")
+        map_card.column.addLayout(self._make_legend(theme))
+        map_card.column.addWidget(self._view, 1)
+        self._told = Text(role="muted", name="memory.block", wraps=True)
+        self._told.setMinimumHeight(self.fontMetrics().lineSpacing())
+        map_card.column.addWidget(self._told)
+        below.addWidget(map_card, 1)
+        below.addWidget(self._make_table())
+        self._view.block_told.connect(self._told.setText)
+        self._view.segment_chosen.connect(self._show_blocks)
+        model.segments_changed.connect(self._show)
+        model.chosen_changed.connect(self._show)
+        self._snapshot.changed.connect(self._show)
+
+    # ── making ───────────────────────────────────────────────────────────────────────────────
+
+    def _make_head(self) -> Card:
+        card = Card(name="memory.fragmentation_card")
+        line = QHBoxLayout()
+        line.setSpacing(GAP)
+        self._largest = Text(role="headline", name="memory.largest")
+        self._fragmentation = Text(role="muted", name="memory.fragmentation", wraps=True)
+        self._open = button(
+            "Open a snapshot …", self._ask_file, name="memory.snapshot.open",
+            tip="A file of torch.cuda.memory._dump_snapshot: read without running anything in it",
+        )  # fmt: skip
+        self._close = button(
+            "Back to live", self._snapshot.close, name="memory.snapshot.close",
+            tip="Show the allocator again",
+        )  # fmt: skip
+        line.addWidget(self._largest)
+        line.addWidget(self._fragmentation, 1)
+        line.addWidget(self._close)
+        line.addWidget(self._open)
+        card.column.addLayout(line)
+        self._refusal = Text(role="failure", name="memory.snapshot.refusal", wraps=True)
+        self._refusal.hide()
+        card.column.addWidget(self._refusal)
+        return card
+
+    def _make_legend(self, theme: Theme) -> QHBoxLayout:
+        line = QHBoxLayout()
+        line.setSpacing(6)
+        for text, look in _LEGEND:
+            line.addWidget(_Swatch(theme, look))
+            line.addWidget(Text(text, "muted"))
+            line.addSpacing(8)
+        line.addStretch(1)
+        scale = toggle("To scale", "memory.segments.to_scale", "All segments at one scale")
+        scale.setChecked(True)
+        scale.toggled.connect(self._view.set_to_scale)
+        line.addWidget(scale)
+        return line
+
+    def _make_table(self) -> Card:
+        card = Card(name="memory.blocks_card")
+        card.setFixedWidth(_TABLE_WIDTH)
+        self._table_title = section("Blocks of a segment")
+        card.column.addWidget(self._table_title)
+        view = table(self._blocks, name="memory.blocks", accessible_name="Blocks of a segment")
+        view.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        view.verticalHeader().setDefaultSectionSize(26)
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        card.column.addWidget(view, 1)
+        return card
+
+    # ── showing ──────────────────────────────────────────────────────────────────────────────
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Show what came while the page was not in sight."""
+        super().showEvent(event)
+        self._show()
+
+    def _show(self) -> None:
+        if not self.isVisible():
+            return
+        from gpu_studio.core.memory.segment_map import map_of_segments
+
+        self._refusal.setText(self._snapshot.refusal)
+        self._refusal.setVisible(bool(self._snapshot.refusal))
+        self._close.setVisible(self._snapshot.blocks is not None)
+        read = self._model.segments
+        if self._snapshot.blocks is not None:
+            self._shown = self._snapshot.blocks
+            self._say_snapshot(self._snapshot.blocks)
+        elif read is None:
+            self._shown = None
+            self._largest.setText("No segments yet")
+            self._fragmentation.setText("")
+        else:
+            try:
+                self._shown = map_of_segments(read)
+            except ValueError:
+                _log.exception("The engine's segments do not fit together")
+                return
+            self._say_fragmentation(read)
+            if read.left_out_segments:
+                self._fragmentation.setText(
+                    f"{self._fragmentation.text()} {read.left_out_segments} segments with "
+                    f"{read.left_out_blocks} blocks are not drawn."
+                )
+        self._view.set_empty_text(self._nothing())
+        self._view.show_map(self._shown)
+        self._show_blocks(self._view.chosen_segment)
+
+    def _say_fragmentation(self, read: SegmentsRead) -> None:
+        """Say the one number: the largest block to be had beside what is free in all."""
+        largest_bytes, free_bytes = read.largest_block_bytes, read.free_total_bytes
+        counters, where = read.read, "free in all"
+        if counters.limit_bytes is not None and counters.allocated_bytes is not None:
+            # What is free beyond the budget is not to be had in any piece.
+            within = counters.limit_bytes - counters.allocated_bytes
+            if within < free_bytes:
+                free_bytes, where = max(within, 0), "free within the budget"
+        modelled = " (modelled)" if self._model.chosen.is_modelled else ""
+        share = max(1 - largest_bytes / free_bytes, 0.0) if free_bytes else 0.0
+        self._largest.setText(f"{format_bytes(largest_bytes)} in one piece")
+        count = len(self._shown) if self._shown is not None else 0
+        blocks = self._shown.block_count if self._shown is not None else 0
+        self._fragmentation.setText(
+            f"is the largest block to be had now, of {format_bytes(free_bytes)} {where}: "
+            f"{format_percent(share)} fragmented{modelled}. {count} segments, {blocks} blocks."
+        )
+
+    def _say_snapshot(self, blocks: SegmentMap) -> None:
+        self._largest.setText(self._snapshot.title)
+        self._fragmentation.setText(
+            f"{len(blocks)} segments, {blocks.block_count} blocks: "
+            f"{format_bytes(blocks.allocated_bytes)} allocated of "
+            f"{format_bytes(blocks.reserved_bytes)} reserved; the largest hole is "
+            f"{format_bytes(blocks.largest_hole_bytes)} of {format_bytes(blocks.holes_bytes)}."
+        )
+
+    def _nothing(self) -> str:
+        if not self._model.chosen.is_card:
+            return (
+                "Segments are what PyTorch's allocator gets from a CUDA card, and the CPU has "
+                "none. Choose a card above, or a modelled one."
+            )
+        if self._model.session is None:
+            return "This engine has ended. Run an experiment, or show the other engine."
+        return (
+            "PyTorch has not asked this card for memory yet. Run an experiment on the page "
+            "“Break it”, a benchmark, or move a model; or open a snapshot."
+        )
+
+    def _show_blocks(self, segment: int) -> None:
+        if self._shown is not None and 0 <= segment < len(self._shown):
+            address = int(self._shown.addresses[segment])
+            self._table_title.setText(f"SEGMENT AT {address:#x}")
+        else:
+            self._table_title.setText("BLOCKS: CHOOSE A SEGMENT")
+        self._blocks.show_segment(self._shown, segment)
+
+    def _ask_file(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(
+            self, "Open a snapshot", "", "Snapshots (*.pickle *.pkl);;All files (*)"
+        )
+        if path:
+            self.open_snapshot(Path(path))
+
+    def open_snapshot(self, path: Path) -> None:
+        """Show a snapshot from a file, or why it is refused."""
+        self._snapshot.open(path)
+
+
+class _Swatch(QWidget):
+    """A square of the legend."""
+
+    def __init__(self, theme: Theme, look: str) -> None:
+        super().__init__()
+        self._theme, self._look = theme, look
+        self.setFixedSize(_SWATCH, _SWATCH)
+        theme.changed.connect(self.update)
+
+    def sizeHint(self) -> QSize:
+        """Return its size."""
+        return QSize(_SWATCH, _SWATCH)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the look of a block."""
+        painter = QPainter(self)
+        colour = QColor(self._theme.colour("amber" if self._look == "amber" else "allocated"))
+        place = QRectF(0.5, 0.5, _SWATCH - 1, _SWATCH - 1)
+        if self._look == "hatched":
+            painter.fillRect(place, QColor(colour.red(), colour.green(), colour.blue(), 36))
+            painter.setPen(QPen(colour, 1))
+            painter.drawLine(1, _SWATCH - 2, _SWATCH - 2, 1)
+            painter.drawLine(1, _SWATCH // 2, _SWATCH // 2, 1)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(place)
+        else:
+            painter.fillRect(place, colour)

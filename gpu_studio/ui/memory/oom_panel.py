@@ -1,0 +1,275 @@
+"""Break it on purpose: the choices of an experiment of the memory lab."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTemporaryDir
+from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QWidget
+
+from gpu_studio.core.memory.memory_presets import PRESETS
+from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
+from gpu_studio.core.units import format_bytes
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.oom_experiment import (
+    BUDGET_STEP_BYTES,
+    WATCH_S,
+    OomState,
+    default_budget,
+    largest_budget,
+)
+from gpu_studio.ui.memory.plan_sliders import (
+    PlanSliders,
+    add_slider_row,
+    check,
+    combo,
+    slider,
+    tell,
+)
+from gpu_studio.ui.parts import GAP, Card, Text, button
+from gpu_studio.ui.scroll_page import ScrollPage
+
+if TYPE_CHECKING:
+    from gpu_studio.model.memory import MemoryModel
+    from gpu_studio.model.studio import Studio
+
+CUSTOM = "custom"
+# The presets that are plain rows of tensors, as the sliders would say them.
+_PLANS = {
+    "gt1030": AllocationPlan(size=8192),
+    "many_small": AllocationPlan(size=256),
+    CUSTOM: AllocationPlan(size=4096, count=8),
+}
+WHOLE_CARD_WARNING = (
+    "Nothing is kept free for the desktop then. While the card is full, windows may freeze or "
+    "turn black, videos stop, and the system may restart the screen's driver; a program that "
+    "needs memory of the card at that moment may end, and on Windows the card's memory "
+    "continues, slowly, in the PC's. It lasts until the experiment ends, some seconds. Save "
+    "your work first."
+)
+
+
+class OomPanel(Card):
+    """Presets and sliders with their value in words, Run and Stop."""
+
+    def __init__(self, studio: Studio, model: MemoryModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent, name="memory.oom")
+        self._session = studio.session
+        self._model, self._experiment = model, model.experiment
+        self._budget_of = ""
+        self._budget_by_hand = False
+        self._folder: QTemporaryDir | None = None
+        self._make_choices()
+        self._run = button("Run", self._start, name="memory.oom.run", primary=True)
+        self._run.setAccessibleName("Run the experiment")
+        self._stop = button("Stop", self._experiment.stop, name="memory.oom.stop")
+        self._stop.setAccessibleName("Stop the experiment")
+        self._reason = Text(name="memory.oom.reason", wraps=True)
+        self._lay_out()
+        self._connect(studio)
+        self._take_preset(0)
+        self._update_limits()
+        self._update_state()
+
+    @property
+    def preset(self) -> str:
+        """The name of the chosen experiment."""
+        return str(self._preset.currentData())
+
+    @property
+    def plan(self) -> AllocationPlan:
+        """What the sliders say."""
+        return self._sliders.plan
+
+    @property
+    def budget_bytes(self) -> int | None:
+        """What PyTorch's allocator may take at most, once a person has said so; else None.
+
+        Then the engine takes three quarters of what is free when it begins; or the whole card.
+        """
+        if self._whole.isChecked() or not self._budget_by_hand:
+            return None
+        return self._budget.value() * BUDGET_STEP_BYTES
+
+    # ── making ───────────────────────────────────────────────────────────────────────────────
+
+    def _make_choices(self) -> None:
+        self._preset = combo("memory.oom.preset", "Experiment")
+        for preset in PRESETS:
+            self._preset.addItem(preset.title, preset.name)
+        self._source = Text(role="muted", name="memory.oom.source", wraps=True)
+        self._sliders = PlanSliders()
+        self._budget, self._budget_words = slider("memory.oom.budget", 1)
+        self._budget.setMinimum(1)
+        self._whole = check("memory.oom.whole_card", "The whole card, no budget")
+        self._record = check("memory.oom.record", "Record a snapshot")
+        self._record.setToolTip(
+            "With the history of every allocation, for this map and for pytorch.org/memory_viz"
+        )
+
+    def _lay_out(self) -> None:
+        self.column.setContentsMargins(0, 0, 0, 0)
+        page = ScrollPage("The experiment's choices")
+        page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        # Into the window first, then filled: a filled one is styled anew at each step up.
+        self.column.addWidget(page, 1)
+        column = page.column
+        column.setContentsMargins(14, 12, 14, 8)
+        column.setSpacing(8)
+        column.addWidget(self._reason)
+        column.addWidget(self._preset)
+        column.addWidget(self._source)
+        column.addWidget(self._sliders)
+        add_slider_row(column, "Budget", self._budget, self._budget_words)
+        column.addWidget(self._whole)
+        column.addWidget(self._record)
+        column.addStretch(1)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(14, 0, 14, 12)
+        foot.setSpacing(GAP)
+        foot.addWidget(self._run, 1)
+        foot.addWidget(self._stop)
+        self.column.addLayout(foot)
+
+    def _connect(self, studio: Studio) -> None:
+        self._preset.activated.connect(self._take_preset)
+        self._sliders.changed.connect(self._own_plan)
+        self._budget.valueChanged.connect(self._update_words)
+        self._budget.sliderMoved.connect(self._keep_budget)
+        self._budget.actionTriggered.connect(self._keep_budget)
+        self._whole.toggled.connect(self._update_state)
+        self._experiment.state_changed.connect(self._update_state)
+        self._model.memory_changed.connect(self._update_limits)
+        self._model.chosen_changed.connect(self._update_state)
+        self._model.choices_changed.connect(self._update_state)
+        studio.session.state_changed.connect(self._update_state)
+
+    # ── the plan ─────────────────────────────────────────────────────────────────────────────
+
+    def _take_preset(self, index: int) -> None:
+        preset = PRESETS[index]
+        plan = _PLANS.get(preset.name)
+        if plan is not None:
+            self._sliders.show_plan(plan)
+        self._sliders.setVisible(plan is not None)
+        self._sliders.show_steps(preset.name == CUSTOM)
+        source = f" From {preset.source}." if preset.source else ""
+        self._source.setText(f"{preset.sentence}{source}")
+        self._preset.setToolTip(preset.title)
+        self._update_words()
+
+    def _own_plan(self) -> None:
+        """A moved slider makes the experiment one's own."""
+        preset = next(preset for preset in PRESETS if preset.name == CUSTOM)
+        self._sliders.show_steps(True)
+        self._preset.setCurrentIndex(self._preset.findData(CUSTOM))
+        self._source.setText(preset.sentence)
+        self._preset.setToolTip(preset.title)
+        self._update_words()
+
+    def _keep_budget(self) -> None:
+        self._budget_by_hand = True
+        self._update_words()
+
+    def _update_limits(self) -> None:
+        """Fit the budget's slider to the card, and its value until a person has moved it."""
+        sizes = self._model.sizes_bytes
+        identity = self._model.chosen.identity
+        if not self._model.chosen.is_card or sizes is None:
+            self._update_words()
+            return
+        if identity != self._budget_of:
+            self._budget_of, self._budget_by_hand = identity, False
+            self._whole.setChecked(False)
+        total_bytes, free_bytes = sizes
+        highest = largest_budget(total_bytes) // BUDGET_STEP_BYTES
+        self._budget.setRange(1, highest)
+        self._budget.setPageStep(max(1, highest // 16))
+        if not self._budget_by_hand and self._experiment.state is OomState.IDLE:
+            self._budget.setValue(default_budget(total_bytes, free_bytes) // BUDGET_STEP_BYTES)
+        self._update_words()
+
+    def _update_words(self) -> None:
+        sizes = self._model.sizes_bytes
+        if not self._model.chosen.is_card or sizes is None:
+            budget = "needs a card"
+        elif self._whole.isChecked():
+            budget = f"all of {format_bytes(sizes[0])}"
+        elif self.budget_bytes is None:
+            about = format_bytes(self._budget.value() * BUDGET_STEP_BYTES)
+            budget = f"¾ of what is free, about {about}"
+        else:
+            budget = f"{format_bytes(self.budget_bytes)} of {format_bytes(sizes[0])}"
+        tell(self._budget, self._budget_words, "Budget", budget)
+
+    # ── running ──────────────────────────────────────────────────────────────────────────────
+
+    def _start(self) -> None:
+        address = self._model.chosen.address
+        if address is None or not self._may_fill():
+            return
+        self._experiment.run(
+            RunMemoryExperiment(
+                preset=self.preset,
+                device=address,
+                plan=self.plan if self.preset == CUSTOM else None,
+                budget_bytes=self.budget_bytes,
+                whole_card=self._whole.isChecked(),
+                snapshot_path=self._snapshot_path() if self._record.isChecked() else "",
+                watch_s=WATCH_S,
+            )
+        )
+
+    def _may_fill(self) -> bool:
+        """Ask before a real card is filled to the brim."""
+        if not self._whole.isChecked() or self._model.chosen.is_modelled:
+            return True
+        box = QMessageBox(
+            QMessageBox.Icon.Warning, "Fill the whole card?", "Fill the whole card?",
+            QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.Cancel, self,
+        )  # fmt: skip
+        box.setObjectName("memory.oom.confirm")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setInformativeText(WHOLE_CARD_WARNING)
+        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        box.button(QMessageBox.StandardButton.Yes).setText("Fill it")
+        return box.exec() == QMessageBox.StandardButton.Yes
+
+    def _snapshot_path(self) -> str:
+        """Return where the engine leaves a snapshot until it is saved; gone with the program."""
+        if self._folder is None:
+            self._folder = QTemporaryDir()
+        return self._folder.filePath("snapshot.pickle")
+
+    def _update_state(self) -> None:
+        reason = self._why_not()
+        state = self._experiment.state
+        idle = state is OomState.IDLE
+        self._reason.setText(reason)
+        self._reason.setVisible(bool(reason))
+        usable = not reason and idle
+        for control in (self._preset, self._sliders, self._whole, self._record):
+            control.setEnabled(usable)
+        self._budget.setEnabled(usable and not self._whole.isChecked())
+        had_focus = self._run.hasFocus() or self._stop.hasFocus()
+        self._run.setEnabled(usable)
+        self._stop.setEnabled(state in (OomState.WAITING, OomState.RUNNING))
+        if had_focus:  # a disabled button would throw the focus away
+            (self._run if usable else self._stop).setFocus()
+        self._update_words()
+
+    def _why_not(self) -> str:
+        """Return why no experiment can run now; empty where one can."""
+        state, chosen = self._session.state, self._model.chosen
+        if chosen.is_modelled:
+            return ""
+        if state is EngineState.FAILED:
+            return "There is no engine. Start a fresh one from the Engine menu."
+        description = self._session.description
+        if description is None:
+            return "The engine is starting: PyTorch is being loaded."
+        if chosen.is_card:
+            return "" if chosen.address else f"PyTorch cannot use this card. {chosen.reason}"
+        if self._model.has_usable_card:
+            return "Choose a card above: an experiment fills a card's memory, not the PC's."
+        return "Choose a modelled card above: an experiment fills a card, not the PC's memory."

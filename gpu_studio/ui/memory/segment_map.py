@@ -1,0 +1,335 @@
+"""The segment map: a row a segment, every block in it in the colour of its state.
+
+Painted from arrays, the rows in sight only, so that ten thousand blocks ten times a second leave
+the event loop alone. Blocks smaller than a pixel count with their share of it. Walked with the
+arrow keys: up and down between segments, left and right between blocks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QHelpEvent, QPainter, QPalette, QPen
+from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
+
+from gpu_studio.core.units import format_bytes
+from gpu_studio.ui.memory.segment_rows import RowPicture
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+
+    from gpu_studio.core.memory.segment_map import SegmentMap
+    from gpu_studio.ui.theme import Theme
+
+_BAR_HEIGHT, _PITCH = 20, 26
+_LEFT_PAD, _RIGHT_PAD = 8, 4
+_LEAST_BAR = 28  # pixels: a segment of 2 MiB beside one of 20 GiB can still be pointed at
+_NOTHING = -1
+
+
+class SegmentMapView(QAbstractScrollArea):
+    """Shows a `SegmentMap`.
+
+    Signals:
+        block_told(str): a block was pointed at or walked to, in words; empty when left again.
+        segment_chosen(int): another segment is walked to or clicked; -1 for none.
+    """
+
+    block_told = Signal(str)
+    segment_chosen = Signal(int)
+
+    def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName("Segments and the blocks in them")
+        self.setFrameShape(self.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.viewport().setMouseTracking(True)
+        self.viewport().setBackgroundRole(QPalette.ColorRole.NoRole)
+        self.viewport().setAutoFillBackground(False)
+        self._theme = theme
+        self._map: SegmentMap | None = None
+        self._block = self._pointed = _NOTHING
+        self._to_scale = True
+        self._label_width = 0
+        self._empty_text = ""
+        theme.changed.connect(self.viewport().update)
+
+    # ── what is shown ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def blocks(self) -> SegmentMap | None:
+        """What is shown."""
+        return self._map
+
+    @property
+    def chosen_segment(self) -> int:
+        """The segment that is walked to; -1 for none."""
+        if self._map is None or self._block == _NOTHING:
+            return _NOTHING
+        return self._map.segment_of(self._block)
+
+    def show_map(self, blocks: SegmentMap | None) -> None:
+        """Show other blocks; the place that was walked to stays, as far as there is one."""
+        was = self._map, self._block
+        self._map = blocks
+        self._pointed = _NOTHING
+        self._block = self._same_place(*was)
+        self._label_width = self._widest_label()
+        self._fit_scroll_bar()
+        self.setAccessibleDescription(self._sentence())
+        self.viewport().update()
+
+    def set_empty_text(self, text: str) -> None:
+        """Say this where there is no segment."""
+        if text != self._empty_text:
+            self._empty_text = text
+            self.setAccessibleDescription(self._sentence())
+            self.viewport().update()
+
+    def set_to_scale(self, to_scale: bool) -> None:
+        """Draw all segments to one scale, or each over the whole width."""
+        self._to_scale = to_scale
+        self.viewport().update()
+
+    def choose_segment(self, segment: int) -> None:
+        """Walk to the first block of a segment."""
+        if self._map is not None and 0 <= segment < len(self._map):
+            self._walk_to(self._map.blocks_of(segment).start)
+
+    def row_of(self, segment: int) -> QRectF:
+        """Return where a segment is painted, in the viewport."""
+        top = segment * _PITCH - self.verticalScrollBar().value() + (_PITCH - _BAR_HEIGHT) / 2
+        return QRectF(self._label_width, top, self._bar_width(segment), _BAR_HEIGHT)
+
+    def place_of(self, block: int) -> QRectF:
+        """Return where a block is painted, in the viewport."""
+        assert self._map is not None
+        segment = self._map.segment_of(block)
+        row = self.row_of(segment)
+        scale = row.width() / int(self._map.sizes[segment])
+        left = row.x() + int(self._map.block_offsets[block]) * scale
+        return QRectF(left, row.y(), int(self._map.block_sizes[block]) * scale, row.height())
+
+    def describe(self, block: int) -> str:
+        """Return a block in words: its state, size, and where it is."""
+        from gpu_studio.core.memory.segment_map import STATE_WORDS
+
+        assert self._map is not None
+        segment = self._map.segment_of(block)
+        place = self._map.blocks_of(segment)
+        size_bytes = int(self._map.block_sizes[block])
+        state = STATE_WORDS[int(self._map.block_states[block])]
+        exact = f" ({size_bytes} bytes)" if size_bytes >= 1 << 10 else ""
+        pool = "small" if self._map.is_small[segment] else "large"
+        return (
+            f"Block {block - place.start + 1} of {place.stop - place.start}: {state}, "
+            f"{format_bytes(size_bytes)}{exact}, {format_bytes(self._map.block_offsets[block])} "
+            f"into the {pool} segment of {format_bytes(self._map.sizes[segment])} at "
+            f"{int(self._map.addresses[segment]):#x}."
+        )
+
+    def minimumSizeHint(self) -> QSize:
+        """Return room for two rows."""
+        return QSize(260, 2 * _PITCH)
+
+    # ── painting ─────────────────────────────────────────────────────────────────────────────
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the rows in sight and the frame of the block that is walked to."""
+        painter = QPainter(self.viewport())
+        if self._map is None or not len(self._map):
+            painter.setPen(QColor(self._theme.colour("muted")))
+            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(
+                self.viewport().rect().adjusted(24, 0, -24, 0), flags, self._empty_text
+            )
+            return
+        scrolled = self.verticalScrollBar().value()
+        first = scrolled // _PITCH
+        last = min(len(self._map), (scrolled + self.viewport().height()) // _PITCH + 1)
+        picture = RowPicture(self._theme, self.devicePixelRatioF())
+        metrics = self.fontMetrics()
+        for segment in range(first, last):
+            row = self.row_of(segment)
+            image = picture.of(self._map, segment, row.width(), row.height())
+            painter.drawImage(row, image)
+            self._paint_label(painter, metrics, segment, row)
+        if self._block != _NOTHING and first <= self._map.segment_of(self._block) < last:
+            role = "accent" if self.hasFocus() else "muted"
+            painter.setPen(QPen(QColor(self._theme.colour(role)), 2))
+            place = self.place_of(self._block)
+            painter.drawRect(place.adjusted(-1, -2, max(3 - place.width(), 1), 2))
+
+    def _paint_label(
+        self, painter: QPainter, metrics: QFontMetrics, segment: int, row: QRectF
+    ) -> None:
+        assert self._map is not None
+        is_chosen = segment == self.chosen_segment
+        painter.setPen(QColor(self._theme.colour("text" if is_chosen else "muted")))
+        place = QRectF(0, row.y(), self._label_width - _LEFT_PAD, row.height())
+        middle = Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(
+            place, middle | Qt.AlignmentFlag.AlignRight, format_bytes(int(self._map.sizes[segment]))
+        )
+        address = f"{int(self._map.addresses[segment]):#x}"
+        painter.drawText(place.adjusted(2, 0, 0, 0), middle | Qt.AlignmentFlag.AlignLeft, address)
+
+    def _widest_label(self) -> int:
+        """Return room for the longest address, a gap, and a size."""
+        if self._map is None or not len(self._map):
+            return 0
+        metrics = self.fontMetrics()
+        address = f"{int(self._map.addresses.max()):#x}"
+        wide = "0x" + "0" * (len(address) - 2)
+        return metrics.horizontalAdvance(wide + "   99.99 MiB") + 2 * _LEFT_PAD
+
+    def _bar_width(self, segment: int) -> float:
+        assert self._map is not None
+        room = max(self.viewport().width() - self._label_width - _RIGHT_PAD, _LEAST_BAR)
+        if not self._to_scale:
+            return float(room)
+        share = int(self._map.sizes[segment]) / int(self._map.sizes[0])
+        return round(_LEAST_BAR + (room - _LEAST_BAR) * share)
+
+    # ── pointing and walking ─────────────────────────────────────────────────────────────────
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Walk: arrows, Home and End within a segment; with Ctrl over all; Page Up and Down."""
+        if self._map is None or not len(self._map):
+            super().keyPressEvent(event)
+            return
+        if self._block == _NOTHING:
+            self._walk_to(0)
+            return
+        segment = self.chosen_segment
+        place = self._map.blocks_of(segment)
+        page = max(self.viewport().height() // _PITCH - 1, 1)
+        with_control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        target = {
+            Qt.Key.Key_Right: self._block + 1,
+            Qt.Key.Key_Left: self._block - 1,
+            Qt.Key.Key_Home: 0 if with_control else place.start,
+            Qt.Key.Key_End: (self._map.block_count if with_control else place.stop) - 1,
+            Qt.Key.Key_Up: self._below(segment, -1),
+            Qt.Key.Key_Down: self._below(segment, 1),
+            Qt.Key.Key_PageUp: self._below(segment, -page),
+            Qt.Key.Key_PageDown: self._below(segment, page),
+        }.get(Qt.Key(event.key()))
+        if target is None:
+            super().keyPressEvent(event)
+        else:
+            self._walk_to(min(max(target, 0), self._map.block_count - 1))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tell the block under the pointer."""
+        pointed = self._block_at(event.position())
+        if pointed != self._pointed:
+            self._pointed = pointed
+            self._tell()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Walk to the block that is clicked."""
+        clicked = self._block_at(event.position())
+        if clicked != _NOTHING:
+            self._walk_to(clicked)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Tell the block that is walked to again."""
+        super().leaveEvent(event)
+        self._pointed = _NOTHING
+        self._tell()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show where the keyboard is."""
+        super().focusInEvent(event)
+        if self._block == _NOTHING and self._map is not None and len(self._map):
+            self._walk_to(0)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Show that it is elsewhere."""
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Scroll over as many rows as there is no room for."""
+        super().resizeEvent(event)
+        self._fit_scroll_bar()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Show the block under the pointer as a tool tip as well."""
+        if isinstance(event, QHelpEvent):
+            pointed = self._block_at(QPointF(event.pos()))
+            told = self.describe(pointed) if pointed != _NOTHING else ""
+            QToolTip.showText(event.globalPos(), told, self)
+            return True
+        if event.type() is QEvent.Type.Leave:
+            self.leaveEvent(event)
+        return super().viewportEvent(event)
+
+    def _below(self, segment: int, rows: int) -> int:
+        """Return the block so many rows below, about under the one that is walked to."""
+        assert self._map is not None
+        target = min(max(segment + rows, 0), len(self._map) - 1)
+        x = self.place_of(self._block).center().x()
+        row = self.row_of(target)
+        share = min(max((x - row.x()) / row.width(), 0.0), 1.0)
+        return self._map.block_at(target, int(share * int(self._map.sizes[target])))
+
+    def _block_at(self, position: QPointF) -> int:
+        if self._map is None:
+            return _NOTHING
+        segment = int(position.y() + self.verticalScrollBar().value()) // _PITCH
+        if not 0 <= segment < len(self._map):
+            return _NOTHING
+        row = self.row_of(segment)
+        share = (position.x() - row.x()) / row.width()
+        if not 0 <= share <= 1:
+            return _NOTHING
+        return self._map.block_at(segment, int(share * int(self._map.sizes[segment])))
+
+    def _walk_to(self, block: int) -> None:
+        before = self.chosen_segment
+        self._block, self._pointed = block, _NOTHING
+        segment = self.chosen_segment
+        bar = self.verticalScrollBar()
+        top = segment * _PITCH
+        bar.setValue(min(max(bar.value(), top + _PITCH - self.viewport().height()), top))
+        if segment != before:
+            self.segment_chosen.emit(segment)
+        self._tell()
+        self.viewport().update()
+
+    def _tell(self) -> None:
+        block = self._pointed if self._pointed != _NOTHING else self._block
+        self.block_told.emit(self.describe(block) if block != _NOTHING else "")
+
+    def _same_place(self, before: SegmentMap | None, block: int) -> int:
+        """Return the block at the address that was walked to."""
+        if before is None or block == _NOTHING or self._map is None or not len(self._map):
+            return _NOTHING
+        old = before.segment_of(block)
+        same = (self._map.addresses == before.addresses[old]).nonzero()[0]
+        if not len(same):
+            return _NOTHING
+        return self._map.block_at(int(same[0]), int(before.block_offsets[block]))
+
+    def _fit_scroll_bar(self) -> None:
+        rows = len(self._map) if self._map is not None else 0
+        bar = self.verticalScrollBar()
+        bar.setRange(0, max(rows * _PITCH - self.viewport().height(), 0))
+        bar.setSingleStep(_PITCH)
+        bar.setPageStep(max(self.viewport().height(), _PITCH))
+
+    def _sentence(self) -> str:
+        if self._map is None or not len(self._map):
+            return self._empty_text
+        return (
+            f"{len(self._map)} segments with {self._map.block_count} blocks: "
+            f"{format_bytes(self._map.allocated_bytes)} allocated, "
+            f"{format_bytes(self._map.holes_bytes)} free in between, the largest free block "
+            f"{format_bytes(self._map.largest_hole_bytes)}."
+        )

@@ -1,0 +1,320 @@
+"""The tank: one bar, painted by hand, that sums to the device's memory.
+
+Parts are told apart by colour, by hatching and by their names under the bar; with the arrow keys
+or the mouse one part after another tells its number and what it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from gpu_studio.core.units import format_bytes, format_percent
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
+
+    from gpu_studio.core.memory.tank import Tank, TankPart
+    from gpu_studio.ui.theme import Theme
+
+# key of a part: (colour role, pattern).
+_LOOKS = {
+    "driver": ("disabled", "solid"),
+    "others": ("other", "solid"),
+    "not_told": ("other", "hatched"),
+    "other_engine": ("gpu0", "solid"),
+    "context": ("context", "solid"),
+    "engine": ("cpu", "solid"),
+    "tensors": ("allocated", "solid"),
+    "holes": ("allocated", "hatched"),
+    "gradients": ("gpu0", "solid"),
+    "moments": ("gpu1", "solid"),
+    "free": ("other", "empty"),
+}
+_BAR_HEIGHT = 34
+_LABEL_HEIGHT = 42
+_BETWEEN = 2.0
+_LEAST_WIDTH = 3.0  # so that a part of a few MiB can still be seen and pointed at
+_SWATCH = 10
+_LABEL_GAP = 18.0
+
+
+class TankBar(QWidget):
+    """The bar with its parts' names and numbers under it.
+
+    Signals:
+        part_told(str): a part was pointed at or walked to: its name, number and meaning; empty
+            when it is left again.
+    """
+
+    part_told = Signal(str)
+
+    def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self._theme = theme
+        self._tank: Tank | None = None
+        self._current = -1
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setAccessibleName("Where the memory is")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    @property
+    def tank(self) -> Tank | None:
+        """What is shown."""
+        return self._tank
+
+    def show_tank(self, tank: Tank | None) -> None:
+        """Show other numbers."""
+        if tank == self._tank:
+            return
+        self._tank = tank
+        self._fit_height()
+        if tank is None or self._current >= len(tank.parts):
+            self._current = -1
+        self.setAccessibleDescription(tank.sentence if tank else "Nothing is known yet.")
+        if self._current >= 0:
+            self._tell()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return room for the bar and the names under it."""
+        return QSize(400, _BAR_HEIGHT + 6 + _LABEL_HEIGHT * self._lines())
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the least room."""
+        return QSize(200, self.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Take another line of names where the bar becomes too narrow for them."""
+        super().resizeEvent(event)
+        self._fit_height()
+
+    def _fit_height(self) -> None:
+        if self.minimumHeight() != self.sizeHint().height():
+            self.setFixedHeight(self.sizeHint().height())
+
+    def _lines(self) -> int:
+        """Return how many lines of names there are."""
+        if self._tank is None:
+            return 1
+        return max((line for line, _ in self._flow()), default=0) + 1
+
+    def stretches(self) -> list[QRectF]:
+        """Return where each part of the bar is painted."""
+        if self._tank is None or self._tank.total_bytes <= 0:
+            return []
+        shown = [part.size_bytes > 0 for part in self._tank.parts]
+        room = self.width() - 2 - _BETWEEN * (sum(shown) - 1) - _LEAST_WIDTH * sum(shown)
+        stretches, x = [], 1.0
+        for part, is_shown in zip(self._tank.parts, shown, strict=True):
+            width = _LEAST_WIDTH + room * self._tank.share(part) if is_shown else 0.0
+            stretches.append(QRectF(x, 1.0, width, _BAR_HEIGHT - 2.0))
+            x += width + (_BETWEEN if is_shown else 0.0)
+        return stretches
+
+    # ── painting ─────────────────────────────────────────────────────────────────────────────
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the bar, its names, and the frame of the part that is walked to."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        whole = QRectF(0.5, 0.5, self.width() - 1, _BAR_HEIGHT - 1)
+        outline = QPainterPath()
+        outline.addRoundedRect(whole, 6, 6)
+        painter.setPen(QPen(QColor(self._theme.colour("border")), 1))
+        painter.setBrush(QColor(self._theme.colour("field")))
+        painter.drawPath(outline)
+        if self._tank is None:
+            return
+        stretches = self.stretches()
+        painter.save()
+        painter.setClipPath(outline)
+        for part, stretch in zip(self._tank.parts, stretches, strict=True):
+            if stretch.width() > 0:
+                self._paint_part(painter, part.key, stretch)
+        painter.restore()
+        self._paint_end(painter)
+        if self.hasFocus() and 0 <= self._current < len(stretches):
+            painter.setPen(QPen(QColor(self._theme.colour("text")), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(stretches[self._current].adjusted(1, 1, -1, -1), 3, 3)
+        elif self.hasFocus():
+            painter.setPen(QPen(QColor(self._theme.colour("accent")), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(whole.adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
+        self._paint_labels(painter, stretches)
+
+    def _paint_end(self, painter: QPainter) -> None:
+        """Strike out what lies beyond the card."""
+        tank = self._tank
+        if tank is None or tank.card_bytes is None:
+            return
+        x = round(self.width() * tank.card_bytes / tank.total_bytes)
+        colour = QColor(self._theme.colour("failure"))
+        beyond = QRectF(x, 1, self.width() - x - 1, _BAR_HEIGHT - 2)
+        wash = QColor(self._theme.colour("card"))
+        wash.setAlpha(150)
+        painter.fillRect(beyond, wash)
+        painter.fillRect(beyond, QBrush(colour, Qt.BrushStyle.BDiagPattern))
+        painter.setPen(QPen(colour, 3))
+        painter.drawLine(QPointF(x, 0), QPointF(x, _BAR_HEIGHT))
+
+    def _paint_part(self, painter: QPainter, key: str, stretch: QRectF) -> None:
+        role, pattern = _LOOKS[key]
+        colour = QColor(self._theme.colour(role))
+        if pattern == "empty":
+            return
+        if pattern == "solid":
+            painter.fillRect(stretch, colour)
+            return
+        wash = QColor(colour)
+        wash.setAlpha(36)
+        painter.fillRect(stretch, wash)
+        painter.fillRect(stretch, QBrush(colour, Qt.BrushStyle.BDiagPattern))
+        painter.setPen(QPen(colour, 1, Qt.PenStyle.DashLine))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(stretch.adjusted(0.5, 0.5, -0.5, -0.5))
+
+    def _paint_labels(self, painter: QPainter, stretches: list[QRectF]) -> None:
+        assert self._tank is not None
+        for part, place in zip(self._tank.parts, self._label_places(stretches), strict=True):
+            swatch = QRectF(place.x(), place.y() + 4, _SWATCH, _SWATCH)
+            self._paint_part(painter, part.key, swatch)
+            if _LOOKS[part.key][1] == "empty":
+                painter.setPen(QPen(QColor(self._theme.colour("other")), 1))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(swatch.adjusted(0.5, 0.5, -0.5, -0.5))
+            text = place.adjusted(_SWATCH + 6, 0, 0, 0)
+            line_height = place.height() / 2
+            painter.setPen(QColor(self._theme.colour("muted")))
+            painter.setFont(self.font())
+            flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+            name = self.fontMetrics().elidedText(
+                part.label, Qt.TextElideMode.ElideRight, int(text.width()) + 1
+            )
+            painter.drawText(QRectF(text.x(), text.y(), text.width(), line_height), flags, name)
+            painter.setPen(QColor(self._theme.colour("text")))
+            font = self.font()
+            font.setWeight(font.Weight.DemiBold)
+            painter.setFont(font)
+            under = QRectF(text.x(), text.y() + line_height - 1, text.width() + 12, line_height)
+            painter.drawText(under, flags, format_bytes(part.size_bytes))
+
+    def _label_widths(self) -> list[float]:
+        assert self._tank is not None
+        metrics = self.fontMetrics()
+        return [
+            _SWATCH + 8.0
+            + max(
+                metrics.horizontalAdvance(part.label),
+                1.1 * metrics.horizontalAdvance(format_bytes(part.size_bytes)),
+            )
+            for part in self._tank.parts
+        ]  # fmt: skip
+
+    def _flow(self) -> list[tuple[int, float]]:
+        """Return each name's line and x, side by side from the left."""
+        flow: list[tuple[int, float]] = []
+        line, x = 0, 0.0
+        for width in self._label_widths():
+            if x and x + width > self.width():
+                line, x = line + 1, 0.0
+            flow.append((line, x))
+            x += width + _LABEL_GAP
+        return flow
+
+    def _label_places(self, stretches: list[QRectF]) -> list[QRectF]:
+        """Return a place for each name.
+
+        Under its part, moved aside where two would meet; where they need more than one line, side
+        by side.
+        """
+        widths, flow = self._label_widths(), self._flow()
+        xs = [x for _, x in flow] if flow[-1][0] else self._under(stretches, widths)
+        y = _BAR_HEIGHT + 6.0
+        return [
+            QRectF(x, y + line * _LABEL_HEIGHT, width, _LABEL_HEIGHT - 4.0)
+            for x, width, (line, _) in zip(xs, widths, flow, strict=True)
+        ]
+
+    def _under(self, stretches: list[QRectF], widths: list[float]) -> list[float]:
+        xs: list[float] = []
+        for stretch, width in zip(stretches, widths, strict=True):
+            least = xs[-1] + widths[len(xs) - 1] + _LABEL_GAP if xs else 0.0
+            xs.append(max(stretch.x() if width else least, least))
+        limit = float(self.width())
+        for index in reversed(range(len(xs))):
+            xs[index] = min(xs[index], limit - widths[index])
+            limit = xs[index] - _LABEL_GAP
+        return xs
+
+    # ── pointing and walking ─────────────────────────────────────────────────────────────────
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Walk from part to part with the arrow keys, Home and End."""
+        count = len(self._tank.parts) if self._tank else 0
+        steps = {
+            Qt.Key.Key_Right: self._current + 1,
+            Qt.Key.Key_Left: self._current - 1,
+            Qt.Key.Key_Home: 0,
+            Qt.Key.Key_End: count - 1,
+        }
+        target = steps.get(Qt.Key(event.key()))
+        if target is None or not count:
+            super().keyPressEvent(event)
+            return
+        self._walk_to(min(max(target, 0), count - 1))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tell the part under the pointer."""
+        self._walk_to(self._part_at(event.position()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Tell nothing any more."""
+        super().leaveEvent(event)
+        if not self.hasFocus():
+            self._walk_to(-1)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Tell nothing any more."""
+        super().focusOutEvent(event)
+        self._walk_to(-1)
+
+    def event(self, event: QEvent) -> bool:
+        """Show the part under the pointer as a tool tip as well."""
+        if isinstance(event, QHelpEvent) and self._tank is not None:
+            index = self._part_at(QPointF(event.pos()))
+            told = self._told(self._tank.parts[index]) if index >= 0 else ""
+            QToolTip.showText(event.globalPos(), told, self)
+            return True
+        return super().event(event)
+
+    def _part_at(self, position: QPointF) -> int:
+        stretches = self.stretches()
+        places = self._label_places(stretches) if stretches else []
+        for index, (stretch, place) in enumerate(zip(stretches, places, strict=True)):
+            if stretch.adjusted(-1, 0, 1, 0).contains(position) or place.contains(position):
+                return index
+        return -1
+
+    def _walk_to(self, index: int) -> None:
+        if index == self._current:
+            return
+        self._current = index
+        self._tell()
+        self.update()
+
+    def _tell(self) -> None:
+        part = self._tank.parts[self._current] if self._tank and self._current >= 0 else None
+        self.part_told.emit(self._told(part) if part else "")
+
+    def _told(self, part: TankPart) -> str:
+        assert self._tank is not None
+        share = format_percent(self._tank.share(part))
+        return f"{part.label}: {format_bytes(part.size_bytes)} ({share}), {part.explanation}."

@@ -1,0 +1,70 @@
+"""The curves of one plot, exchanged as a whole.
+
+Making a curve costs milliseconds of the window's thread, showing other values in it almost nothing:
+so a curve that looks as before is kept.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpu_studio.ui.plots.live_plot import Curve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from gpu_studio.core.series import Series
+    from gpu_studio.ui.plots.live_plot import CurveSource, LivePlot
+
+
+class Look(NamedTuple):
+    """How a curve looks; see `Curve`."""
+
+    label: str
+    role: str
+    symbol: str | None = None
+    dashed: bool = False
+    faint: bool = False
+
+
+class CurveSet:
+    """What a plot shows, by key."""
+
+    def __init__(self, plot: LivePlot) -> None:
+        self._plot = plot
+        self._looks: dict[str, Look] = {}
+        self._sources: dict[str, CurveSource] = {}
+
+    @property
+    def looks(self) -> Mapping[str, Look]:
+        """The curves that are there."""
+        return self._looks
+
+    def show(self, curves: Mapping[str, tuple[Look, CurveSource]]) -> None:
+        """Show these curves and no others."""
+        for key in self._looks.keys() - curves.keys():
+            self._plot.remove_curve(key)
+            del self._looks[key], self._sources[key]
+        for key, (look, source) in curves.items():
+            self._sources[key] = source
+            if self._looks.get(key) != look:
+                self._looks[key] = look
+                self._plot.set_curve(
+                    key,
+                    Curve(
+                        look.label,
+                        look.role,
+                        partial(self._read, key),
+                        symbol=look.symbol,
+                        dashed=look.dashed,
+                        faint=look.faint,
+                    ),
+                )
+        if self._plot.isVisible():
+            self._plot.refresh()
+
+    def _read(self, key: str) -> tuple[ArrayLike, ArrayLike] | Series:
+        return self._sources[key]()

@@ -1,0 +1,266 @@
+"""A plot that looks at its data at its own frame rate and draws when they have grown.
+
+pyqtgraph (with numpy a third of a second to import) comes after the plot's place was first
+painted, so that a window is there before its plots are. Raw curves have a pen of width 1 and no
+antialiasing: thicker or smoother pens take seconds for ten thousand points.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+
+from gpu_studio.ui.plots.plot_canvas import AxesStyle, Marker
+from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
+from gpu_studio.ui.plots.plot_zoom import PlotZoom
+from gpu_studio.ui.plots.steady_range import SteadyRange
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyqtgraph as pg
+    from PySide6.QtGui import QHideEvent, QPaintEvent, QShowEvent
+
+    from gpu_studio.ui.theme import Theme
+
+__all__ = ["Curve", "CurveSource", "LivePlot", "Marker"]
+
+FRAME_MS = 50
+_FEWEST_POINTS = 400
+
+
+class LivePlot(QFrame):
+    """A place for curves. Its pyqtgraph part, `plot`, is None until it was first painted.
+
+    Args:
+        theme: gives the colours and tells when they change.
+        x_unit, y_unit: how an axis writes its numbers: ``""``, ``"s"``, ``"ago"``, ``"bytes"``,
+            ``"%"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"size"``.
+        logarithmic: both axes; x in powers of two where its unit is ``"size"``.
+        steady: for data that grow while they are looked at: the axes move in steps and the frames
+            are twice as long, which leaves the processor to what is measured.
+        legend: how many of the curves' labels stand side by side; one column lies in the plot,
+            several lie over it, 0 shows none.
+        zoomable: the keyboard reaches it and looks closer; see `plot_zoom`.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        *,
+        name: str,
+        x_label: str = "",
+        y_label: str = "",
+        x_unit: str = "",
+        y_unit: str = "",
+        logarithmic: bool = False,
+        steady: bool = False,
+        legend: int = 1,
+        zoomable: bool = False,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setMinimumSize(80, 60)
+        self._theme = theme
+        self._style = AxesStyle(x_label, y_label, x_unit, y_unit, logarithmic, legend)
+        self._curves: dict[str, Curve] = {}
+        self._markers: list[Marker] = []
+        self._marker_items: list[Any] = []
+        self._y_range: tuple[float, float] | None = None
+        self._x_range: tuple[float, float] | None = None
+        self._building = False
+        self.plot: pg.PlotWidget | None = None
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        self._frames = QTimer(self)
+        self._frames.setInterval(2 * FRAME_MS if steady else FRAME_MS)
+        self._steady = (SteadyRange(0.02, 0.25), SteadyRange(0.1, 0.1)) if steady else None
+        self._zoom = PlotZoom(self) if zoomable else None
+        self._frames.timeout.connect(self.refresh)
+        theme.changed.connect(self._recolour)
+
+    def set_curve(self, key: str, curve: Curve) -> None:
+        """Show a curve, in place of the one with the same key."""
+        self.remove_curve(key)
+        self._curves[key] = curve
+        if self.plot is not None:
+            self._add_item(curve)
+            self.refresh()
+
+    def remove_curve(self, key: str) -> None:
+        """Take a curve away; nothing happens where there is none."""
+        curve = self._curves.pop(key, None)
+        if curve is not None and curve.item is not None and self.plot is not None:
+            self.plot.removeItem(curve.item)
+
+    def clear(self) -> None:
+        """Take all curves and markers away."""
+        for key in list(self._curves):
+            self.remove_curve(key)
+        self.set_markers([])
+
+    @property
+    def curve_keys(self) -> tuple[str, ...]:
+        """The keys of the curves shown."""
+        return tuple(self._curves)
+
+    def set_markers(self, markers: Sequence[tuple[float, str, str] | Marker]) -> None:
+        """Show vertical lines: (x, label, colour role) each, or a `Marker`."""
+        wanted = [marker if isinstance(marker, Marker) else Marker(*marker) for marker in markers]
+        if wanted != self._markers:
+            self._markers = wanted
+            self._draw_markers()
+
+    def set_x_label(self, label: str) -> None:
+        """Name the x axis."""
+        self._style = self._style._replace(x_label=label)
+        if self.plot is not None:
+            axis = self.plot.getAxis("bottom")
+            axis.setLabel(label, **axis.labelStyle)
+
+    def set_y_range(self, low: float, high: float) -> None:
+        """Fix the y axis instead of following the data."""
+        self._y_range = (low, high)
+        if self.plot is not None:
+            self.plot.setYRange(low, high, padding=0.02)
+
+    def set_x_range(self, low: float, high: float) -> None:
+        """Fix the x axis instead of following the data; called again, it scrolls."""
+        self._x_range = (low, high)
+        if self.plot is not None:
+            self.plot.setXRange(low, high, padding=0)
+
+    def describe(self, sentence: str) -> None:
+        """Say in words what the plot shows, for those who do not see it."""
+        self.setAccessibleDescription(sentence)
+
+    def show_all(self) -> None:
+        """Look at everything again, if somebody had looked closer."""
+        if self._zoom is not None and self._zoom.is_chosen:
+            self._zoom.show_all()
+
+    def refresh(self) -> None:
+        """Draw every curve that has grown, or of which another stretch is in sight."""
+        if self.plot is None:
+            return
+        sight = self._sight()
+        grown = [curve for curve in self._curves.values() if curve.has_changed(sight)]
+        if grown and self._steady is not None and not self._is_chosen:
+            self._move_axes()
+        for curve in grown:
+            curve.draw()
+
+    @property
+    def _is_chosen(self) -> bool:
+        return self._zoom is not None and self._zoom.is_chosen
+
+    def _sight(self) -> Sight:
+        """Return what is looked at: everything, until somebody chose a part."""
+        assert self.plot is not None
+        box = self.plot.plotItem.vb
+        # The lowest and the highest sample of each column of pixels are all that can be seen.
+        most = max(2 * int(box.width()), _FEWEST_POINTS)
+        if not self._is_chosen:
+            return Sight(most_points=most)
+        (first, last), _ = box.viewRange()
+        return Sight(first, last, most)
+
+    def _move_axes(self) -> None:
+        assert self.plot is not None
+        assert self._steady is not None
+        looks = [curve.shown for curve in self._curves.values()]
+        shown = [look for look in looks if look is not None and len(look.xs)]
+        if not shown:
+            return
+        for steady, move, columns in (
+            (self._steady[0], self.plot.setXRange, [look.xs for look in shown]),
+            (self._steady[1], self.plot.setYRange, [look.ys for look in shown]),
+        ):
+            lowest = min(float(column.min()) for column in columns)
+            highest = max(float(column.max()) for column in columns)
+            if steady.follow(lowest, highest):
+                move(*steady.ends, padding=0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the empty place at first, and ask for the plot after that."""
+        super().paintEvent(event)
+        if self.plot is None and not self._building:
+            self._building = True
+            QTimer.singleShot(0, self, self._build)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw only while somebody can look."""
+        super().showEvent(event)
+        self._frames.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Draw nothing while hidden."""
+        super().hideEvent(event)
+        self._frames.stop()
+
+    def _build(self) -> None:
+        from gpu_studio.ui.plots.plot_canvas import make_canvas
+
+        self.plot = make_canvas(self._style, self)
+        layout = self.layout()
+        assert layout is not None
+        layout.addWidget(self.plot)
+        self._recolour()
+        if self._y_range is not None:
+            self.set_y_range(*self._y_range)
+        if self._x_range is not None:
+            self.set_x_range(*self._x_range)
+        if self._zoom is not None:
+            self._zoom.look_at(self.plot)
+            self._zoom.changed.connect(self._zoomed)
+
+    def _zoomed(self) -> None:
+        """Draw what is in sight now; everything again where nobody chooses any more."""
+        if not self._is_chosen and self.plot is not None:
+            if self._steady is not None:
+                for steady, move in zip(
+                    self._steady, (self.plot.setXRange, self.plot.setYRange), strict=True
+                ):
+                    move(*steady.ends, padding=0)
+            else:
+                self.plot.plotItem.vb.enableAutoRange()
+        self.refresh()
+
+    def _add_item(self, curve: Curve) -> None:
+        from gpu_studio.ui.plots.plot_canvas import place_legend
+
+        assert self.plot is not None
+        # pyqtgraph writes labels as HTML, and a device's name comes from outside.
+        label = curve.label.replace("&", "&amp;").replace("<", "&lt;")
+        curve.show_in(self.plot.plot([], [], name=label or None, **curve.options(self._theme)))
+        place_legend(self.plot, self._style.legend_columns)
+
+    def _recolour(self) -> None:
+        """Take the theme's colours; pyqtgraph's items keep theirs, so they are made again."""
+        if self.plot is None:
+            return
+        from gpu_studio.ui.plots.plot_canvas import recolour
+
+        recolour(self.plot, self._theme, self._style.legend_columns)
+        for curve in self._curves.values():
+            if curve.item is not None:
+                self.plot.removeItem(curve.item)
+            self._add_item(curve)
+        self._draw_markers()
+        self.refresh()
+
+    def _draw_markers(self) -> None:
+        if self.plot is None:
+            return
+        from gpu_studio.ui.plots.plot_canvas import marker_items
+
+        for item in self._marker_items:
+            self.plot.removeItem(item)
+        self._marker_items = []
+        for marker in self._markers:
+            for item in marker_items(marker, self._theme, logarithmic=self._style.logarithmic):
+                self.plot.addItem(item, ignoreBounds=True)
+                self._marker_items.append(item)

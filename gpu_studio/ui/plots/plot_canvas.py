@@ -1,0 +1,139 @@
+"""pyqtgraph's part of a plot, made with the program's axes, legend and markers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
+
+from gpu_studio.ui.plots.plot_curve import ink
+
+if TYPE_CHECKING:
+    import pyqtgraph as pg
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.ui.theme import Theme
+
+_LEGEND_ROW = 22  # pixels
+_TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
+_BAND_ALPHA = 40
+
+
+class AxesStyle(NamedTuple):
+    """What the axes say; see `LivePlot`."""
+
+    x_label: str
+    y_label: str
+    x_unit: str
+    y_unit: str
+    logarithmic: bool
+    legend_columns: int
+
+
+class Marker(NamedTuple):
+    """A vertical line, with a band from ``low`` to ``high`` where its place is uncertain.
+
+    ``row`` is how far down its label stands, so that neighbours do not cover each other.
+    """
+
+    x: float
+    label: str
+    role: str
+    low: float | None = None
+    high: float | None = None
+    dashed: bool = False
+    row: int = 0
+
+
+def make_canvas(style: AxesStyle, parent: QWidget) -> pg.PlotWidget:
+    """Return an empty plot."""
+    import pyqtgraph as pg
+
+    from gpu_studio.ui.plots.axes import END_ROOM, UnitAxis
+
+    axes = {
+        "bottom": UnitAxis("bottom", style.x_unit, logarithmic=style.logarithmic),
+        "left": UnitAxis("left", style.y_unit, logarithmic=style.logarithmic),
+    }
+    plot = pg.PlotWidget(parent, axisItems=axes, background=None, enableMenu=False)
+    # So that the card behind it shows: a cached background is filled with the window's colour.
+    plot.viewport().setAutoFillBackground(False)
+    plot.setCacheMode(plot.CacheModeFlag.CacheNone)
+    plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    plot.hideButtons()
+    plot.showGrid(x=True, y=True, alpha=0.25)
+    plot.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
+    plot.setLogMode(x=style.logarithmic, y=style.logarithmic)
+    if style.x_label:
+        plot.setLabel("bottom", style.x_label)
+    if style.y_label:
+        plot.setLabel("left", style.y_label)
+    if style.legend_columns:
+        # Time grows with size, so a log-log plot is empty at its upper left.
+        corner = (10, 10) if style.logarithmic else (-10, 10)
+        legend = plot.addLegend(offset=corner, labelTextSize="9pt", colCount=style.legend_columns)
+        if style.legend_columns > 1:
+            legend.setParentItem(plot.plotItem)  # the plot itself would clip it
+    return plot
+
+
+def place_legend(plot: pg.PlotWidget, columns: int) -> None:
+    """Give a legend over the plot the room of its rows."""
+    from gpu_studio.ui.plots.axes import END_ROOM
+
+    if columns > 1:
+        item = plot.plotItem
+        rows = -(-len(item.legend.items) // columns)
+        item.layout.setContentsMargins(1, max(END_ROOM // 2, rows * _LEGEND_ROW), END_ROOM, 1)
+        item.legend.anchor((0, 0), (0, 0), offset=(_LEGEND_ROW, -_LEGEND_ROW // 2))
+
+
+def recolour(plot: pg.PlotWidget, theme: Theme, legend_columns: int) -> None:
+    """Draw axes and legend in the theme's colours."""
+    muted = theme.colour("muted")
+    for side in ("bottom", "left"):
+        axis = plot.getAxis(side)
+        axis.setPen(theme.colour("border"))
+        axis.setTextPen(muted)
+        axis.labelStyle["color"] = muted
+        axis.setLabel(axis.labelText, **axis.labelStyle)
+    legend = plot.plotItem.legend
+    if legend is not None:
+        legend.setLabelTextColor(theme.colour("text"))
+        if legend_columns == 1:
+            ground = QColor(theme.colour("card"))
+            ground.setAlpha(200)  # a label stays readable over a curve
+            legend.setBrush(ground)
+
+
+def marker_items(marker: Marker, theme: Theme, *, logarithmic: bool) -> list[Any]:
+    """Return a marker's line, and its band where it has one."""
+    import pyqtgraph as pg
+
+    def place(value: float) -> float:
+        return math.log10(value) if logarithmic else value
+
+    colour = QColor(theme.colour(ink(marker.role)))
+    style = Qt.PenStyle.DashLine if marker.dashed else Qt.PenStyle.DotLine
+    ground = QColor(theme.colour("card"))
+    ground.setAlpha(200)  # a label stays readable over a curve
+    line = pg.InfiniteLine(
+        place(marker.x), pen=pg.mkPen(colour, style=style), label=marker.label,
+        labelOpts={
+            "position": _TOP_LABEL - marker.row * _LABEL_STEP, "color": colour, "movable": False,
+            "fill": ground,
+        },
+    )  # fmt: skip
+    items: list[Any] = [line]
+    if marker.low is not None and marker.high is not None:
+        shade = QColor(colour)
+        shade.setAlpha(_BAND_ALPHA)
+        band = pg.LinearRegionItem(
+            (place(marker.low), place(marker.high)), movable=False, brush=shade,
+            pen=pg.mkPen(None),
+        )  # fmt: skip
+        band.setZValue(-10)
+        items.insert(0, band)
+    return items

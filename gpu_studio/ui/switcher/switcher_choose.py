@@ -1,0 +1,244 @@
+"""Choosing a card: the current one, or the only visible one; and what comes too late."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QVBoxLayout, QWidget
+
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.ui.parts import MARGIN, Card, Text, button, row
+from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.switcher.device_card import DeviceCard
+
+if TYPE_CHECKING:
+    from gpu_studio.model.pitfalls import PitfallsModel
+    from gpu_studio.model.placement import PlacementModel
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_LEFT_WIDTHS = (270, 460)
+_TOO_LATE = "visible_devices_too_late"
+_USE = (
+    "torch.cuda.set_device: new “cuda” tensors go to this card, in the same engine. What is placed "
+    "already stays where it is, and all cards stay visible."
+)
+_SHOW_ONLY = (
+    "A fresh engine, with CUDA_VISIBLE_DEVICES set before it starts. PyTorch then sees this card "
+    "alone, as cuda:0."
+)
+_LOST = (
+    "Models and memory of the present engine are lost, your results stay. The same is lost on the "
+    "way back to all cards."
+)
+_DEMONSTRATION = (
+    "Setting the variable once CUDA has started does nothing, though some code does it. See it in "
+    "a fresh process, too late and in time."
+)
+
+
+class ChoosePage(QWidget):
+    """Devices on the left, the two ways and the demonstration on the right.
+
+    Args:
+        studio: the application's state.
+        theme: the look in force.
+        model: knows the devices.
+        pitfalls: runs the demonstration.
+        before: what Tab comes to before the devices, which are made late.
+    """
+
+    def __init__(
+        self,
+        studio: Studio,
+        theme: Theme,
+        model: PlacementModel,
+        pitfalls: PitfallsModel,
+        before: QWidget,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._session, self._theme, self.model = studio.session, theme, model
+        self._pitfalls, self._before = pitfalls, before
+        self._device_cards: dict[str, DeviceCard] = {}
+        self._radios = QButtonGroup(self)
+        line = QHBoxLayout(self)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(MARGIN)
+        left = ScrollPage("Devices to choose from", self)
+        left.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        left.setMinimumWidth(_LEFT_WIDTHS[0])
+        left.setMaximumWidth(_LEFT_WIDTHS[1])
+        right = ScrollPage("Two ways to choose", self)
+        right.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        line.addWidget(left, 2)
+        line.addWidget(right, 3)
+        self._fill_devices(left.column)
+        self._fill_ways(right.column)
+        model.rows_changed.connect(self._show_rows)
+        model.chosen_changed.connect(self._show_chosen)
+        model.choice_said.connect(self._show_said)
+        pitfalls.tried_changed.connect(self._show_demonstration)
+        pitfalls.running_changed.connect(self._show_demonstration)
+        self._show_rows()
+        self._show_said()
+        self._show_demonstration()
+
+    def _fill_devices(self, column: QVBoxLayout) -> None:
+        self._why = Text(role="muted", name="switcher.why", wraps=True)
+        cards = QWidget()
+        cards.setObjectName("switcher.cards")
+        cards.setAccessibleName("Devices to choose from")
+        column.addWidget(Text("Choose a device", "title"))
+        column.addWidget(cards)
+        column.addWidget(self._why)
+        column.addStretch(1)
+        self._cards_column = QVBoxLayout(cards)
+        self._cards_column.setContentsMargins(0, 0, 0, 0)
+        self._cards_column.setSpacing(8)
+
+    def _fill_ways(self, column: QVBoxLayout) -> None:
+        model = self.model
+        self._use = button("Use this card", model.use, name="switcher.activate", primary=True)
+        self._only = button(
+            "Show PyTorch only this card", model.show_only, name="switcher.visible_only"
+        )
+        self._all = button("Show PyTorch all cards", model.show_all, name="switcher.show_all")
+        self._said_card = Card(name="switcher.said_card")
+        self._said = Text(name="switcher.said", wraps=True)
+        self._said_card.column.addWidget(self._said)
+        self._lost = Text(_LOST, "amber", name="switcher.explained", wraps=True)
+        column.addWidget(Text("Two ways to switch, and one that fails", "title"))
+        self._current_way = self._way("The current card", _USE, self._use)
+        self._visible_way = self._way(
+            "The visible cards", _SHOW_ONLY, self._only, self._all, then=self._lost
+        )
+        for widget in (self._said_card, self._current_way, self._visible_way):
+            column.addWidget(widget)
+        column.addWidget(self._make_demonstration())
+        column.addStretch(1)
+
+    @staticmethod
+    def _way(title: str, sentence: str, *buttons: QWidget, then: QWidget | None = None) -> Card:
+        card = Card()
+        card.column.setSpacing(8)
+        card.column.addWidget(Text(title, "value"))
+        card.column.addWidget(Text(sentence, "muted", wraps=True))
+        if then is not None:
+            card.column.addWidget(then)
+        card.column.addLayout(row(*buttons))
+        return card
+
+    def _make_demonstration(self) -> Card:
+        card = Card(name="switcher.demonstration_card")
+        card.column.setSpacing(8)
+        self._demonstrate = button(
+            "Show it", self._start_demonstration, name="switcher.demonstrate",
+            tip="Two fresh processes; a few seconds",
+        )  # fmt: skip
+        self._too_late = Text(name="switcher.too_late", wraps=True)
+        self._in_time = Text(name="switcher.in_time", wraps=True)
+        self._stands_in = Text(role="muted", name="switcher.stand_in", wraps=True)
+        card.column.addWidget(Text("The variable, set too late", "value"))
+        card.column.addWidget(Text(_DEMONSTRATION, "muted", wraps=True))
+        for text in (self._too_late, self._in_time, self._stands_in):
+            card.column.addWidget(text)
+        card.column.addLayout(row(self._demonstrate))
+        return card
+
+    # ── devices ──────────────────────────────────────────────────────────────────────────────
+
+    def _show_rows(self) -> None:
+        rows = self.model.rows
+        if [row.identity for row in rows] != list(self._device_cards):
+            self._make_cards()
+        for one in rows:
+            self._device_cards[one.identity].show_row(one)
+        why = self._why_so_few()
+        self._why.setText(why)
+        self._why.setVisible(bool(why))
+        self._show_buttons()
+
+    def _make_cards(self) -> None:
+        for card in self._device_cards.values():
+            self._radios.removeButton(card.radio)
+            self._cards_column.removeWidget(card)
+            card.deleteLater()
+        self._device_cards = {}
+        for one in self.model.rows:
+            card = DeviceCard(one, self._theme)
+            self._device_cards[one.identity] = card
+            self._radios.addButton(card.radio)
+            self._cards_column.addWidget(card)
+            card.chosen.connect(self._choose)
+        self._order_focus()
+        self._show_chosen()
+
+    def _order_focus(self) -> None:
+        """Let Tab reach the cards, which are made late, before what is done with them."""
+        radios = [card.radio for card in self._device_cards.values()]
+        doing = [self._use, self._only, self._all, self._demonstrate]
+        for earlier, later in pairwise([self._before, *radios, *doing]):
+            QWidget.setTabOrder(earlier, later)
+
+    def _choose(self, identity: str) -> None:
+        if self.model.chosen is None or identity != self.model.chosen.identity:
+            self.model.choose(identity)
+
+    def _show_chosen(self) -> None:
+        chosen = self.model.chosen
+        if chosen is not None and chosen.identity in self._device_cards:
+            self._device_cards[chosen.identity].radio.setChecked(True)
+        self._show_buttons()
+
+    def _why_so_few(self) -> str:
+        """Return why there is no card to choose, or what is waited for."""
+        waiting = what_is_waited_for(self._session.state, self._session.description is not None)
+        if waiting or len(self.model.rows) > 1:
+            return waiting
+        description = self._session.description
+        reason = (description.cuda_reason if description else None) or ""
+        return f"The CPU is the only device here, so everything is moved to it. {reason}".strip()
+
+    def _show_buttons(self) -> None:
+        model = self.model
+        self._use.setEnabled(model.can_use)
+        self._only.setEnabled(model.can_show_only)
+        self._all.setVisible(model.is_one_shown)
+        self._all.setEnabled(model.can_show_all)
+        self._show_demonstration()
+
+    def _show_said(self) -> None:
+        said = self.model.said_of_choice
+        self._said.setText(said.text)
+        self._said_card.set_tone(said.tone)
+        self._said_card.setVisible(bool(said.text))
+        self._show_buttons()
+
+    # ── the demonstration ────────────────────────────────────────────────────────────────────
+
+    def _start_demonstration(self) -> None:
+        self._pitfalls.run(_TOO_LATE, "both", self._pitfalls.devices[0])
+
+    def _show_demonstration(self) -> None:
+        tried, running = self._pitfalls.tried(_TOO_LATE), self._pitfalls.running
+        is_shown = running is not None and running.name == _TOO_LATE
+        self._demonstrate.setEnabled(self._pitfalls.can_run)
+        self._demonstrate.setText("Two fresh processes run …" if is_shown else "Show it")
+        late = f"Too late: {tried.broken.sentence}" if tried.broken else tried.failure
+        self._too_late.setText(late)
+        self._in_time.setText(f"In time: {tried.fixed.sentence}" if tried.fixed else "")
+        self._stands_in.setText(tried.broken.stand_in if tried.broken else "")
+        for text in (self._too_late, self._in_time, self._stands_in):
+            text.setVisible(bool(text.text()))
+
+
+def what_is_waited_for(state: EngineState, is_described: bool) -> str:
+    """Return what the tab waits for; empty where it waits for nothing."""
+    if state is EngineState.FAILED:
+        return "There is no engine. Start a fresh one from the Engine menu."
+    if not is_described:
+        return "The engine is starting: PyTorch is being loaded."
+    return ""

@@ -1,0 +1,236 @@
+"""The pitfalls lab: break it, see the real error or number, read why, fix it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QListWidget,
+    QListWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
+from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.switcher.switcher_outcome import OutcomeCard
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
+    from gpu_studio.core.messages.pitfall_messages import PitfallDescription
+    from gpu_studio.model.pitfalls import PitfallsModel
+    from gpu_studio.ui.theme import Theme
+
+_LIST_WIDTHS = (205, 300)
+_WIDE = 1150  # of the page; below it broken and fixed stand one under the other
+_STATES = {
+    (False, False): "",
+    (True, False): "broken",
+    (False, True): "fixed",
+    (True, True): "broken and fixed",
+}
+
+
+class LabPage(QWidget):
+    """The pitfalls on the left; the chosen one, broken and fixed, on the right."""
+
+    def __init__(self, theme: Theme, model: PitfallsModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("switcher.lab")
+        self.model = model
+        line = QHBoxLayout(self)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(MARGIN)
+        line.addLayout(self._make_list(), 1)
+        page = ScrollPage("The chosen pitfall", self)
+        line.addWidget(page, 3)
+        self._fill_page(page.column, theme)
+        model.pitfalls_changed.connect(self._list_pitfalls)
+        model.tried_changed.connect(self._show_tried)
+        model.running_changed.connect(self._show_running)
+        self._list_pitfalls()
+
+    # ── making ───────────────────────────────────────────────────────────────────────────────
+
+    def _make_list(self) -> QVBoxLayout:
+        column = QVBoxLayout()
+        column.setSpacing(GAP)
+        self._list = QListWidget()
+        self._list.setObjectName("switcher.lab.list")
+        self._list.setAccessibleName("Pitfalls")
+        self._list.setFrameShape(QListWidget.Shape.NoFrame)
+        self._list.setMinimumWidth(_LIST_WIDTHS[0])
+        self._list.setWordWrap(True)
+        self._list.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._list.currentRowChanged.connect(self._show_chosen)
+        self._devices = QComboBox()
+        self._devices.setObjectName("switcher.lab.device")
+        self._devices.setAccessibleName("Device to break it on")
+        column.addWidget(Text("Break it on purpose", "title"))
+        column.addWidget(self._devices)
+        card = Card(name="switcher.lab.list_card")
+        card.setMaximumWidth(_LIST_WIDTHS[1])
+        card.column.setContentsMargins(4, 6, 4, 6)
+        card.column.addWidget(self._list)
+        column.addWidget(card, 1)
+        return column
+
+    def _fill_page(self, column: QVBoxLayout, theme: Theme) -> None:
+        self._title = Text(role="title", name="switcher.lab.title", wraps=True)
+        self._sentence = Text(name="switcher.lab.sentence", wraps=True)
+        self._break = button("Break it", self._break_it, name="switcher.lab.break", primary=True)
+        self._fix = button("Fix it", self._fix_it, name="switcher.lab.fix", primary=True)
+        self._stop = button("Stop", self.model.stop, name="switcher.lab.stop")
+        self._failure_card = Card(name="switcher.lab.failure_card")
+        self._failure_card.set_tone("failure")
+        self._failure = Text(name="switcher.lab.failure", wraps=True)
+        self._failure_card.column.addWidget(self._failure)
+        self._broken = OutcomeCard(theme, "broken")
+        self._fixed = OutcomeCard(theme, "fixed")
+        self._why_card = Card(name="switcher.lab.why_card")
+        self._why = Text(name="switcher.lab.why", wraps=True)
+        self._remark = Text(role="amber", name="switcher.lab.remark", wraps=True)
+        self._remedy = Text(name="switcher.lab.remedy", wraps=True)
+        self._source = Text(role="muted", name="switcher.lab.source", wraps=True)
+        self._why_card.column.addWidget(Text("Why", "value"))
+        for text in (self._why, self._remark):
+            self._why_card.column.addWidget(text)
+        self._why_card.column.addSpacing(4)
+        self._why_card.column.addWidget(Text("The fix", "value"))
+        for text in (self._remedy, self._source):
+            self._why_card.column.addWidget(text)
+        line = QHBoxLayout()
+        line.setSpacing(8)
+        for widget in (self._break, self._fix, self._stop):
+            line.addWidget(widget)
+        line.addStretch(1)
+        column.addWidget(self._title)
+        column.addWidget(self._sentence)
+        column.addLayout(line)
+        column.addWidget(self._failure_card)
+        self._story = QGridLayout()
+        self._story.setSpacing(GAP)
+        column.addLayout(self._story)
+        column.addStretch(1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Set broken and fixed side by side where there is room for both."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        tried = self.model.tried(self.chosen.name) if self.chosen else None
+        both = tried is not None and tried.broken is not None and tried.fixed is not None
+        beside = both and self.width() > _WIDE
+        top = Qt.AlignmentFlag.AlignTop
+        for widget in (self._broken, self._why_card, self._fixed):
+            self._story.removeWidget(widget)
+        self._story.addWidget(self._broken, 0, 0, top)
+        self._story.addWidget(self._why_card, 1, 0, 1, 2 if beside else 1)
+        self._story.addWidget(self._fixed, *((0, 1) if beside else (2, 0)), top)
+        self._story.setColumnStretch(0, 1)
+        self._story.setColumnStretch(1, 1 if beside else 0)
+
+    # ── what is chosen ───────────────────────────────────────────────────────────────────────
+
+    @property
+    def chosen(self) -> PitfallDescription | None:
+        """The pitfall that is looked at; None until the engine is there."""
+        row, pitfalls = self._list.currentRow(), self.model.pitfalls
+        return pitfalls[row] if 0 <= row < len(pitfalls) else None
+
+    def choose(self, name: str) -> None:
+        """Look at a pitfall."""
+        names = [pitfall.name for pitfall in self.model.pitfalls]
+        self._list.setCurrentRow(names.index(name))
+
+    def _list_pitfalls(self) -> None:
+        pitfalls = self.model.pitfalls
+        row = max(self._list.currentRow(), 0)
+        self._list.blockSignals(True)
+        self._list.clear()
+        for pitfall in pitfalls:
+            item = QListWidgetItem(pitfall.title)
+            item.setToolTip(pitfall.sentence)
+            self._list.addItem(item)
+        self._list.setCurrentRow(row if pitfalls else -1)
+        self._list.blockSignals(False)
+        devices = self.model.devices if pitfalls else []
+        if devices != [self._devices.itemText(i) for i in range(self._devices.count())]:
+            self._devices.clear()
+            self._devices.addItems(devices)
+        self._devices.setVisible(len(devices) > 1)
+        for pitfall in pitfalls:
+            self._mark(pitfall.name)
+        self._show_chosen()
+
+    def _show_chosen(self) -> None:
+        pitfall = self.chosen
+        is_there = pitfall is not None
+        shown: tuple[QWidget, ...] = (self._break, self._fix, self._why_card)
+        for widget in shown:
+            widget.setVisible(is_there)
+        if pitfall is None:
+            self._title.setText("The engine is starting: PyTorch is being loaded.")
+            for hidden in (self._failure_card, self._broken, self._fixed, self._stop):
+                hidden.setVisible(False)
+            return
+        self._title.setText(pitfall.title)
+        self._sentence.setText(pitfall.sentence)
+        self._why.setText(pitfall.why)
+        self._remark.setText(pitfall.remark)
+        self._remark.setVisible(bool(pitfall.remark))
+        self._remedy.setText(pitfall.remedy)
+        self._source.setText(pitfall.source)
+        self._show_tried(pitfall.name)
+        self._show_running()
+
+    def _show_tried(self, name: str) -> None:
+        self._mark(name)
+        pitfall = self.chosen
+        if pitfall is None or pitfall.name != name:
+            return
+        tried = self.model.tried(name)
+        self._failure.setText(tried.failure)
+        self._failure_card.setVisible(bool(tried.failure))
+        self._broken.show_outcome(tried.broken, tried.broken_snippet, tried.device)
+        self._fixed.show_outcome(tried.fixed, tried.fixed_snippet, tried.device)
+        self._arrange()
+
+    def _mark(self, name: str) -> None:
+        """Say beside a pitfall's title what was tried of it."""
+        names = [pitfall.name for pitfall in self.model.pitfalls]
+        if name not in names:
+            return
+        item, tried = self._list.item(names.index(name)), self.model.tried(name)
+        if item is not None:
+            title = self.model.pitfalls[names.index(name)].title
+            state = _STATES[(tried.broken is not None, tried.fixed is not None)]
+            item.setText(f"{title}\n{state}" if state else title)
+
+    def _show_running(self) -> None:
+        running = self.model.running
+        for widget, part, text in (
+            (self._break, "broken", "Break it"),
+            (self._fix, "fixed", "Fix it"),
+        ):
+            is_this = running is not None and running.part == part
+            widget.setText("It runs …" if is_this else text)
+            widget.setEnabled(self.model.can_run)
+        self._stop.setVisible(running is not None)
+
+    def _break_it(self) -> None:
+        self._run("broken")
+
+    def _fix_it(self) -> None:
+        self._run("fixed")
+
+    def _run(self, part: str) -> None:
+        if self.chosen is not None:
+            self.model.run(self.chosen.name, part, self._devices.currentText())

@@ -1,0 +1,267 @@
+"""The three steps of placing, side by side: identify the device, place tensors, place the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QHBoxLayout,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.model.tensor_placement import TensorPlacementModel
+from gpu_studio.ui.parts import GAP, Card, Text, button
+from gpu_studio.ui.placement_result import PlacementResult
+from gpu_studio.ui.switcher.switcher_choose import what_is_waited_for
+
+if TYPE_CHECKING:
+    from gpu_studio.model.placement import PlacementModel
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_SIZES = (256, 1000, 2048, 4096)
+_USUAL_SIZE = 1000
+_AS_IT_IS = "as it is"
+_FILE = "\x00file"
+
+
+class PlacePage(QWidget):
+    """Three steps on top, every tensor's place and the proof below."""
+
+    def __init__(
+        self, studio: Studio, theme: Theme, model: PlacementModel, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._session, self.model = studio.session, model
+        self.tensors = TensorPlacementModel(studio, model, model.table, self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(GAP)
+        steps = QHBoxLayout()
+        steps.setSpacing(GAP)
+        column.addLayout(steps)
+        for card in (self._make_identify(), self._make_tensors(), self._make_model()):
+            steps.addWidget(card, 1)
+        self._result = PlacementResult(model.table, theme)
+        column.addWidget(self._result, 1)
+        model.rows_changed.connect(self._show_targets)
+        model.chosen_changed.connect(self._show_targets)
+        model.move_changed.connect(self._show_move)
+        model.file_changed.connect(self._show_file)
+        self.tensors.changed.connect(self._show_move)
+        self._session.engine_described.connect(self._list_models)
+        self._session.state_changed.connect(self._show_buttons)
+        self._list_models()
+        self._show_targets()
+        self._show_move()
+
+    # ── making ───────────────────────────────────────────────────────────────────────────────
+
+    def _make_identify(self) -> Card:
+        card = Card(name="switcher.identify_card")
+        card.column.setSpacing(8)
+        self._targets = _combo("switcher.target", "Device to place on")
+        self._targets.activated.connect(self._choose_target)
+        self._identity = Text(role="muted", name="switcher.identity", wraps=True)
+        card.column.addWidget(Text("1  Identify the device", "title"))
+        card.column.addWidget(self._targets)
+        card.column.addWidget(self._identity)
+        card.column.addStretch(1)
+        return card
+
+    def _make_tensors(self) -> Card:
+        card = Card(name="switcher.tensors_card")
+        card.column.setSpacing(8)
+        self._sizes = _combo("switcher.tensors.size", "Size of the matrices")
+        for size in _SIZES:
+            self._sizes.addItem(f"{size} × {size}", size)
+        self._sizes.setCurrentIndex(_SIZES.index(_USUAL_SIZE))
+        self._tensor_dtypes = _combo("switcher.tensors.dtype", "Type of the matrices")
+        for dtype in DTYPES:
+            self._tensor_dtypes.addItem(dtype, dtype)
+        self._tensor_dtypes.setCurrentText("float32")
+        self._place = button("Place", self._place_tensors, name="switcher.tensors.place")
+        card.column.addWidget(Text("2  Place tensors", "title"))
+        card.column.addLayout(_line(self._sizes, self._tensor_dtypes))
+        card.column.addWidget(
+            Text("x is made on the CPU and moved; w is made on the device at once.", "muted",
+                 wraps=True)
+        )  # fmt: skip
+        card.column.addStretch(1)
+        card.column.addWidget(self._place)
+        return card
+
+    def _make_model(self) -> Card:
+        card = Card(name="switcher.move_card")
+        card.column.setSpacing(8)
+        self._models = _combo("switcher.model", "Model to move")
+        self._models.activated.connect(self._choose_model)
+        self._dtypes = _combo("switcher.dtype", "Type that the numbers become")
+        self._dtypes.addItem(_AS_IT_IS, "")
+        for dtype in DTYPES:
+            self._dtypes.addItem(dtype, dtype)
+        self._open = button(
+            "Your own …", self._open_file, name="switcher.open",
+            tip="A state dict, or another mapping of names to tensors that torch.save wrote",
+        )  # fmt: skip
+        self._move = button("Move", self._start_move, name="switcher.move", primary=True)
+        self._about_model = Text(role="muted", name="switcher.about_model", wraps=True)
+        card.column.addWidget(Text("3  Place the model", "title"))
+        card.column.addLayout(_line(self._models, self._dtypes))
+        card.column.addWidget(self._about_model)
+        card.column.addStretch(1)
+        foot = QHBoxLayout()
+        foot.setSpacing(8)
+        foot.addWidget(self._open)
+        foot.addWidget(self._move, 1)
+        card.column.addLayout(foot)
+        return card
+
+    # ── the device ───────────────────────────────────────────────────────────────────────────
+
+    def _choose_target(self) -> None:
+        self.model.choose(self._targets.currentData())
+
+    def _show_targets(self) -> None:
+        rows = self.model.rows
+        texts = [(f"{row.number}  {row.name}", row.identity) for row in rows]
+        shown = [(self._targets.itemText(i), self._targets.itemData(i))
+                 for i in range(self._targets.count())]  # fmt: skip
+        if texts != shown:
+            self._targets.clear()
+            for text, identity in texts:
+                self._targets.addItem(text, identity)
+        chosen = self.model.chosen
+        if chosen is not None:
+            self._targets.setCurrentIndex([row.identity for row in rows].index(chosen.identity))
+            warning = f" {chosen.warning}" if chosen.warning else ""
+            current = "" if chosen.address != "cpu" else " New tensors are made here by default."
+            about = f"\n{chosen.about}" if chosen.about else ""
+            self._identity.setText(f"{chosen.facts}.{current}{about}{warning}")
+        self._targets.setEnabled(bool(rows))
+        self._show_buttons()
+
+    # ── the model ────────────────────────────────────────────────────────────────────────────
+
+    def _list_models(self) -> None:
+        models = self.model.models
+        wanted = [model.name for model in models] + ([_FILE] if self.model.file else [])
+        listed = [self._models.itemData(index) for index in range(self._models.count())]
+        if listed != wanted:
+            chosen = self._models.currentData()
+            self._models.clear()
+            for model in models:
+                self._models.addItem(model.title, model.name)
+            if self.model.file is not None:
+                self._models.addItem(self.model.file_name, _FILE)
+                chosen = _FILE
+            if chosen in wanted:
+                self._models.setCurrentIndex(wanted.index(chosen))
+        elif self.model.file is not None:
+            self._models.setItemText(len(wanted) - 1, self.model.file_name)
+        self._describe_model()
+        self._show_buttons()
+
+    def _choose_model(self) -> None:
+        self.model.forget_move()
+        self.model.forget_refusal()
+        self.tensors.forget()
+        self._describe_model()
+
+    def _describe_model(self) -> None:
+        name, file = self._models.currentData(), self.model.said_of_file
+        sentence = next((m.sentence for m in self.model.models if m.name == name), "")
+        is_about_file = name == _FILE or file.tone == "failure" or self._is_looking
+        self._about_model.setText(file.text if is_about_file else sentence)
+        self._about_model.set_role(
+            "failure" if is_about_file and file.tone == "failure" else "muted"
+        )
+
+    @property
+    def _is_looking(self) -> bool:
+        said = self.model.said_of_file
+        return bool(said.text) and not said.tone
+
+    def _open_file(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(
+            self, "A file that torch.save wrote", "",
+            "Tensors (*.pt *.pth *.bin *.ckpt);;All files (*)",
+        )  # fmt: skip
+        self.open_path(path)
+
+    def open_path(self, path: str) -> None:
+        """Look at a file; nothing happens without one."""
+        if path:
+            self.tensors.forget()
+            self.model.look_at(path)
+
+    def _show_file(self) -> None:
+        self._list_models()
+        if self.model.file is not None:
+            self._models.setCurrentIndex(self._models.count() - 1)
+        self._describe_model()
+
+    def _start_move(self) -> None:
+        dtype = self._dtypes.currentData()
+        if self._models.currentData() == _FILE:
+            self.model.move_file(dtype)
+        else:
+            self.model.move(self._models.currentData(), dtype)
+
+    def _place_tensors(self) -> None:
+        self.model.forget_move()
+        self.tensors.place(self._sizes.currentData(), self._tensor_dtypes.currentData())
+
+    # ── what came of it ──────────────────────────────────────────────────────────────────────
+
+    def _show_move(self) -> None:
+        said = self.model.said_of_move
+        if not said.text:
+            said = self.tensors.said
+        self._result.show_said(said)
+        self._show_buttons()
+
+    def _show_buttons(self) -> None:
+        model = self.model
+        can_move = model.can_move and self.tensors.can_place
+        target = model.chosen.address if model.chosen else None
+        self._move.setText(f"Move to {target}" if target else "Move")
+        self._move.setAccessibleName(f"Move the model to {target}" if target else "Move the model")
+        self._place.setText(f"Place on {target}" if target else "Place")
+        self._place.setAccessibleName(f"Place tensors on {target}" if target else "Place tensors")
+        for widget in (self._move, self._place):
+            widget.setEnabled(can_move)
+            widget.setToolTip("" if target else "PyTorch has no number for this device now.")
+        is_free = bool(model.models) and not model.is_moving
+        self._models.setEnabled(is_free)
+        self._open.setEnabled(is_free)
+        self._show_hint()
+
+    def _show_hint(self) -> None:
+        waiting = what_is_waited_for(self._session.state, self._session.description is not None)
+        self._result.show_hint(
+            waiting
+            or f"Press “{self._move.text()}”: each parameter and buffer of the model appears "
+            "here, with its device before and after."
+        )
+
+
+def _combo(name: str, accessible_name: str) -> QComboBox:
+    box = QComboBox()
+    box.setObjectName(name)
+    box.setAccessibleName(accessible_name)
+    box.setMinimumContentsLength(6)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    return box
+
+
+def _line(wide: QWidget, narrow: QWidget) -> QHBoxLayout:
+    line = QHBoxLayout()
+    line.setSpacing(8)
+    line.addWidget(wide, 5)
+    line.addWidget(narrow, 3)
+    return line

@@ -1,0 +1,28 @@
+"""Finished runs as files, made for the tests of what keeps and reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gpu_studio.core.benchmark.kept_run import KeptRun, kept_of
+from gpu_studio.core.benchmark.runs import Run
+from gpu_studio.core.protocol import RunWorkload
+from tests.fakes import run_events
+
+KEPT_AT = "2026-03-01T12:23:47.000+00:00"
+
+
+def finished_run(size: int = 64, device: str = "cpu", **request: Any) -> Run:
+    asked = {"run_id": "run-1", "workload": "matmul", "dtype": "float32", **request}
+    run = Run(RunWorkload(size=size, device=device, **asked))
+    for event in run_events(run.request):
+        run.apply(event)
+    return run
+
+
+def kept_run(kept_at: str = KEPT_AT, **changes: Any) -> KeptRun:
+    """Return a kept run; ``changes`` are fields of its result."""
+    kept = kept_of(finished_run(), kept_at)
+    return msgspec.structs.replace(kept, result=msgspec.structs.replace(kept.result, **changes))

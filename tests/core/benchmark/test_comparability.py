@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from gpu_studio.core.benchmark.comparability import compare
+from tests.core.benchmark.kept_runs import finished_run
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import RunFinished
+
+
+def result(device: str = "cpu", **changes: Any) -> RunFinished:
+    found = finished_run(512, device).result
+    assert found is not None
+    usual: dict[str, Any] = {"torch_version": "2.13.0+cpu", "tf32": False}
+    return msgspec.structs.replace(found, **(usual | changes))
+
+
+def test_the_same_work_in_the_same_way_is_comparable_without_a_word() -> None:
+    answer = compare(result(), result())
+    assert answer.is_comparable
+    assert (answer.reasons, answer.notes, answer.sentence) == ((), (), "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"workload": "linear"}, "it is linear and not matmul"),
+        ({"size": 1024}, "its size is 1024 × 1024 and not 512 × 512"),
+        ({"dtype": "float16"}, "it computed in float16 and not in float32"),
+        ({"options": {"amp": "on"}}, "its option amp is “on” where it was not known"),
+        ({"cache": "cold"}, "it was measured with a cold cache and not with a hot one"),
+        ({"tf32": True}, "TF32 was on for it"),
+        ({"in_window_process": True}, "it ran inside the window's process"),
+        ({"torch_version": "3.0.0"}, "it was PyTorch 3.0.0 and not 2.13.0+cpu"),
+    ],
+)
+def test_another_work_or_way_is_refused_with_its_reason(
+    changes: dict[str, Any], reason: str
+) -> None:
+    answer = compare(result(), result(**changes))
+    assert not answer.is_comparable
+    assert reason in answer.sentence.replace("\u202f", " ")
+    assert len(answer.reasons) == 1
+    assert not compare(result(**changes), result()).is_comparable
+
+
+def test_the_size_of_another_workload_means_something_else() -> None:
+    assert len(compare(result(), result(workload="linear", size=64)).reasons) == 1
+
+
+def test_several_reasons_are_all_told() -> None:
+    answer = compare(result(), result(size=64, dtype="float16", cache="cold"))
+    assert len(answer.reasons) == 3
+    assert answer.sentence.count(";") == 2
+
+
+def test_transfers_matter_between_cards_alone() -> None:
+    with_transfers = result("cuda:0", transfers=True)
+    assert not compare(result("cuda:0"), with_transfers).is_comparable
+    assert "with transfers and not without" in compare(result("cuda:0"), with_transfers).sentence
+    assert compare(result(), with_transfers).is_comparable
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"torch_version": "2.7.1"}, "PyTorch 2.7.1"),
+        ({"torch_version": ""}, "its PyTorch is not known"),
+        ({"device_name": "Celeron"}, "another device, Celeron"),
+        ({"cpu_threads": 1}, "1 CPU threads"),
+        ({"verified": False}, "its result was wrong"),
+        ({"recording": "a friend's"}, "a recording: a friend's"),
+    ],
+)
+def test_what_is_comparable_with_care_comes_with_a_note(changes: dict[str, Any], note: str) -> None:
+    answer = compare(result(), result(**changes))
+    assert answer.is_comparable
+    assert answer.notes == (note,)
+    assert answer.sentence == f"Beside it: {note}."
+
+
+def test_a_patch_of_pytorch_is_no_news() -> None:
+    assert compare(result(), result(torch_version="2.13.1+cu130")).sentence == ""
+
+
+def test_a_card_beside_the_cpu_is_what_this_program_is_for() -> None:
+    assert compare(result(), result("cuda:0")).is_comparable
+    apart = compare(result(), result("cuda:0"), across_devices=False)
+    assert apart.reasons == ("it ran on a card and not on the CPU",)
+    assert compare(result("cuda:0"), result("cuda:1"), across_devices=False).is_comparable

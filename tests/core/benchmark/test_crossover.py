@@ -1,0 +1,216 @@
+"""Where two curves cross, held against curves whose crossing is known."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_studio.core.benchmark.crossover import (
+    CrossoverKind,
+    SizeRatio,
+    find_crossover,
+    next_size,
+    ratios_of,
+)
+from gpu_studio.core.benchmark.sizes import powers_of_two
+from gpu_studio.core.protocol import RunFinished, RunWorkload
+from tests.fakes import finished
+
+
+def exact(ratios: dict[int, float]) -> list[SizeRatio]:
+    return [SizeRatio(size, ratio, ratio * 0.999, ratio * 1.001) for size, ratio in ratios.items()]
+
+
+def result(size: int, median_s: float, device: str, **changes: Any) -> RunFinished:
+    request = RunWorkload(run_id="1", workload="matmul", device=device, size=size, dtype="float32")
+    return finished(request, (median_s,), **changes)
+
+
+# The time of a call is what asking takes plus what the work takes: a power of the size.
+class Curves:
+    """Two devices whose times are powers of the size; ``crossing`` is where they are equal."""
+
+    def __init__(self, crossing: float, slope: float, noise: list[float]) -> None:
+        self.crossing, self.slope, self._noise = crossing, slope, noise
+
+    def ratio(self, size: int) -> SizeRatio:
+        """Return a noisy ratio whose interval holds the true one."""
+        true = (size / self.crossing) ** self.slope
+        shift = self._noise[size % len(self._noise)]
+        spread = 1 + abs(shift) + 0.01
+        return SizeRatio(size, true * (1 + shift), true / spread, true * spread)
+
+
+noises = st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=7)
+slopes = st.floats(0.3, 3.0) | st.floats(-3.0, -0.3)
+
+
+@given(st.floats(20, 6000), slopes, noises)
+def test_the_true_crossing_lies_in_the_stated_range(
+    crossing: float, slope: float, noise: list[float]
+) -> None:
+    curves = Curves(crossing, slope, noise)
+    measured = {size: curves.ratio(size) for size in powers_of_two(64, 4096)}
+    for _ in range(30):
+        ratios = [measured[size] for size in sorted(measured)]
+        answer = find_crossover(ratios)
+        for found in answer.crossings:
+            assert found.low <= curves.crossing <= found.high
+            assert found.low <= found.size <= found.high
+            assert found.device_wins_above == (slope > 0)
+        if answer.kind is not CrossoverKind.CROSSES:
+            assert not answer.crossings
+        size = next_size(ratios)
+        if size is None:
+            break
+        assert size not in measured
+        assert any(found.low < size < found.high for found in answer.crossings)
+        measured[size] = curves.ratio(size)
+    else:
+        pytest.fail("refining does not end")
+
+
+@given(st.floats(100, 2500), st.floats(1.0, 3.0))
+def test_without_noise_the_crossing_is_enclosed_within_the_tolerance(
+    crossing: float, slope: float
+) -> None:
+    """A steep curve without noise leaves ties only where the ratio is nearly one."""
+    curves = Curves(crossing, slope, [0.0])
+    measured = {size: curves.ratio(size) for size in powers_of_two(64, 4096)}
+    while (size := next_size([measured[size] for size in sorted(measured)])) is not None:
+        measured[size] = curves.ratio(size)
+    (found,) = find_crossover([measured[size] for size in sorted(measured)]).crossings
+    ties = 1.06 ** (2 / slope)  # as far apart as two ratios that are both called a tie
+    assert found.high / found.low <= 1.06**2 * ties
+    assert found.size == pytest.approx(crossing, rel=0.06)
+    assert len(measured) <= 7 + 10
+
+
+@given(st.floats(1.2, 50), noises)
+def test_curves_that_stay_apart_do_not_cross(factor: float, noise: list[float]) -> None:
+    sizes = powers_of_two(64, 4096)
+    small = [shift / 20 for shift in noise]
+    for constant, kind in ((factor, CrossoverKind.ALWAYS), (1 / factor, CrossoverKind.NEVER)):
+        ratios = []
+        for number, size in enumerate(sizes):
+            ratio = constant * (1 + small[number % len(small)])
+            ratios.append(SizeRatio(size, ratio, ratio * 0.99, ratio * 1.01))
+        answer = find_crossover(ratios)
+        assert (answer.kind, answer.crossings, answer.ties) == (kind, (), ())
+        assert next_size(ratios) is None
+
+
+def test_nothing_measured_on_both() -> None:
+    assert find_crossover([]).kind is CrossoverKind.NOT_MEASURED
+    assert next_size([]) is None
+
+
+def test_intervals_that_overlap_everywhere_decide_nothing() -> None:
+    ratios = [SizeRatio(size, 2.0, 0.5, 8.0) for size in (64, 128)]
+    answer = find_crossover(ratios)
+    assert (answer.kind, answer.ties) == (CrossoverKind.UNDECIDED, (64, 128))
+    assert answer.wins_from is None
+    assert next_size(ratios) is None
+
+
+def test_a_difference_too_small_to_matter_is_a_tie() -> None:
+    assert [ratio.sign for ratio in exact({1: 1.04, 2: 1.06, 3: 0.96, 4: 0.94})] == [0, 1, 0, -1]
+
+
+def test_a_large_difference_within_wide_intervals_is_a_tie() -> None:
+    assert SizeRatio(64, 3.0, 0.9, 9.0).sign == 0
+    assert SizeRatio(64, 0.3, 0.1, 1.1).sign == 0
+
+
+def test_a_tie_between_widens_the_crossing() -> None:
+    (crossing,) = find_crossover(exact({64: 0.5, 128: 1.0, 256: 2.0})).crossings
+    assert (crossing.low, crossing.high) == (64, 256)
+    assert crossing.size == pytest.approx(128)
+
+
+def test_curves_may_cross_twice() -> None:
+    answer = find_crossover(exact({64: 0.5, 128: 2.0, 256: 0.5}))
+    assert [(found.low, found.high, found.device_wins_above) for found in answer.crossings] == [
+        (64, 128, True), (128, 256, False),
+    ]  # fmt: skip
+    assert answer.wins_from is None
+
+
+def test_the_mark_lies_nearer_to_the_nearer_tie() -> None:
+    (crossing,) = find_crossover(exact({256: 0.5, 1024: 8.0})).crossings
+    assert crossing.size == pytest.approx(256 * 4**0.25)
+
+
+def test_the_size_from_which_it_wins_is_one_that_was_measured() -> None:
+    assert find_crossover(exact({256: 0.5, 512: 1.0, 1024: 2.0})).wins_from == 1024
+    assert find_crossover(exact({256: 1.0, 512: 1.5})).wins_from == 512
+    assert find_crossover(exact({256: 0.5, 512: 0.7})).wins_from is None
+
+
+def test_the_next_size_halves_the_widest_gap_on_a_logarithmic_axis() -> None:
+    assert next_size(exact({256: 0.5, 1024: 2.0})) == 512
+    assert next_size(exact({512: 0.5, 1024: 2.0})) == 720  # 724, as a multiple of 16
+    # beside a tie the gaps on both sides are left to be narrowed, the wider one first
+    assert next_size(exact({256: 0.5, 512: 1.0, 2048: 2.0})) == 1024
+
+
+def test_gaps_outside_a_crossing_are_left_alone() -> None:
+    assert next_size(exact({64: 0.1, 1024: 0.9, 1040: 1.1, 65536: 100.0})) is None
+
+
+def test_the_gap_between_two_ties_is_left_alone() -> None:
+    assert next_size(exact({496: 0.9, 512: 1.0, 1024: 1.0, 1050: 1.1})) is None
+
+
+def test_what_was_tried_is_not_asked_again() -> None:
+    ratios = exact({512: 0.5, 1024: 2.0})
+    assert next_size(ratios, tried={720}) is None
+
+
+def test_small_sizes_are_whole() -> None:
+    assert next_size(exact({2: 0.5, 8: 2.0})) == 4
+    assert next_size(exact({1: 0.5, 2: 2.0})) is None
+
+
+@given(st.integers(1, 1 << 20), st.integers(2, 1000))
+def test_a_proposed_size_lies_between_and_fits_a_card(low: int, factor: int) -> None:
+    size = next_size(exact({low: 0.5, low * factor: 2.0}))
+    assert size is None or low < size < low * factor
+    if size is not None:
+        assert size % max(1, 2 ** math.floor(math.log2(low)) // 32) == 0
+
+
+def test_the_interval_of_a_ratio_is_what_both_intervals_allow() -> None:
+    cpu = result(64, 2.0, "cpu", ci95_s=(1.0, 3.0))
+    card = result(64, 1.0, "cuda:0", ci95_s=(0.5, 2.0))
+    (ratio,) = ratios_of([cpu, card], "cuda:0")
+    assert (ratio.ratio, ratio.low, ratio.high) == (2.0, 0.5, 6.0)
+
+
+def test_only_sizes_of_both_count_and_the_latest_run_of_each() -> None:
+    results = [
+        result(64, 9.0, "cpu"), result(64, 1.0, "cuda:0"), result(64, 2.0, "cpu"),
+        result(128, 1.0, "cpu"), result(256, 1.0, "cuda:0"), result(64, 7.0, "cuda:1"),
+    ]  # fmt: skip
+    (ratio,) = ratios_of(results, "cuda:0")
+    assert (ratio.size, ratio.ratio) == (64, 2.0)
+    assert ratios_of(results, "cuda:2") == ()
+
+
+def test_transfers_are_a_curve_of_their_own_beside_the_same_cpu() -> None:
+    results = [
+        result(64, 4.0, "cpu"), result(64, 1.0, "cuda:0"),
+        result(64, 8.0, "cuda:0", transfers=True),
+    ]  # fmt: skip
+    assert ratios_of(results, "cuda:0")[0].ratio == 4.0
+    assert ratios_of(results, "cuda:0", with_transfers=True)[0].ratio == 0.5
+
+
+def test_a_result_without_a_time_has_no_ratio() -> None:
+    nothing = msgspec.structs.replace(result(64, 1.0, "cuda:0"), median_s=0.0, ci95_s=(0.0, 0.0))
+    assert ratios_of([result(64, 1.0, "cpu"), nothing], "cuda:0") == ()

@@ -1,0 +1,224 @@
+"""The history on a disk that may be full, read-only, or full of other people's files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.core.benchmark import history as history_module
+from gpu_studio.core.benchmark.history import History, write_atomically
+from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES, encode_kept
+from gpu_studio.core.failure import FailureKind, StudioError
+from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
+from tests.core.benchmark.test_kept_run import HOSTILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> History:
+    return History(tmp_path / "history")
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A disk that is full until ``full_disk.clear()``."""
+    full = [True]
+    real = os.fsync
+
+    def fsync(number: int) -> None:
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(number)
+
+    monkeypatch.setattr(history_module.os, "fsync", fsync)
+    return full
+
+
+def test_runs_come_back_the_newest_first(kept: History) -> None:
+    assert kept.contents().entries == ()
+    keys = [kept.keep(finished_run(size), f"2026-03-0{size // 64}T00:00:00") for size in (64, 128)]
+    again = History(kept.folder)
+    assert [entry.key for entry in again.contents().entries] == keys[::-1]
+    assert again.load(keys[1]).result.size == 128
+    assert again.pending == ()
+    assert again.contents().refused == ()
+
+
+def test_a_run_can_be_named_and_deleted(kept: History) -> None:
+    key = kept.keep(finished_run(), KEPT_AT)
+    kept.rename(key, "before\nthe update")
+    (entry,) = History(kept.folder).contents().entries
+    assert (entry.key, entry.header.name) == (key, "before the update")
+    assert len(kept.load(key).samples_s) == 40
+    kept.delete(key)
+    assert kept.contents().entries == ()
+    assert kept.folder is not None
+    assert list(kept.folder.iterdir()) == []
+    kept.delete(key)  # twice does no harm
+
+
+@pytest.mark.parametrize("key", ["../secret", "a/b", "", "x" * 65, "..", "key\n"])
+def test_a_key_names_no_file_outside(kept: History, tmp_path: Path, key: str) -> None:
+    secret = tmp_path / "secret.json"
+    secret.write_bytes(encode_kept(kept_run()))
+    kept.keep(finished_run(), KEPT_AT)
+    for call in (kept.load, kept.delete, lambda key: kept.rename(key, "mine")):
+        with pytest.raises(StudioError, match="no such run"):
+            call(key)
+    assert secret.read_bytes() == encode_kept(kept_run())
+
+
+def test_no_hostile_file_touches_the_rest(kept: History) -> None:
+    key = kept.keep(finished_run(), KEPT_AT)
+    assert kept.folder is not None
+    for number, (content, _) in enumerate(HOSTILE.values()):
+        (kept.folder / f"hostile-{number}.json").write_bytes(content)
+    (kept.folder / "strange name.json").write_bytes(encode_kept(kept_run()))
+    (kept.folder / "note.txt").write_text("not ours")
+    (kept.folder / "folder.json").mkdir()
+    before = {path.name for path in kept.folder.iterdir()}
+    contents = kept.contents()
+    reasons = {refused.file_name: refused.reason for refused in contents.refused}
+    assert "not one of this program's" in reasons["strange name.json"]
+    assert "not an ordinary file" in reasons["folder.json"]
+    # What is wrong with samples alone is told when they are asked for.
+    shown = {entry.key for entry in contents.entries}
+    assert key in shown
+    assert len(shown) + len(reasons) == 1 + len(HOSTILE) + 2
+    for number, name in enumerate(HOSTILE):
+        if f"hostile-{number}" in shown:
+            assert "sample" in name.lower()
+            with pytest.raises(StudioError, match="refused"):
+                kept.load(f"hostile-{number}")
+    assert {path.name for path in kept.folder.iterdir()} == before
+    assert len(kept.load(key).samples_s) == 40
+
+
+def test_a_huge_file_is_not_read(kept: History) -> None:
+    kept.keep(finished_run(), KEPT_AT)
+    assert kept.folder is not None
+    with (kept.folder / "huge.json").open("wb") as file:
+        file.truncate(LARGEST_FILE_BYTES + 1)  # a hole: takes no space
+    (refused,) = kept.contents().refused
+    assert refused.file_name == "huge.json"
+    assert "larger than 32 MiB" in refused.reason
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a pipe in the file system")
+def test_a_pipe_does_not_hold_the_list(kept: History) -> None:
+    kept.keep(finished_run(), KEPT_AT)
+    assert kept.folder is not None
+    os.mkfifo(kept.folder / "pipe.json")
+    (refused,) = kept.contents().refused
+    assert "not an ordinary file" in refused.reason
+
+
+def test_a_full_disk_is_said_once_and_nothing_is_lost(kept: History, full_disk: list[bool]) -> None:
+    with pytest.raises(StudioError, match="the disk is full") as caught:
+        kept.keep(finished_run(64), KEPT_AT)
+    assert caught.value.kind is FailureKind.NOT_SAVED
+    second = kept.keep(finished_run(128), KEPT_AT)  # not said again
+    assert [run.result.size for run in kept.pending] == [64, 128]
+    assert kept.folder is not None
+    assert list(kept.folder.iterdir()) == []
+    assert {entry.header.result.size for entry in kept.contents().entries} == {64, 128}
+    assert kept.load(second).result.size == 128
+    with pytest.raises(StudioError, match="the disk is full"):
+        kept.save_pending()
+    full_disk.clear()
+    assert kept.save_pending() == 2
+    assert kept.pending == ()
+    assert len(History(kept.folder).contents().entries) == 2
+
+
+def test_a_disk_that_is_full_again_is_said_again(kept: History, full_disk: list[bool]) -> None:
+    with pytest.raises(StudioError):
+        kept.keep(finished_run(), KEPT_AT)
+    full_disk.clear()
+    kept.save_pending()
+    full_disk.append(True)
+    with pytest.raises(StudioError):
+        kept.keep(finished_run(), KEPT_AT)
+
+
+def test_what_waits_can_be_named_and_deleted(kept: History, full_disk: list[bool]) -> None:
+    with pytest.raises(StudioError):
+        kept.keep(finished_run(), KEPT_AT)
+    ((key, _),) = ((entry.key, entry.header) for entry in kept.contents().entries)
+    with pytest.raises(StudioError):
+        kept.rename(key, "later")
+    assert kept.pending[0].name == "later"
+    kept.delete(key)
+    assert kept.pending == ()
+    full_disk.clear()
+    assert kept.save_pending() == 0
+
+
+def test_a_rename_that_fails_leaves_the_old_file(kept: History, monkeypatch: Any) -> None:
+    key = kept.keep(finished_run(), KEPT_AT)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(history_module.os, "fsync", fail)
+    with pytest.raises(StudioError, match="Input/output error"):
+        kept.rename(key, "new")
+    assert History(kept.folder).load(key).name == ""
+    assert kept.folder is not None
+    assert [path.name for path in kept.folder.iterdir()] == [f"{key}.json"]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    kept = History(tmp_path / "file" / "history")
+    with pytest.raises(StudioError, match="kept in memory only"):
+        kept.keep(finished_run(), KEPT_AT)
+    assert len(kept.contents().entries) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(StudioError, match="may not be written"):
+            History(tmp_path).keep(finished_run(), KEPT_AT)
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_without_a_folder_runs_are_kept_in_memory_without_a_word() -> None:
+    kept = History(None)
+    key = kept.keep(finished_run(), KEPT_AT)
+    kept.rename(key, "mine")
+    assert kept.load(key).name == "mine"
+    with pytest.raises(StudioError, match="no such run"):
+        kept.load("other")
+
+
+def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b"old")
+    seen: list[bytes] = []
+
+    class Slow(bytes):
+        pass
+
+    real = os.fsync
+
+    def fsync(number: int) -> None:
+        seen.append(path.read_bytes())
+        real(number)
+
+    history_module.os.fsync = fsync
+    try:
+        write_atomically(path, Slow(b"new"))
+    finally:
+        history_module.os.fsync = real
+    assert seen == [b"old"]
+    assert path.read_bytes() == b"new"

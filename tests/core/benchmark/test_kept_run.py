@@ -1,0 +1,170 @@
+"""A kept run is the run again, and nothing else becomes one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_studio.core.benchmark.kept_run import (
+    LONGEST_NAME,
+    KeptRun,
+    clean_name,
+    decode_header,
+    decode_kept,
+    encode_kept,
+    kept_of,
+    run_of,
+)
+from gpu_studio.core.benchmark.run_words import describe_run
+from gpu_studio.core.benchmark.runs import RunState
+from gpu_studio.core.failure import FailureKind, StudioError
+from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
+
+
+def test_a_kept_run_reads_back_as_the_run_that_was_kept() -> None:
+    run = finished_run(
+        512, "cuda:0", options={"amp": "on"}, cache="cold", transfers=True, budget_s=3.0
+    )
+    again = run_of(decode_kept(encode_kept(kept_of(run, KEPT_AT))))
+    assert again.state is RunState.FINISHED
+    assert again.series.values.tolist() == run.series.values.tolist()
+    assert (again.result, again.summary) == (run.result, run.summary)
+    assert again.request == run.request
+    assert describe_run(again, "GT 1030") == describe_run(run, "GT 1030")
+    assert again.calls_per_sample == run.calls_per_sample
+
+
+def test_a_list_needs_no_samples() -> None:
+    kept = kept_run()
+    header = decode_header(encode_kept(kept))
+    assert (header.result, header.kept_at, header.budget_s) == (kept.result, KEPT_AT, 2.0)
+
+
+def altered(**changes: Any) -> bytes:
+    """Return a file whose JSON was changed; a key ``result.x`` is inside the result."""
+    content = json.loads(encode_kept(kept_run()))
+    for name, value in changes.items():
+        place, _, field = name.rpartition("__")
+        (content[place] if place else content)[field] = value
+    return json.dumps(content).encode()
+
+
+def samples(*values: float) -> str:
+    import base64
+
+    return base64.b64encode(np.array(values, "<f8").tobytes()).decode()
+
+
+DEEP = b'{"schema":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+HOSTILE: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "damaged"),
+    "not JSON": (b"PK\x03\x04 a zip", "damaged"),
+    "truncated": (encode_kept(kept_run())[:-40], "damaged"),
+    "two files in one": (encode_kept(kept_run()) * 2, "damaged"),
+    "another program's": (b'{"results": []}', "damaged"),
+    "no object": (b"[1, 2, 3]", "damaged"),
+    "invalid UTF-8": (b'{"schema":1,"name":"\xff\xfe"}', "damaged"),
+    "a lone surrogate": (altered(name="\ud800"), "damaged"),
+    "later schema": (altered(schema=2), "newer version"),
+    "a schema that never was": (altered(schema=0), "schema makes no sense"),
+    "NaN": (altered(result__median_s=float("nan")), "damaged"),
+    "infinity": (altered(result__median_s=float("inf")), "damaged"),
+    "a number out of range": (
+        encode_kept(kept_run()).replace(b'"budget_s":2.0', b'"budget_s":1e999'), "damaged",
+    ),
+    "null for a number": (altered(result__median_s=None), "damaged"),
+    "text for a number": (altered(result__median_s="fast"), "damaged"),
+    "no time at all": (altered(result__median_s=0.0), "not more than zero"),
+    "a negative time": (altered(result__p99_s=-1.0), "not more than zero"),
+    "an interval elsewhere": (altered(result__ci95_s=[1.0, 2.0]), "does not hold its median"),
+    "a negative spread": (altered(result__iqr_s=-1.0), "does not hold its median"),
+    "a negative part": (altered(result__parts_s={"compute": -1.0}), "less than zero"),
+    "a negative naive time": (
+        altered(result__naive={"printed_s": -1.0, "finished_s": 1.0, "sentence": ""}), "less than",
+    ),
+    "a very long curve": (altered(result__curves={"loss": [1.0] * 200_000}), "curve in it"),
+    "a negative size": (altered(result__size=-64), "size or its counts"),
+    "a size beyond numbers": (altered(result__size=1 << 62), "size or its counts"),
+    "no calls": (altered(result__calls_per_sample=0), "size or its counts"),
+    "a budget of nothing": (altered(budget_s=0), "time budget"),
+    "a budget of years": (altered(budget_s=1e12), "time budget"),
+    "a very long text": (altered(result__verification="x" * 5000), "too long"),
+    "very many options": (
+        altered(result__options={str(number): "x" for number in range(5000)}), "list in it",
+    ),
+    "very many findings": (altered(result__findings=["x"] * 5000), "list in it"),
+    "deeply nested": (DEEP, "too deeply"),
+    "another kind of event": (altered(result__type="run_failed"), "damaged"),
+    "samples that are no base64": (altered(samples="!!!"), "damaged"),
+    "samples cut off": (altered(samples="AAAA"), "cut off"),
+    "NaN samples": (altered(samples=samples(*[float("nan")] * 40)), "not a time"),
+    "negative samples": (altered(samples=samples(*[-1.0] * 40)), "not a time"),
+    "fewer samples than told": (altered(samples=samples(1.0)), "1 samples and says 40"),
+    "samples of another run": (altered(samples=samples(*[1.0] * 40)), "do not give its median"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_refused_with_one_sentence(name: str) -> None:
+    content, reason = HOSTILE[name]
+    with pytest.raises(StudioError) as caught:
+        decode_kept(content)
+    sentence = str(caught.value)
+    assert caught.value.kind is FailureKind.FILE_REFUSED
+    assert sentence.startswith("This file is refused: ")
+    assert sentence.endswith(".")
+    assert len(sentence) < 160
+    assert reason in sentence
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
+def test_no_content_does_more_than_be_refused(content: bytes) -> None:
+    with pytest.raises(StudioError):
+        decode_kept(content)
+
+
+@given(st.integers(0, 2000), st.integers(0, 255))
+def test_a_flipped_byte_is_refused_or_harmless(position: int, value: int) -> None:
+    content = bytearray(encode_kept(kept_run()))
+    content[position % len(content)] = value
+    try:
+        kept = decode_kept(bytes(content))
+    except StudioError:
+        return
+    assert isinstance(kept, KeptRun)
+    assert kept.result.median_s > 0
+
+
+def test_texts_from_outside_are_one_line_without_control_characters() -> None:
+    nasty = "<img onerror=alert(1)>\n\x1b[2J\u202eevil\x00"
+    kept = msgspec.structs.replace(kept_run(device_name=nasty, findings=(nasty,)), name=nasty)
+    read = decode_kept(encode_kept(kept))
+    for text in (read.name, read.result.device_name, *read.result.findings):
+        assert "<img onerror=alert(1)>" in text  # shown as it is, as plain text
+        assert not {"\n", "\x1b", "\x00", "\u202e"} & set(text)
+
+
+def test_a_number_keeps_its_unit_on_its_line() -> None:
+    read = decode_kept(encode_kept(kept_run(findings=("1.5\u202fms",))))
+    assert read.result.findings == ("1.5\u202fms",)
+
+
+def test_a_name_is_short_and_one_line() -> None:
+    assert clean_name("  before \n the\tupdate ") == "before the update"
+    assert len(clean_name("x" * 5000)) == LONGEST_NAME
+
+
+def test_fields_of_a_later_release_are_skipped() -> None:
+    assert decode_kept(altered(mood="good", result__colour=[{"deep": 1}])).result.size == 64
+
+
+def test_a_run_without_samples_is_a_result_alone() -> None:
+    kept = decode_kept(altered(samples=""))
+    assert len(kept.samples_s) == 0
+    assert run_of(kept).result == kept.result

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpu_studio.core.benchmark import reference
+from gpu_studio.core.benchmark.reference import (
+    experiment,
+    experiment_rows,
+    full_length,
+    full_length_sentence,
+    published_table,
+)
+from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.resources import MissingResourceError
+from tests.fakes import finished
+
+
+@pytest.fixture
+def table() -> reference.PublishedTable:
+    return published_table()
+
+
+def result(size: int, device: str, median_s: float, **changes: Any) -> RunFinished:
+    asked = {"workload": "elementwise", "dtype": "float16", **changes}
+    request = RunWorkload(run_id="1", device=device, size=size, **asked)
+    return finished(request, (median_s,) * 10)
+
+
+def test_the_table_is_told_with_its_source(table: reference.PublishedTable) -> None:
+    assert table.source == (
+        "“How can I run any code on my GPU, instead on CPU?” by Radosław Śmigielski, 2025-03-01"
+    )
+    assert table.dtype == "float16"
+    assert [row.size for row in table.rows] == [512, 2048, 4096]
+    # its loop runs as often as the matrix has rows
+    assert all(row.iterations == row.size for row in table.rows)
+    # the CPU won in each of its rows, and the whole took 13 minutes
+    assert all(row.cpu_s < row.card_s for row in table.rows)
+    assert table.took_s / 60 == pytest.approx(13, abs=0.5)
+    row = table.row(2048)
+    assert row is not None
+    assert (row.cpu_s, row.card_s) == (30.193, 45.506)
+    assert table.row(1024) is None
+
+
+def test_the_experiment_is_the_table_s_work_in_budgeted_runs(
+    table: reference.PublishedTable,
+) -> None:
+    requests = experiment(table, ("cpu", "cuda:0"), 0.5).requests()
+    assert [(run.size, run.device) for run in requests] == [
+        (size, device) for size in (512, 2048, 4096) for device in ("cpu", "cuda:0")
+    ]
+    assert {(run.workload, run.dtype, run.budget_s, run.naive) for run in requests} == {
+        ("elementwise", "float16", 0.5, True)
+    }
+
+
+def test_this_pc_beside_the_table_is_scaled_and_says_so(table: reference.PublishedTable) -> None:
+    results = [result(512, "cpu", 1e-3), result(512, "cuda:0", 2e-3), result(2048, "cpu", 0.01)]
+    first, second = experiment_rows(table, results)
+    assert first.published.size == 512
+    assert first.iterations_s == {"cpu": pytest.approx(0.512), "cuda:0": pytest.approx(1.024)}
+    assert second.iterations_s == {"cpu": pytest.approx(20.48)}
+    assert first.is_scaled("cpu")
+    assert first.label("cpu") == "scaled from 40 calls to 512"
+
+
+def test_enough_calls_are_not_called_scaled(table: reference.PublishedTable) -> None:
+    many = msgspec.structs.replace(result(512, "cpu", 1e-3), samples=100, calls_per_sample=10)
+    (row,) = experiment_rows(table, [many])
+    assert not row.is_scaled("cpu")
+    assert row.label("cpu") == "from 1000 calls"
+
+
+def test_other_work_is_not_set_beside_it(table: reference.PublishedTable) -> None:
+    others = [
+        result(512, "cpu", 1.0, dtype="float32"), result(512, "cpu", 1.0, workload="matmul"),
+        result(64, "cpu", 1.0), result(512, "cuda:0", 1.0, transfers=True),
+    ]  # fmt: skip
+    assert experiment_rows(table, others) == []
+    assert full_length(table, others) == []
+
+
+def test_the_latest_run_of_a_size_counts(table: reference.PublishedTable) -> None:
+    (row,) = experiment_rows(table, [result(512, "cpu", 9.0), result(512, "cpu", 1.0)])
+    assert row.iterations_s["cpu"] == pytest.approx(512)
+
+
+def test_the_full_length_gets_the_time_it_needs_and_tells_it_first(
+    table: reference.PublishedTable,
+) -> None:
+    results = [result(512, "cpu", 1e-3), result(4096, "cpu", 0.1), result(4096, "cuda:0", 0.05)]
+    requests = full_length(table, results, 7)
+    assert [(run.size, run.device, run.budget_s) for run in requests] == [
+        (512, "cpu", pytest.approx(0.512)), (4096, "cpu", pytest.approx(409.6)),
+        (4096, "cuda:0", pytest.approx(204.8)),
+    ]  # fmt: skip
+    assert [run.run_id for run in requests] == ["run-7", "run-8", "run-9"]
+    assert not any(run.naive for run in requests)
+    sentence = full_length_sentence(table, requests).replace("\u202f", " ")
+    assert "about 10 min here" in sentence
+    assert sentence.endswith("it took its author 13 min.")
+
+
+def test_short_and_long_whiles_are_readable(table: reference.PublishedTable) -> None:
+    short = full_length_sentence(table, full_length(table, [result(512, "cpu", 1e-2)]))
+    assert "about 5.12\u202fs here" in short
+    long = full_length_sentence(table, full_length(table, [result(4096, "cpu", 3.0)]))
+    assert "about 3.4 hours here" in long
+
+
+def test_a_missing_or_damaged_table_says_which(monkeypatch: Any, tmp_path: Any) -> None:
+    with pytest.raises(MissingResourceError, match="nothing"):
+        published_table("reference/nothing.json")
+    (tmp_path / "t.json").write_text("{}")
+    monkeypatch.setattr(reference, "resource_path", lambda _: tmp_path / "t.json")
+    with pytest.raises(MissingResourceError, match="cannot be read"):
+        published_table()

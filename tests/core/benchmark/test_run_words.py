@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_studio.core.benchmark.run_words import describe_run, sign_of
+from gpu_studio.core.benchmark.runs import Run
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import RunFailed, RunPhaseChanged, RunStopped, RunWorkload
+from tests.fakes import batch, run_events, started
+
+REQUEST = RunWorkload(
+    run_id="1", workload="elementwise", device="cuda:0", size=512, dtype="float32"
+)
+
+
+def run_of(**changes: Any) -> Run:
+    run = Run(REQUEST)
+    for event in run_events(REQUEST, **changes):
+        run.apply(event)
+    return run
+
+
+def begun() -> Run:
+    run = Run(REQUEST)
+    run.apply(started(REQUEST))
+    return run
+
+
+def words(run: Run) -> str:
+    return "\n".join(describe_run(run, "GT 1030")).replace("\u202f", " ")
+
+
+def test_a_finished_run_says_all_that_is_known() -> None:
+    assert words(run_of()) == (
+        "elementwise · 512 × 512 · float32 · NVIDIA GeForce GT 1030: 226 µs a call in the median, "
+        "95 % interval 226 µs to 227 µs.\n"
+        "40 samples of 4 calls; half of them lie within 1.36 µs (0.6 %), 99 of 100 under 227 µs.\n"
+        "✔ Matches float64 on the CPU; hot cache; without transfers; 4 CPU threads."
+    )
+
+
+def test_doubts_stand_before_the_facts() -> None:
+    text = words(run_of(verified=False, verification="off by 3", throttled=True))
+    assert (
+        "\n▲ The result is wrong: off by 3; the card slowed itself down during the run.\n"
+        "· Hot cache; without transfers; 4 CPU threads." in text
+    )
+
+
+def test_outliers_are_counted() -> None:
+    run = begun()
+    run.apply(batch(REQUEST, (1.0, 1.1, 0.9, 1.0, 50.0), spent_s=1.0, calls=1))
+    text = words(run)
+    assert "5 samples of 1 call;" in text
+    assert "1 outlier lies over 1.30 s" in text
+    run.apply(batch(REQUEST, (60.0, 1.0, 1.0, 1.0, 1.0, 1.0), spent_s=1.0, calls=1))
+    assert "2 outliers lie over" in words(run)
+
+
+def test_the_name_stands_beside_a_label_it_does_not_hold() -> None:
+    request = RunWorkload(run_id="1", workload="matmul", device="cpu", size=64, dtype="float32")
+    run = Run(request)
+    for event in run_events(request):
+        run.apply(event)
+    assert "CPU (Ryzen 7 5700G): " in describe_run(run, "CPU")[0]
+
+
+def test_a_run_in_every_other_state() -> None:
+    run = Run(REQUEST)
+    assert (sign_of(run), words(run).endswith("nothing is measured yet.")) == ("… waiting", True)
+    run.apply(started(REQUEST, recording="A GT 1030 in 2025"))
+    run.apply(RunPhaseChanged(run_id="1", phase="warm-up"))
+    assert sign_of(run) == "… warm-up"
+    run.apply(batch(REQUEST, (1.0,), spent_s=1.0, calls=1))
+    run.apply(RunStopped(run_id="1"))
+    assert sign_of(run) == "■ stopped"
+    assert words(run).endswith("\n■ stopped.\nRecording: A GT 1030 in 2025.")
+
+
+def test_a_failure_is_told_once_with_one_full_stop() -> None:
+    run = begun()
+    run.apply(RunFailed(run_id="1", failure=Failure(FailureKind.TOO_LARGE, "Too large.")))
+    assert sign_of(run) == "✖ failed: Too large."
+    assert words(run) == (
+        "elementwise · 512 × 512 · float32 · GT 1030: nothing was measured.\n✖ failed: Too large."
+    )

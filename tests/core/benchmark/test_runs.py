@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.benchmark.runs import Run, RunState, describe_exit
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    Event,
+    MemoryRead,
+    RequestFailed,
+    RunFailed,
+    RunPhaseChanged,
+    RunStopped,
+    RunWorkload,
+)
+from tests.fakes import batch, finished, run_events, samples_of, started
+
+REQUEST = RunWorkload(
+    run_id="1", workload="elementwise", device="cpu", size=512, dtype="float32", budget_s=2.0
+)
+
+
+def begun() -> Run:
+    run = Run(REQUEST)
+    run.apply(started(REQUEST, recording="A GT 1030"))
+    return run
+
+
+def timing() -> Run:
+    run = begun()
+    run.apply(batch(REQUEST, (1.0, 2.0, 3.0), spent_s=0.5))
+    return run
+
+
+def test_a_run_follows_its_events_to_its_result() -> None:
+    run = Run(REQUEST)
+    assert (run.state, run.progress, run.summary, run.stamp) == (RunState.WAITING, 0.0, None, None)
+    states = []
+    for event in run_events(REQUEST):
+        assert run.apply(event)
+        states.append(run.state)
+    assert states[0] is RunState.PREPARING
+    assert states[3:] == [RunState.TIMING] * 3 + [RunState.FINISHED]
+    assert run.series.values.tolist() == list(samples_of(REQUEST))
+    assert run.result is not None
+    assert run.summary is not None
+    assert run.summary.median_s == run.result.median_s
+    assert run.summary.ci95_s == run.result.ci95_s
+    assert run.stamp is not None
+    assert run.progress == 1.0
+    assert run.expected_call_s == pytest.approx(512**2 * 1e-9)
+
+
+def test_progress_is_the_share_of_the_budget() -> None:
+    run = timing()
+    assert run.progress == 0.25
+    run.apply(batch(REQUEST, (4.0,), spent_s=7.0))
+    assert run.progress == 1.0
+    assert run.state is RunState.TIMING
+
+
+def test_the_summary_grows_with_the_samples() -> None:
+    run = timing()
+    assert run.summary is not None
+    assert run.summary.median_s == 2.0
+    assert run.summary is run.summary
+    run.apply(batch(REQUEST, (10.0, 11.0), spent_s=1.0))
+    assert run.summary.median_s == 3.0
+
+
+def test_outliers_are_counted_and_kept() -> None:
+    run = begun()
+    assert run.outliers == 0
+    run.apply(batch(REQUEST, (1.0, 1.1, 0.9, 1.0, 50.0), spent_s=1.0))
+    assert run.outliers == 1
+    assert len(run.series) == 5
+
+
+@pytest.mark.parametrize(
+    ("ending", "state", "reason"),
+    [
+        (RunStopped(run_id="1", samples=3), RunState.STOPPED, None),
+        (EngineEnded(exit_code=None, stopped=True), RunState.STOPPED, None),
+        (EngineEnded(exit_code=-11), RunState.FAILED, "crashed (signal 11)"),
+        (
+            RunFailed(run_id="1", failure=Failure(FailureKind.OUT_OF_MEMORY, "Too much.")),
+            RunState.FAILED,
+            "Too much.",
+        ),
+        (
+            RequestFailed(failure=Failure(FailureKind.NOT_RECORDED, "Not there.")),
+            RunState.FAILED,
+            "Not there.",
+        ),
+    ],
+)
+def test_every_end_keeps_the_samples(ending: Event, state: RunState, reason: str | None) -> None:
+    run = timing()
+    assert run.apply(ending)
+    assert run.state is state
+    assert run.state.is_over
+    assert run.progress == 1.0
+    assert len(run.series) == 3
+    assert run.result is None
+    if reason is None:
+        assert run.failure is None
+    else:
+        assert run.failure is not None
+        assert reason in run.failure.message
+
+
+def test_nothing_comes_after_the_end() -> None:
+    run = timing()
+    run.apply(RunStopped(run_id="1"))
+    assert not run.apply(batch(REQUEST, (9.0,), spent_s=1.0))
+    assert not run.apply(finished(REQUEST, (9.0,)))
+    assert (len(run.series), run.state) == (3, RunState.STOPPED)
+
+
+def test_events_of_others_are_not_taken() -> None:
+    run = begun()
+    assert not run.apply(RunPhaseChanged(run_id="2", phase="timing"))
+    assert not run.apply(MemoryRead(device="cuda:0", taken_at_s=0.0))
+    assert run.state is RunState.PREPARING
+    assert run.recording == "A GT 1030"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "said"),
+    [
+        (None, "stopped answering"),
+        (-9, "run out of memory"),
+        (137, "run out of memory"),
+        (-6, "signal 6"),
+        (3, "exit code 3"),
+    ],
+)
+def test_an_engines_end_in_words(exit_code: int | None, said: str) -> None:
+    assert said in describe_exit(exit_code)

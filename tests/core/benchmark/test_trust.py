@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
+from gpu_studio.core.protocol import RunFinished, RunWorkload
+from tests.fakes import finished, samples_of
+
+
+def result(size: int = 512, device: str = "cpu", **changes: Any) -> RunFinished:
+    request = RunWorkload(
+        run_id="1", workload="elementwise", device=device, size=size, dtype="float32"
+    )
+    return finished(request, samples_of(request), **changes)
+
+
+def test_a_good_result_is_verified() -> None:
+    stamp = stamp_of(result(tf32=False))
+    assert not stamp.is_amber
+    assert stamp.doubts == stamp.words == ()
+    assert stamp.sign == "✔ verified"
+    assert stamp.facts == (
+        "matches float64 on the CPU", "hot cache", "without transfers", "4 CPU threads",
+        "TF32 off",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "word", "sentence"),
+    [
+        ({"verified": False, "verification": "off by 3"}, "wrong result", "off by 3"),
+        ({"verified": None, "verification": ""}, "not checked", "no reference"),
+        ({"samples": 9}, "few samples", "only 9 samples"),
+        ({"samples": 1}, "few samples", "only 1 sample:"),
+        ({"samples": 6}, "few samples", "only 6 samples: give"),
+        ({"samples": 5}, "few samples", "only 5 samples, so their whole range stands for the"),
+        ({"iqr_s": 0.11, "median_s": 1.0}, "spread 11\u202f%", "11\u202f% of the median"),
+        ({"throttled": True}, "throttled", "slowed itself down"),
+        ({"other_processes": True}, "busy CPU", "kept the CPU busy"),
+        ({"other_processes": True, "device": "cuda:0"}, "shared card", "another program"),
+        ({"in_window_process": True}, "in window", "window's process"),
+        ({"recording": "A GT 1030 in 2025"}, "recording", "A GT 1030 in 2025"),
+    ],
+)
+def test_each_doubt_makes_the_stamp_amber_and_says_why(
+    changes: dict[str, Any], word: str, sentence: str
+) -> None:
+    stamp = stamp_of(result(**changes))
+    assert stamp.is_amber
+    assert stamp.words == (word,)
+    assert sentence in stamp.doubts[0]
+    assert stamp.sign == f"▲ {word}"
+    assert not any(fact in doubt for fact in stamp.facts for doubt in stamp.doubts)
+
+
+def test_what_is_not_known_is_a_fact_and_no_doubt() -> None:
+    stamp = stamp_of(result(device="cuda:0", throttled=None, other_processes=None))
+    assert not stamp.is_amber
+    assert "throttling not known" in stamp.facts
+
+
+def test_ten_samples_and_a_tenth_of_spread_are_enough() -> None:
+    assert not stamp_of(result(samples=10, median_s=1.0, iqr_s=0.1)).is_amber
+
+
+def test_several_results_are_told_at_once() -> None:
+    good = [result(64), result(512), result(512, "cuda:0", throttled=False)]
+    assert all(line.good for line in trust_lines(good))
+    assert [str(line) for line in trust_lines(good)][::2] == [
+        "✔ every result was checked", "✔ no throttling",
+    ]  # fmt: skip
+    assert trust_lines([]) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"verified": False}, "▲ wrong results at 512\u202f×\u202f512"),
+        ({"verified": None}, "▲ results not checked at 512\u202f×\u202f512"),
+        ({"samples": 3}, "▲ few samples at 512\u202f×\u202f512: give it more time"),
+        ({"iqr_s": 0.2, "median_s": 1.0}, "▲ spread up to 20\u202f%"),
+        ({"throttled": True}, "▲ the card slowed itself down"),
+        ({"other_processes": True}, "▲ another program used the card"),
+        ({"in_window_process": True}, "▲ it ran inside the window's process, which disturbs it"),
+        ({"recording": "A GT 1030"}, "▲ recording: A GT 1030"),
+    ],
+)
+def test_one_bad_result_among_good_ones_shows(changes: dict[str, Any], text: str) -> None:
+    results = [result(64), result(512, "cuda:0", **changes), result(1024)]
+    lines = trust_lines(results)
+    assert [str(line) for line in lines if not line.good] == [text]
+    assert "✔ no throttling" not in map(str, lines) or "throttled" not in changes
+
+
+def test_a_card_that_does_not_tell_is_not_said_to_be_cool() -> None:
+    lines = trust_lines([result(64, "cuda:0", throttled=False), result(64, "cuda:1")])
+    assert "✔ no throttling" in map(str, lines)
+    lines = trust_lines(
+        [result(64, "cuda:0", throttled=False), result(64, "cuda:1", throttled=None)]
+    )
+    assert "✔ no throttling" not in map(str, lines)
+
+
+def test_sizes_are_written_as_the_workload_writes_them() -> None:
+    few = result(samples=3, size_text="{size} pictures")
+    assert "few samples at 512\u202fpictures" in "\n".join(map(str, trust_lines([few])))

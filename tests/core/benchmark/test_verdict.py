@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpu_studio.core.benchmark.verdict import crossover_sentences, speed_up, verdict
+from gpu_studio.core.protocol import RunFinished, RunWorkload
+from tests.fakes import finished
+
+
+def result(
+    size: int, median_s: float, device: str = "cpu", dtype: str = "float32", **changes: Any
+) -> RunFinished:
+    request = RunWorkload(run_id="1", workload="elementwise", device=device, size=size, dtype=dtype)
+    return finished(request, (median_s,), **changes)
+
+
+def pairs(ratios: dict[int, float], device: str = "cuda:0") -> list[RunFinished]:
+    """Return results in which the device is so many times faster than the CPU."""
+    return [
+        made
+        for size, ratio in ratios.items()
+        for made in (result(size, 1.0), result(size, 1.0 / ratio, device))
+    ]
+
+
+def said(results: list[RunFinished]) -> str:
+    return verdict(results).replace("\u202f", " ")
+
+
+def test_nothing_measured_says_nothing() -> None:
+    assert verdict([]) == ""
+
+
+def test_the_size_from_which_the_card_wins_and_the_cpus_best() -> None:
+    assert said(pairs({256: 0.5, 512: 1 / 1.8, 1024: 2.0, 2048: 3.0})) == (
+        "On this PC the GeForce GT 1030 wins from 1024 × 1024 on, of the sizes measured "
+        "(elementwise, float32); at 256 × 256 the CPU is 2.0 × faster."
+    )
+
+
+def test_a_tie_above_the_first_win_is_no_loss() -> None:
+    text = said(pairs({256: 0.5, 512: 2.0, 1024: 0.99}))
+    assert "wins from 512 × 512 on" in text
+
+
+def test_a_loss_above_the_first_win_means_it_depends() -> None:
+    assert said(pairs({256: 0.5, 512: 2.0, 1024: 0.8})) == (
+        "On this PC it depends on the size (elementwise, float32): the GeForce GT 1030 is 2.0 × "
+        "faster at 512 × 512, the CPU 2.0 × at 256 × 256."
+    )
+
+
+def test_always_faster_always_slower_and_equal() -> None:
+    assert "wins at every size measured (elementwise, float32): up to 4.0 × faster, at 512" in said(
+        pairs({256: 2.0, 512: 4.0})
+    )
+    assert (
+        "the CPU wins at every size measured (elementwise, float32): at 256 × 256 it is 4.0 ×"
+        in (said(pairs({256: 0.25, 512: 0.5})))
+    )
+    assert "are equally fast" in said(pairs({256: 1.04, 512: 0.97}))
+
+
+def test_one_device_alone_invites_the_other() -> None:
+    assert said([result(512, 0.001)]) == (
+        "Ryzen 7 5700G needs 1.00 ms for one call of elementwise at 512 × 512, float32. With "
+        "a GPU measured as well, this line compares the two."
+    )
+    assert "With the CPU measured as well" in said([result(512, 0.001, "cuda:0")])
+
+
+def test_each_card_has_its_sentence() -> None:
+    assert said([*pairs({256: 2.0}), *pairs({256: 0.5}, "cuda:1")]) == (
+        "On this PC the GeForce GT 1030 wins at every size measured (elementwise, float32): up to "
+        "2.0 × faster, at 256 × 256. The CPU wins at every size measured: at 256 × 256 it is "
+        "2.0 × faster than the GeForce RTX 3060."
+    )
+
+
+def test_only_the_latest_kind_of_work_counts() -> None:
+    results = [*pairs({256: 2.0}), result(256, 1.0, dtype="float16")]
+    assert "needs 1.00 s for one call of elementwise at 256 × 256, float16" in said(results)
+
+
+def test_a_later_run_replaces_an_earlier_one() -> None:
+    results = [*pairs({256: 2.0}), result(256, 4.0, "cuda:0")]
+    assert "the CPU wins at every size measured" in said(results)
+    assert speed_up(results[1], results) == pytest.approx(2.0)
+
+
+def test_a_recording_is_called_one() -> None:
+    results = [result(256, 1.0), result(256, 0.5, "cuda:0", recording="A GT 1030 in 2025")]
+    assert "(recording: A GT 1030 in 2025)" in said(results)
+
+
+def test_the_speed_up_is_over_the_cpu_at_the_same_work() -> None:
+    cpu, card = result(256, 1.0), result(256, 0.25, "cuda:0")
+    others = [result(512, 9.0), result(256, 9.0, dtype="float16")]
+    assert speed_up(card, [*others, cpu, card]) == pytest.approx(4.0)
+    assert speed_up(card, [cpu, card, result(256, 2.0)]) == pytest.approx(8.0)
+    assert speed_up(card, [*others, card]) is None
+    assert speed_up(cpu, [cpu, card]) is None
+
+
+def test_a_device_that_gave_wrong_results_is_not_praised_without_saying_so() -> None:
+    results = pairs({512: 2.0, 1024: 4.0})
+    assert "wrong" not in said(results)
+    results[1] = msgspec.structs.replace(results[1], verified=False)
+    assert said(results).endswith(
+        "But the GeForce GT 1030 gave wrong results: do not rely on this."
+    )
+    alone = [msgspec.structs.replace(result(512, 1.0), verified=False)]
+    assert said(alone).endswith("But the CPU gave wrong results: do not rely on this.")
+
+
+def with_transfers(ratios: dict[int, float]) -> list[RunFinished]:
+    return [result(size, 1.0 / ratio, "cuda:0", transfers=True) for size, ratio in ratios.items()]
+
+
+def test_a_refined_crossover_is_told_by_its_upper_size() -> None:
+    assert said(pairs({512: 1 / 1.8, 608: 0.9, 640: 1.1, 1024: 3.0})) == (
+        "On this PC the GeForce GT 1030 wins from 640 × 640 on (elementwise, float32); at "
+        "512 × 512 the CPU is 1.8 × faster."
+    )
+
+
+def test_the_cpu_can_be_the_one_that_wins_from_a_size_on() -> None:
+    assert said(pairs({256: 3.0, 512: 0.5, 1024: 0.25})) == (
+        "On this PC the CPU wins from 512 × 512 on, of the sizes measured (elementwise, float32); "
+        "at 256 × 256 the GeForce GT 1030 is 3.0 × faster."
+    )
+
+
+def test_ties_are_not_called_wins() -> None:
+    assert "wins at every size measured but 64 × 64 (elementwise, float32)" in said(
+        pairs({64: 1.01, 128: 2.0})
+    )
+
+
+def test_overlapping_intervals_are_not_called_equal() -> None:
+    wide = (0.1, 5.0)
+    results = [result(256, 1.0, ci95_s=wide), result(256, 0.5, "cuda:0", ci95_s=wide)]
+    assert "nobody can tell whether the CPU or the GeForce GT 1030 is faster" in said(results)
+    assert crossover_sentences(results)[0].endswith("the intervals of both overlap.")
+
+
+def test_transfers_have_a_sentence_and_a_speed_up_of_their_own() -> None:
+    computing = pairs({256: 0.5, 512: 4.0})
+    transferring = with_transfers({256: 0.25, 512: 0.5})
+    results = [*computing, *transferring]
+    assert said(results) == (
+        "On this PC the GeForce GT 1030 wins from 512 × 512 on, of the sizes measured "
+        "(elementwise, float32); at 256 × 256 the CPU is 2.0 × faster. With the transfers the CPU "
+        "wins at every size measured: at 256 × 256 it is 4.0 × faster than the GeForce GT 1030."
+    )
+    assert speed_up(computing[3], results) == pytest.approx(4.0)
+    assert speed_up(transferring[1], results) == pytest.approx(0.5)
+
+
+def test_the_place_of_a_crossing_comes_with_its_uncertainty() -> None:
+    results = [*pairs({256: 0.5, 512: 0.5, 1024: 2.0}), *with_transfers({256: 0.2, 1024: 0.5})]
+    found = [sentence.replace("\u202f", " ") for sentence in crossover_sentences(results)]
+    assert found == [
+        "Computing only, the GeForce GT 1030 and the CPU change places at about 724 × 724 "
+        "(measured: between 512 × 512 and 1024 × 1024).",
+        "With transfers, the GeForce GT 1030 is never faster from 256 × 256 to 1024 × 1024: the "
+        "curves do not cross.",
+    ]
+    assert crossover_sentences([result(256, 1.0)]) == []
+
+
+def test_a_card_that_always_wins_crosses_nowhere() -> None:
+    (sentence,) = crossover_sentences(pairs({256: 2.0}))
+    assert sentence.replace("\u202f", " ") == (
+        "Computing only, the GeForce GT 1030 is always faster at 256 × 256: the curves do not "
+        "cross."
+    )
+
+
+def test_another_option_or_cache_is_another_kind_of_work() -> None:
+    cpu = result(256, 1.0, options={"amp": "off"})
+    for changes in ({"options": {"amp": "on"}}, {"options": {"amp": "off"}, "cache": "cold"}):
+        card = result(256, 0.5, "cuda:0", **changes)
+        assert speed_up(card, [cpu, card]) is None
+        assert "for one call" in said([cpu, card])
+    alike = result(256, 0.5, "cuda:0", options={"amp": "off"})
+    assert speed_up(alike, [cpu, alike]) == pytest.approx(2.0)
+    assert "(elementwise, float32)" in said([cpu, alike])
+    # where both were measured it has to be said which is meant
+    other = result(512, 1.0, options={"amp": "on"})
+    assert "(elementwise, float32, amp off)" in said([other, cpu, alike])
+
+
+def test_sizes_are_written_as_the_workload_writes_them() -> None:
+    text = "batch of {size}"
+    results = [result(64, 1.0, size_text=text), result(64, 0.5, "cuda:0", size_text=text)]
+    assert "at batch of 64." in said(results)

@@ -1,0 +1,286 @@
+"""Every experiment of the memory lab on modelled cards."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.memory import memory_lab
+from gpu_studio.core.memory.activation_calls import ReplayedNetwork
+from gpu_studio.core.memory.memory_bench import Bench
+from gpu_studio.core.memory.memory_lab import check_experiment, run_experiment
+from gpu_studio.core.memory.memory_presets import PRESETS, find_preset, moments_of
+from gpu_studio.core.memory.modelled_cards import card_at
+from gpu_studio.core.memory.modelled_memory import ModelledMemory
+from gpu_studio.core.memory.oom_text import read_oom_text
+from gpu_studio.core.memory.segment_map import SegmentMap
+from gpu_studio.core.messages.memory_messages import (
+    MOST_BLOCKS,
+    AllocationPlan,
+    MemoryRead,
+    OomFinished,
+    RunMemoryExperiment,
+    SegmentsRead,
+    StageBegan,
+)
+from tests.engine.answers import only
+
+MIB = 1 << 20
+EXPANDABLE = "expandable_segments:True"
+
+
+def experiment(preset: str, device: str = "model:1996", **changes: Any) -> RunMemoryExperiment:
+    return RunMemoryExperiment(preset=preset, device=device, **changes)
+
+
+def run(request: RunMemoryExperiment, conf: str = "") -> tuple[list[Any], OomFinished]:
+    check_experiment(request)
+    card = ModelledMemory(card_at(request.device), conf)
+    events = list(run_experiment(request, card, threading.Event()))
+    assert isinstance(events[-1], OomFinished)
+    return events, events[-1]
+
+
+@pytest.mark.parametrize("device", ["model:1024", "model:1996", "model:81152"])
+@pytest.mark.parametrize("preset", [p for p in PRESETS if p.name != "custom"], ids=lambda p: p.name)
+def test_each_ends_in_its_named_outcome_on_a_card_of_any_size(preset: Any, device: str):
+    if preset.name == "many_small" and device == "model:81152":
+        device = "model:5949"  # a third of a million tensors would take half a minute
+    for whole_card in (False, True):
+        events, finished = run(experiment(preset.name, device, whole_card=whole_card))
+        assert finished.outcome == preset.ends_in[whole_card]
+        assert finished.modelled
+        assert finished.explanation.endswith(".")
+        assert (finished.budget_bytes is None) == whole_card
+        start, *_, freed = only(MemoryRead, events)
+        assert (start.mark, freed.mark) == ("start", "freed")
+        assert freed.limit_bytes is None
+        if not whole_card:
+            assert finished.budget_bytes == start.free_bytes * 3 // 4
+            assert max(r.reserved_bytes for r in only(MemoryRead, events)) <= finished.budget_bytes
+
+
+def test_the_gt_1030_experiment():
+    """Seven matrices fit beside a context of 60 MiB, as in the post they did beside 38."""
+    _, finished = run(experiment("gt1030", whole_card=True))
+    assert (finished.tensors, finished.steps) == (7, 7)
+    assert finished.allocated_bytes == finished.reserved_bytes == 7 * 256 * MIB
+    assert finished.largest_block_bytes == finished.free_total_bytes == 144 * MIB
+    assert "Tried to allocate 256.00 MiB. GPU 0 has a total capacity of 1.95 GiB of which 144.00 " \
+        "MiB is free." in finished.error_text  # fmt: skip
+    assert finished.free_bytes == read_oom_text(finished.error_text).free_bytes
+
+
+def test_a_fragmented_card_has_more_free_than_was_asked_for():
+    _, finished = run(experiment("fragmentation"))
+    assert finished.largest_block_bytes < finished.tensor_bytes < finished.free_total_bytes
+    allowed = finished.budget_bytes - finished.reserved_bytes
+    holes = finished.reserved_bytes - finished.allocated_bytes
+    assert finished.tensor_bytes < allowed + holes, "the budget is not what failed"
+    assert run(experiment("fragmentation"), EXPANDABLE)[1].outcome == "fits"
+
+
+def test_the_exception_holds_the_tensors_until_it_is_let_go():
+    events, finished = run(experiment("after_the_error", reads_every_step=True))
+    held, let_go, emptied = finished.stages
+    assert held.allocated_bytes == held.reserved_bytes == finished.allocated_bytes > 0
+    assert (let_go.allocated_bytes, let_go.reserved_bytes) == (0, held.reserved_bytes)
+    assert (emptied.allocated_bytes, emptied.reserved_bytes) == (0, 0)
+    stages = [event.stage for event in only(StageBegan, events)]
+    assert stages == ["filling", "held", "let go"]
+
+
+def test_without_gradients_a_larger_batch_goes_through():
+    events, finished = run(experiment("activations"))
+    training, inference = finished.stages
+    assert inference.batch >= 8 * training.batch
+    reads = [read for read in only(MemoryRead, events) if read.mark == "oom"]
+    assert len(reads) == 2, "both parts end in an error"
+    assert 0 < training.peak_allocated_bytes <= finished.budget_bytes
+
+
+def test_a_leak_leaves_more_at_every_step():
+    events, finished = run(experiment("leak", reads_every_step=True))
+    ends = [read.allocated_bytes for read in only(MemoryRead, events) if read.mark == "freed"][:-1]
+    assert len(ends) > 10
+    assert ends == sorted(set(ends))
+    assert finished.outcome == "leak"
+
+
+@pytest.mark.parametrize(
+    ("plan", "outcome", "tensors"),
+    [
+        ({"size": 1024, "count": 4}, "fits", 4),
+        ({"size": 8192}, "over_budget", 5),
+        ({"size": 8192, "dtype": "float16"}, "over_budget", 11),
+        ({"size": 1024, "count": 10, "frees_every_second": True}, "fits", 6),
+        ({"size": 1024, "count": 3, "growth": 1024}, "fits", 3),
+    ],
+)
+def test_the_sliders(plan: dict[str, Any], outcome: str, tensors: int):
+    _, finished = run(experiment("custom", plan=AllocationPlan(**plan)))
+    assert (finished.outcome, finished.tensors) == (outcome, tensors)
+
+
+def test_growing_tensors_are_larger_by_a_side():
+    _, finished = run(experiment("custom", plan=AllocationPlan(size=1024, count=3, growth=1024)))
+    assert finished.tensor_bytes == 3072 * 3072 * 4
+    assert finished.allocated_bytes == (4 + 16 + 36) * MIB
+
+
+def test_the_map_is_of_the_moment_memory_ended():
+    events, finished = run(experiment("fragmentation"))
+    read = only(SegmentsRead, events)[-1]
+    assert read.read.mark == "oom"
+    columns = SegmentMap(
+        addresses=read.addresses, sizes=read.sizes, is_small=read.is_small,
+        is_expandable=read.is_expandable, block_counts=read.block_counts,
+        block_sizes=read.block_sizes, block_states=[int(state) for state in read.block_states],
+    )  # fmt: skip
+    assert columns.reserved_bytes == finished.reserved_bytes
+    assert columns.allocated_bytes == finished.allocated_bytes
+    assert columns.largest_hole_bytes < finished.tensor_bytes
+
+
+def test_ten_thousand_blocks_are_sent_and_the_rest_is_counted():
+    events, finished = run(experiment("many_small", "model:8000", whole_card=True))
+    read = only(SegmentsRead, events)[-1]
+    assert 0.9 * MOST_BLOCKS < len(read.block_sizes) <= MOST_BLOCKS
+    assert len(read.block_sizes) + read.left_out_blocks == finished.tensors
+    assert sum(read.sizes) + 2 * MIB * read.left_out_segments == finished.reserved_bytes
+
+
+def test_stopping_frees_everything():
+    stop = threading.Event()
+    request = experiment("many_small", reads_every_step=True)
+    events = []
+    for event in run_experiment(request, ModelledMemory(card_at("model:1996")), stop):
+        events.append(event)
+        if isinstance(event, MemoryRead) and event.step == 5:
+            stop.set()
+    assert events[-1].outcome == "stopped"
+    assert events[-1].tensors == 5
+    assert events[-2].allocated_bytes == 0
+
+
+def test_closing_the_events_frees_everything():
+    card = ModelledMemory(card_at("model:1996"))
+    events = run_experiment(experiment("gt1030", reads_every_step=True), card, threading.Event())
+    for event in events:
+        if isinstance(event, MemoryRead) and event.step == 3:
+            break
+    assert card.read().allocated_bytes == 3 * 256 * MIB
+    events.close()
+    assert card.read().allocated_bytes == 0
+    assert card.read().limit_bytes is None
+
+
+def test_an_experiment_can_be_spread_out_for_somebody_who_watches():
+    waited: list[float] = []
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited.append(timeout or 0.0)
+            return False
+
+    request = experiment("gt1030", whole_card=True, watch_s=1.4)
+    list(run_experiment(request, ModelledMemory(card_at("model:1996")), Stop()))
+    assert waited == [pytest.approx(0.2)] * 7
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"preset": "gt1031"}, "is not a preset"),
+        ({"preset": "custom"}, "needs a plan"),
+        ({"plan": AllocationPlan(size=0)}, "size 0 is out of range"),
+        ({"plan": AllocationPlan(size=1, count=0)}, "count 0 is out of range"),
+        ({"plan": AllocationPlan(size=1, growth=-1)}, "growth -1 is out of range"),
+        ({"plan": AllocationPlan(size=1, dtype="int3")}, "“int3” is not a dtype"),
+        ({"preset": "leak", "budget_bytes": 0}, "budget in bytes 0 is out of range"),
+        ({"preset": "leak", "budget_bytes": 1, "whole_card": True}, "exclude each other"),
+        ({"preset": "leak", "watch_s": float("nan")}, "out of range"),
+        ({"preset": "leak", "watch_s": -1.0}, "out of range"),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, Any], words: str):
+    parameters = {"preset": "custom", "device": "model:1996", **changes}
+    with pytest.raises(StudioError, match=words):
+        check_experiment(RunMemoryExperiment(**parameters))
+
+
+def test_too_little_room_for_fragmentation_is_said():
+    request = experiment("fragmentation", budget_bytes=100 * MIB)
+    with pytest.raises(StudioError, match="needs 224"):
+        list(run_experiment(request, ModelledMemory(card_at("model:1996")), threading.Event()))
+
+
+def test_a_budget_larger_than_what_is_free_is_no_room():
+    card = ModelledMemory(card_at("model:1996"))
+    _, finished = run(experiment("one_big", budget_bytes=1 << 40))
+    assert finished.tensor_bytes > card.read().free_bytes
+    assert finished.outcome == "card_full"
+
+
+def test_moments_do_not_begin_before_they_are_asked_for():
+    bench = Bench(ModelledMemory(card_at("model:1996")), 100 * MIB)
+    moments = moments_of("gt1030", bench)
+    assert bench.steps == 0
+    assert next(moments) == "allocated"
+    assert bench.steps == 1
+    assert find_preset("gt1030").source.startswith("“How can I run any code on my GPU")
+
+
+def test_a_second_network_needs_no_working_memory_of_cublas():
+    memory = ModelledMemory(card_at("model:1996"))
+    asked: list[int] = []
+
+    def empty(size_bytes: int) -> object:
+        asked.append(size_bytes)
+        return memory.empty(size_bytes)
+
+    kept: dict[int, object] = {}
+    for networks_before in (0, 1):
+        asked.clear()
+        network = ReplayedNetwork(empty, kept)
+        assert asked.count(8519680) == (0 if networks_before else 2)
+        del network
+        assert memory.read().allocated_bytes == 2 * 8519680
+
+
+def test_looking_takes_no_more_than_a_fifth_of_the_time(monkeypatch: pytest.MonkeyPatch):
+    now_s = [100.0]
+    monkeypatch.setattr(memory_lab, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    rhythm = memory_lab._Rhythm(0.1)
+    for cost_s, waits_s in ((0.0, 0.1), (0.01, 0.09), (1.0, 4.0)):
+        assert rhythm.is_due()
+        with rhythm:
+            now_s[0] += cost_s
+        now_s[0] += 0.9 * waits_s
+        assert not rhythm.is_due()
+        now_s[0] += 0.11 * waits_s
+
+
+class Spilling(ModelledMemory):
+    """A card of 2 GiB under Windows: beyond it the driver goes on in the PC's memory."""
+
+    def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
+        read = super().read(mark, step)
+        free_bytes = max(0, read.free_bytes - 6000 * MIB)
+        return msgspec.structs.replace(read, total_bytes=2000 * MIB, free_bytes=free_bytes)
+
+
+def test_what_spills_is_ended_and_named():
+    request = experiment("gt1030", "model:8000", whole_card=True, reads_every_step=True)
+    events = list(run_experiment(request, Spilling(card_at("model:8000")), threading.Event()))
+    start, *_, freed = only(MemoryRead, events)
+    finished = events[-1]
+    assert finished.outcome == "spilled"
+    assert start.free_bytes < finished.allocated_bytes <= start.free_bytes + 2 * 256 * MIB
+    assert finished.error_text == ""
+    assert freed.allocated_bytes == 0

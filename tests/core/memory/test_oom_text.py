@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from gpu_studio.core.memory.oom_text import (
+    GpuProcessBytes,
+    OomNumbers,
+    is_nvml_assertion,
+    is_out_of_memory,
+    read_oom_text,
+)
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+OLD_HINT = (
+    " If reserved memory is >> allocated memory try setting max_split_size_mb to avoid "
+    "fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF"
+)
+HINT = (
+    " If reserved but unallocated memory is large try setting {key}=expandable_segments:True to "
+    "avoid fragmentation.  See documentation for Memory Management  (https://pytorch.org/docs/"
+    "stable/notes/cuda.html#environment-variables)"
+)
+NEWEST_HINT = (
+    " If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF="
+    "expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  "
+    "(https://docs.pytorch.org/docs/stable/notes/cuda.html"
+    "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
+)
+CAPACITY = (
+    "CUDA out of memory. Tried to allocate {tried}. GPU {gpu} has a total {word} of {total} of "
+    "which {free} is free. {processes}{allowed}Of the allocated memory {allocated} is allocated by "
+    "PyTorch, {private}and {unallocated} is reserved by PyTorch but unallocated."
+)
+
+
+def newer(**parts: str) -> str:
+    """Return a text of 2.1 and later, without its hint."""
+    told = {
+        "tried": "256.00 MiB", "gpu": "0", "word": "capacity", "total": "1.95 GiB",
+        "free": "153.81 MiB", "processes": "", "allowed": "", "allocated": "1.75 GiB",
+        "private": "", "unallocated": "8.00 MiB", **parts,
+    }  # fmt: skip
+    return CAPACITY.format(**told)
+
+
+OWN = "Including non-PyTorch memory, this process has 1.79 GiB memory in use. "
+PRIVATE = "with 64.00 MiB allocated in private pools (e.g., CUDA Graphs), "
+USUAL = OomNumbers(
+    tried_bytes=256 * MIB,
+    total_bytes=round(1.95 * GIB),
+    free_bytes=round(153.81 * MIB),
+    allocated_bytes=round(1.75 * GIB),
+    unallocated_bytes=8 * MIB,
+    device_index=0,
+)
+
+
+def usual(**changes: object) -> OomNumbers:
+    return OomNumbers(
+        **{name: changes.get(name, getattr(USUAL, name)) for name in OomNumbers.__struct_fields__}
+    )
+
+
+# By the version that writes it; up to 1.3 "cached" is what no tensor holds.
+TEXTS: dict[str, tuple[str, OomNumbers]] = {
+    "1.0 cached": (
+        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 1.95 GiB total "
+        "capacity; 1.41 GiB already allocated; 5.81 MiB free; 46.50 KiB cached)",
+        OomNumbers(
+            tried_bytes=20 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(5.81 * MIB),
+            allocated_bytes=round(1.41 * GIB), unallocated_bytes=47616, device_index=0,
+        ),
+    ),
+    "1.3 more cached than allocated": (
+        "RuntimeError: CUDA out of memory. Tried to allocate 844.00 MiB (GPU 1; 6.00 GiB total "
+        "capacity; 2.01 GiB already allocated; 844.80 KiB free; 3.33 GiB cached)",
+        OomNumbers(
+            tried_bytes=844 * MIB, total_bytes=6 * GIB, free_bytes=round(844.8 * KIB),
+            allocated_bytes=round(2.01 * GIB), unallocated_bytes=round(3.33 * GIB), device_index=1,
+        ),
+    ),
+    "1.4 reserved in total": (
+        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 1.95 GiB total "
+        "capacity; 1.75 GiB already allocated; 3.81 MiB free; 1.76 GiB reserved in total by "
+        "PyTorch)",
+        OomNumbers(
+            tried_bytes=20 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(3.81 * MIB),
+            allocated_bytes=round(1.75 * GIB), reserved_bytes=round(1.76 * GIB), device_index=0,
+        ),
+    ),
+    "1.10 with a hint": (
+        "RuntimeError: CUDA out of memory. Tried to allocate 1024.00 MiB (GPU 3; 79.35 GiB total "
+        "capacity; 512 bytes already allocated; 0 bytes free; 2.00 MiB reserved in total by "
+        "PyTorch)" + OLD_HINT,
+        OomNumbers(
+            tried_bytes=GIB, total_bytes=round(79.35 * GIB), free_bytes=0, allocated_bytes=512,
+            reserved_bytes=2 * MIB, device_index=3,
+        ),
+    ),
+    "2.0 with a limit": (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; "
+        "1.95 GiB total capacity; 490.00 MiB already allocated; 1.40 GiB free; 512.00 MiB allowed; "
+        "500.00 MiB reserved in total by PyTorch)" + OLD_HINT,
+        OomNumbers(
+            tried_bytes=20 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(1.4 * GIB),
+            allocated_bytes=490 * MIB, limit_bytes=512 * MIB, reserved_bytes=500 * MIB,
+            device_index=0,
+        ),
+    ),
+    "2.1 capacty": (
+        newer(word="capacty")
+        + " If reserved but unallocated memory is large try setting max_split_size_mb to avoid "
+        "fragmentation.  See documentation for Memory Management and PYTORCH_CUDA_ALLOC_CONF",
+        usual(),
+    ),
+    "2.1 this process": (
+        newer(word="capacty", processes=OWN),
+        usual(in_use_bytes=round(1.79 * GIB)),
+    ),
+    "2.2": (newer() + HINT.format(key="PYTORCH_CUDA_ALLOC_CONF"), usual()),
+    "2.3 with a limit": (
+        newer(allowed="1.50 GiB allowed; "), usual(limit_bytes=round(1.5 * GIB)),
+    ),
+    "2.4 private pools": (newer(private=PRIVATE), usual(private_pools_bytes=64 * MIB)),
+    "2.5 other processes": (
+        newer(
+            gpu="2",
+            processes="Process 4711 has 1.50 GiB memory in use. "
+            "Process 12 has 17179869184.00 GiB memory in use. "
+            "Process 99 has 600.00 MiB memory in use. " + OWN,
+        ),
+        usual(
+            device_index=2, in_use_bytes=round(1.79 * GIB),
+            processes=(
+                GpuProcessBytes(4711, round(1.5 * GIB)), GpuProcessBytes(99, 600 * MIB),
+            ),
+        ),
+    ),
+    "2.6 all of it": (
+        newer(processes=OWN, allowed="1.80 GiB allowed; ", private=PRIVATE),
+        usual(
+            in_use_bytes=round(1.79 * GIB), limit_bytes=round(1.8 * GIB),
+            private_pools_bytes=64 * MIB,
+        ),
+    ),
+    "2.9 a driver that does not know": (
+        newer(free="17179869184.00 GiB"), usual(free_bytes=None),
+    ),
+    "2.10 the new name": (newer() + HINT.format(key="PYTORCH_ALLOC_CONF"), usual()),
+    "2.13": (newer() + NEWEST_HINT, usual()),
+    "2.15 expandable": (
+        newer()
+        + " expandable_segments is enabled. If instead the process is running out of virtual "
+        "address space (VSZ), see the documentation.",
+        usual(),
+    ),
+    "2.15 a pool of the user's": (
+        newer() + " The custom allocator backing this MemPool returned nullptr.", usual(),
+    ),
+    "2.12 rejected": (
+        "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
+        "per_process_memory_fraction limit. Requested size: 64.00 MiB",
+        OomNumbers(tried_bytes=64 * MIB),
+    ),
+    "an exbibyte": (
+        "CUDA out of memory. Tried to allocate more than 1EB memory.", OomNumbers(),
+    ),
+    "cudaMallocAsync": (
+        "Allocation on device 1 would exceed allowed memory. (out of memory)\n"
+        "Currently allocated     : 1.50 GiB\nRequested               : 512.00 MiB\n"
+        "Device limit            : 1.95 GiB\nFree (according to CUDA): 3.25 MiB\n"
+        "PyTorch limit (set by user-supplied memory fraction)\n"
+        "                        : 17179869184.00 GiB",
+        OomNumbers(
+            tried_bytes=512 * MIB, total_bytes=round(1.95 * GIB), free_bytes=round(3.25 * MIB),
+            allocated_bytes=round(1.5 * GIB), device_index=1,
+        ),
+    ),
+    "the CPU": (
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
+        "you tried to allocate 4398046511104 bytes. Error code 12 (Cannot allocate memory)",
+        OomNumbers(tried_bytes=4398046511104),
+    ),
+    "the driver alone": (
+        "torch.AcceleratorError: CUDA error: out of memory\nCUDA kernel errors might be "
+        "asynchronously reported at some other API call", OomNumbers(),
+    ),
+}  # fmt: skip
+
+texts = pytest.mark.parametrize(("text", "numbers"), TEXTS.values(), ids=TEXTS.keys())
+
+
+@texts
+def test_every_text_is_read(text: str, numbers: OomNumbers):
+    assert is_out_of_memory(text)
+    assert read_oom_text(text) == numbers
+
+
+@texts
+def test_a_terminal_that_wraps_makes_no_difference(text: str, numbers: OomNumbers):
+    for width in (20, 37, 80):
+        lines = [text[i : i + width] for i in range(0, len(text), width)]
+        assert read_oom_text("\n".join(lines)) == numbers
+        assert read_oom_text("".join(f"> {line}\r\n" for line in lines)) == numbers
+
+
+@texts
+def test_a_traceback_around_it_makes_no_difference(text: str, numbers: OomNumbers):
+    traceback = (
+        'Traceback (most recent call last):\n  File "train.py", line 12, in <module>\n'
+        "    loss = model(batch).sum()\n           ^^^^^^^^^^^^\n"
+    )
+    assert read_oom_text(f"{traceback}torch.OutOfMemoryError: {text}\n$ ") == numbers
+
+
+@pytest.mark.parametrize(
+    ("written", "size_bytes"),
+    [("512 bytes", 512), ("2.00 KiB", 2048), ("2.50 MiB", 2621440), ("6.84 GiB", 7344394076)],
+)
+def test_every_unit(written: str, size_bytes: int):
+    text = f"CUDA out of memory. Tried to allocate {written}. GPU 0 has"
+    assert read_oom_text(text).tried_bytes == size_bytes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA error: out of memory",
+        "cuda runtime error (2) : out of memory at /pytorch/aten/src/THC/THCStorage.cu:58",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        'NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":1407',
+        "DefaultCPUAllocator: not enough memory: you tried to allocate 5 bytes.",
+    ],
+)
+def test_what_means_that_memory_ended(text: str):
+    assert is_out_of_memory(text)
+    assert is_nvml_assertion(text) == ("NVML" in text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "CUDA error: an illegal memory access was encountered", "NVML_SUCCESS == r"]
+)
+def test_what_does_not(text: str):
+    assert not is_out_of_memory(text)
+    assert read_oom_text(text) == OomNumbers()
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["1", "1.", ".1", "1 ", "GPU ", "Process 1 has ", "1.00 GiB ", "Tried to allocate ", "> ", "\n",
+     "1.00 GiB free", "\U0001f4a5", "Process 7 has 1.00 MiB memory in use. "],
+)  # fmt: skip
+def test_a_million_hostile_letters_take_no_time(piece: str):
+    text = piece * (1_000_000 // len(piece))
+    began_s = time.process_time()
+    read_oom_text(text)
+    assert time.process_time() - began_s < 2.0
+
+
+def test_numbers_that_cannot_be_are_none():
+    assert read_oom_text("Tried to allocate 99999999999999999999.00 GiB").tried_bytes is None
+    assert read_oom_text(f"Tried to allocate {'9' * 5000} bytes").tried_bytes is None

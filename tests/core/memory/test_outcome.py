@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpu_studio.core.memory.oom_words import explain_outcome
+from gpu_studio.core.memory.outcome import is_leak, others_grew_bytes, outcome_of
+from gpu_studio.core.messages.memory_messages import OUTCOMES, MemoryRead, OomFinished, SegmentsRead
+
+MIB = 1 << 20
+TOTAL = 2000 * MIB
+FULL = "CUDA out of memory. Tried to allocate 256.00 MiB."
+
+
+def read(free: int, reserved: int, allocated: int | None = None, **more: Any) -> MemoryRead:
+    return MemoryRead(
+        device="cuda:0", taken_at_s=0.0, total_bytes=TOTAL, free_bytes=free * MIB,
+        reserved_bytes=reserved * MIB,
+        allocated_bytes=(reserved if allocated is None else allocated) * MIB, **more,
+    )  # fmt: skip
+
+
+START = read(free=1940, reserved=0)
+
+
+def last(free: int, reserved: int, holes: int = 0, limit: int | None = None) -> SegmentsRead:
+    now = read(free, reserved, reserved - holes, limit_bytes=limit and limit * MIB)
+    return SegmentsRead(
+        device="cuda:0", read=now, largest_block_bytes=0, free_total_bytes=(free + holes) * MIB
+    )
+
+
+@pytest.mark.parametrize(
+    ("at_end", "error_text", "outcome"),
+    [
+        (last(free=148, reserved=1792), FULL, "card_full"),
+        (last(free=148, reserved=1792), "", "fits"),
+        (last(free=148, reserved=1792, holes=107), FULL, "card_full"),
+        (last(free=148, reserved=1792, holes=108), FULL, "fragmented"),
+        (last(free=660, reserved=1280, limit=1500), FULL, "over_budget"),
+        (last(free=660, reserved=1280, limit=1536), FULL, "fragmented"),
+        (last(free=660, reserved=1280, holes=40, limit=1500), FULL, "fragmented"),
+        # The driver refused before the limit did.
+        (last(free=148, reserved=1792, limit=1950), FULL, "card_full"),
+        (last(free=0, reserved=1940, limit=1950), FULL, "card_full"),
+        # Others had 60 MiB at the start.
+        (last(free=168, reserved=768), FULL, "taken_by_others"),
+        (last(free=0, reserved=1690), FULL, "card_full"),  # 250 more would not have been enough
+        (last(free=130, reserved=1800), FULL, "card_full"),  # 10 more are noise
+        (last(free=0, reserved=1940), "", "fits"),
+        (last(free=0, reserved=1956), "", "fits"),
+        (last(free=0, reserved=1957), "", "spilled"),
+    ],
+)
+def test_the_readings_say_what_it_was(at_end: SegmentsRead, error_text: str, outcome: str):
+    assert outcome in OUTCOMES
+    told = outcome_of(START, at_end, error_text, tensor_bytes=256 * MIB)
+    assert told == outcome
+    assert outcome_of(START, at_end, error_text) == outcome
+
+
+def test_what_was_asked_for_counts_to_the_byte():
+    """1.89 GiB, as the text rounds it, would have fitted into 1936 MiB; 1936 MiB and 2 do not."""
+    at_end = last(free=1936, reserved=0)
+    text = "CUDA out of memory. Tried to allocate 1.89 GiB."
+    assert outcome_of(START, at_end, text, tensor_bytes=1937 * MIB) == "card_full"
+
+
+def test_without_any_number_memory_has_still_ended():
+    text = "NVML_SUCCESS == r INTERNAL ASSERT FAILED"
+    assert outcome_of(START, last(free=148, reserved=1792), text) == "card_full"
+    limited = last(free=660, reserved=1280, limit=1500)
+    assert outcome_of(START, limited, text) == "over_budget"
+
+
+def test_a_leak_grows_at_every_step():
+    at_end = last(free=148, reserved=1792)
+    grows = [100, 200, 300, 301]
+    assert outcome_of(START, at_end, FULL, step_ends=grows) == "leak"
+    assert outcome_of(START, at_end, "", step_ends=grows) == "fits"
+    assert is_leak([1, 2, 3])
+    for ends in ([], [1], [1, 2], [1, 2, 2], [3, 2, 1], [1, 3, 2, 4]):
+        assert not is_leak(ends)
+
+
+def test_others_are_what_is_neither_free_nor_ours():
+    assert others_grew_bytes(START, read(free=168, reserved=768)) == 1004 * MIB
+    assert others_grew_bytes(START, read(free=1990, reserved=0)) == -50 * MIB
+    assert others_grew_bytes(START, MemoryRead(device="cuda:0", taken_at_s=0.0)) is None
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_every_outcome_has_its_words(outcome: str):
+    finished = OomFinished(
+        device="cuda:0", outcome=outcome, preset="custom", tensors=7, tensor_bytes=256 * MIB,
+        steps=14, allocated_bytes=1792 * MIB, reserved_bytes=1800 * MIB, tried_bytes=256 * MIB,
+        free_bytes=100 * MIB, total_bytes=TOTAL, limit_bytes=1900 * MIB, unallocated_bytes=8 * MIB,
+        largest_block_bytes=90 * MIB, free_total_bytes=108 * MIB, others_grew_bytes=500 * MIB,
+        error_text=FULL,
+    )  # fmt: skip
+    words = explain_outcome(finished)
+    others = [explain_outcome(OomFinished(device="", outcome=name, tensors=1, tensor_bytes=1))
+              for name in OUTCOMES if name != outcome]  # fmt: skip
+    assert words.headline.endswith(".")
+    assert words.headline not in [other.headline for other in others]
+    assert words.sentence.endswith(".")
+    assert words.next_step.endswith(".")
+    told = {"fragmented": "90", "taken_by_others": "500", "over_budget": "1.86", "leak": "7 steps",
+            "spilled": "7 tensors", "fits": "7 tensors"}.get(outcome, "")  # fmt: skip
+    assert told in words.sentence

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import contextlib
+import copy
+import random
+
+import numpy as np
+import pytest
+
+from gpu_studio.core.allocator import AllocatorModel, OutOfMemory
+from gpu_studio.core.memory.segment_map import (
+    ALLOCATED,
+    INACTIVE,
+    SegmentMap,
+    largest_block_bytes,
+    map_of_segments,
+    map_of_snapshot,
+)
+from gpu_studio.core.protocol import MemoryRead, SegmentsRead
+
+MIB = 1 << 20
+
+
+def used_model(seed, conf="", **options):
+    """A modelled card after some hundred random calls."""
+    chance = random.Random(seed)
+    model = AllocatorModel(chance.randrange(200, 2000) * MIB, conf=conf, **options)
+    living = []
+    for _ in range(chance.randrange(5, 150)):
+        if living and chance.random() < 0.4:
+            model.free(living.pop(chance.randrange(len(living))))
+            continue
+        with contextlib.suppress(OutOfMemory):
+            living.append(model.allocate(int(2 ** chance.uniform(9, 27))))
+    return model
+
+
+def map_of(model):
+    return map_of_snapshot(model.snapshot()["segments"])
+
+
+def two_segments():
+    """20 MiB of three blocks at 0x2000 and 2 MiB of two at 0x1000."""
+    return SegmentMap(
+        addresses=[0x1000, 0x2000],
+        sizes=[2 * MIB, 20 * MIB],
+        is_small=[True, False],
+        is_expandable=[False, False],
+        block_counts=[2, 3],
+        block_sizes=[MIB, MIB, 5 * MIB, 5 * MIB, 10 * MIB],
+        block_states=[0, 2, 0, 1, 2],
+    )
+
+
+def test_segments_come_the_largest_first_with_their_own_blocks():
+    blocks = two_segments()
+    assert blocks.addresses.tolist() == [0x2000, 0x1000]
+    assert blocks.block_sizes.tolist() == [5 * MIB, 5 * MIB, 10 * MIB, MIB, MIB]
+    assert blocks.block_offsets.tolist() == [0, 5 * MIB, 10 * MIB, 0, MIB]
+    assert blocks.block_states.tolist() == [0, 1, 2, 0, 2]
+    assert blocks.blocks_of(1) == slice(3, 5)
+    assert [blocks.segment_of(block) for block in range(5)] == [0, 0, 0, 1, 1]
+    assert blocks.held_bytes(0) == 5 * MIB
+    assert blocks.held_bytes(1, INACTIVE - 2) == MIB
+    assert (blocks.reserved_bytes, blocks.allocated_bytes) == (22 * MIB, 6 * MIB)
+    assert (blocks.holes_bytes, blocks.largest_hole_bytes) == (11 * MIB, 10 * MIB)
+
+
+def test_a_column_has_the_share_of_the_blocks_in_it_and_nothing_is_lost():
+    blocks = two_segments()
+    assert blocks.coverage(0, 4).tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert blocks.coverage(0, 2).tolist() == [0.5, 0.0]
+    assert blocks.coverage(0, 8, state=1).tolist() == [0, 0, 1, 1, 0, 0, 0, 0]
+    for columns in (1, 3, 7, 1300):
+        assert blocks.coverage(0, columns).sum() / columns == pytest.approx(0.25)
+
+
+def test_a_place_belongs_to_the_block_that_holds_it():
+    blocks = two_segments()
+    assert blocks.block_at(0, 0) == 0
+    assert blocks.block_at(0, 5 * MIB - 1) == 0
+    assert blocks.block_at(0, 5 * MIB) == 1
+    assert blocks.block_at(0, 20 * MIB) == 2
+    assert blocks.block_at(1, -1) == 3
+
+
+@pytest.mark.parametrize(
+    "changes", [{"block_counts": [3, 3]}, {"sizes": [2 * MIB, 21 * MIB]}, {"block_states": [0]}]
+)
+def test_blocks_that_do_not_fill_their_segments_are_refused(changes):
+    columns = {
+        "addresses": [0x1000, 0x2000],
+        "sizes": [2 * MIB, 20 * MIB],
+        "is_small": [True, False],
+        "is_expandable": [False, False],
+        "block_counts": [2, 3],
+        "block_sizes": [MIB, MIB, 5 * MIB, 5 * MIB, 10 * MIB],
+        "block_states": [0, 2, 0, 1, 2],
+    }
+    with pytest.raises(ValueError, match="blocks"):
+        SegmentMap(**{**columns, **changes})
+
+
+def test_the_columns_of_an_engine_are_taken_as_they_are():
+    read = SegmentsRead(
+        device="cuda:0",
+        read=MemoryRead(device="cuda:0", taken_at_s=1.0),
+        largest_block_bytes=0,
+        free_total_bytes=0,
+        addresses=(0x1000,),
+        sizes=(2 * MIB,),
+        is_small=(True,),
+        is_expandable=(False,),
+        block_counts=(3,),
+        block_sizes=(512, 512, 2 * MIB - 1024),
+        block_states="012",
+    )
+    assert map_of_segments(read).block_states.tolist() == [0, 1, 2]
+
+
+def test_an_allocator_without_segments_is_an_empty_map():
+    blocks = map_of(AllocatorModel(100 * MIB))
+    assert (len(blocks), blocks.block_count, blocks.reserved_bytes) == (0, 0, 0)
+    assert blocks.largest_hole_bytes == blocks.releasable_bytes == 0
+    assert largest_block_bytes(blocks, 100 * MIB) == 100 * MIB
+
+
+@pytest.mark.parametrize("conf", ["", "expandable_segments:True"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_sums_are_the_allocators_own(seed, conf):
+    model = used_model(seed, conf)
+    blocks, stats = map_of(model), model.stats()
+    assert blocks.allocated_bytes == stats["allocated_bytes.all.current"]
+    assert blocks.reserved_bytes == stats["reserved_bytes.all.current"]
+    assert np.count_nonzero(blocks.block_states == ALLOCATED) == stats["allocation.all.current"]
+    model.empty_cache()
+    left = model.stats()["reserved_bytes.all.current"]
+    assert blocks.releasable_bytes == stats["reserved_bytes.all.current"] - left
+
+
+@pytest.mark.parametrize("conf", ["", "expandable_segments:True"])
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+@pytest.mark.parametrize("seed", [2, 3, 5, 8, 11, 13])
+def test_the_largest_block_can_be_had_and_no_larger_one(seed, fraction, conf):
+    model = used_model(seed, conf, fraction=fraction)
+    limit_bytes = round(fraction * model.card.capacity_bytes) if fraction < 1 else None
+    largest = largest_block_bytes(map_of(model), model.card.free_bytes, limit_bytes)
+    copy.deepcopy(model).allocate(largest)
+    with pytest.raises(OutOfMemory):
+        copy.deepcopy(model).allocate(largest + 512)
+
+
+@pytest.mark.parametrize(
+    ("free_mib", "largest_mib"), [(0, 0), (5, 1), (12, 12), (19, 18), (21, 20)]
+)
+def test_a_nearly_full_card_serves_small_requests_and_whole_segments_only(free_mib, largest_mib):
+    model = AllocatorModel(100 * MIB, (100 - free_mib) * MIB)
+    assert largest_block_bytes(map_of(model), free_mib * MIB) == largest_mib * MIB
+    copy.deepcopy(model).allocate(largest_mib * MIB)
+    with pytest.raises(OutOfMemory):
+        copy.deepcopy(model).allocate(largest_mib * MIB + 512)

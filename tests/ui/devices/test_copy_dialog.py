@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QCheckBox, QComboBox, QPlainTextEdit, QPushButton
+
+from gpu_studio.ui.devices.copy_dialog import CopyDialog
+
+
+@pytest.fixture
+def dialog(qtbot):
+    made = CopyDialog(lambda form, masked: f"{form} {'masked' if masked else 'GPU-1234 <b>'}")
+    qtbot.addWidget(made)
+    return made
+
+
+def test_what_is_shown_is_what_is_copied(dialog):
+    preview = dialog.findChild(QPlainTextEdit, "devices.copy.preview")
+    assert preview.toPlainText() == "text masked"
+    dialog.findChild(QComboBox, "devices.copy.form").setCurrentIndex(1)
+    assert preview.toPlainText() == "markdown masked"
+    dialog.findChild(QCheckBox, "devices.copy.whole").setChecked(True)
+    dialog.findChild(QPushButton, "devices.copy.now").click()
+    assert QGuiApplication.clipboard().text() == preview.toPlainText() == "markdown GPU-1234 <b>"
+
+
+def test_masking_is_the_default(dialog):
+    assert not dialog.findChild(QCheckBox, "devices.copy.whole").isChecked()

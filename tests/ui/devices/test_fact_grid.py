@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QLabel
+
+from gpu_studio.core.pc.facts import Fact, FactGroup
+from gpu_studio.ui.devices.fact_grid import FactGrid
+
+
+@pytest.fixture
+def grid(qtbot, theme):
+    made = FactGrid(name="facts")
+    qtbot.addWidget(made)
+    made.resize(1400, 400)
+    made.show()
+    return made
+
+
+def group(title, count, value="1"):
+    facts = (Fact(key=f"{title}{i}", label=f"{title} {i}", value=value) for i in range(count))
+    return FactGroup(title=title, facts=tuple(facts))
+
+
+def shown(grid, key):
+    return grid.findChild(QLabel, f"facts.{key}")
+
+
+def place(grid, key):
+    return shown(grid, key).mapTo(grid, shown(grid, key).rect().topLeft())
+
+
+def test_groups_come_one_at_a_time(qtbot, grid):
+    grid.show_groups([group("a", 3), group("b", 2)])
+    assert shown(grid, "a0") is not None
+    assert shown(grid, "b0") is None
+    assert not grid.is_built
+    qtbot.waitUntil(lambda: grid.is_built)
+    assert shown(grid, "b1").text() == "1"
+
+
+def test_a_change_while_they_come_is_not_lost(qtbot, grid):
+    grid.show_groups([group("a", 1), group("b", 1)])
+    grid.show_groups([group("a", 1, "2"), group("b", 1, "2")])
+    qtbot.waitUntil(lambda: grid.is_built)
+    assert [shown(grid, key).text() for key in ("a0", "b0")] == ["2", "2"]
+
+
+def test_other_groups_take_the_place_of_those_that_were_there(qtbot, grid):
+    grid.show_groups([group("a", 1), group("b", 1)])
+    qtbot.waitUntil(lambda: grid.is_built)
+    grid.show_groups([group("c", 2)])
+    qtbot.waitUntil(lambda: grid.is_built)
+    qtbot.waitUntil(lambda: shown(grid, "a0") is None)
+    assert shown(grid, "c1").isVisible()
+
+
+def test_a_change_of_groups_while_they_come_starts_anew(qtbot, grid):
+    grid.show_groups([group("a", 1), group("b", 1), group("c", 1)])
+    grid.show_groups([group("d", 1), group("e", 1)])
+    qtbot.waitUntil(lambda: grid.is_built)
+    qtbot.waitUntil(lambda: shown(grid, "a0") is None)
+    assert shown(grid, "c0") is None
+    assert [shown(grid, key).isVisible() for key in ("d0", "e0")] == [True, True]
+
+
+def test_groups_fill_the_columns_that_there_is_room_for(qtbot, grid):
+    groups = [group(title, count) for title, count in (("a", 6), ("b", 2), ("c", 2), ("d", 4))]
+    grid.show_groups(groups)
+    qtbot.waitUntil(lambda: grid.is_built)
+
+    def lefts():
+        return [place(grid, key).x() for key in ("a0", "b0", "c0", "d0")]
+
+    qtbot.waitUntil(lambda: len(set(lefts())) == 4)
+    grid.resize(700, 800)
+    qtbot.waitUntil(lambda: len(set(lefts())) == 2)
+    a, b, c, d = lefts()
+    assert (a < b, b == c, d == a) == (True, True, True)
+    grid.resize(330, 1200)
+    qtbot.waitUntil(lambda: len(set(lefts())) == 1)
+    tops = [place(grid, key).y() for key in ("a0", "b0", "c0", "d0")]
+    assert tops == sorted(tops)
+
+
+def test_a_long_value_ends_in_an_ellipsis_and_is_whole_in_the_tip(qtbot, grid):
+    long = Fact(key="long", label="Long", value="x" * 500, reason="why")
+    grid.show_groups([FactGroup(title="a", facts=(long,))])
+    qtbot.waitUntil(lambda: grid.is_built)
+    value = shown(grid, "long")
+    assert value.text() == long.value
+    assert value.toolTip() == f"{long.value}\nwhy"
+    assert value.sizeHint().width() > 1000
+    assert grid.minimumSizeHint().width() < 300
+    assert not value.grab().isNull()

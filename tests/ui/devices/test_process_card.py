@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMessageBox, QPushButton, QTableView
+
+from gpu_studio.core.pc.devices import GpuProcess
+from gpu_studio.model.process_table import ProcessTable
+from gpu_studio.ui.devices import process_card as module
+from gpu_studio.ui.devices.process_card import ProcessCard
+
+PYTHON = GpuProcess(pid=4711, name="python", user="you", memory_bytes=336 << 20)
+XORG = GpuProcess(pid=900, name="Xorg", user="root", kind="graphics", memory_bytes=90 << 20)
+
+
+@pytest.fixture
+def card(qtbot, settings):
+    processes = ProcessTable()
+    made = ProcessCard(processes, settings)
+    processes.setParent(made)
+    qtbot.addWidget(made)
+    made.show()
+    processes.show((PYTHON, XORG), None)
+    return made
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        module, "end_process", lambda process, own: asked.append((process, own)) or "Asked."
+    )
+    return asked
+
+
+def programs(card):
+    model = card.findChild(QTableView, "devices.processes").model()
+    return [model.index(row, 1).data() for row in range(model.rowCount())]
+
+
+def test_a_filter_finds_by_any_column_and_says_what_it_hides(card):
+    box = card.findChild(QLineEdit, "devices.processes.filter")
+    note = card.findChild(QLabel, "devices.processes.note")
+    assert programs(card) == ["python", "Xorg"]
+    for text, found in (("xORG", ["Xorg"]), ("you", ["python"]), ("4711", ["python"])):
+        box.setText(text)
+        assert programs(card) == found
+        assert note.text() == f"1 of 2 do not match “{text}”."
+    box.clear()
+    assert (programs(card), note.isVisible()) == (["python", "Xorg"], False)
+
+
+def test_nothing_can_be_ended_unless_a_setting_allows_it(card, settings):
+    end = card.findChild(QPushButton, "devices.processes.end")
+    assert not end.isVisible()
+    settings.change(may_end_processes=True)
+    assert end.isVisible()
+    assert not end.isEnabled()
+    card.findChild(QTableView, "devices.processes").selectRow(0)
+    assert end.isEnabled()
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_a_question_comes_before_the_end(qtbot, card, settings, ended, agrees):
+    settings.change(may_end_processes=True)
+    card.findChild(QTableView, "devices.processes").selectRow(1)
+
+    def answer():
+        box = QApplication.activeModalWidget()
+        assert isinstance(box, QMessageBox)
+        assert "Xorg" in box.text()
+        wanted = "End it" if agrees else "Cancel"
+        next(b for b in box.buttons() if b.text().replace("&", "") == wanted).click()
+
+    QTimer.singleShot(0, answer)
+    card.findChild(QPushButton, "devices.processes.end").click()
+    assert [process for process, _ in ended] == ([XORG] if agrees else [])
+    assert card.findChild(QLabel, "devices.processes.outcome").isVisible() is agrees

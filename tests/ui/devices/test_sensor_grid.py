@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox, QLabel, QWidget
+
+from gpu_studio.core.pc.run_effect import RunMark
+from gpu_studio.core.pc.sensor_history import SensorTrack
+from gpu_studio.ui.devices.sensor_grid import SensorGrid
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.fakes import gt_1030, reading
+
+
+@pytest.fixture
+def track():
+    found = gt_1030()
+    track = SensorTrack(found.cards[0])
+    for second in range(100):
+        track.append(reading(found, float(second), temperature_c=20.0 + second % 50, power_w=None))
+    return track
+
+
+@pytest.fixture
+def grid(qtbot, theme, track):
+    made = SensorGrid(theme)
+    qtbot.addWidget(made)
+    made.resize(900, 500)
+    made.show_spans(track.spans(60.0), "gpu0")
+    made.show()
+    qtbot.waitUntil(lambda: all(plot.plot is not None for plot in plots(made)))
+    made.show_spans(track.spans(60.0), "gpu0")
+    return made
+
+
+def plots(grid):
+    return [plot for plot in grid.findChildren(LivePlot) if plot.isVisible()]
+
+
+def said(grid, name):
+    return grid.findChild(QLabel, f"devices.sensor{name}").text().replace("\u202f", " ")
+
+
+def lines_at(grid, x):
+    """In how many plots the crosshair stands at x."""
+    import pyqtgraph as pg
+
+    items = [item for plot in plots(grid) for item in plot.plot.plotItem.items]
+    lines = [item for item in items if isinstance(item, pg.InfiniteLine) and item.isVisible()]
+    return sum(line.value() == pytest.approx(x) for line in lines)
+
+
+def hover(grid, time_s):
+    live = grid.findChild(LivePlot, "devices.sensor.temperature.plot")
+    place = live.plot.plotItem.vb.mapViewToScene(QPointF(time_s, 40.0))
+    viewport = live.plot.viewport()
+    QTest.mouseMove(viewport, live.plot.mapFromScene(place) + QPoint(1, 0))
+    QTest.mouseMove(viewport, live.plot.mapFromScene(place))
+
+
+def test_the_mouse_reads_all_sensors_at_one_time(qtbot, grid):
+    assert said(grid, ".temperature.value") == "69 °C"
+    hover(grid, 60.0)
+    qtbot.waitUntil(lambda: said(grid, ".temperature.value") != "69 °C")
+    x = grid._crosshair.x
+    assert x == pytest.approx(60.0, abs=5)
+    assert said(grid, ".temperature.value") == f"{20 + round(x) % 50} °C"
+    assert said(grid, ".utilization.value") == "4 %"
+    assert said(grid, "s.cursor") == f"{round(99 - x)} s ago: all values are of that time"
+    assert lines_at(grid, x) == len(plots(grid)) == 6
+
+
+def test_the_arrow_keys_read_them_too_and_escape_goes_back(qtbot, grid):
+    place = grid.findChild(QWidget, "devices.sensors.plots")
+    for _ in range(3):
+        QTest.keyClick(place, Qt.Key.Key_Left)
+    assert said(grid, ".temperature.value") == "67 °C"
+    assert "2\u202fs ago" in place.accessibleDescription()
+    assert "Temperature 67\u202f°C" in place.accessibleDescription()
+    QTest.keyClick(place, Qt.Key.Key_Left, Qt.KeyboardModifier.ControlModifier)
+    assert said(grid, ".temperature.value") == "57 °C"
+    QTest.keyClick(place, Qt.Key.Key_Right)
+    assert said(grid, ".temperature.value") == "58 °C"
+    QTest.keyClick(place, Qt.Key.Key_Escape)
+    assert said(grid, ".temperature.value") == "69 °C"
+    assert said(grid, "s.cursor") == ""
+
+
+def test_a_longer_while_can_be_chosen(qtbot, grid, track):
+    choice = grid.findChild(QComboBox, "devices.sensors.span")
+    with qtbot.waitSignal(grid.span_chosen):
+        choice.setCurrentIndex(1)
+        choice.activated.emit(1)
+    assert grid.span_s == 300.0
+    grid.show_spans(track.spans(grid.span_s), "gpu0")
+    live = grid.findChild(LivePlot, "devices.sensor.temperature.plot")
+    low, high = live.plot.plotItem.vb.viewRange()[0]
+    assert (low, high) == pytest.approx((-201.0, 99.0))
+
+
+def test_runs_are_marked_in_every_plot(grid, track):
+    marks = [RunMark("matmul", "cuda:0", 50.0, 70.0), RunMark("matmul", "cuda:0", 10.0, 20.0)]
+    grid.show_spans(track.spans(60.0), "gpu0", marks)
+    assert lines_at(grid, 50.0) == lines_at(grid, 70.0) == len(plots(grid))
+    assert lines_at(grid, 20.0) == 0  # before the time that is shown
+    assert said(grid, "s.cursor") == "Dotted lines: where a run began and ended."
+
+
+def test_a_sensor_that_is_refused_has_no_value_at_any_time(grid):
+    grid._crosshair.move_to(60.0)
+    assert said(grid, ".power.value") == "n/a"
