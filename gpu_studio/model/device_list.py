@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
 from gpu_studio.core.pc.device_facts import summary_line
+from gpu_studio.model.tool_tip import plain_tip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,5 +64,5 @@ class DeviceList(QAbstractListModel):
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{device.name}, {summary}"
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{device.name}\n{device.unreadable or summary}"
+            return plain_tip(f"{device.name}\n{device.unreadable or summary}")
         return None

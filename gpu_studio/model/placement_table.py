@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
+from gpu_studio.model.tool_tip import plain_tip
+
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
@@ -59,7 +61,7 @@ class PlacementTable(QAbstractTableModel):
             return {BEFORE: row.device_before, AFTER: row.device_after}.get(column)
         if role == Qt.ItemDataRole.ToolTipRole:
             kind = "learned in training" if row.kind == "parameter" else "kept, but not learned"
-            return f"{row.name}: {row.kind} ({kind}), {row.dtype}"
+            return plain_tip(f"{row.name}: {row.kind} ({kind}), {row.dtype}")
         return None
 
     def headerData(

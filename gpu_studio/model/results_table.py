@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from gpu_studio.core.units import (
     format_ratio,
 )
 from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.tool_tip import rich_tip
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -213,7 +213,7 @@ class ResultsTable(QAbstractTableModel):
     def _tool_tip(self, run: Run) -> str:
         """Return all facts as Qt's HTML, which names from outside cannot add to."""
         label = device_label(run.request.device, self._sensors.inventory)
-        return f"<qt>{'<br>'.join(html.escape(line) for line in describe_run(run, label))}</qt>"
+        return rich_tip(describe_run(run, label))
 
 
 def _work(run: Run) -> tuple[str, int, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import itertools
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.model.benchmark import Benchmark
 from gpu_studio.model.benchmark_history import BenchmarkHistory
 from gpu_studio.model.published_experiment import PublishedExperiment
+from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_export import ExportButton
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
@@ -229,7 +229,7 @@ class BenchmarkTab(QWidget):
         first, stop, rest = caption.partition(". ")
         is_low = self.height() < _LOW and bool(rest)
         self._caption.setText(f"{first}{stop.rstrip()} …" if is_low else caption)
-        self._caption.setToolTip(f"<qt>{html.escape(caption)}</qt>" if is_low else "")
+        self._caption.setToolTip(rich_tip([caption]) if is_low else "")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give the plot the room of the caption where there is little."""

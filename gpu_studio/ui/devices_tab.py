@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.pc.card_facts import identity_line
 from gpu_studio.model.devices import DevicesModel
+from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.devices.copy_button import CopyButton
 from gpu_studio.ui.devices.device_list import DeviceListView
 from gpu_studio.ui.devices.fact_grid import FactGrid
@@ -160,7 +161,7 @@ class DevicesTab(QWidget):
 
     def _update(self) -> None:
         device = self._model.device
-        self._verdict.show_headline(self._model.verdict)
+        self._show(self._verdict, self._model.verdict)
         self._show_also_found(self._model.also_found)
         self._check_line.setVisible(bool(self._model.has_cards))
         self._check.setEnabled(self._doctor.can_check)
@@ -171,9 +172,9 @@ class DevicesTab(QWidget):
         self._list.follow(device.identity)
         numbers = identity_line(device) if device.kind == "cuda" else ""
         self._name.setText(device.name)
-        self._name.setToolTip(device.name)
+        self._name.setToolTip(plain_tip(device.name))
         self._identity.setText(numbers)
-        self._identity.setToolTip(numbers)
+        self._identity.setToolTip(plain_tip(numbers))
         trouble = self._model.trouble
         is_said = trouble in self._model.verdict.sentence
         self._trouble.setText(trouble)
@@ -184,6 +185,9 @@ class DevicesTab(QWidget):
         self._processes.setVisible(device.kind == "cuda" and self._model.is_readable)
         self._show_what_is_left()
 
+    def _show(self, card: VerdictCard, headline: Headline) -> None:
+        card.show_headline(headline, in_brief=self._model.is_said_above(headline))
+
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
         """Put what else was found under the verdict, a card each."""
         for number in range(len(self._also_found), len(headlines)):
@@ -191,7 +195,7 @@ class DevicesTab(QWidget):
             self._page.insertWidget(self._page.indexOf(self._verdict) + 1 + number, card)
             self._also_found.append(card)
         for card, headline in zip(self._also_found, headlines, strict=False):
-            card.show_headline(headline)
+            self._show(card, headline)
         for number, card in enumerate(self._also_found):
             card.setVisible(number < len(headlines))
 

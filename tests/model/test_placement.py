@@ -384,3 +384,5 @@ def test_the_table_writes_numbers_to_the_right_and_names_its_devices(qapp):
     assert table.data(table.index(0, AFTER), DEVICE_ROLE) == "cuda:0"
     assert table.data(table.index(0, NAME), DEVICE_ROLE) is None
     assert "not learned" in table.data(table.index(1, NAME), Qt.ItemDataRole.ToolTipRole)
+    table.append(place_row("<img>", (1,)))  # a name in somebody's file
+    assert "&lt;img&gt;" in table.data(table.index(2, NAME), Qt.ItemDataRole.ToolTipRole)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
+from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.elided_text import ElidedText
 from gpu_studio.ui.parts import Text, section
 
@@ -76,7 +77,7 @@ class FactGrid(QWidget):
         value = self._values[fact.key]
         value.setText(fact.value)
         value.set_role("" if fact.is_known else "muted")
-        value.setToolTip(f"{fact.value}\n{fact.reason}".strip())
+        value.setToolTip(plain_tip(f"{fact.value}\n{fact.reason}".strip()))
         value.setAccessibleName(f"{fact.label}: {fact.value}")
         value.setAccessibleDescription(fact.reason)
 

@@ -92,3 +92,10 @@ def test_a_long_value_ends_in_an_ellipsis_and_is_whole_in_the_tip(qtbot, grid):
     assert value.sizeHint().width() > 1000
     assert grid.minimumSizeHint().width() < 300
     assert not value.grab().isNull()
+
+
+def test_the_tip_of_a_value_is_no_html(qtbot, grid):
+    odd = Fact(key="odd", label="Odd", value="<b>590</b>", reason="why")
+    grid.show_groups([FactGroup(title="a", facts=(odd,))])
+    qtbot.waitUntil(lambda: grid.is_built)
+    assert "&lt;b&gt;590&lt;/b&gt;<br>why" in shown(grid, "odd").toolTip()
