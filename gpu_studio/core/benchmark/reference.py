@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.plan import Plan
-from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.core.json_resource import read_resource
 from gpu_studio.core.units import format_duration
 
 if TYPE_CHECKING:
@@ -90,10 +90,7 @@ def published_table(name: str = GT_1030) -> PublishedTable:
     Raises:
         MissingResourceError: it is not there, or damaged.
     """
-    try:
-        return msgspec.json.decode(resource_path(name).read_bytes(), type=PublishedTable)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise MissingResourceError(name, "cannot be read") from error
+    return read_resource(name, PublishedTable)
 
 
 def experiment(table: PublishedTable, devices: Sequence[str], budget_s: float) -> Plan:

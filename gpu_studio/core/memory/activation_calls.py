@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.core.json_resource import read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,12 +65,7 @@ def activation_calls() -> ActivationCalls:
     Raises:
         MissingResourceError: it is not there or cannot be read.
     """
-    name = "activation_calls.json"
-    path = resource_path(name)
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=ActivationCalls)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise MissingResourceError(name, "cannot be read") from error
+    return read_resource("activation_calls.json", ActivationCalls)
 
 
 class ReplayedNetwork:
@@ -91,11 +86,11 @@ class ReplayedNetwork:
             pass
 
     def train(self, batch: int) -> Iterator[str]:
-        """See `core.lab_card.SampleNetwork.train`."""
+        """See `core.memory.lab_card.SampleNetwork.train`."""
         yield from self._replayed(self._calls.train, batch, [])
 
     def infer(self, batch: int) -> Iterator[str]:
-        """See `core.lab_card.SampleNetwork.infer`."""
+        """See `core.memory.lab_card.SampleNetwork.infer`."""
         yield from self._replayed(self._calls.infer, batch, [])
 
     def forget(self) -> None:

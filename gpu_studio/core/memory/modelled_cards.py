@@ -11,7 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.core.json_resource import read_resource
 
 MIB = 1 << 20
 LEAST_MIB, MOST_MIB = 256, 1 << 20
@@ -69,12 +69,7 @@ def modelled_card_table() -> ModelledCardTable:
     Raises:
         MissingResourceError: it is not there or cannot be read.
     """
-    name = "modelled_cards.json"
-    path = resource_path(name)
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=ModelledCardTable)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise MissingResourceError(name, "cannot be read") from error
+    return read_resource("modelled_cards.json", ModelledCardTable)
 
 
 def modelled_cards() -> tuple[ModelledCardChoice, ...]:

@@ -10,7 +10,8 @@ from functools import cache
 
 import msgspec
 
-from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.core.json_resource import read_resource
+from gpu_studio.core.resources import MissingResourceError
 
 _TABLE = "cards.json"
 
@@ -76,6 +77,6 @@ def driver_branches(architecture: str | None) -> DriverBranches | None:
 def _table() -> _Table:
     """Return the table; an empty one where it is missing, since every answer may be "not known"."""
     try:
-        return msgspec.json.decode(resource_path(_TABLE).read_bytes(), type=_Table)
-    except (OSError, MissingResourceError, msgspec.MsgspecError):
+        return read_resource(_TABLE, _Table)
+    except MissingResourceError:
         return _Table(chips=(), cards=(), driver_branches={})

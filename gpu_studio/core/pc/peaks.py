@@ -10,7 +10,7 @@ from functools import cache
 
 import msgspec
 
-from gpu_studio.core.resources import MissingResourceError, resource_path
+from gpu_studio.core.json_resource import read_resource
 
 _TABLE = "card_peaks.json"
 _OPERATIONS = 2  # a multiply-add counts as two, in NVIDIA's peaks as in ours
@@ -113,7 +113,4 @@ def link_bytes_per_s(generation: int | None, width: int | None) -> float | None:
 
 @cache
 def _table() -> _Table:
-    try:
-        return msgspec.json.decode(resource_path(_TABLE).read_bytes(), type=_Table)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise MissingResourceError(_TABLE, "cannot be read") from error
+    return read_resource(_TABLE, _Table)

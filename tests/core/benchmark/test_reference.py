@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark import reference
+from gpu_studio.core import json_resource
 from gpu_studio.core.benchmark.reference import (
+    PublishedTable,
     experiment,
     experiment_rows,
     full_length,
@@ -19,7 +20,7 @@ from tests.fakes import finished
 
 
 @pytest.fixture
-def table() -> reference.PublishedTable:
+def table() -> PublishedTable:
     return published_table()
 
 
@@ -29,7 +30,7 @@ def result(size: int, device: str, median_s: float, **changes: Any) -> RunFinish
     return finished(request, (median_s,) * 10)
 
 
-def test_the_table_is_told_with_its_source(table: reference.PublishedTable) -> None:
+def test_the_table_is_told_with_its_source(table: PublishedTable) -> None:
     assert table.source == (
         "“How can I run any code on my GPU, instead on CPU?” by Radosław Śmigielski, 2025-03-01"
     )
@@ -47,7 +48,7 @@ def test_the_table_is_told_with_its_source(table: reference.PublishedTable) -> N
 
 
 def test_the_experiment_is_the_table_s_work_in_budgeted_runs(
-    table: reference.PublishedTable,
+    table: PublishedTable,
 ) -> None:
     requests = experiment(table, ("cpu", "cuda:0"), 0.5).requests()
     assert [(run.size, run.device) for run in requests] == [
@@ -58,7 +59,7 @@ def test_the_experiment_is_the_table_s_work_in_budgeted_runs(
     }
 
 
-def test_this_pc_beside_the_table_is_scaled_and_says_so(table: reference.PublishedTable) -> None:
+def test_this_pc_beside_the_table_is_scaled_and_says_so(table: PublishedTable) -> None:
     results = [result(512, "cpu", 1e-3), result(512, "cuda:0", 2e-3), result(2048, "cpu", 0.01)]
     first, second = experiment_rows(table, results)
     assert first.published.size == 512
@@ -68,14 +69,14 @@ def test_this_pc_beside_the_table_is_scaled_and_says_so(table: reference.Publish
     assert first.label("cpu") == "scaled from 40 calls to 512"
 
 
-def test_enough_calls_are_not_called_scaled(table: reference.PublishedTable) -> None:
+def test_enough_calls_are_not_called_scaled(table: PublishedTable) -> None:
     many = msgspec.structs.replace(result(512, "cpu", 1e-3), samples=100, calls_per_sample=10)
     (row,) = experiment_rows(table, [many])
     assert not row.is_scaled("cpu")
     assert row.label("cpu") == "from 1000 calls"
 
 
-def test_other_work_is_not_set_beside_it(table: reference.PublishedTable) -> None:
+def test_other_work_is_not_set_beside_it(table: PublishedTable) -> None:
     others = [
         result(512, "cpu", 1.0, dtype="float32"), result(512, "cpu", 1.0, workload="matmul"),
         result(64, "cpu", 1.0), result(512, "cuda:0", 1.0, transfers=True),
@@ -84,13 +85,13 @@ def test_other_work_is_not_set_beside_it(table: reference.PublishedTable) -> Non
     assert full_length(table, others) == []
 
 
-def test_the_latest_run_of_a_size_counts(table: reference.PublishedTable) -> None:
+def test_the_latest_run_of_a_size_counts(table: PublishedTable) -> None:
     (row,) = experiment_rows(table, [result(512, "cpu", 9.0), result(512, "cpu", 1.0)])
     assert row.iterations_s["cpu"] == pytest.approx(512)
 
 
 def test_the_full_length_gets_the_time_it_needs_and_tells_it_first(
-    table: reference.PublishedTable,
+    table: PublishedTable,
 ) -> None:
     results = [result(512, "cpu", 1e-3), result(4096, "cpu", 0.1), result(4096, "cuda:0", 0.05)]
     requests = full_length(table, results, 7)
@@ -105,7 +106,7 @@ def test_the_full_length_gets_the_time_it_needs_and_tells_it_first(
     assert sentence.endswith("it took its author 13 min.")
 
 
-def test_short_and_long_whiles_are_readable(table: reference.PublishedTable) -> None:
+def test_short_and_long_whiles_are_readable(table: PublishedTable) -> None:
     short = full_length_sentence(table, full_length(table, [result(512, "cpu", 1e-2)]))
     assert "about 5.12\u202fs here" in short
     long = full_length_sentence(table, full_length(table, [result(4096, "cpu", 3.0)]))
@@ -116,6 +117,6 @@ def test_a_missing_or_damaged_table_says_which(monkeypatch: Any, tmp_path: Any) 
     with pytest.raises(MissingResourceError, match="nothing"):
         published_table("reference/nothing.json")
     (tmp_path / "t.json").write_text("{}")
-    monkeypatch.setattr(reference, "resource_path", lambda _: tmp_path / "t.json")
+    monkeypatch.setattr(json_resource, "resource_path", lambda _: tmp_path / "t.json")
     with pytest.raises(MissingResourceError, match="cannot be read"):
         published_table()

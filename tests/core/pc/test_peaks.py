@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpu_studio.core import json_resource
 from gpu_studio.core.pc import peaks
 from gpu_studio.core.pc.devices import CORES_PER_MULTIPROCESSOR
 from gpu_studio.core.pc.peaks import card_peaks, link_bytes_per_s
@@ -110,7 +111,7 @@ def test_an_unknown_link_has_no_limit(link):
 def test_a_damaged_table_says_which(monkeypatch, tmp_path):
     damaged = tmp_path / "card_peaks.json"
     damaged.write_text('{"arithmetic": 3}')
-    monkeypatch.setattr(peaks, "resource_path", lambda _: damaged)
+    monkeypatch.setattr(json_resource, "resource_path", lambda _: damaged)
     peaks._table.cache_clear()
     with pytest.raises(MissingResourceError, match="card_peaks"):
         card_peaks("6.1", 3, 1.4e9, 64, 3e9)
