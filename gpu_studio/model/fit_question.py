@@ -56,11 +56,6 @@ class FitQuestion(QObject):
         self._pause.setInterval(_AFTER_TYPING_MS)
         self._pause.timeout.connect(self._begin)
 
-    @property
-    def is_thinking(self) -> bool:
-        """Whether an answer is to come."""
-        return self._worker is not None or self._pause.isActive()
-
     def ask(self, question: Question) -> None:
         """Ask; nothing happens for the question that was asked last."""
         if question != self._wanted:

@@ -32,11 +32,6 @@ class OpenedSnapshot(QObject):
         self.refusal = ""
         self._worker: Worker | None = None
 
-    @property
-    def is_reading(self) -> bool:
-        """Whether a file is being read."""
-        return self._worker is not None
-
     def open(self, path: Path) -> None:
         """Read a file; does nothing while another is read."""
         if self._worker is not None:

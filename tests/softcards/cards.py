@@ -185,11 +185,6 @@ class SoftPc:
                 self._fields[card][key] = value
         self._write()
 
-    def set_driver(self, version: str, cuda_driver: int) -> None:
-        """Changes the driver; CUDA in a running process keeps what it has read."""
-        self._system = {"driver_version": version, "cuda_driver": cuda_driver}
-        self._write()
-
     def set_others(self, card: int, *others: Other) -> None:
         """Replaces the processes outside the soft PC that hold memory on a card."""
         self._others[card] = list(others)

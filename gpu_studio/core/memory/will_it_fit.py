@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 
-DEFAULT_PARAMETERS = 1_000_000_000
 MOST_PARAMETERS = 10**14
 # The matrices of a large network: 4096 × 4096, but no more than so many of them are modelled.
 _TENSOR_PARAMETERS = 4096 * 4096

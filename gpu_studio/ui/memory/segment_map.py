@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QHelpEvent, QPainter, QPalette, QPen
+from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPalette, QPen
 from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 
 from gpu_studio.core.units import format_bytes
@@ -94,11 +94,6 @@ class SegmentMapView(QAbstractScrollArea):
         self._to_scale = to_scale
         self.viewport().update()
 
-    def choose_segment(self, segment: int) -> None:
-        """Walk to the first block of a segment."""
-        if self._map is not None and 0 <= segment < len(self._map):
-            self._walk_to(self._map.blocks_of(segment).start)
-
     def row_of(self, segment: int) -> QRectF:
         """Return where a segment is painted, in the viewport."""
         top = segment * _PITCH - self.verticalScrollBar().value() + (_PITCH - _BAR_HEIGHT) / 2
@@ -151,21 +146,18 @@ class SegmentMapView(QAbstractScrollArea):
         first = scrolled // _PITCH
         last = min(len(self._map), (scrolled + self.viewport().height()) // _PITCH + 1)
         picture = RowPicture(self._theme, self.devicePixelRatioF())
-        metrics = self.fontMetrics()
         for segment in range(first, last):
             row = self.row_of(segment)
             image = picture.of(self._map, segment, row.width(), row.height())
             painter.drawImage(row, image)
-            self._paint_label(painter, metrics, segment, row)
+            self._paint_label(painter, segment, row)
         if self._block != _NOTHING and first <= self._map.segment_of(self._block) < last:
             role = "accent" if self.hasFocus() else "muted"
             painter.setPen(QPen(QColor(self._theme.colour(role)), 2))
             place = self.place_of(self._block)
             painter.drawRect(place.adjusted(-1, -2, max(3 - place.width(), 1), 2))
 
-    def _paint_label(
-        self, painter: QPainter, metrics: QFontMetrics, segment: int, row: QRectF
-    ) -> None:
+    def _paint_label(self, painter: QPainter, segment: int, row: QRectF) -> None:
         assert self._map is not None
         is_chosen = segment == self.chosen_segment
         painter.setPen(QColor(self._theme.colour("text" if is_chosen else "muted")))
