@@ -14,6 +14,7 @@ from gpu_studio.core.benchmark.ceilings import (
 )
 from gpu_studio.core.pc.peaks import card_peaks
 from gpu_studio.engine.cpu_ceilings import measured_ceilings
+from gpu_studio.engine.device import card_name
 
 if TYPE_CHECKING:
     from gpu_studio.engine.sensor import CardState
@@ -69,7 +70,7 @@ def _card_ceilings(case: Case, state: CardState | None, *, tf32: bool) -> Ceilin
         clock_mhz * 1e6,
         bus_bits,
         memory_mhz * 1e6 or None,
-        card.name,
+        card_name(case.device),
     )
     if peaks is None:
         return None

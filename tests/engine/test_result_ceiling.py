@@ -109,6 +109,7 @@ def test_the_cpu_is_not_measured_for_a_card():
 def test_a_cards_ceilings_follow_from_what_the_driver_tells(monkeypatch: pytest.MonkeyPatch):
     card = SimpleNamespace(major=6, minor=1, multi_processor_count=3, name="NVIDIA GeForce GT 1030")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: card.name)
     assert ceilings_of(CARD, None, None) is None  # PyTorch before 2.8 does not tell the clock
     state = CardState(
         sm_clock_max_mhz=1468, memory_clock_max_mhz=3004, memory_bus_width_bits=64,
