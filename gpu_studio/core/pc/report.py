@@ -34,14 +34,24 @@ _TORCH_FIELDS = (
 _SECRET_KEYS = frozenset({"user", "serial"})
 _PROCESS_HEAD = ("PID", "Program", "User", "Kind", "GPU memory")
 
-_UUID = re.compile(r"\b(GPU|MIG)-[0-9a-f]{4}[0-9a-f-]*", re.IGNORECASE)
+_UUID = re.compile(
+    r"\b(?:((?:GPU|MIG)-)[0-9a-f]{4}[0-9a-f-]*|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})",
+    re.IGNORECASE,
+)
+_FILE_ADDRESS = re.compile(r"\bfile://(?=/)", re.IGNORECASE)
+# A home's own folder is called as its user; on Windows that may be two words.
+_WINDOWS_HOME = re.compile(r"([A-Za-z]:[\\/]Users[\\/])[^\\/\"'\n]+", re.IGNORECASE)
+_POSIX_HOME = re.compile(r"(/(?:home|Users)/)[^\s/\"']+")
 _POSIX_PATH = re.compile(r"(?<![\w/.:])/(?:[^\s/\"']+/)+([^\s/\"']*)")
-_WINDOWS_PATH = re.compile(r"(?<!\w)(?:[A-Za-z]:|\\)\\(?:[^\\\"']+\\)*([^\\\s\"']*)")
+_WINDOWS_PATH = re.compile(r"(?<!\w)(?:[A-Za-z]:[\\/]|\\\\)(?:[^\\/\"'\n]+[\\/])*([^\\/\s\"']*)")
 
 
 def masked_text(text: str) -> str:
-    """Return a text without UUIDs and without the folders of paths."""
-    text = _UUID.sub(rf"\1-{MASK}", text)
+    """Return a text without UUIDs, without the folders of paths and the names of homes."""
+    text = _UUID.sub(lambda found: (found[1] or "") + MASK, text)
+    text = _FILE_ADDRESS.sub("", text)
+    text = _WINDOWS_HOME.sub(rf"\1{MASK}", text)
+    text = _POSIX_HOME.sub(rf"\1{MASK}", text)
     text = _WINDOWS_PATH.sub(r"…\\\1", text)
     return _POSIX_PATH.sub(r"…/\1", text)
 
@@ -183,7 +193,7 @@ def _processes(device: Device, snapshot: PcSnapshot) -> tuple[GpuProcess, ...]:
 def _process_row(process: GpuProcess, snapshot: PcSnapshot, masked: bool) -> tuple[str, ...]:
     name, user = " ".join(process.name.split()), process.user or NOT_AVAILABLE
     if masked:
-        name, user = _base_name(name), MASK if process.user else user
+        name, user = _masked_name(name, process.user), MASK if process.user else user
     if snapshot.engine is not None and process.pid == snapshot.engine.pid:
         name += " (the engine of GPU Studio)"
     memory = process.memory_bytes
@@ -195,16 +205,20 @@ def _is_secret(fact: Fact) -> bool:
     return fact.key in _SECRET_KEYS and fact.is_known
 
 
-def _base_name(path: str) -> str:
-    return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+def _masked_name(path: str, user: str | None) -> str:
+    """Return a program's file alone, without the name of its user."""
+    name = path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+    return re.sub(re.escape(user), MASK, name, flags=re.IGNORECASE) if user else name
 
 
 def _masked_value(value: Any, key: str = "") -> Any:
     if isinstance(value, dict):
         # Only a process has a user, and only its name can be a path with spaces in it.
-        named = "pid" in value
+        named, user = "pid" in value, value.get("user")
         return {
-            name: _base_name(item) if named and name == "name" else _masked_value(item, name)
+            name: _masked_name(item, user)
+            if named and name == "name"
+            else _masked_value(item, name)
             for name, item in value.items()
         }
     if isinstance(value, (list, tuple)):
