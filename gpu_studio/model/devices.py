@@ -43,7 +43,8 @@ class DevicesModel(QObject):
 
     Signals:
         selection_changed(): another device is looked at.
-        facts_changed(): something that is known of it is new: its rows, its verdict or its trouble.
+        facts_changed(): something that is known of it is new: its rows, its verdict or its trouble;
+            or another sentence stands over the tabs.
         readings_changed(): its sensors were read.
     """
 
@@ -73,6 +74,7 @@ class DevicesModel(QObject):
         sensors.inventory_changed.connect(self._find)
         studio.doctor.findings_changed.connect(self.facts_changed)
         studio.doctor.check_changed.connect(self.facts_changed)
+        studio.headlines.headline_changed.connect(self.facts_changed)
         sensors.reading_taken.connect(self._read)
         sensors.silence_changed.connect(self.facts_changed)
         self._find()
@@ -187,6 +189,10 @@ class DevicesModel(QObject):
             return []
         headlines = map(headline_from, self._findings_of(device))
         return [headline for headline in headlines if headline != self.verdict]
+
+    def is_said_above(self, headline: Headline) -> bool:
+        """Return whether the banner over the tabs says it already, with all that belongs to it."""
+        return self._studio.headlines.says(headline.sentence)
 
     def report(self, form: str, *, masked: bool) -> str:
         """Return everything known as ``text``, ``markdown`` or ``json``."""

@@ -18,6 +18,7 @@ START_AGAIN = "Start a fresh engine"
 READ_AGAIN = "Read the sensors again"
 
 _SILENCE = "driver_not_answering"
+_OWN = "program"
 Tone = Literal["good", "amber", "failure", ""]
 _TONES: dict[Severity, Tone] = {
     "failure": "failure", "warning": "amber", "note": "", "good": "good",
@@ -64,7 +65,8 @@ def lost_headline(card: Device, reason: str, error_code: Unreadable | None = Non
 class HeadlineModel(QObject):
     """Chooses the headline of the banner.
 
-    A lost engine comes first, then silent sensors, a lost card, and what was found at the start.
+    What the program says of itself comes first, then a lost engine, silent sensors, a lost card,
+    and what was found at the start.
 
     Signals:
         headline_changed(Headline | None): None is nothing to say.
@@ -76,6 +78,7 @@ class HeadlineModel(QObject):
         super().__init__(parent)
         self._studio = studio
         self._headline: Headline | None = None
+        self._told: Headline | None = None
         self._lost_reason = ""
         self._lost_cards: list[Headline] = []
         self._has_failed = self._has_met_engine = False
@@ -94,12 +97,23 @@ class HeadlineModel(QObject):
         """What matters now; None is nothing."""
         return self._headline
 
+    def says(self, sentence: str) -> bool:
+        """Return whether this is the sentence that matters now."""
+        return self._headline is not None and self._headline.sentence == sentence
+
+    def tell(self, sentence: str, detail: str = "") -> None:
+        """Say something about the program itself, before all else, until it is dismissed."""
+        self._told = Headline(code=_OWN, sentence=sentence, detail=detail)
+        self._choose()
+
     def dismiss(self) -> None:
         """Say no more of the present headline, as long as it stays the same."""
         headline = self._headline
         if headline is None:
             return
-        if headline.code == "engine_lost":
+        if headline.code == _OWN:
+            self._told = None
+        elif headline.code == "engine_lost":
             self._lost_reason = ""
         else:
             self._dismissed.add((headline.code, headline.sentence))
@@ -150,6 +164,7 @@ class HeadlineModel(QObject):
 
     def _choose(self) -> None:
         headlines = [
+            self._told,
             self._of_engine(),
             self._of_sensors(),
             *self._lost_cards,

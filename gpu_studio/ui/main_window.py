@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.model.collector import Collector
-from gpu_studio.model.headline import HeadlineModel
 from gpu_studio.model.settings import THEMES
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_pane import CodePane
@@ -95,17 +94,15 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._studio, self._theme, self._log_path = studio, theme, log_path
         self._has_started = self._is_closed = False
-        self._is_told = False
         self._collector = Collector(self)
         studio.setParent(self)
         theme.setParent(self)
         self.setObjectName("window")
         self.setWindowTitle("GPU Studio")
         self.banner = Banner()
-        self._headlines = HeadlineModel(studio, self)
-        self._headlines.headline_changed.connect(self._show_headline)
-        self.banner.action_requested.connect(self._headlines.act)
-        self.banner.dismissed.connect(self._dismiss)
+        studio.headlines.headline_changed.connect(self._show_headline)
+        self.banner.action_requested.connect(studio.headlines.act)
+        self.banner.dismissed.connect(studio.headlines.dismiss)
         self.tabs = QTabWidget()
         self.tabs.setObjectName("tabs")
         self.tabs.setDocumentMode(True)
@@ -140,8 +137,9 @@ class MainWindow(QMainWindow):
 
     def tell(self, sentence: str) -> None:
         """Put a sentence about the program itself into the banner."""
-        self._is_told = True
-        self.banner.say(sentence, detail="The details are in the log (Help, Open the log folder).")
+        self._studio.headlines.tell(
+            sentence, "The details are in the log (Help, Open the log folder)."
+        )
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Start the engine and the sensors when the window has been painted once."""
@@ -171,9 +169,7 @@ class MainWindow(QMainWindow):
         """End everything that runs; nothing of this program outlives its window."""
         self._is_closed = True
         geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
-        self._studio.settings.change(
-            window_geometry=geometry, first_tab=self.tabs.currentIndex()
-        )
+        self._studio.settings.change(window_geometry=geometry, first_tab=self.tabs.currentIndex())
         self._studio.close()
         self._collector.stop()
         super().closeEvent(event)
@@ -182,17 +178,7 @@ class MainWindow(QMainWindow):
         """Poll the sensors only for a tab that shows them; a run asks for them itself."""
         self._studio.sensors.want("window", index != _WITHOUT_SENSORS)
 
-    def _dismiss(self) -> None:
-        """Close what the banner says: the program's own sentence, or else the headline."""
-        if self._is_told:
-            self._is_told = False
-            self._show_headline(self._headlines.headline)
-        else:
-            self._headlines.dismiss()
-
     def _show_headline(self, headline: Headline | None) -> None:
-        if self._is_told:
-            return
         if headline is None:
             self.banner.hide()
             return

@@ -21,12 +21,13 @@ _ICON_SIZE = QSize(22, 22)
 
 
 class VerdictCard(Card):
-    """Shows a headline for as long as it holds."""
+    """Shows a headline for as long as it holds; in brief, without evidence and command."""
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, name=name)
         self._theme = theme
         self._headline: Headline | None = None
+        self._is_brief = False
         self._sign = QLabel()
         self._sign.setFixedSize(_ICON_SIZE)
         self._sentence = Text(role="title", name=f"{name}.sentence", wraps=True)
@@ -60,17 +61,17 @@ class VerdictCard(Card):
         """What it says."""
         return self._sentence.text()
 
-    def show_headline(self, headline: Headline) -> None:
-        """Say this from now on."""
-        if headline == self._headline:
+    def show_headline(self, headline: Headline, *, in_brief: bool = False) -> None:
+        """Say this from now on; in brief where the rest of it is read elsewhere."""
+        if (headline, in_brief) == (self._headline, self._is_brief):
             return
-        self._headline = headline
+        self._headline, self._is_brief = headline, in_brief
         self._sentence.setText(headline.sentence)
         self._evidence.setText(headline.detail)
-        self._evidence.setVisible(bool(headline.detail))
+        self._evidence.setVisible(bool(headline.detail) and not in_brief)
         self._command.setText(headline.command)
         self._command.setCursorPosition(0)
-        self._help.setVisible(bool(headline.command))
+        self._help.setVisible(bool(headline.command) and not in_brief)
         self.set_tone(headline.tone)
         self.setAccessibleName(headline.sentence)
         self.setAccessibleDescription(headline.detail)

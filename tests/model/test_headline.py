@@ -9,7 +9,7 @@ from gpu_studio.core.pc.devices import CardReading, Telemetry
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded, ReadMemory, RequestFailed
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.headline import START_AGAIN, HeadlineModel, headline_from
+from gpu_studio.model.headline import START_AGAIN, headline_from
 from tests.fakes import (
     SteadySensors,
     cpu_only,
@@ -27,7 +27,7 @@ DIES = [EngineEnded(exit_code=-11)]
 
 @pytest.fixture
 def model(studio):
-    return HeadlineModel(studio)
+    return studio.headlines
 
 
 def start(qtbot, studio):
@@ -197,3 +197,21 @@ def test_sensors_that_will_not_live_can_be_asked_for_again(qtbot, studio, model,
     model.act()
     qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
     qtbot.waitUntil(lambda: model.headline is None)
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_what_the_program_says_of_itself_comes_first_until_it_is_closed(
+    qtbot, studio, engines, model
+):
+    engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
+    model.tell("Something unexpected happened.", "The log says more.")
+    start(qtbot, studio)
+    assert model.headline.sentence == "Something unexpected happened."
+    assert model.headline.detail == "The log says more."
+    assert not model.says(studio.doctor.findings[0].sentence)
+    model.dismiss()
+    assert model.headline.code == "no_code_for_card"
+    assert model.says(studio.doctor.findings[0].sentence)
+    # The same words once more are news.
+    model.tell("Something unexpected happened.")
+    assert model.headline.sentence == "Something unexpected happened."

@@ -246,7 +246,14 @@ def test_a_device_is_painted_in_its_colour_and_told_in_words(qtbot, studio, with
 def test_a_card_without_code_is_told_with_the_command(qtbot, studio, engines, tab):
     engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
     start(qtbot, studio, tab)
+    # The banner over the tabs says it all; until it is closed, the verdict is its sentence alone.
     assert "no code for your GT 1030 (6.1)" in said(tab, "devices.verdict.sentence")
+    assert find(tab, QWidget, "devices.verdict").property("tone") == "failure"
+    assert not is_shown(tab, "devices.verdict.evidence")
+    assert not is_shown(tab, "devices.verdict.command")
+    studio.headlines.dismiss()
+    qtbot.waitUntil(lambda: is_shown(tab, "devices.verdict.command"))
+    assert is_shown(tab, "devices.verdict.evidence")
     assert "sm_75 sm_86" in said(tab, "devices.verdict.evidence")
     assert find(tab, QWidget, "devices.verdict").property("tone") == "failure"
     command = find(tab, QLineEdit, "devices.verdict.command")

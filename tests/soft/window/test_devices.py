@@ -114,6 +114,9 @@ def test_a_card_without_code_is_named_with_the_build_that_has_it(sit_down_at: Si
     person.until(lambda: person.text("banner.sentence") == sentence)
     assert person.sees("banner.command")
     assert person.text("devices.verdict.sentence") == sentence
+    assert not person.sees("devices.verdict.command")
+    person.click("banner.close")
+    person.until(lambda: person.sees("devices.verdict.command"))
     person.open_tab("Switcher")
     person.find(QTabBar, "switcher.pages").setCurrentIndex(1)
     person.choose("switcher.model", "Linear(10")
