@@ -104,19 +104,35 @@ def _kind_by_numbers(error: str, numbers: OomNumbers) -> Kind:
         return "unknown"
     if numbers.total_bytes is not None and tried > numbers.total_bytes:
         return "too_large"
-    unallocated = unallocated_bytes(numbers)
-    if numbers.limit_bytes is not None and free is not None and tried <= free:
-        return "over_budget"
     if free is None:
         return "unknown"
-    if tried <= free:
+    holes, room = unallocated_bytes(numbers) or 0, _room_bytes(numbers)
+    if numbers.limit_bytes is not None and tried <= free:
+        return "fragmented" if holes and tried <= room + holes else "over_budget"
+    if tried < free:  # alike to two decimals is no proof that it would have fitted
         return "raced"
-    if unallocated is not None and tried <= free + unallocated:
+    if holes and tried <= min(free, room) + holes:
         return "fragmented"
     others = sum(process.bytes for process in numbers.processes)
-    if others and tried <= free + (unallocated or 0) + others:
+    if others and tried <= min(free + others, room) + holes:
         return "others"
     return "card_full"
+
+
+def _room_bytes(numbers: OomNumbers) -> int:
+    """Return what the limit certainly lets PyTorch reserve besides what it has.
+
+    Three numbers of two decimals make it up, the limit the largest: they may be off by 1/64 of it.
+    """
+    if numbers.limit_bytes is None:
+        return 1 << 62
+    reserved = numbers.reserved_bytes
+    if reserved is None:
+        parts = (
+            numbers.allocated_bytes, numbers.unallocated_bytes, numbers.private_pools_bytes
+        )  # fmt: skip
+        reserved = sum(part or 0 for part in parts)
+    return max(0, numbers.limit_bytes - reserved - numbers.limit_bytes // 64)
 
 
 def unallocated_bytes(numbers: OomNumbers) -> int | None:
@@ -132,14 +148,19 @@ def _meaning(kind: Kind, error: str, numbers: OomNumbers) -> tuple[str, str]:
     tried = _size(numbers.tried_bytes)
     match kind:
         case "card_full":
-            return "The card is full.", (
-                f"{_asked(numbers)} All there is to be had together is less."
-            )
+            less = "All there is to be had together is less."
+            if numbers.tried_bytes == numbers.free_bytes:
+                less = "To two decimals that looks alike; to the byte it was less."
+            return "The card is full.", f"{_asked(numbers)} {less}"
         case "fragmented":
+            limit = (
+                f" This process may reserve {_size(numbers.limit_bytes)} at most, and cannot take "
+                "all of that."
+            )
             return "Fragmented.", (
-                f"{_asked(numbers)} Together with the {_size(unallocated_bytes(numbers))} that "
-                "PyTorch has reserved and not allocated that would be enough, but these lie in "
-                "pieces between tensors that are in use."
+                f"{_asked(numbers)}{limit if numbers.limit_bytes else ''} Together with the "
+                f"{_size(unallocated_bytes(numbers))} that PyTorch has reserved and not allocated "
+                "it would be enough, but these lie in pieces between tensors that are in use."
             )
         case "over_budget":
             limit = f" of {_size(numbers.limit_bytes)}" if numbers.limit_bytes else ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from gpu_studio.core.memory.outcome import free_within
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -179,10 +180,14 @@ def _pieces(finished: OomFinished) -> str:
     """Return how much was free, and how large the largest piece of it was."""
     if finished.free_total_bytes is None or finished.largest_block_bytes is None:
         return ""
+    free_bytes = free_within(
+        finished.free_total_bytes, finished.allocated_bytes, finished.budget_bytes
+    )
+    where = "in all" if free_bytes == finished.free_total_bytes else "within the budget"
     return (
-        f"{format_bytes(finished.free_total_bytes)} were free in all, but the largest tensor that "
-        f"could be had is {format_bytes(finished.largest_block_bytes)}: the rest is in pieces "
-        "between tensors that are in use."
+        f"{format_bytes(free_bytes)} were free {where}, but the largest tensor that could be had "
+        f"is {format_bytes(finished.largest_block_bytes)}: the rest is in pieces between tensors "
+        "that are in use."
     )
 
 

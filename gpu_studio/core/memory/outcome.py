@@ -63,6 +63,19 @@ def outcome_of(
     return "card_full"
 
 
+def free_within(free_total_bytes: int, allocated_bytes: int | None, limit_bytes: int | None) -> int:
+    """Return what is free and may be had: what lies beyond a limit may not, in any piece.
+
+    Args:
+        free_total_bytes: what is free in all, the holes in what is reserved included.
+        allocated_bytes: what tensors hold; None where nobody knows.
+        limit_bytes: what the allocator may reserve at most; None without a limit.
+    """
+    if limit_bytes is None or allocated_bytes is None:
+        return free_total_bytes
+    return min(free_total_bytes, max(0, limit_bytes - allocated_bytes))
+
+
 def others_grew_bytes(start: MemoryRead, now: MemoryRead) -> int | None:
     """Return what others took of the card meanwhile; negative if they gave some back.
 

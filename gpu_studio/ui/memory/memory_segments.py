@@ -10,6 +10,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
 
+from gpu_studio.core.memory.outcome import free_within
 from gpu_studio.core.units import format_bytes, format_percent
 from gpu_studio.model.block_table import BlockTable
 from gpu_studio.model.opened_snapshot import OpenedSnapshot
@@ -157,13 +158,12 @@ class SegmentPage(QWidget):
 
     def _say_fragmentation(self, read: SegmentsRead) -> None:
         """Say the one number: the largest block to be had beside what is free in all."""
-        largest_bytes, free_bytes = read.largest_block_bytes, read.free_total_bytes
-        counters, where = read.read, "free in all"
-        if counters.limit_bytes is not None and counters.allocated_bytes is not None:
-            # What is free beyond the budget is not to be had in any piece.
-            within = counters.limit_bytes - counters.allocated_bytes
-            if within < free_bytes:
-                free_bytes, where = max(within, 0), "free within the budget"
+        largest_bytes, counters = read.largest_block_bytes, read.read
+        free_bytes = free_within(
+            read.free_total_bytes, counters.allocated_bytes, counters.limit_bytes
+        )
+        within = free_bytes < read.free_total_bytes
+        where = "free within the budget" if within else "free in all"
         modelled = " (modelled)" if self._model.chosen.is_modelled else ""
         share = max(1 - largest_bytes / free_bytes, 0.0) if free_bytes else 0.0
         self._largest.setText(f"{format_bytes(largest_bytes)} in one piece")
@@ -191,6 +191,11 @@ class SegmentPage(QWidget):
             )
         if self._model.session is None:
             return "This engine has ended. Run an experiment, or show the other engine."
+        if self._model.chosen.is_modelled:
+            return (
+                "Nothing has been asked of this modelled card yet. Run an experiment on the page "
+                "“Break it”, or open a snapshot."
+            )
         return (
             "PyTorch has not asked this card for memory yet. Run an experiment on the page "
             "“Break it”, a benchmark, or move a model; or open a snapshot."

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from gpu_studio.core.memory.memory_lab import run_experiment
+from gpu_studio.core.memory.modelled_cards import card_at
+from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.oom_reader import explain_oom_text
+from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from tests.core.memory.test_oom_text import TEXTS, newer
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -37,6 +43,7 @@ def test_every_text_is_explained_with_its_own_numbers(text: str):
         (newer(processes="Process 7 has 1.00 MiB memory in use. "), "card_full"),
         (newer(tried="300.00 GiB"), "too_large"),
         (newer(free="300.00 MiB"), "raced"),
+        (newer(free="256.00 MiB", unallocated="0 bytes"), "card_full"),
         ("CUDA out of memory. Tried to allocate more than 1EB memory.", "too_large"),
         ("CUDA error: out of memory", "unknown"),
         ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`",
@@ -52,6 +59,44 @@ def test_every_text_is_explained_with_its_own_numbers(text: str):
 )  # fmt: skip
 def test_the_numbers_say_what_it_was(text: str, kind: str):
     assert explain_oom_text(text).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind"),
+    [
+        # 1.46 GiB less 1.25 GiB is 218 MiB: with the holes more than enough.
+        ({"tried": "424.00 MiB", "allocated": "48.00 MiB", "unallocated": "1.20 GiB"},
+         "fragmented"),
+        ({"tried": "256.00 MiB", "allocated": "1.25 GiB", "unallocated": "0 bytes"}, "over_budget"),
+        ({"tried": "256.00 MiB", "allocated": "1.25 GiB", "unallocated": "8.00 MiB"},
+         "over_budget"),
+        # 10 MiB left of the limit, or none: two decimals do not say.
+        ({"tried": "2.00 MiB", "allocated": "1.45 GiB", "unallocated": "0.50 MiB"}, "over_budget"),
+        # Without the other process it would still be over the limit.
+        ({"tried": "800.00 MiB", "allocated": "1.25 GiB",
+          "processes": "Process 7 has 1.00 GiB memory in use. "}, "card_full"),
+    ],
+)  # fmt: skip
+def test_a_limit_is_told_from_fragmentation_within_it(parts: dict[str, str], kind: str):
+    told = {"free": "716.00 MiB", "allowed": "1.46 GiB allowed; ", "total": "2.00 GiB", **parts}
+    assert explain_oom_text(newer(**told)).kind == kind
+
+
+def test_of_two_sizes_that_look_alike_the_words_say_so():
+    text = newer(tried="1.94 GiB", free="1.94 GiB", unallocated="0 bytes")
+    assert "To two decimals that looks alike" in explain_oom_text(text).meaning
+
+
+@pytest.mark.parametrize("preset", ["gt1030", "one_big", "fragmentation", "activations"])
+@pytest.mark.parametrize("whole_card", [False, True])
+@pytest.mark.parametrize("mib", [1996, 2048, 81920])
+def test_the_reader_calls_an_experiments_error_what_the_lab_calls_it(
+    preset: str, whole_card: bool, mib: int
+):
+    request = RunMemoryExperiment(preset=preset, device=f"model:{mib}", whole_card=whole_card)
+    card = ModelledMemory(card_at(request.device))
+    *_, finished = run_experiment(request, card, threading.Event())
+    assert explain_oom_text(finished.error_text).kind == finished.outcome
 
 
 def test_of_several_errors_the_first_is_the_cause_and_the_last_can_be_had():

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpu_studio.core.memory.oom_words import explain_outcome
-from gpu_studio.core.memory.outcome import is_leak, others_grew_bytes, outcome_of
+from gpu_studio.core.memory.outcome import free_within, is_leak, others_grew_bytes, outcome_of
 from gpu_studio.core.messages.memory_messages import OUTCOMES, MemoryRead, OomFinished, SegmentsRead
 
 MIB = 1 << 20
@@ -82,6 +82,14 @@ def test_a_leak_grows_at_every_step():
     assert is_leak([1, 2, 3])
     for ends in ([], [1], [1, 2], [1, 2, 2], [3, 2, 1], [1, 3, 2, 4]):
         assert not is_leak(ends)
+
+
+def test_what_lies_beyond_a_limit_is_not_to_be_had():
+    assert free_within(1800 * MIB, 100 * MIB, 1500 * MIB) == 1400 * MIB
+    assert free_within(1800 * MIB, 100 * MIB, 2000 * MIB) == 1800 * MIB
+    assert free_within(1800 * MIB, 1600 * MIB, 1500 * MIB) == 0
+    assert free_within(1800 * MIB, 100 * MIB, None) == 1800 * MIB
+    assert free_within(1800 * MIB, None, 1500 * MIB) == 1800 * MIB
 
 
 def test_others_are_what_is_neither_free_nor_ours():
