@@ -33,6 +33,7 @@ EXPANDABLE = "expandable_segments:True"
 _LEAST_RESERVE_BYTES = 64 * MIB
 _RESERVE_SHARE = 1 / 16
 BUDGET_STEP_BYTES = 16 * MIB
+_RANKS = {"held": 1, "oom": 2}  # of the marks of a `MemoryRead`: which is kept
 WATCH_S = 2.5  # long enough to watch, short enough to wait for
 
 SIZES = (
@@ -67,7 +68,7 @@ class LabResult(msgspec.Struct, frozen=True, kw_only=True):
         conf: the allocator's options; empty for PyTorch's default.
         outcome: in words.
         finished: the engine's own account; None where it failed or died.
-        reached: the reading at the failure, or that of the most that was allocated.
+        reached: the reading that the outcome speaks of: at the failure; without one, at the end.
         segments: the segments at that moment.
     """
 
@@ -221,12 +222,19 @@ class OomExperiment(QObject):
         self._say(Outcome(headline="Running.", sentence=f"{self.stage} {filling}".strip()))
 
     def _keep(self, read: MemoryRead, segments: SegmentsRead | None = None) -> None:
-        """Remember what was reached: at the failure, and without one where most was taken."""
+        """Remember the moment that the outcome speaks of.
+
+        It is the first failure; without one, when all was there and nothing freed yet; and where
+        neither comes, because the engine died, when most was taken.
+        """
         reached = self._reached
-        is_more = reached is None or (read.allocated_bytes or 0) >= (reached.allocated_bytes or 0)
-        if read.mark == "oom" or (is_more and (reached is None or reached.mark != "oom")):
-            self._reached = read
-            self._segments = segments or self._segments
+        if reached is not None and reached != read:
+            rank, reached_rank = _rank(read), _rank(reached)
+            is_more = (read.allocated_bytes or 0) >= (reached.allocated_bytes or 0)
+            if rank < reached_rank or (rank == reached_rank and (rank or not is_more)):
+                return
+        self._reached = read
+        self._segments = segments or self._segments
 
     def _finish(self, outcome: Outcome, finished: OomFinished | None = None) -> None:
         assert self._request is not None
@@ -250,6 +258,10 @@ class OomExperiment(QObject):
         if outcome != self._outcome:
             self._outcome = outcome
             self.outcome_changed.emit(outcome)
+
+
+def _rank(read: MemoryRead) -> int:
+    return _RANKS.get(read.mark or "", 0)
 
 
 def _explain_failure(event: RequestFailed) -> Outcome:

@@ -563,13 +563,30 @@ def test_what_was_reached_is_the_failure_even_where_more_was_taken_before(
         memory_read(allocated=800, reserved=1200, mark="oom", taken_at_s=10.2),
         segments_read(memory_read(allocated=800, reserved=1200, mark="oom", taken_at_s=10.2)),
         memory_read(allocated=1100, reserved=1200, taken_at_s=10.3),
+        memory_read(allocated=1000, reserved=1200, mark="oom", taken_at_s=10.4),
+        segments_read(memory_read(allocated=1000, reserved=1200, mark="oom", taken_at_s=10.4)),
         oom_finished(),
     ]
     model.experiment.run(EXPERIMENT)
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
     result = model.experiment.results[0]
     assert result.reached.allocated_bytes == 800 * MIB
-    assert result.segments.read.mark == "oom"
+    assert result.segments.read == result.reached
+
+
+def test_what_was_reached_without_a_failure_is_the_end(model, scripts, engines, qtbot):
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1200, reserved=1200),
+        memory_read(allocated=460, reserved=1200, mark="held", taken_at_s=10.2),
+        segments_read(memory_read(allocated=460, reserved=1200, mark="held", taken_at_s=10.2)),
+        memory_read(allocated=0, reserved=1200, mark="freed", taken_at_s=10.3),
+        oom_finished("fits"),
+    ]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    result = model.experiment.results[0]
+    assert result.reached.allocated_bytes == 460 * MIB
+    assert result.segments.read == result.reached
 
 
 def test_a_running_experiment_is_stopped(model, scripts, engines, qtbot):

@@ -11,7 +11,7 @@ from gpu_studio.core.memory.tank import tank_of_card, tank_of_error
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import GAP, Card, Text, section, table
+from gpu_studio.ui.parts import GAP, Card, Text, table
 
 if TYPE_CHECKING:
     from gpu_studio.core.memory.oom_words import Outcome
@@ -33,8 +33,7 @@ class ResultCard(Card):
 
     def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, name=f"{name}.result")
-        self._conf = section("")
-        self._conf.setObjectName(f"{name}.conf")
+        self._conf = Text(role="section", name=f"{name}.conf", wraps=True)
         self._headline = Text(role="title", name=f"{name}.headline", wraps=True)
         self._outcome = Text(name=f"{name}.outcome", wraps=True)
         self._tank = TankBar(theme, name=f"{name}.tank")
@@ -81,7 +80,9 @@ class ResultCard(Card):
         if tank is not None:
             self._show_tank(tank, "The tank as the error's own numbers tell it.")
         elif result.reached is not None:
-            self._show_tank(tank_of_card(result.reached), "The tank when most was taken.")
+            self._show_tank(
+                tank_of_card(result.reached), "The tank at the end, before all was freed."
+            )
 
     def _show_tank(self, tank: Tank | None, words: str) -> None:
         self._words = words
