@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CudaMemory:
-    """Satisfies `core.lab_card.LabCard` with a card of this PC."""
+    """Satisfies `core.memory.lab_card.LabCard` with a card of this PC."""
 
     is_modelled = False
 

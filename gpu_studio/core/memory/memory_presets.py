@@ -1,8 +1,8 @@
 """The experiments of the memory lab: Python that makes tensors and drops them.
 
-Each is a generator. What it yields is a moment (`core.memory_bench`) at which somebody may read
-the memory, or an event; when it goes on, so does the experiment. To drop a tensor is to drop the
-last reference to it, as in any program with PyTorch.
+Each is a generator. What it yields is a moment (`core.memory.memory_bench`) at which somebody may
+read the memory, or an event; when it goes on, so does the experiment. To drop a tensor is to drop
+the last reference to it, as in any program with PyTorch.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class ModelledTensor:
 
 
 class ModelledMemory:
-    """Satisfies `core.lab_card.LabCard` for a card that is not there.
+    """Satisfies `core.memory.lab_card.LabCard` for a card that is not there.
 
     Args:
         card: which one.

@@ -109,7 +109,7 @@ class OomNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def read_oom_text(text: str) -> OomNumbers:
     """Return the numbers in an out-of-memory text; a text of anything else has none.
 
-    Of several errors the numbers are the first one's; `core.oom_reader` tells them apart.
+    Of several errors the numbers are the first one's; `core.memory.oom_reader` tells them apart.
     """
     return numbers_in(letters_of(text))
 

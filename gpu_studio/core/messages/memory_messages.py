@@ -68,7 +68,7 @@ class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunMemoryExperiment(Message, frozen=True, kw_only=True):
-    """Run a preset of the memory lab (`core.memory_presets.PRESETS`).
+    """Run a preset of the memory lab (`core.memory.memory_presets.PRESETS`).
 
     It is answered by any number of `StageBegan`, `MemoryRead` and `SegmentsRead`, and `OomFinished`
     at the end. The allocator's options are those that the engine was started with
@@ -140,8 +140,8 @@ class SegmentsRead(Message, frozen=True, kw_only=True):
     """The segments of a card's allocator and their blocks, in columns.
 
     A column has one entry a segment, in the order of addresses, or one entry a block, those of
-    one segment after those of another (`core.segment_map.SegmentMap` takes them as they are).
-    Beyond `MOST_BLOCKS` whole segments are left out of the columns; the sums count them.
+    one segment after those of another (`core.memory.segment_map.SegmentMap` takes them as they
+    are). Beyond `MOST_BLOCKS` whole segments are left out of the columns; the sums count them.
 
     Attributes:
         read: the counters of the same moment.
