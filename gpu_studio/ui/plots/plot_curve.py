@@ -30,7 +30,7 @@ class Sight(NamedTuple):
     most_points: int = _MOST_POINTS
 
 
-class Look(NamedTuple):
+class Points(NamedTuple):
     """The points to draw, shape (n,) each, and what tells them from those of the last look."""
 
     xs: NDArray[np.float64]
@@ -51,7 +51,6 @@ class Curve:
         filled: fills to zero; only for a few hundred points.
         smooth: thick and antialiased; only for a few hundred points.
         stepped: holds each value until the next; a NaN in y leaves a gap.
-        gaps: a NaN in y leaves a gap.
         faint: behind the others and half transparent, as a ghost is.
         gaps: a NaN in y leaves a gap.
     """
@@ -75,7 +74,7 @@ class Curve:
         self.smooth = smooth or symbol is not None
         self.faint, self.gaps = faint, gaps
         self.item: pg.PlotDataItem | None = None
-        self.shown: Look | None = None
+        self.shown: Points | None = None
 
     def options(self, theme: Theme) -> dict[str, Any]:
         """Return how pyqtgraph is to draw it, in the theme's colours."""
@@ -121,7 +120,7 @@ class Curve:
         if self.item is not None and self.shown is not None:
             self.item.setData(self.shown.xs, self.shown.ys)
 
-    def _look(self, sight: Sight) -> Look | None:
+    def _look(self, sight: Sight) -> Points | None:
         import numpy as np
 
         from gpu_studio.core.series import Series
@@ -135,14 +134,14 @@ class Curve:
             if state == drawn:
                 return None
             picks = source.pick(first, last, sight.most_points)
-            return Look((picks + 1).astype(np.float64), source.values[picks], state)
+            return Points((picks + 1).astype(np.float64), source.values[picks], state)
         xs, ys = (np.asarray(values, np.float64) for values in source)
         state = (len(xs), float(xs[-1]), float(ys[-1])) if len(xs) else (0,)
         if self.symbol is not None:  # few points, of which any may be another now
             state = (len(xs), float(xs.sum()), float(ys.sum()))
         if state == drawn:
             return None
-        return Look(xs, ys, state) if self.gaps else Look(*_extremes(xs, ys), state)
+        return Points(xs, ys, state) if self.gaps else Points(*_extremes(xs, ys), state)
 
 
 def ink(role: str) -> str:
