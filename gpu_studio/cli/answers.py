@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gpu_studio.core.benchmark.runs import describe_exit
+from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.pc.devices import CardReading, Inventory, Reading
 from gpu_studio.core.protocol import DescribeEngine, EngineDescribed, EngineEnded, RequestFailed
+from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 
 if TYPE_CHECKING:
@@ -136,6 +138,16 @@ def describe(
 def _give_up(engine: Engine, is_held: threading.Event) -> None:
     is_held.set()
     engine.abandon()
+
+
+def describe_alone(log_path: Path) -> EngineDescribed:
+    """Return the account of an engine that is asked for nothing else; as `describe`."""
+    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
+    try:
+        with Interrupt().heard() as interrupt:
+            return describe(engine, interrupt)
+    finally:
+        engine.close()
 
 
 def describe_beside(inventory: Inventory, engine: Engine, interrupt: Interrupt) -> EngineDescribed:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import platformdirs
 
-from gpu_studio.cli.answers import Interrupt, describe
+from gpu_studio.cli.answers import describe_alone
 from gpu_studio.cli.screen import note, now, say, say_bytes
 from gpu_studio.cli.status import DONE
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.benchmark.result_import import import_results
-from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.units import format_duration, format_size
-from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,12 +31,7 @@ def history() -> History:
 
 def list_workloads(log_path: Path, *, as_json: bool) -> int:
     """Print what can be run, and what not and why; return the exit status."""
-    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
-    try:
-        with Interrupt().heard() as interrupt:
-            workloads = describe(engine, interrupt).workloads
-    finally:
-        engine.close()
+    workloads = describe_alone(log_path).workloads
     if as_json:
         say_bytes(msgspec.json.encode({"workloads": workloads}) + b"\n")
         return DONE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import Interrupt, answers, describe
+from gpu_studio.cli.answers import Interrupt, answers, describe, describe_alone
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.benchmark.runs import describe_exit
@@ -60,12 +60,7 @@ def run_pitfall(name: str, device: str | None, log_path: Path, *, as_json: bool)
 
 def list_pitfalls(log_path: Path, *, as_json: bool) -> int:
     """Print what can be broken; return the exit status."""
-    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
-    try:
-        with Interrupt().heard() as interrupt:
-            pitfalls = describe(engine, interrupt).pitfalls
-    finally:
-        engine.close()
+    pitfalls = describe_alone(log_path).pitfalls
     if as_json:
         say_bytes(msgspec.json.encode({"pitfalls": pitfalls}) + b"\n")
         return DONE

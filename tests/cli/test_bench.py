@@ -7,7 +7,7 @@ import json
 import msgspec
 import pytest
 
-from gpu_studio.cli import bench, bench_lists
+from gpu_studio.cli import answers, bench, bench_lists
 from gpu_studio.cli import main as cli
 from gpu_studio.cli.answers import Interrupt
 from gpu_studio.cli.bench_runs import BenchRuns
@@ -67,7 +67,7 @@ WORKLOADS = (elementwise(), matmul(), conv2d(), custom_kernel(), card_only())
 def engines(monkeypatch, tmp_path):
     """A PC with a card; the commands' engine, log and history are the test's own."""
     engines = Engines({DescribeEngine: [described_with_cuda(workloads=WORKLOADS)]})
-    for module in (bench, bench_lists):
+    for module in (bench, answers):
         monkeypatch.setattr(
             module, "ProcessEngine", lambda environment, log_path: engines(environment)
         )
