@@ -20,7 +20,6 @@ from gpu_studio.model.device_list import DeviceList
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import Headline, headline_from, lost_headline
 from gpu_studio.model.process_table import ProcessTable
-from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.sensor_log import SensorLog
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class DevicesModel(QObject):
         self._unanswered: str | None = None  # the address that an engine failed over when asked
         self.list = DeviceList(self)
         self.processes = ProcessTable(self)
-        self.runs = RunMarks(studio, self)
+        self.runs = studio.runs
         self.log = SensorLog(studio.sensors, self)
         self._timer = QTimer(self)
         self._timer.setInterval(_MEMORY_EVERY_MS)

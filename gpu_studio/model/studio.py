@@ -10,6 +10,7 @@ from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
 from gpu_studio.model.lab_engines import LabEngines
+from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.sensors import Sensors
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class Studio(QObject):
     `lab` has the memory lab's engines: ``lab_factory`` makes its real ones (``engine_factory``
     where none is given), ``modelled_factory`` those of modelled cards. ``data_folder`` is where
     results are kept; None keeps them in memory alone. `doctor` has the findings, and tries a kernel
-    on each card by ``probe`` where one is given; `headlines` chooses what is said over the tabs.
+    on each card by ``probe`` where one is given; `headlines` chooses what is said over the tabs,
+    `runs` marks the runs of the session.
 
     Signals:
         snippet_changed(str): the few lines of PyTorch that do what was just done.
@@ -58,6 +60,7 @@ class Studio(QObject):
         self.sensors = Sensors(sensor_source, self)
         self.doctor = Doctor(self.session, self.sensors, probe, self)
         self.headlines = HeadlineModel(self, self)
+        self.runs = RunMarks(self, self)
         self._snippet = ""
         self.session.engine_described.connect(self._engine_described)
         self.session.event_received.connect(self._event_received)

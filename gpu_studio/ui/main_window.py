@@ -23,7 +23,7 @@ from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_pane import CodePane
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, MARGIN
-from gpu_studio.ui.status import StatusLine
+from gpu_studio.ui.status import EffectLine, StatusLine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,7 +128,8 @@ class MainWindow(QMainWindow):
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self._code)
         self._code.setVisible(studio.settings.choices.code_pane)
         self._code.visibilityChanged.connect(self._keep_code_pane)
-        self.statusBar().addPermanentWidget(StatusLine(studio), 1)
+        self.statusBar().addPermanentWidget(StatusLine(studio))
+        self.statusBar().addPermanentWidget(EffectLine(studio), 1)
         self.statusBar().setSizeGripEnabled(False)
         self._make_menus()
         self.setMinimumSize(*_SMALLEST)

@@ -1,10 +1,14 @@
-"""The status bar's one line: engine, active device, versions."""
+"""The status bar: engine, active device and versions; what the last run did to its device."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import Qt
+
 from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.ui.elided_text import ElidedText
 from gpu_studio.ui.parts import Text
 
 if TYPE_CHECKING:
@@ -54,3 +58,16 @@ class StatusLine(Text):
             driver = inventory.driver.version
             versions.append(f"driver {driver}" if driver else "no NVIDIA driver")
         return versions
+
+
+class EffectLine(ElidedText):
+    """Says what the sensors showed during the last run, whichever tab is looked at."""
+
+    def __init__(self, studio: Studio) -> None:
+        super().__init__("", "muted", name="status.effect")
+        self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        studio.runs.effect_told.connect(self._say)
+
+    def _say(self, sentence: str) -> None:
+        self.setText(sentence)
+        self.setToolTip(plain_tip(sentence))

@@ -6,7 +6,6 @@ import pytest
 
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
 from gpu_studio.model import run_marks as module
-from gpu_studio.model.run_marks import RunMarks
 from tests.fakes import Pause, described_with_cuda, finished, gt_1030, reading, samples_of, started
 
 pytestmark = pytest.mark.parametrize("inventory", [gt_1030()])
@@ -37,7 +36,7 @@ def run(qtbot, studio, engines, marks, asked):
 
 
 def test_a_run_is_marked_and_its_effect_told(qtbot, paused_runs, ready_studio, sensor_source):
-    marks = RunMarks(ready_studio)
+    marks = ready_studio.runs
     idle = {"temperature_c": 26.0, "pstate": 8}
     before = reading(gt_1030(), time.monotonic(), **idle)
     with qtbot.waitSignal(ready_studio.sensors.reading_taken):
@@ -61,7 +60,7 @@ def test_a_run_is_marked_and_its_effect_told(qtbot, paused_runs, ready_studio, s
 
 
 def test_sensors_are_read_while_a_run_is_under_way(qtbot, paused_runs, ready_studio):
-    marks = RunMarks(ready_studio)
+    marks = ready_studio.runs
     ready_studio.sensors.want("window", False)
     assert not ready_studio.sensors.is_polled
     run(qtbot, ready_studio, paused_runs, marks, request())
@@ -73,7 +72,7 @@ def test_sensors_that_say_nothing_more_are_not_waited_for(
 ):
     monkeypatch.setattr(module, "_LONGEST_WAIT_MS", 10)
     ready_studio.sensors.want("window", False)
-    marks = RunMarks(ready_studio)
+    marks = ready_studio.runs
     run(qtbot, ready_studio, paused_runs, marks, request())
     with qtbot.waitSignal(marks.effect_told) as told:
         paused_runs.latest.go()

@@ -148,9 +148,7 @@ def test_the_first_window_is_no_larger_than_the_screen_leaves_room_for(make_wind
     assert window.height() <= room.height()
 
 
-def test_a_card_without_code_is_in_the_banner_with_the_command_to_copy(
-    qtbot, make_window, engines
-):
+def test_a_card_without_code_is_in_the_banner_with_the_command_to_copy(qtbot, make_window, engines):
     from tests.fakes import described
 
     engines.scripts[DescribeEngine] = [
@@ -190,6 +188,18 @@ def test_the_status_line_names_device_and_versions(qtbot, make_window):
     assert "PyTorch" in status.text()
 
 
+def test_what_a_run_did_to_the_card_is_said_below_every_tab(qtbot, make_window):
+    window = shown(qtbot, make_window(gt_1030()))
+    said = window.findChild(QLabel, "status.effect")
+    assert said.text() == ""
+    studio_of(window).runs.effect_told.emit("matmul, 512, float32 on cuda:0: P8 → P0, +14 °C.")
+    for index in range(window.tabs.count()):
+        window.tabs.setCurrentIndex(index)
+        assert said.isVisible()
+    assert said.text() == "matmul, 512, float32 on cuda:0: P8 → P0, +14 °C."
+    assert "P8 → P0" in said.toolTip()
+
+
 def test_colours_are_exchanged_while_it_lives(qtbot, make_window, settings):
     window = shown(qtbot, make_window())
     light = window.palette().window().color().name()
@@ -219,9 +229,7 @@ def test_missing_resources_do_not_stop_the_window(qtbot, make_window, monkeypatc
 
 def test_the_sensors_rest_while_nobody_looks(qtbot, make_window):
     sensors = SteadySensors(cpu_only())
-    window = build_window(
-        engine_factory=Engines(), sensor_source=sensors, settings=Settings(None)
-    )
+    window = build_window(engine_factory=Engines(), sensor_source=sensors, settings=Settings(None))
     qtbot.addWidget(window)
     shown(qtbot, window)
     window.hide()
