@@ -1,8 +1,8 @@
 """Opens a memory snapshot: the pickle of ``torch.cuda.memory._dump_snapshot``, or of the model.
 
-A snapshot may come from anybody. It is read by `core.safe_pickle`, which can run nothing, and what
-it holds is then taken field by field into values of our own; what does not fit is refused with the
-reason. See ``_snapshot`` in torch/cuda/memory.py for the fields.
+A snapshot may come from anybody. It is read by `core.memory.safe_pickle`, which can run nothing,
+and what it holds is then taken field by field into values of our own; what does not fit is refused
+with the reason. See ``_snapshot`` in torch/cuda/memory.py for the fields.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         free_bytes: what is left beside the context and other processes.
         largest_square_side: of a float32 matrix.
         largest_training_batch, largest_inference_batch: of the sample network
-            (`core.activation_calls`); 0 where not even one sample fits.
+            (`core.memory.activation_calls`); 0 where not even one sample fits.
     """
 
     name: str
