@@ -100,6 +100,21 @@ def test_only_app_names_the_real_engine_and_the_sensor_reader_for_the_window():
         assert "SensorReader" not in text, path
 
 
+UI_ROOMS = sorted(
+    folder.name for folder in (PACKAGE / "ui").iterdir() if (folder / "__init__.py").is_file()
+)
+
+
+@pytest.mark.parametrize("room", UI_ROOMS)
+def test_what_two_tabs_use_is_in_no_tabs_room(room):
+    for path in (PACKAGE / "ui" / room).rglob("*.py"):
+        for name, line in imports(path):
+            parts = name.split(".")
+            target = parts[2] if parts[:2] == ["gpu_studio", "ui"] else room
+            allowed = target in (room, "plots") or target not in UI_ROOMS
+            assert allowed, f"{path}:{line} imports {name}"
+
+
 def test_there_is_one_thread_class():
     threads = [
         (path.name, node.name)
