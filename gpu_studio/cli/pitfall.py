@@ -22,6 +22,7 @@ from gpu_studio.core.protocol import (
     encode,
 )
 from gpu_studio.core.switching.pitfall_words import format_figure
+from gpu_studio.core.switching.usable_cards import usable_cards
 from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def run_pitfall(name: str, device: str | None, log_path: Path, *, as_json: bool)
             progress.show("Starting PyTorch …")
             description = describe(engine, interrupt)
             pitfall = _find(name, description)
-            device = device or ("cuda:0" if description.device_count else "cpu")
+            device = device or next(iter(usable_cards(description)), "cpu")
             progress.clear()
             request = RunPitfall(name=name, device=device)
             return _perform(engine, request, pitfall, interrupt, progress, as_json=as_json)

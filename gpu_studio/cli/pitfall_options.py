@@ -24,7 +24,9 @@ def add_command(commands: Commands) -> None:
     )
     pitfall.add_argument("name", nargs="?", metavar="NAME", help="which one; see --list")
     pitfall.add_argument(
-        "--device", metavar="D", help="cpu, or a card (default: the first that can be used)"
+        "--device",
+        metavar="D",
+        help="cpu, or a card (default: the first that this PyTorch can use, else cpu)",
     )
     pitfall.add_argument("--json", action="store_true", help="one event a line on standard output")
     pitfall.add_argument("--list", action="store_true", help="list the pitfalls and end")

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.protocol import Event, Request, RunWorkload, is_last
+from gpu_studio.core.switching.usable_cards import usable_cards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,11 +58,11 @@ class ComparisonModel(QObject):
 
     @property
     def devices(self) -> list[str]:
-        """The addresses it can run on, the first card before the CPU."""
+        """The addresses it can run on, the first usable card before the CPU."""
         engine, workload = self._session.description, self.description
         if engine is None or workload is None:
             return []
-        cards = [f"cuda:{index}" for index in range(engine.device_count)]
+        cards = usable_cards(engine)
         return (cards if "cuda" in workload.device_kinds else []) + (
             ["cpu"] if "cpu" in workload.device_kinds else []
         )

@@ -18,6 +18,7 @@ from gpu_studio.core.protocol import (
     RunPitfall,
 )
 from gpu_studio.core.switching.placement_words import explain_end
+from gpu_studio.core.switching.usable_cards import usable_cards
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
@@ -64,10 +65,9 @@ class PitfallsModel(QObject):
 
     @property
     def devices(self) -> list[str]:
-        """The addresses they can be tried with: the cards, or the CPU where there is none."""
+        """The addresses they can be tried with: the usable cards, or the CPU without any."""
         description = self._session.description
-        count = description.device_count if description else 0
-        return [f"cuda:{index}" for index in range(count)] or ["cpu"]
+        return (usable_cards(description) if description else []) or ["cpu"]
 
     @property
     def running(self) -> RunPitfall | None:

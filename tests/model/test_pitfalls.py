@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.pc.torch_facts import TorchCard
 from gpu_studio.core.protocol import (
     DescribeEngine,
     EngineEnded,
@@ -44,6 +45,19 @@ def test_where_there_are_cards_they_are_the_devices(engines, studio, qtbot, coun
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free)
     assert PitfallsModel(studio).devices == ["cuda:0", "cuda:1"][:count]
+
+
+def test_a_card_without_code_in_this_pytorch_is_not_tried(engines, studio, qtbot):
+    cards = (
+        TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030", compute_capability="6.1"),
+        TorchCard(cuda_index=1, name="NVIDIA GeForce RTX 3060", compute_capability="8.6"),
+    )
+    engines.scripts[DescribeEngine] = [
+        described_with_cuda(device_count=2, cards=cards, arch_list=("sm_75", "sm_86"))
+    ]
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    assert PitfallsModel(studio).devices == ["cuda:1"]
 
 
 def test_broken_and_fixed_are_kept_side_by_side(model, engines, qtbot):

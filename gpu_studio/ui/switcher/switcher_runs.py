@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.switching.usable_cards import usable_cards
 from gpu_studio.model.comparison import ComparisonModel
 from gpu_studio.ui.comparison_card import ComparisonCard
 from gpu_studio.ui.parts import Text
@@ -51,7 +52,7 @@ def amp_page(studio: Studio, theme: Theme) -> QWidget:
 def cards_page(studio: Studio, theme: Theme) -> QWidget:
     """Return the page over the workload ``data_parallel``."""
     description = studio.session.description
-    cards = description.device_count if description else 0
+    cards = len(usable_cards(description)) if description else 0
     # With a single card there is nothing to share; the CPU shares among processes.
     checked = {} if cards == 1 else {"processes": ("1", "2")}
     parts = (("data_parallel", _CARDS),)

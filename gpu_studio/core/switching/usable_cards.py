@@ -1,0 +1,31 @@
+"""Which of an engine's cards its PyTorch can compute on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.wheels import serves, version_numbers
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import EngineDescribed
+
+
+def usable_cards(description: EngineDescribed) -> list[str]:
+    """Return the addresses of the cards that this PyTorch has code for, in its order.
+
+    A card that tells no compute capability counts as usable: only a kernel can say more.
+    """
+    unserved = {
+        card.cuda_index
+        for card in description.cards
+        if not _is_served(description.arch_list, card.compute_capability)
+    }
+    return [f"cuda:{index}" for index in range(description.device_count) if index not in unserved]
+
+
+def _is_served(arch_list: tuple[str, ...], compute_capability: str | None) -> bool:
+    numbers = version_numbers(compute_capability)[:2]
+    if len(numbers) != 2 or not arch_list:
+        return True
+    major, minor = numbers
+    return serves(arch_list, (major, minor))
