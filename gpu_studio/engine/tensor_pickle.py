@@ -139,6 +139,11 @@ def _known(module: str, name: str = "", *, shown: str) -> Any:
         return tuple
     if module == "torch._utils" and name in _REBUILDERS:
         return _REBUILDERS[name]
+    if module == "torch._utils" and name.startswith("_rebuild"):
+        refuse(
+            f"{shown} holds a tensor of a kind that is not opened here ({name[:60]}): a sparse, "
+            "quantized or meta tensor, for example. Save plain ones, as tensor.to_dense() makes."
+        )
     if module.split(".")[0] in ("__main__", "torch") or module.startswith("models"):
         refuse(
             f"{shown} has code in it: opening it would make a {module[:60]}.{name[:60]}. If it is "

@@ -18,7 +18,11 @@ from gpu_studio.core.protocol import (
     RunPitfall,
 )
 from gpu_studio.engine.dispatch import Dispatcher
-from gpu_studio.engine.pitfalls import exception_keeps_tensors, out_of_memory
+from gpu_studio.engine.pitfalls import (
+    exception_keeps_tensors,
+    float16_on_old_card,
+    out_of_memory,
+)
 from gpu_studio.engine.pitfalls.lab import PITFALLS, find_pitfall
 from gpu_studio.engine.pitfalls.pitfall import Bench, error_of
 from tests.engine.answers import ask
@@ -140,8 +144,27 @@ def test_both_dtypes_are_timed_where_they_are_used():
     broken, fixed, figures = both("float16_on_old_card")
     assert figures["slower"] == pytest.approx(figures["float16_s"] / figures["float32_s"])
     assert "on this CPU" in broken.sentence
-    best = "float32" if figures["slower"] > 1 else "float16"
-    assert f"So take {best} here" in fixed.sentence
+    assert "float16 is " in fixed.sentence
+    assert "So " in fixed.sentence
+
+
+@pytest.mark.parametrize(
+    ("half_s", "words", "advice"),
+    [
+        (2.0, "float16 is 2.0 × slower", "So take float32 here: 1.00 s."),
+        (0.5, "float16 is 2.0 × faster", "So take float16 here: 500 ms."),
+        (1.03, "float16 is about as fast", "So float16 gains no time here, only memory."),
+    ],
+)
+def test_what_two_times_say_of_float16(
+    half_s: float, words: str, advice: str, monkeypatch: pytest.MonkeyPatch
+):
+    times = {torch.float16: half_s, torch.float32: 1.0}
+    monkeypatch.setattr(float16_on_old_card, "_product_s", lambda dtype, _bench: times[dtype])
+    _, fixed, _ = both("float16_on_old_card")
+    told = fixed.sentence.replace("\u202f", " ")
+    assert words in told
+    assert told.endswith(advice)
 
 
 def test_a_kept_exception_keeps_its_tensors():

@@ -207,6 +207,10 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         "would call posix.system",
     ),
     "a whole model": (lambda: saved(torch.nn.Linear(2, 2)), "model.state_dict()"),
+    "a sparse tensor": (
+        lambda: saved({"a": torch.eye(3).to_sparse()}),
+        "holds a tensor of a kind that is not opened here (_rebuild_sparse_tensor)",
+    ),
     "a list": (lambda: saved([torch.ones(2)]), "holds a list"),
     "one tensor": (lambda: saved(torch.ones(2)), "holds one tensor"),
     "no tensor": (lambda: saved({"epoch": 3}), "no tensor is in it"),

@@ -25,7 +25,7 @@ from gpu_studio.engine.pitfalls.lab import PITFALLS
 from tests.engine.answers import only
 from tests.engine.engine_child import EngineChild
 from tests.softcards.cards import MIB
-from tests.softcards.catalogue import GTX_1650, RTX_3060
+from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,6 +149,7 @@ def _mixed(finished: PitfallFinished) -> None:
 def _memory(finished: PitfallFinished) -> None:
     assert finished.broken.error.startswith("OutOfMemoryError: CUDA out of memory")
     assert "allowed" in finished.broken.error  # by the budget: the card itself is not full
+    assert "that this lab allows itself" in finished.broken.sentence
     figures = {one.name: one.value for one in finished.fixed.figures}
     assert figures["peak_no_grad_bytes"] < figures["peak_bytes"]
 
@@ -182,7 +183,21 @@ def test_the_only_card_is_hidden_in_time_and_not_too_late(soft_pc: MakePc, tmp_p
     finished = one.ask(RunPitfall(name="visible_devices_too_late", device="cuda:0"))[-1]
     one.kill()
     assert finished.broken.sentence.endswith("and the same card after the variable was set.")
-    assert finished.fixed.sentence == "Set before PyTorch was imported: “cuda” is nothing."
+    assert finished.fixed.sentence == (
+        "Set before PyTorch was imported: the variable hides the card, and “cuda” fails."
+    )
+
+
+def test_a_card_without_code_in_this_pytorch_is_named_all_the_same(
+    soft_pc: MakePc, tmp_path: Path
+) -> None:
+    pc = soft_pc(GT_1030, RTX_3060)  # the newest PyTorch has no code for the first
+    engine = EngineChild(tmp_path / "two", env={**pc.env, **EngineEnvironment().variables()})
+    finished = engine.ask(RunPitfall(name="visible_devices_too_late", device="cuda:1"))[-1]
+    engine.kill()
+    assert finished.broken.sentence == (
+        "“cuda” is the NVIDIA GeForce GT 1030, and the same card after the variable was set."
+    )
 
 
 def test_after_a_pitfall_the_budget_is_gone(engine: EngineChild) -> None:

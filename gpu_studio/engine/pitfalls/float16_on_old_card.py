@@ -11,6 +11,8 @@ from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds
 
 _SIDES = {"cuda": 1024, "cpu": 256}
 _TENSOR_CORES_FROM = (7, 0)
+# Two medians of the same work differ by so much from one try to the next.
+_EVEN = 0.05
 
 
 class Float16OnOldCard:
@@ -53,16 +55,12 @@ class Float16OnOldCard:
             seconds("float32_s", "A product in float32", single_s),
             ratio("slower", "Time of float16 to float32", half_s / single_s),
         )
-        is_slower = half_s > single_s
-        times = format_ratio(half_s / single_s if is_slower else single_s / half_s)
         told = (
             f"float16 takes {format_duration(half_s)}, float32 {format_duration(single_s)}: "
-            f"float16 is {times} {'slower' if is_slower else 'faster'} on this "
-            f"{self._device(bench)}."
+            f"float16 is {_compared(half_s, single_s)} on this {self._device(bench)}."
         )
         if part == "fixed":
-            best = "float32" if is_slower else "float16"
-            told = f"{told} So take {best} here: {format_duration(min(half_s, single_s))}."
+            told = f"{told} {_advice(half_s, single_s)}"
         return PitfallOutcome(part=part, sentence=told, figures=figures, stand_in=bench.stand_in)
 
     @staticmethod
@@ -71,6 +69,25 @@ class Float16OnOldCard:
             return "CPU"
         major, minor = torch.cuda.get_device_capability(bench.device)
         return f"{card_name(bench.device)} (compute capability {major}.{minor})"
+
+
+def _compared(half_s: float, single_s: float) -> str:
+    if _is_even(half_s, single_s):
+        return "about as fast"
+    is_slower = half_s > single_s
+    times = format_ratio(half_s / single_s if is_slower else single_s / half_s)
+    return f"{times} {'slower' if is_slower else 'faster'}"
+
+
+def _advice(half_s: float, single_s: float) -> str:
+    if _is_even(half_s, single_s):
+        return "So float16 gains no time here, only memory."
+    best = "float32" if half_s > single_s else "float16"
+    return f"So take {best} here: {format_duration(min(half_s, single_s))}."
+
+
+def _is_even(half_s: float, single_s: float) -> bool:
+    return abs(half_s / single_s - 1) < _EVEN
 
 
 def _product_s(dtype: torch.dtype, bench: Bench) -> float:

@@ -15,6 +15,7 @@ _SEEN = re.compile(r": (\d+)")
 _CARD = re.compile(r"^cuda is (.+)$", re.MULTILINE)
 _NAME = re.compile(r"^(.+) [0-9a-f-]{36}$")  # without the UUID behind it
 _UNNAMED = "a card"
+_NOTHING = "nothing"
 _THREADS_STAND_IN = (
     "This PC has no card that PyTorch can use: OMP_NUM_THREADS, which PyTorch also reads once, at "
     "its start, stands in for CUDA_VISIBLE_DEVICES."
@@ -73,6 +74,8 @@ def _of_cards(part: str, end: ScriptEnd) -> str:
     if not cards or not _SEEN.search(end.output):
         raise StudioError(FailureKind.INTERNAL, f"The fresh process did not end well: {end.error}")
     if part == "fixed":
+        if identities[-1] == _NOTHING:
+            return "Set before PyTorch was imported: the variable hides the card, and “cuda” fails."
         return f"Set before PyTorch was imported: “cuda” is {cards[-1]}."
     if identities[-1] in (identities[0], _UNNAMED):
         return f"“cuda” is {cards[0]}, and the same card after the variable was set."
@@ -102,7 +105,7 @@ def _visible() -> str:
 _CARD_NOW = """\
 def card():
     try:
-        torch.ones(1, device="cuda")
+        torch.empty(1, device="cuda")  # no kernel: a card that PyTorch has no code for is seen, too
     except Exception:
         return "nothing"
     try:
