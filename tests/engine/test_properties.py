@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gpu_studio.core.benchmark.published import table_differences
 from gpu_studio.core.pc.devices import CORES_PER_MULTIPROCESSOR
+from gpu_studio.core.pc.published_builds import table_differences
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import serves
 from gpu_studio.engine import properties

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.published import table_differences
 from gpu_studio.core.pc.card_facts import card_groups
 from gpu_studio.core.pc.facts import (
     Fact,
@@ -17,6 +16,7 @@ from gpu_studio.core.pc.facts import (
     fact,
     percent_text,
 )
+from gpu_studio.core.pc.published_builds import table_differences
 from gpu_studio.core.protocol import EngineDescribed
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.units import format_bytes

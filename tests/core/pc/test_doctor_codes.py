@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.published import last_build
 from gpu_studio.core.pc import findings as rules
 from gpu_studio.core.pc.devices import (
     ASLEEP,
@@ -23,6 +22,7 @@ from gpu_studio.core.pc.devices import (
 from gpu_studio.core.pc.finding import SEVERITIES, Finding, findings_value, is_usable, worst_first
 from gpu_studio.core.pc.findings import find
 from gpu_studio.core.pc.link import Link
+from gpu_studio.core.pc.published_builds import last_build
 from gpu_studio.core.pc.torch_facts import CardProbed, Outcome, PcProbed, TorchCard
 from gpu_studio.core.protocol import EngineDescribed
 from gpu_studio.core.wheel_table import load_table
