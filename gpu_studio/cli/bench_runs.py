@@ -6,12 +6,8 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import answers
 from gpu_studio.cli.screen import Table, note, say, say_bytes
-from gpu_studio.core.benchmark.ceilings import (
-    ABOVE_FROM,
-    NORMAL_FROM,
-    is_this_normal,
-    stays_in_cache,
-)
+from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
+from gpu_studio.core.benchmark.run_words import spread_text
 from gpu_studio.core.benchmark.runs import Run, RunState
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.benchmark.verdict import speed_up
@@ -34,10 +30,10 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import Event, RunFinished, RunWorkload
 
 _COLUMNS = (
-    ("size", -13), ("dtype", 8), ("device", 13), ("median", -8), ("spread", -6), ("samples", -7),
+    ("size", -14), ("dtype", 8), ("device", 13), ("median", -8), ("spread", -6), ("samples", -7),
     ("throughput", -12), ("of peak", -7), ("speed-up", -8),
 )  # fmt: skip
-_INDENT = " " * 15
+_INDENT = " " * 16
 
 
 class BenchRuns:
@@ -130,8 +126,7 @@ def remarks(result: RunFinished) -> Iterator[str]:
     """Yield what has to be said of a result beside its row, a line each."""
     for doubt in stamp_of(result).doubts:
         yield f"in doubt: {doubt}"
-    share = result.share_of_ceiling
-    if share is not None and not NORMAL_FROM <= share <= ABOVE_FROM and not stays_in_cache(result):
+    if is_worth_a_line(result):
         yield is_this_normal(result)
     if len(result.parts_s) > 1:
         yield f"of one call: {_parts(result.parts_s.items())}"
@@ -140,12 +135,6 @@ def remarks(result: RunFinished) -> Iterator[str]:
     if result.naive is not None:
         yield f"a naive script: {result.naive.sentence}"
     yield from result.findings
-
-
-def _share_text(result: RunFinished) -> str:
-    if result.share_of_ceiling is None:
-        return ""
-    return "cached" if stays_in_cache(result) else format_percent(result.share_of_ceiling)
 
 
 def _parts(parts_s: Iterable[tuple[str, float]]) -> str:
@@ -170,15 +159,14 @@ def _progress_text(run: Run) -> str:
 
 def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
     ratio = speed_up(result, results)
-    spread = result.iqr_s / result.median_s if result.median_s else 0.0
     return [
         format_size(result.size, result.size_text),
         result.dtype,
         result.device + ("+copies" if result.transfers else ""),
         format_duration(result.median_s),
-        format_percent(spread),
+        spread_text(result.iqr_s, result.median_s, result.samples),
         str(result.samples),
         format_rate(result.throughput, result.throughput_unit),
-        _share_text(result),
+        share_text(result),
         "" if ratio is None else format_ratio(ratio),
     ]

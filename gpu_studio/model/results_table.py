@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
-from gpu_studio.core.benchmark.run_words import describe_run, mode_words, sign_of
+from gpu_studio.core.benchmark.ceilings import share_text
+from gpu_studio.core.benchmark.run_words import describe_run, mode_words, sign_of, spread_text
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.units import (
     format_duration,
-    format_percent,
     format_rate,
     format_ratio,
 )
@@ -166,7 +166,6 @@ class ResultsTable(QAbstractTableModel):
     def _row_texts(self, run: Run) -> tuple[str, ...]:
         request, result, summary = run.request, run.result, run.summary
         ratio = speed_up(result, self._benchmark.results) if result else None
-        share = result.share_of_ceiling if result else None
         texts = {
             Column.WORKLOAD: request.workload,
             Column.SIZE: run.size_label if run.size_text != SQUARE else str(request.size),
@@ -174,12 +173,16 @@ class ResultsTable(QAbstractTableModel):
             Column.DEVICE: device_label(request.device, self._sensors.inventory),
             Column.MODE: mode_words(run),
             Column.MEDIAN: format_duration(summary.median_s) if summary else _NOTHING,
-            Column.IQR: format_percent(summary.relative_iqr) if summary else _NOTHING,
+            Column.IQR: (
+                spread_text(summary.iqr_s, summary.median_s, summary.samples)
+                if summary
+                else _NOTHING
+            ),
             Column.SAMPLES: str(len(run.series)) if summary else _NOTHING,
             Column.THROUGHPUT: (
                 format_rate(result.throughput, result.throughput_unit) if result else _NOTHING
             ),
-            Column.CEILING: format_percent(share) if share is not None else _NOTHING,
+            Column.CEILING: (share_text(result) if result else "") or _NOTHING,
             Column.SPEED_UP: format_ratio(ratio) if ratio else _NOTHING,
             Column.STAMP: sign_of(run),
         }

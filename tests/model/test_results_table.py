@@ -169,6 +169,21 @@ def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> 
     assert texts(table, 0)[Column.CEILING] == "74 %"
 
 
+def test_what_a_cache_does_is_no_share_of_the_memory(runs: Runs, table: ResultsTable) -> None:
+    run = runs.begin()
+    runs.finish(run, share_of_ceiling=38.75, ceiling="memory bandwidth, 4.10 GB/s")
+    assert texts(table, 0)[Column.CEILING] == "cached"
+
+
+def test_one_sample_has_no_spread(runs: Runs, table: ResultsTable) -> None:
+    run = runs.begin()
+    runs.tell(run, started(run.request))
+    runs.tell(run, batch(run.request, (0.5,), spent_s=0.5))
+    assert texts(table, 0)[Column.IQR] == "–"
+    runs.tell(run, batch(run.request, (0.6,), spent_s=0.5))
+    assert texts(table, 0)[Column.IQR] != "–"
+
+
 def test_a_size_is_written_as_its_workload_does(runs: Runs, table: ResultsTable) -> None:
     run = runs.begin(64)
     runs.tell(run, started(run.request, size_text="batch of {size}"))

@@ -186,6 +186,11 @@ def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
     share = result.share_of_ceiling
     if share is None:
         return ""
+    if stays_in_cache(result):
+        return (
+            f"Faster than this {_noun(result)}'s {result.ceiling}: the operands stay in a cache. "
+            "A larger size shows the memory itself."
+        )
     text = f"{format_percent(share)} of this {_noun(result)}'s {result.ceiling}"
     if share > ABOVE_FROM:
         return f"{text}: {_above(result)}."
@@ -201,9 +206,24 @@ def stays_in_cache(result: RunFinished) -> bool:
     return share is not None and share > ABOVE_FROM and limit_of(result.ceiling) is Limit.MEMORY
 
 
+def share_text(result: RunFinished) -> str:
+    """Return a result's share for a table: ``74 %``, or ``cached``; empty where none is known.
+
+    How often a cache beats the memory depends on what is in it and says nothing about the device.
+    """
+    if result.share_of_ceiling is None:
+        return ""
+    return "cached" if stays_in_cache(result) else format_percent(result.share_of_ceiling)
+
+
+def is_worth_a_line(result: RunFinished) -> bool:
+    """Return whether a share needs its likely cause told, being neither normal nor a cache's."""
+    share = result.share_of_ceiling
+    is_normal = share is None or NORMAL_FROM <= share <= ABOVE_FROM
+    return not is_normal and not stays_in_cache(result)
+
+
 def _above(result: RunFinished) -> str:
-    if stays_in_cache(result):
-        return "more than the memory can do, since the operands stay in a cache"
     if result.device == "cpu":
         return "more than was measured as its peak, so that measurement was disturbed"
     return "more than it can do by its own facts, so a clock is told too low or work was left out"

@@ -145,7 +145,7 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
                 run.request.dtype,
                 result.device_name if result else run.request.device,
                 format_duration(summary.median_s) if summary else "–",
-                format_duration(summary.iqr_s) if summary else "–",
+                format_duration(summary.iqr_s) if summary and summary.samples > 1 else "–",
                 str(len(run.series)),
                 format_rate(result.throughput, result.throughput_unit) if result else "–",
                 format_ratio(ratio) if ratio else "–",
@@ -171,8 +171,9 @@ def _cells(run: Run, results: Sequence[RunFinished]) -> dict[str, Cell]:
     cells["recording"] = run.recording
     summary = run.summary
     if summary is not None:
-        cells["ci95_low_s"], cells["ci95_high_s"] = summary.ci95_s
         cells |= {name: getattr(summary, name) for name in ("median_s", "iqr_s", "p99_s")}
+    if run.interval_s is not None:
+        cells["ci95_low_s"], cells["ci95_high_s"] = run.interval_s
     cells["samples"], cells["outliers"] = len(run.series), run.outliers
     cells["calls_per_sample"] = run.calls_per_sample
     return cells

@@ -79,9 +79,8 @@ class ExperimentRow(msgspec.Struct, frozen=True, kw_only=True):
     def label(self, device: str) -> str:
         """Return how the time of a device came about, to stand beside it."""
         calls, iterations = self.timed_calls[device], self.published.iterations
-        if self.is_scaled(device):
-            return f"scaled from {calls} calls to {iterations}"
-        return f"from {calls} calls"
+        said = "1 call" if calls == 1 else f"{calls} calls"
+        return f"scaled from {said} to {iterations}" if self.is_scaled(device) else f"from {said}"
 
 
 def published_table(name: str = GT_1030) -> PublishedTable:

@@ -40,6 +40,11 @@ def sign_of(run: Run) -> str:
     return f"… {run.phase or run.state.value}"
 
 
+def spread_text(iqr_s: float, median_s: float, samples: int) -> str:
+    """Return the IQR as a share of the median: ``1.2 %``; one sample has none: ``–``."""
+    return format_percent(iqr_s / median_s) if samples > 1 and median_s else "–"
+
+
 def describe_run(run: Run, device_label: str) -> list[str]:
     """Return all that is known of a run, a sentence a line.
 
@@ -74,11 +79,13 @@ def _median(run: Run) -> str:
     summary = run.summary
     if summary is None:
         return "nothing was measured." if run.state.is_over else "nothing is measured yet."
-    low, high = (format_duration(end) for end in summary.ci95_s)
-    return (
-        f"{format_duration(summary.median_s)} a call in the median, 95\u202f% interval {low} to "
-        f"{high}."
-    )
+    if summary.samples == 1:
+        return f"{format_duration(summary.median_s)} a call, by one sample."
+    text = f"{format_duration(summary.median_s)} a call in the median"
+    if run.interval_s is None:
+        return f"{text} so far."
+    low, high = (format_duration(end) for end in run.interval_s)
+    return f"{text}, 95\u202f% interval {low} to {high}."
 
 
 def _samples(run: Run) -> list[str]:
@@ -86,10 +93,13 @@ def _samples(run: Run) -> list[str]:
     if summary is None:
         return []
     count, calls = len(run.series), run.calls_per_sample
-    text = (
-        f"{count} {_plural('sample', count)} of {calls} {_plural('call', calls)}; half of them lie "
-        f"within {format_duration(summary.iqr_s)} ({format_percent(summary.relative_iqr)}), 99 of "
-        f"100 under {format_duration(summary.p99_s)}."
+    text = f"{count} {_plural('sample', count)} of {calls} {_plural('call', calls)}"
+    if count == 1:
+        return [f"{text}."]
+    text += (
+        f"; half of them lie within {format_duration(summary.iqr_s)} "
+        f"({format_percent(summary.relative_iqr)}), 99 of 100 under "
+        f"{format_duration(summary.p99_s)}."
     )
     outliers = run.outliers
     if not outliers:

@@ -19,7 +19,7 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.statistics import Summary, outlier_bound, summarize
+from gpu_studio.core.statistics import Summary, grouped_interval, outlier_bound, summarize
 from gpu_studio.core.units import format_size
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Run:
         self.size_text = SQUARE
         self.recording: str | None = None
         self._summary: Summary | None = None
+        self._interval_s: tuple[float, float] | None = None
 
     @property
     def size_label(self) -> str:
@@ -91,6 +92,19 @@ class Run:
             # numpy sorts first: for a long run Python's own sort would be felt in the window.
             self._summary = summarize(np.sort(self.series.values).tolist())
         return self._summary
+
+    @property
+    def interval_s(self) -> tuple[float, float] | None:
+        """The 95 % interval of the median, seconds; None while samples come, and without any.
+
+        It takes the samples in their order, which the summary of a run under way does not.
+        """
+        if self.result is not None:
+            return self.result.ci95_s
+        if self._interval_s is None and self.state.is_over and len(self.series):
+            values = self.series.values.tolist()
+            self._interval_s = grouped_interval(values, self.calls_per_sample)
+        return self._interval_s
 
     @property
     def outliers(self) -> int:

@@ -10,7 +10,7 @@ from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
 from gpu_studio.core.units import format_percent, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpu_studio.core.protocol import RunFinished
 
@@ -63,7 +63,7 @@ def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
     """Return what can be said about several results at once; empty for none."""
     if not results:
         return []
-    lines = [_checked(results), _spread(results)]
+    lines = [_checked(results), *_spread(results)]
     few = [result for result in results if result.samples < _FEWEST_SAMPLES]
     if few:
         sizes = _listed(few)
@@ -92,14 +92,13 @@ def _checked(results: Sequence[RunFinished]) -> TrustLine:
     return TrustLine(True, "every result was checked")
 
 
-def _spread(results: Sequence[RunFinished]) -> TrustLine:
-    widest = max(_relative_iqr(result) for result in results)
-    text = (
-        f"spread up to {format_percent(widest)}"
-        if len(results) > 1
-        else (f"spread {format_percent(widest)}")
-    )
-    return TrustLine(widest <= _WIDEST_IQR, text)
+def _spread(results: Sequence[RunFinished]) -> Iterator[TrustLine]:
+    """Yield how far samples spread; one sample alone spreads nowhere, which is no good sign."""
+    spreads = [_relative_iqr(result) for result in results if result.samples > 1]
+    if spreads:
+        up_to = "up to " if len(results) > 1 else ""
+        text = f"spread {up_to}{format_percent(max(spreads))}"
+        yield TrustLine(max(spreads) <= _WIDEST_IQR, text)
 
 
 def _listed(results: Iterable[RunFinished]) -> str:

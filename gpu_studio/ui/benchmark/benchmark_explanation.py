@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 
-from gpu_studio.core.benchmark.ceilings import is_this_normal
+from gpu_studio.core.benchmark.ceilings import is_this_normal, share_text
 from gpu_studio.core.benchmark.part_words import part_rows, parts_sentence
 from gpu_studio.core.benchmark.run_words import mode_words
-from gpu_studio.core.units import format_duration, format_percent
+from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark_devices import device_label
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.benchmark.benchmark_findings import FindingsCard
@@ -225,16 +225,20 @@ class Explanation(ScrollPage):
         )
 
     def _show_ceiling(self, run: Run, result: RunFinished) -> None:
-        known = [other for other in self._beside(run) if _share(other) is not None]
+        known = [
+            (other, there, there.share_of_ceiling)
+            for other in self._beside(run)
+            if (there := other.result) is not None and there.share_of_ceiling is not None
+        ]
         self._ceiling_bars.setVisible(bool(known))
         self._ceiling_bars.show_bars(
             [
                 Bar(
                     self._full_label(other),
-                    (Part("", _share(other) or 0.0, device_role(other.request.device)),),
-                    format_percent(_share(other) or 0.0),
+                    (Part("", min(share, 1.0), device_role(other.request.device)),),
+                    share_text(there),
                 )
-                for other in known
+                for other, there, share in known
             ]
         )
         inventory = self._sensors.inventory
@@ -251,10 +255,6 @@ def _card(name: str, title: str) -> Card:
     card = Card(name=name)
     card.column.addWidget(Text(title, "title"))
     return card
-
-
-def _share(run: Run) -> float | None:
-    return run.result.share_of_ceiling if run.result else None
 
 
 def _parts_bar(label: str, result: RunFinished) -> Bar:

@@ -128,7 +128,8 @@ def test_nothing_is_said_without_a_ceiling() -> None:
 
 def test_more_than_memory_can_do_came_from_a_cache() -> None:
     text = said(result("cpu", share=3.7, ceiling="memory bandwidth, 24.0 GB/s"))
-    assert text.startswith("370 % of this CPU's memory bandwidth")
+    assert text.startswith("Faster than this CPU's memory bandwidth, 24.0 GB/s: ")
+    assert "370" not in text
     assert "cache" in text
 
 

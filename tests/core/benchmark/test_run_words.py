@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_studio.core.benchmark.run_words import describe_run, sign_of
+from gpu_studio.core.benchmark.run_words import describe_run, sign_of, spread_text
 from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import RunFailed, RunPhaseChanged, RunStopped, RunWorkload
@@ -37,6 +37,23 @@ def test_a_finished_run_says_all_that_is_known() -> None:
         "40 samples of 4 calls; half of them lie within 1.36 µs (0.6 %), 99 of 100 under 227 µs.\n"
         "✔ Matches float64 on the CPU; hot cache; without transfers; 4 CPU threads."
     )
+
+
+def test_one_sample_has_neither_spread_nor_interval() -> None:
+    run = begun()
+    run.apply(batch(REQUEST, (0.5,), spent_s=0.5, calls=1))
+    text = words(run)
+    assert "500 ms a call, by one sample." in text
+    assert "1 sample of 1 call." in text
+    assert "%" not in text
+    assert spread_text(0.0, 0.5, 1) == "–"
+    assert spread_text(0.05, 0.5, 2).replace("\u202f", " ") == "10 %"
+
+
+def test_a_run_under_way_has_no_interval_yet() -> None:
+    run = begun()
+    run.apply(batch(REQUEST, (0.5, 0.7), spent_s=0.5, calls=1))
+    assert "600 ms a call in the median so far." in words(run)
 
 
 def test_doubts_stand_before_the_facts() -> None:

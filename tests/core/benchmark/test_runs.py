@@ -14,6 +14,7 @@ from gpu_studio.core.protocol import (
     RunStopped,
     RunWorkload,
 )
+from gpu_studio.core.statistics import grouped_interval
 from tests.fakes import batch, finished, run_events, samples_of, started
 
 REQUEST = RunWorkload(
@@ -46,7 +47,7 @@ def test_a_run_follows_its_events_to_its_result() -> None:
     assert run.result is not None
     assert run.summary is not None
     assert run.summary.median_s == run.result.median_s
-    assert run.summary.ci95_s == run.result.ci95_s
+    assert run.interval_s == run.result.ci95_s
     assert run.stamp is not None
     assert run.progress == 1.0
     assert run.expected_call_s == pytest.approx(512**2 * 1e-9)
@@ -67,6 +68,21 @@ def test_the_summary_grows_with_the_samples() -> None:
     assert run.summary is run.summary
     run.apply(batch(REQUEST, (10.0, 11.0), spent_s=1.0))
     assert run.summary.median_s == 3.0
+
+
+def test_the_interval_is_the_results_and_none_while_samples_come() -> None:
+    run = timing()
+    assert run.interval_s is None
+    # Neighbours drift together: the order of the samples counts, which a summary does not see.
+    drifting = [1.0 + step // 100 for step in range(1000)]
+    run.apply(batch(REQUEST, tuple(drifting), spent_s=1.0, calls=1))
+    assert run.interval_s is None
+    run.apply(RunStopped(run_id="1"))
+    assert run.interval_s == grouped_interval([1.0, 2.0, 3.0, *drifting], 1)
+    done = begun()
+    done.apply(batch(REQUEST, (1.0, 2.0, 3.0), spent_s=0.5))
+    done.apply(finished(REQUEST, samples_of(REQUEST), ci95_s=(1.25, 2.75)))
+    assert done.interval_s == (1.25, 2.75)
 
 
 def test_outliers_are_counted_and_kept() -> None:

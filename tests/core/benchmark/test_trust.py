@@ -106,3 +106,10 @@ def test_a_card_that_does_not_tell_is_not_said_to_be_cool() -> None:
 def test_sizes_are_written_as_the_workload_writes_them() -> None:
     few = result(samples=3, size_text="{size} pictures")
     assert "few samples at 512\u202fpictures" in "\n".join(map(str, trust_lines([few])))
+
+
+def test_one_sample_says_nothing_of_the_spread() -> None:
+    one = result(samples=1, iqr_s=0.0)
+    assert not any("spread" in line.text for line in trust_lines([one]))
+    many = result(samples=20, iqr_s=0.0)
+    assert any("spread" in line.text for line in trust_lines([one, many]))
