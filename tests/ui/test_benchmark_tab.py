@@ -1130,6 +1130,45 @@ def test_nothing_is_explained_before_anything_finished(
     wait_over(qtbot, ready)
 
 
+def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64, 128")
+    assert find(ready, QPushButton, "benchmark.view.sizes").text() == "Time over size"
+    ready.resize(760, 560)
+    sizes = find(ready, QPushButton, "benchmark.view.sizes")
+    qtbot.waitUntil(lambda: sizes.text() == "Sizes")
+    assert sizes.accessibleName() == "Time over size"
+    click(qtbot, ready, "benchmark.view.history")
+    page = find(ready, QScrollArea, "benchmark.history")
+    qtbot.waitUntil(lambda: page.isVisible())
+    QApplication.processEvents()
+    inner = page.widget()
+    assert inner is not None
+    assert inner.width() <= page.viewport().width()
+    for made in ready.findChildren(QPushButton):
+        if made.isVisible():
+            assert made.width() >= made.sizeHint().width(), made.objectName()
+    view = find(ready, QTableView, "benchmark.history.table")
+    assert view.isColumnHidden(1)  # nothing has a name
+    click(qtbot, ready, "benchmark.view.live")
+    results = find(ready, QTableView, "benchmark.results")
+    QApplication.processEvents()
+    assert results.horizontalScrollBar().maximum() == 0
+    assert results.isColumnHidden(Column.SPEED_UP)  # with one device there is nothing to compare
+
+
+def test_a_cached_result_has_a_whole_bar_and_no_absurd_share(
+    qtbot: QtBot, engines: Engines, ready: BenchmarkTab
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
+        request, share_of_ceiling=38.75, ceiling="memory bandwidth, 4.10 GB/s"
+    )
+    run(qtbot, ready, "64")
+    click(qtbot, ready, "benchmark.view.explanation")
+    assert bars(ready, "benchmark.ceiling.bars") == {"CPU": "cached"}
+    assert "the operands stay in a cache" in text(ready, "benchmark.ceiling.sentence")
+    assert "3875" not in text(ready, "benchmark.ceiling.sentence")
+
+
 # ── history ───────────────────────────────────────────────────────────────────────────────────
 
 

@@ -47,6 +47,7 @@ class ExportButton(QPushButton):
         super().__init__("Export", parent)
         self.setObjectName("benchmark.export")
         self.setAccessibleName("Export the results")
+        self.setToolTip("Export the results or the plot, or copy the table")
         self.setIcon(icon("export", theme))
         self._studio, self._runs, self._plots, self._theme = studio, runs, plots, theme
         self._menu = QMenu(self)

@@ -14,6 +14,7 @@ from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Text, button, row
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QAbstractButton
 
     from gpu_studio.core.protocol import RunFinished
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from gpu_studio.ui.benchmark.benchmark_export import ExportButton
     from gpu_studio.ui.theme import Theme
 
-_HEADLINE_LENGTH = 130  # letters; a longer verdict would take three lines of the largest type
+# Letters of the largest type for each pixel of two lines: a longer verdict is set smaller.
+_HEADLINE_LETTERS = 130 / 680
+# Of the buttons' texts where they do not all fit; names and tool tips stay.
+_SHORT_SIZES = "Sizes"
 _NAMES = {
     View.LIVE: ("live", "Every sample as it comes"),
     View.SIZES: ("sizes", "The medians over the size, and where the winner changes"),
@@ -68,6 +72,12 @@ class BenchmarkHead(QWidget):
             made.setCheckable(True)
             self._group.addButton(made)
             self._buttons[view] = made
+        self._longs = {
+            self._buttons[View.SIZES]: View.SIZES.value,
+            self._clear: self._clear.text(),
+            export: export.text(),
+        }
+        self._shorts = {self._buttons[View.SIZES]: _SHORT_SIZES, self._clear: "", export: ""}
         self._buttons[View.LIVE].setChecked(True)
         self._group.buttonClicked.connect(self._choose)
         export.told.connect(self.tell)
@@ -109,11 +119,25 @@ class BenchmarkHead(QWidget):
         if not sentence:
             sentence = "Nothing has finished yet." if runs else "Nothing was measured yet."
         self._verdict.setText(sentence)
-        self._verdict.set_role("headline" if len(sentence) <= _HEADLINE_LENGTH else "title")
+        self._fit()
         lines = trust_lines(self.latest_kind())
         self._trust.setText("\u00a0\u00a0·  ".join(map(str, lines)))
         self._trust.set_role("muted" if all(line.good for line in lines) else "amber")
         self._trust.setVisible(bool(lines))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Let every button be read whole, and the verdict take two lines."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        fits = len(self._verdict.text()) <= self.width() * _HEADLINE_LETTERS
+        self._verdict.set_role("headline" if fits else "title")
+        for made, text in self._longs.items():
+            made.setText(text)
+        if sum(control.sizeHint().width() + GAP for control in self.controls) > self.width():
+            for made, text in self._shorts.items():
+                made.setText(text)
 
     def show_busy(self, busy: bool) -> None:
         """Keep the runs while more of them come."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.published_experiment import PublishedExperiment
     from gpu_studio.ui.theme import Theme
 
-_HEAD = ("When", "Name", "Workload", "Size", "Precision", "Device", "Median", "Stamp")
+_HEAD = ("When", "Name", "Workload", "Size", "Median", "Precision", "Device", "Mode", "Stamp")
+_NAME_COLUMN = 1
 _TABLE_HEIGHT = 210
 _NO_NAME = "–"
 
@@ -78,7 +79,7 @@ class HistoryPage(ScrollPage):
             "Save again", self._history.save_again, name="benchmark.history.save",
             tip="Try to save what is in memory alone",
         )  # fmt: skip
-        self._rows = TextRows(_HEAD, (3, 6), self)
+        self._rows = TextRows(_HEAD, (3, 4), self)
         self._table = table(
             self._rows, name="benchmark.history.table", accessible_name="Kept runs, newest first"
         )
@@ -133,11 +134,8 @@ class HistoryPage(ScrollPage):
             tip="A file with all samples that another PC can import",
         )  # fmt: skip
         self._export.setIcon(icon("export", self._theme))
-        line = row(self._ghost, self._end, self._name, stretch_last=True)
-        line.addWidget(self._delete)
-        line.addWidget(self._export)
-        line.addWidget(import_)
-        card.column.addLayout(line)
+        card.column.addLayout(row(self._ghost, self._end, self._name, stretch_last=True))
+        card.column.addLayout(row(self._delete, self._export, import_))
         delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self._table)
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
         delete.activated.connect(self._delete_selected)
@@ -149,6 +147,8 @@ class HistoryPage(ScrollPage):
         key = self.selected.key if self.selected else None
         self._rows.set_rows([_cells(entry) for entry in entries])
         self._table.setVisible(bool(entries))
+        named = any(entry.header.name for entry in entries)
+        self._table.setColumnHidden(_NAME_COLUMN, not named)
         self._empty.setVisible(not entries)
         self._trouble.setText(self._history.trouble)
         self._trouble.setVisible(bool(self._history.trouble))
@@ -235,11 +235,12 @@ def _cells(entry: HistoryEntry) -> tuple[str, ...]:
     return (
         entry.header.kept_at[:16].replace("T", " "),
         entry.header.name or _NO_NAME,
-        ", ".join([result.workload, *mode]),
+        result.workload,
         format_size(result.size, result.size_text),
+        format_duration(result.median_s),
         result.dtype,
         result.device_name.removeprefix("NVIDIA "),
-        format_duration(result.median_s),
+        ", ".join(mode),
         stamp_of(result).sign,
     )
 

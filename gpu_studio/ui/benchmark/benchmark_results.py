@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 
 # Given up in this order where the window is narrow; the details of a run have them, too.
-_SPARE_COLUMNS = (Column.SAMPLES, Column.MODE, Column.IQR, Column.THROUGHPUT)
+_SPARE_COLUMNS = (
+    Column.SAMPLES, Column.MODE, Column.IQR, Column.THROUGHPUT, Column.DTYPE, Column.CEILING,
+)  # fmt: skip
+# What comes in while a run goes on, after its row was fitted.
+_LONGEST_TEXTS = {Column.MEDIAN: "888 ms", Column.IQR: "1888 %", Column.SAMPLES: "8888"}
+_CELL_PADDING = 24  # pixels
 _DETAIL_LINES = 4
 _TABLE_HEIGHT = 96  # the head and two rows
 _NARROWEST_STAMP = 100  # pixels: a running phase
@@ -179,10 +184,14 @@ class BenchmarkResults(Card):
             Column.WORKLOAD: len({run.request.workload for run in runs}) < 2,
             Column.MODE: not any(map(mode_words, runs)),
             Column.CEILING: all(result.share_of_ceiling is None for result in results),
+            Column.SPEED_UP: len({run.request.device for run in runs}) < 2,
         }
         for column in Column:
             self._table.setColumnHidden(column, unused.get(column, False))
         self._table.resizeColumnsToContents()
+        for column, longest in _LONGEST_TEXTS.items():
+            width = self._table.fontMetrics().horizontalAdvance(longest) + _CELL_PADDING
+            self._table.setColumnWidth(column, max(self._table.columnWidth(column), width))
         stamp = max(
             _NARROWEST_STAMP, min(self._table.sizeHintForColumn(Column.STAMP), _WIDEST_STAMP)
         )
@@ -191,7 +200,10 @@ class BenchmarkResults(Card):
             for column in Column
             if column != Column.STAMP and not unused.get(column)
         )
+        keeps_dtype = len({run.request.dtype for run in runs}) > 1
         for column in _SPARE_COLUMNS:
+            if column == Column.DTYPE and keeps_dtype:
+                continue  # nothing else in a row tells them apart
             if needed > self._table.viewport().width() and not unused.get(column):
                 needed -= self._table.columnWidth(column)
                 self._table.setColumnHidden(column, True)
