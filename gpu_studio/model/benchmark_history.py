@@ -107,14 +107,14 @@ class BenchmarkHistory(QObject):
         self._do(lambda: self._history.delete(key), self._changed)
 
     def import_file(self, path: Path) -> None:
-        """Keep the run in a file from elsewhere, if it is one."""
-        from gpu_studio.core.benchmark.history import read_capped
-        from gpu_studio.core.benchmark.kept_run import decode_kept
+        """Keep the results in a file from elsewhere, if it is one, as the terminal does."""
+        from gpu_studio.core.benchmark.result_import import import_results
 
-        def take_in() -> KeptRun:
-            kept = decode_kept(read_capped(path))
-            self._history.add(kept)
-            return kept
+        def take_in() -> list[KeptRun]:
+            imported = import_results(path, _now())
+            for kept in imported:
+                self._history.add(kept)
+            return imported
 
         self._do(take_in, self._imported)
 
@@ -171,7 +171,7 @@ class BenchmarkHistory(QObject):
         if run.result is None or run_id in self._kept:
             return
         self._kept.add(run_id)
-        now = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
+        now = _now()
         self._do(lambda: self._history.keep(run, now), self._changed)
         self._look_at_ghost(run.result)
 
@@ -191,12 +191,12 @@ class BenchmarkHistory(QObject):
         self._contents = contents
         self.contents_changed.emit()
 
-    def _imported(self, kept: KeptRun) -> None:
-        self.told.emit(
-            f"Imported: {kept.result.workload} on {kept.result.device_name}. It was not measured "
-            "by this program here.",
-            False,
-        )
+    def _imported(self, imported: list[KeptRun]) -> None:
+        result = imported[0].result
+        what = f"{result.workload} on {result.device_name}"
+        if len(imported) > 1:
+            what = f"{len(imported)} results, the first {what}"
+        self.told.emit(f"Imported: {what}. Labelled “{result.recording}”.", False)
         self.refresh()
 
     def _exported(self, path: Path) -> None:
@@ -281,3 +281,7 @@ class BenchmarkHistory(QObject):
             with contextlib.suppress(StudioError):  # there is nobody left to tell
                 job()
         self._jobs.clear()
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
