@@ -50,11 +50,9 @@ class Child:
 
     def __init__(self, pc: SoftPc, env: Mapping[str, str] | None = None) -> None:
         whole = {**pc.env, **(env or {})}
-        # PyTorch reads these when it is imported, so their process must import it itself.
-        method = "spawn" if any(key.startswith("PYTORCH_") for key in whole) else "forkserver"
-        context: Any = multiprocessing.get_context(method)
-        if method == "forkserver":
-            context.set_forkserver_preload(["torch"])
+        # PyTorch reads its own variables at its first call of a card, which is in the child.
+        context: Any = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["torch"])
         self._pipe, far_end = context.Pipe()
         self._process = context.Process(target=_serve, args=(far_end, whole))
         with _environment(whole):
