@@ -42,7 +42,12 @@ class CardAccount:
             self._context_bytes[pid] = max(users.engine_bytes - read.reserved_bytes, 0)
 
     def tank(
-        self, read: MemoryRead, device: Device, pid: int | None, others: Mapping[int, str]
+        self,
+        read: MemoryRead,
+        device: Device,
+        pid: int | None,
+        others: Mapping[int, str],
+        error_bytes: int | None = None,
     ) -> Tank | None:
         """Return a card's tank.
 
@@ -51,10 +56,12 @@ class CardAccount:
             device: the card as NVML knows it.
             pid: the engine's process.
             others: the names of this program's other engines, by process id.
+            error_bytes: all that the engine's process has, as an error's text of that moment says
+                it; it counts where nothing was learned.
         """
         users = card_users(self._sensors.processes(device), pid, others)
         context_bytes = self._context_bytes.get(pid) if pid is not None else None
-        engine_bytes = None
+        engine_bytes = error_bytes
         if context_bytes is not None:
             engine_bytes = context_bytes + (read.reserved_bytes or 0)
         users = msgspec.structs.replace(users, engine_bytes=engine_bytes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.memory.modelled_cards import card_at
+from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.memory.tank import Tank, tank_of_card, tank_of_ram, tank_of_sensors
 from gpu_studio.core.protocol import DeviceUsed, Event, ReadMemory, ReadSegments, Request
 from gpu_studio.core.resources import MissingResourceError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import MemoryRead, SegmentsRead
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.memory_history import MemoryHistory
+    from gpu_studio.model.oom_experiment import LabResult
     from gpu_studio.model.studio import Studio
 
 
@@ -185,17 +187,15 @@ class MemoryModel(QObject):
     @property
     def shown_read(self) -> MemoryRead | None:
         """The reading that the tank shows: what an experiment reached (`is_held`), or now."""
-        result = self.experiment.results[-1] if self.experiment.results else None
-        if self.is_held and result is not None and result.reached is not None:
-            return result.reached
-        return self.latest
+        held = self._held
+        return held.reached if held is not None and held.reached is not None else self.latest
 
     @property
     def segments(self) -> SegmentsRead | None:
         """The newest segments; for as long as it is held, those that the experiment had."""
-        result = self.experiment.results[-1] if self.experiment.results else None
-        if self.is_held and result is not None and result.segments is not None:
-            return result.segments
+        held = self._held
+        if held is not None and held.segments is not None:
+            return held.segments
         return self._memory.segments(self._chosen)
 
     @property
@@ -222,14 +222,27 @@ class MemoryModel(QObject):
     @property
     def tank(self) -> Tank | None:
         """Where the chosen device's memory is; None until anybody has looked."""
-        device, read = self.device, self.shown_read
+        device, read, held = self.device, self.latest, self._held
         total_bytes = device.memory_total_bytes if device else None
-        if read is not None:
-            tank = self._tank_of(read)
-            if tank is not None:
-                return tank
+        tank = None
+        if held is not None:
+            tank = self.tank_reached(held)
+        elif read is not None:
+            tank = self._tank_of(read, device, self._memory.pid)
+        if tank is not None:
+            return tank
         telemetry = self._studio.sensors.latest(device) if device else None
         return tank_of_sensors(telemetry, total_bytes) if telemetry else None
+
+    def tank_reached(self, result: LabResult) -> Tank | None:
+        """Return the tank of the moment that a result speaks of; None where nothing was read."""
+        if result.reached is None:
+            return None
+        error_text = result.finished.error_text if result.finished is not None else ""
+        inventory = self._studio.sensors.inventory
+        device = inventory.find(result.request.device) if inventory else None
+        error_bytes = read_oom_text(error_text).in_use_bytes
+        return self._tank_of(result.reached, device, result.pid, error_bytes)
 
     @property
     def sizes_bytes(self) -> tuple[int, int] | None:
@@ -354,17 +367,27 @@ class MemoryModel(QObject):
             return self._modelled
         return self._lab if self.engine == LAB else self._main
 
-    def _tank_of(self, read: MemoryRead) -> Tank | None:
-        if not self.chosen.is_card:
+    @property
+    def _held(self) -> LabResult | None:
+        return self.experiment.results[-1] if self.is_held else None
+
+    def _tank_of(
+        self,
+        read: MemoryRead,
+        device: Device | None,
+        pid: int | None,
+        error_bytes: int | None = None,
+    ) -> Tank | None:
+        if read.process_bytes is not None:
             return tank_of_ram(read)
-        if read.modelled or self.device is None:
+        if read.modelled or device is None:
             return tank_of_card(read)
         others = {
             memory.pid: ENGINE_NAMES[name]
             for name, memory in ((MAIN, self._main), (LAB, self._lab))
-            if memory is not self._memory and memory.pid is not None
+            if memory.pid not in (None, pid)
         }
-        return self._account.tank(read, self.device, self._memory.pid, others)
+        return self._account.tank(read, device, pid, others, error_bytes)
 
     def _now(self) -> float:
         return time.monotonic() - self._began_s

@@ -70,6 +70,7 @@ class LabResult(msgspec.Struct, frozen=True, kw_only=True):
         finished: the engine's own account; None where it failed or died.
         reached: the reading that the outcome speaks of: at the failure; without one, at the end.
         segments: the segments at that moment.
+        pid: the process it ran in; None where there was none yet.
     """
 
     request: RunMemoryExperiment
@@ -78,6 +79,7 @@ class LabResult(msgspec.Struct, frozen=True, kw_only=True):
     finished: OomFinished | None = None
     reached: MemoryRead | None = None
     segments: SegmentsRead | None = None
+    pid: int | None = None
 
 
 class OomState(Enum):
@@ -240,9 +242,11 @@ class OomExperiment(QObject):
         assert self._request is not None
         # What the engine says of itself counts: the user's own environment may have options, too.
         conf = finished.conf if finished is not None else self._conf
+        description = self._session.description if self._session is not None else None
         result = LabResult(
             request=self._request, conf=conf, outcome=outcome, finished=finished,
             reached=self._reached, segments=self._segments,
+            pid=description.pid if description is not None else None,
         )  # fmt: skip
         self._request = None
         self.stage = ""

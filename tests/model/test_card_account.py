@@ -37,9 +37,9 @@ def take(memory, reserved, at_s):
     memory._receive(None, memory_read(reserved=reserved, taken_at_s=at_s))
 
 
-def context_of(account, memory):
+def context_of(account, memory, error_bytes=None):
     read = memory.latest(CARD.identity)
-    tank = account.tank(read, CARD, memory.pid, {})
+    tank = account.tank(read, CARD, memory.pid, {}, error_bytes)
     return {part.key: part.size_bytes // MIB for part in tank.parts}.get("context")
 
 
@@ -70,3 +70,11 @@ def test_a_process_that_the_driver_does_not_list_has_no_context(memory):
     take(memory, 512, 0.0)
     account.learn(CARD, memory)
     assert context_of(account, memory) is None
+
+
+def test_an_errors_own_number_counts_until_something_is_learned(memory):
+    account = CardAccount(Listed(7, 512 + 90))
+    take(memory, 512, 0.0)
+    assert context_of(account, memory, (512 + 84) * MIB) == 84
+    account.learn(CARD, memory)
+    assert context_of(account, memory, (512 + 84) * MIB) == 90

@@ -548,6 +548,26 @@ def test_the_same_with_expandable_segments_stands_beside_it(tab, scripts, engine
     assert not find(tab, "memory.oom.compare").isEnabled()
 
 
+def test_both_results_fit_into_the_smallest_window(tab, scripts, studio, qtbot):
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1024, reserved=1024, mark="oom"),
+        oom_finished("fragmented", error_text=ERROR),
+    ]
+    tab.resize(744, 560)  # what a window of 1024 pixels leaves beside the code
+    run(qtbot, tab, studio)
+    qtbot.waitUntil(find(tab, "memory.oom.compare").isEnabled)
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1280, reserved=1280, mark="held"),
+        oom_finished("fits", tensors=5, conf="expandable_segments:True"),
+    ]
+    click(qtbot, tab, "memory.oom.compare")
+    other = find(tab, "memory.oom.other.tank", TankBar)
+    qtbot.waitUntil(lambda: other.isVisible() and other.tank is not None)
+    assert find(tab, "memory.oom.tank", TankBar).isVisible()
+    page = find(tab, "memory.oom.other.result").parentWidget().parentWidget()
+    qtbot.waitUntil(lambda: page.width() <= page.parentWidget().width())
+
+
 def test_a_recorded_snapshot_is_saved_where_one_likes(
     tab, scripts, studio, tmp_path, monkeypatch, qtbot
 ):

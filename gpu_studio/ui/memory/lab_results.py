@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
 
 from gpu_studio.core.memory.oom_text import read_oom_text
-from gpu_studio.core.memory.tank import tank_of_card, tank_of_error
+from gpu_studio.core.memory.tank import tank_of_error
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, Card, Text, table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpu_studio.core.memory.oom_words import Outcome
     from gpu_studio.core.memory.tank import Tank
     from gpu_studio.model.oom_experiment import LabResult
@@ -64,8 +66,8 @@ class ResultCard(Card):
         self._show_tank(None, "")
         self._stages.hide()
 
-    def show_result(self, result: LabResult) -> None:
-        """Say how it ended."""
+    def show_result(self, result: LabResult, tank: Tank | None) -> None:
+        """Say how it ended, with the tank of that moment."""
         finished = result.finished
         self.show_outcome(
             result.outcome, conf=result.conf,
@@ -76,13 +78,11 @@ class ResultCard(Card):
         stages = [f"• {stage.sentence}" for stage in finished.stages]
         self._stages.setText("\n".join(stages))
         self._stages.setVisible(bool(stages))
-        tank = tank_of_error(read_oom_text(finished.error_text))
-        if tank is not None:
-            self._show_tank(tank, "The tank as the error's own numbers tell it.")
-        elif result.reached is not None:
-            self._show_tank(
-                tank_of_card(result.reached), "The tank at the end, before all was freed."
-            )
+        error_tank = tank_of_error(read_oom_text(finished.error_text))
+        if error_tank is not None:
+            self._show_tank(error_tank, "The tank as the error's own numbers tell it.")
+        elif tank is not None:
+            self._show_tank(tank, "The tank at the end, before all was freed.")
 
     def _show_tank(self, tank: Tank | None, words: str) -> None:
         self._words = words
@@ -98,8 +98,15 @@ class ResultCard(Card):
 class LabResults(QWidget):
     """One result or two beside each other; `numbers` is the card with the table of both."""
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        tank_reached: Callable[[LabResult], Tank | None],
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
+        self._tank_reached = tank_reached
+        self._shown: tuple[LabResult, ...] = ()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
@@ -132,7 +139,10 @@ class LabResults(QWidget):
         """Show what is over."""
         cards = (self.first, self.second)
         for card, result in zip(cards, results, strict=False):
-            card.show_result(result)
+            # Who else uses the card is told as it was when the experiment ended, and not again.
+            if not any(result is shown for shown in self._shown):
+                card.show_result(result, self._tank_reached(result))
+        self._shown = results
         for index, card in enumerate(cards):
             card.setVisible(index < len(results))
         rows = _rows_of(results)

@@ -88,7 +88,7 @@ class TankBar(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         """Return the least room."""
-        return QSize(200, self.sizeHint().height())
+        return QSize(160, self.sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Take another line of names where the bar becomes too narrow for them."""
