@@ -9,13 +9,13 @@ import platformdirs
 
 from gpu_studio.cli.answers import describe_alone
 from gpu_studio.cli.screen import note, now, say, say_bytes
-from gpu_studio.cli.status import DONE
+from gpu_studio.cli.status import DONE, WrongUseError
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from gpu_studio.core.benchmark.history import HistoryEntry
@@ -87,9 +87,48 @@ def import_file(kept: History, path: Path) -> int:
     return DONE
 
 
+def rename(kept: History, key: str, name: str) -> int:
+    """Give a kept run a name, or take it away with an empty one; return the exit status.
+
+    Raises:
+        WrongUseError: the key is of no kept run, or of several.
+        StudioError: the name cannot be saved.
+    """
+    entry = _find(kept, key)
+    kept.rename(entry.key, name)
+    say(_entry_line(_find(kept, entry.key)))
+    return DONE
+
+
+def delete(kept: History, keys: Sequence[str]) -> int:
+    """Forget kept runs, all or none; return the exit status.
+
+    Raises:
+        WrongUseError: a key is of no kept run, or of several.
+        StudioError: a file cannot be removed.
+    """
+    entries = [_find(kept, key) for key in keys]
+    for entry in entries:
+        kept.delete(entry.key)
+        say(f"deleted: {_entry_line(entry)}")
+    return DONE
+
+
+def _find(kept: History, key: str) -> HistoryEntry:
+    """Return the run of a key, or of its end if that is no other's."""
+    found = [entry for entry in kept.contents().entries if key and entry.key.endswith(key)]
+    if len(found) == 1:
+        return found[0]
+    shown = key[:40]
+    if found:
+        raise WrongUseError(f"“{shown}” is the end of {len(found)} runs' keys: give more of it.")
+    raise WrongUseError(f"No kept run has the key “{shown}”; “bench --history” shows the keys.")
+
+
 def _entry_line(entry: HistoryEntry) -> str:
     header, result = entry.header, entry.header.result
     what = (
+        entry.key,
         header.kept_at[:16].replace("T", " "),
         result.workload,
         format_size(result.size, result.size_text),

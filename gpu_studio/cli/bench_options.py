@@ -38,7 +38,19 @@ def add_command(commands: Commands) -> None:
     )
     bench.add_argument("--no-history", action="store_true", help="do not keep the results")
     bench.add_argument("--list", action="store_true", help="list the workloads and end")
-    bench.add_argument("--history", action="store_true", help="list the runs kept so far and end")
+    bench.add_argument(
+        "--history",
+        action="store_true",
+        help="list the runs kept so far, each with its key, and end",
+    )
+    bench.add_argument(
+        "--rename", nargs=2, metavar=("KEY", "NAME"),
+        help="name a kept run, or take its name away with an empty one, and end",
+    )  # fmt: skip
+    bench.add_argument(
+        "--delete", action="append", metavar="KEY",
+        help="delete a kept run for good, and end; may be given several times",
+    )  # fmt: skip
     bench.add_argument(
         "--import", metavar="FILE", dest="import_from",
         help="keep the results in FILE, from another PC or an export, and end",
@@ -100,15 +112,11 @@ def _add_how(bench: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     from gpu_studio.cli.bench import check_export, run_bench
-    from gpu_studio.cli.bench_lists import history, import_file, list_history, list_workloads
+    from gpu_studio.cli.bench_lists import history
 
     kept = None if options.no_history else history()
-    if options.list:
-        return list_workloads(log_path, as_json=options.json)
-    if options.history:
-        return list_history(history(), as_json=options.json)
-    if options.import_from:
-        return import_file(history(), Path(options.import_from))
+    if _is_about_lists(options):
+        return _run_list(options, log_path)
     export_to = check_export(Path(options.export)) if options.export else None
     if options.preset is not None or options.full_length:
         from gpu_studio.cli.bench_preset import run_preset
@@ -126,6 +134,26 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
     return run_bench(
         _request(options), log_path, as_json=options.json, kept=kept, export_to=export_to
     )
+
+
+def _is_about_lists(options: argparse.Namespace) -> bool:
+    asked = (options.list, options.history, options.rename, options.delete, options.import_from)
+    return any(map(bool, asked))
+
+
+def _run_list(options: argparse.Namespace, log_path: Path) -> int:
+    from gpu_studio.cli import bench_lists
+
+    if options.list:
+        return bench_lists.list_workloads(log_path, as_json=options.json)
+    kept = bench_lists.history()
+    if options.history:
+        return bench_lists.list_history(kept, as_json=options.json)
+    if options.rename:
+        return bench_lists.rename(kept, *options.rename)
+    if options.delete:
+        return bench_lists.delete(kept, options.delete)
+    return bench_lists.import_file(kept, Path(options.import_from))
 
 
 def _check_preset(options: argparse.Namespace) -> None:

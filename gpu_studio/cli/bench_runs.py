@@ -60,6 +60,7 @@ class BenchRuns:
         self._as_json, self._finished = as_json, finished
         self._table = Table(_COLUMNS)
         self._titled = ""
+        self._said: set[str] = set()
         self.runs: list[Run] = []
 
     @property
@@ -96,6 +97,7 @@ class BenchRuns:
     def _make(self, run: Run, number: str) -> None:
         if not self._as_json and self._titled != run.request.workload:
             self._titled = run.request.workload
+            self._said.clear()
             say(f"{self._titled}, time of one call")
             say(self._table.heading)
         for event in answers(self._engine, run.request, self._interrupt):
@@ -114,7 +116,10 @@ class BenchRuns:
     def _show(self, result: RunFinished) -> None:
         say(self._table.row(_cells(result, self.results)))
         for line in remarks(result):
-            say(f"{_INDENT}{line}")
+            # What a workload has to say of itself is the same at every size.
+            if line not in self._said or line not in result.findings:
+                say(f"{_INDENT}{line}")
+        self._said.update(result.findings)
 
     def _note_failure(self, event: Event, run: Run) -> None:
         if isinstance(event, (RunFailed, RequestFailed, EngineEnded)) and run.failure:

@@ -230,6 +230,16 @@ def test_what_a_result_has_to_say_stands_under_its_row(engines, type_in):
     ]
 
 
+def test_a_finding_is_told_once_and_not_under_every_row(engines, type_in):
+    engines.scripts[RunWorkload] = lambda _, request: run_events(
+        request, throttled=True, findings=("It is so.", f"At {request.size} it is so."),
+    )  # fmt: skip
+    _, output, _ = type_in("matmul", "--size", "64,128", "--device", "cuda:0")
+    assert output.count("It is so.") == 1
+    assert output.count("At 64 it is so.") == output.count("At 128 it is so.") == 1
+    assert output.count("in doubt: the card slowed itself down") == 2
+
+
 def test_faster_than_memory_is_called_cached(engines, type_in):
     engines.scripts[RunWorkload] = lambda _, request: run_events(
         request, share_of_ceiling=3.7, ceiling="memory bandwidth, 48 GB/s"
@@ -255,6 +265,41 @@ def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):
     listed = json.loads(output)
     assert len(listed["entries"]) == 3
     assert listed["refused"][0]["file_name"] == "broken.json"
+
+
+def listed(type_in):
+    return [line.split()[0] for line in type_in("--history")[1].splitlines()]
+
+
+def test_a_kept_run_is_named_and_deleted_by_its_key_or_the_end_of_it(type_in):
+    type_in("matmul", "--size", "64,128", "--device", "cpu")
+    first, second = listed(type_in)
+    status, output, _ = type_in("--rename", first, "before")
+    assert (status, "“before”" in output) == (0, True)
+    assert "“before”" in type_in("--history")[1].splitlines()[0]
+    assert type_in("--rename", first[-8:], "")[0] == 0
+    assert "“" not in type_in("--history")[1]
+    status, output, _ = type_in("--delete", first[-8:])
+    assert (status, output.startswith(f"deleted: {first}")) == (0, True)
+    assert listed(type_in) == [second]
+
+
+def test_an_unknown_or_ambiguous_key_deletes_nothing(type_in, tmp_path):
+    type_in("matmul", "--size", "64,128", "--device", "cpu")
+    keys = listed(type_in)
+    folder = tmp_path / "history"
+    twin = "20260101000000-" + keys[0].split("-")[1]
+    (folder / f"{twin}.json").write_bytes((folder / f"{keys[0]}.json").read_bytes())
+    for key, said in (
+        ("nothing", "No kept run has the key “nothing”"),
+        ("", "No kept run has the key “”"),
+        ("../../etc/passwd", "No kept run has the key"),
+        (keys[0][-8:], "is the end of 2 runs' keys"),
+    ):
+        status, output, errors = type_in("--delete", keys[1], "--delete", key)
+        assert (status, output) == (2, "")
+        assert said in errors
+    assert len(listed(type_in)) == 3
 
 
 def test_results_from_another_pc_are_kept_as_recordings(type_in, tmp_path):

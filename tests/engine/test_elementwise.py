@@ -60,5 +60,6 @@ def test_a_run_says_how_many_operations_it_took(
     result = ask(run_request(options={"form": form}))[-1]
     assert isinstance(result, RunFinished)
     assert result.options == {"form": form}
-    (finding,) = result.findings
+    finding, moved = result.findings
     assert finding.startswith(f"One call runs {operations} operations, ")
+    assert moved.startswith("Together they move ")

@@ -26,6 +26,8 @@ ABOVE_FROM = 1.05
 # A call this short is mostly the asking: a launch takes some microseconds (`launch` measures it).
 _SHORT_S = {"cpu": 20e-6, "cuda": 60e-6}
 _FEW_LANES = 8
+CALLS_PER_S = "calls/s"
+"""The throughput's unit of a workload that does as good as nothing but ask."""
 # glibc keeps freed memory up to 32 MiB a piece and gives larger ones back: mallopt(3),
 # M_MMAP_THRESHOLD. A call that reads and writes this much has such pieces.
 _LARGE_BYTES = 256 << 20
@@ -196,6 +198,8 @@ def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
         return f"{text}: {_above(result)}."
     if share >= NORMAL_FROM:
         return f"{text}: normal."
+    if _is_asking_alone(result):
+        return f"{text}: as it should be. There is next to no work in it: what is timed is asking."
     cause = next(_causes(result, device), "")
     return f"{text}: low. {cause or 'No cause can be seen in what was measured.'}"
 
@@ -220,7 +224,12 @@ def is_worth_a_line(result: RunFinished) -> bool:
     """Return whether a share needs its likely cause told, being neither normal nor a cache's."""
     share = result.share_of_ceiling
     is_normal = share is None or NORMAL_FROM <= share <= ABOVE_FROM
-    return not is_normal and not stays_in_cache(result)
+    return not (is_normal or stays_in_cache(result) or _is_asking_alone(result))
+
+
+def _is_asking_alone(result: RunFinished) -> bool:
+    """Return whether calls are all that is counted: no larger size would come nearer a ceiling."""
+    return result.throughput_unit == CALLS_PER_S
 
 
 def _above(result: RunFinished) -> str:

@@ -152,7 +152,8 @@ class Elementwise(TensorWorkload):
         moved = format_bytes(self.work(case).bytes_moved)
         return (
             f"One call runs {counter.operations} {noun}, each of which reads and writes whole "
-            f"matrices: together {moved}.",
+            "matrices.",
+            f"Together they move {moved}.",
         )
 
     def verify(self, case: Case) -> Verification:

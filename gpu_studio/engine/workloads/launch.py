@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.benchmark.ceilings import CALLS_PER_S
 from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.core.units import format_duration
@@ -37,7 +38,7 @@ class Launch(TensorWorkload):
         ),
         dtypes=DTYPES,
         sizes=(1,),
-        throughput_unit="calls/s",
+        throughput_unit=CALLS_PER_S,
         size_title="Numbers in the tensor",
         size_text="tensor of {size}",
     )

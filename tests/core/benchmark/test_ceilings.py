@@ -14,6 +14,7 @@ from gpu_studio.core.benchmark.ceilings import (
     card_ceilings,
     cpu_ceilings,
     is_this_normal,
+    is_worth_a_line,
     limit_of,
     peaks_of,
     share_of_ceiling,
@@ -131,6 +132,14 @@ def test_more_than_memory_can_do_came_from_a_cache() -> None:
     assert text.startswith("Faster than this CPU's memory bandwidth, 24.0 GB/s: ")
     assert "370" not in text
     assert "cache" in text
+
+
+def test_asking_alone_is_not_called_low() -> None:
+    asking = msgspec.structs.replace(result("cpu", share=0.001), throughput_unit="calls/s")
+    assert "low" not in said(asking)
+    assert "as it should be" in said(asking)
+    assert not is_worth_a_line(asking)
+    assert is_worth_a_line(result("cpu", share=0.001))
 
 
 def test_more_than_the_arithmetic_can_do_is_not_believed() -> None:
