@@ -17,7 +17,13 @@ from gpu_studio.core.benchmark.runs import describe_exit
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.pc.devices import CardReading, Inventory, Reading
-from gpu_studio.core.protocol import DescribeEngine, EngineDescribed, EngineEnded, RequestFailed
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineDescribed,
+    EngineEnded,
+    ReadMemory,
+    RequestFailed,
+)
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 
@@ -32,8 +38,10 @@ _T = TypeVar("_T")
 _LOOK_S = 0.1
 _STOP_PATIENCE_S = 1.0
 _SENSORS_PATIENCE_S = 15.0
-# PyTorch on a slow disk takes half a minute; a driver that hangs takes for ever.
-_ENGINE_PATIENCE_S = 90.0
+# PyTorch on a slow disk takes half a minute to load.
+_LOAD_PATIENCE_S = 90.0
+# Once it is there, CUDA starts in some seconds; a driver that hangs takes for ever.
+_DRIVER_PATIENCE_S = 30.0
 
 
 class HeldEngineError(StudioError):
@@ -120,23 +128,31 @@ def describe(
     """
     if patience_s is None:
         return _described(engine, interrupt)
-    is_held = threading.Event()
-    deadline = threading.Timer(patience_s, _give_up, (engine, is_held))
+    with _patience(engine, patience_s) as is_over:
+        try:
+            return _described(engine, interrupt)
+        except StudioError as error:
+            if not is_over.is_set():
+                raise
+            message = f"It did not answer within {patience_s:.0f} s: the driver holds it."
+            raise HeldEngineError(FailureKind.ENGINE_ENDED, message) from error
+
+
+@contextmanager
+def _patience(engine: Engine, patience_s: float) -> Iterator[threading.Event]:
+    """End an engine that takes longer than this; the event says that it did."""
+    is_over = threading.Event()
+    deadline = threading.Timer(patience_s, _give_up, (engine, is_over))
     deadline.daemon = True
     deadline.start()
     try:
-        return _described(engine, interrupt)
-    except StudioError as error:
-        if not is_held.is_set():
-            raise
-        message = f"It did not answer within {patience_s:.0f} s: the driver holds it."
-        raise HeldEngineError(FailureKind.ENGINE_ENDED, message) from error
+        yield is_over
     finally:
         deadline.cancel()
 
 
-def _give_up(engine: Engine, is_held: threading.Event) -> None:
-    is_held.set()
+def _give_up(engine: Engine, is_over: threading.Event) -> None:
+    is_over.set()
     engine.abandon()
 
 
@@ -153,14 +169,24 @@ def describe_alone(log_path: Path) -> EngineDescribed:
 def describe_beside(inventory: Inventory, engine: Engine, interrupt: Interrupt) -> EngineDescribed:
     """Return an engine's account of itself, unless the driver would hold it; as `describe`.
 
+    Loading PyTorch may take long, starting CUDA may not: so the engine is first asked for what it
+    tells once it has loaded PyTorch, without the driver.
+
     Raises:
-        HeldEngineError: the driver does not answer, or did not let it answer in a long time.
+        HeldEngineError: the driver does not answer, or did not let it answer.
         StudioError: it has none.
     """
     if inventory.driver.is_silent:
         message = "It is not asked, since the driver does not answer and would hold it."
         raise HeldEngineError(FailureKind.ENGINE_ENDED, message)
-    return describe(engine, interrupt, _ENGINE_PATIENCE_S)
+    with _patience(engine, _LOAD_PATIENCE_S) as is_over:
+        for event in answers(engine, ReadMemory(device="cpu"), interrupt):
+            if interrupt.is_asked:
+                raise KeyboardInterrupt
+            if isinstance(event, EngineEnded) and is_over.is_set():
+                message = f"PyTorch was not loaded within {_LOAD_PATIENCE_S:.0f} s."
+                raise StudioError(FailureKind.ENGINE_ENDED, message)
+    return describe(engine, interrupt, _DRIVER_PATIENCE_S)
 
 
 def _described(engine: Engine, interrupt: Interrupt) -> EngineDescribed:

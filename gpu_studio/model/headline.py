@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.model.engine_session import EngineState
 
@@ -19,6 +19,9 @@ READ_AGAIN = "Read the sensors again"
 
 _SILENCE = "driver_not_answering"
 _OWN = "program"
+# PyTorch on a slow disk takes half a minute to load; a driver that hangs holds it for ever.
+_LONG_START_MS = 45_000
+_SLOW_START = "PyTorch has not answered since it was started."
 Tone = Literal["good", "amber", "failure", ""]
 _TONES: dict[Severity, Tone] = {
     "failure": "failure", "warning": "amber", "note": "", "good": "good",
@@ -82,6 +85,10 @@ class HeadlineModel(QObject):
         self._lost_reason = ""
         self._lost_cards: list[Headline] = []
         self._has_failed = self._has_met_engine = False
+        self._start = QTimer(self)
+        self._start.setSingleShot(True)
+        self._start.setInterval(_LONG_START_MS)
+        self._start.timeout.connect(self._choose)
         self._dismissed: set[tuple[str, str]] = set()
         session, sensors = studio.session, studio.sensors
         session.engine_lost.connect(self._lose)
@@ -132,6 +139,10 @@ class HeadlineModel(QObject):
         self._choose()
 
     def _enter(self, state: EngineState) -> None:
+        if state is EngineState.STARTING:
+            self._start.start()
+        else:
+            self._start.stop()
         if state is EngineState.FAILED:
             self._has_failed = True
             self._choose()
@@ -139,6 +150,8 @@ class HeadlineModel(QObject):
             # The engine that the user asked for is there: what was before is over.
             self._has_failed = False
             self._lost_reason = ""
+            self._choose()
+        elif self._headline is not None and self._headline.sentence == _SLOW_START:
             self._choose()
 
     def _fall_silent(self, _is_silent: bool) -> None:
@@ -168,6 +181,7 @@ class HeadlineModel(QObject):
             self._of_engine(),
             self._of_sensors(),
             *self._lost_cards,
+            self._of_start(),
             *self._of_findings(),
         ]
         chosen = next(
@@ -210,6 +224,17 @@ class HeadlineModel(QObject):
             sentence="The sensors have stopped answering, so the live readings stand still.",
             detail="Usually the graphics driver hangs: restart the PC if it does not come back. "
             "Everything on the CPU still works.",
+        )
+
+    def _of_start(self) -> Headline | None:
+        is_starting = self._studio.session.state is EngineState.STARTING
+        if not is_starting or self._start.isActive():
+            return None
+        return Headline(
+            code=_SILENCE,
+            sentence=_SLOW_START,
+            detail="Loading it from a slow disk may take a minute. If it takes longer, the "
+            "graphics driver hangs: restart the PC.",
         )
 
     def _of_findings(self) -> list[Headline]:

@@ -29,6 +29,8 @@ from gpu_studio.core.pc.devices import (
 from gpu_studio.core.protocol import (
     DescribeEngine,
     EngineEnded,
+    MemoryRead,
+    ReadMemory,
     RequestFailed,
     RunFinished,
     RunStopped,
@@ -187,3 +189,33 @@ def test_beside_a_silent_driver_no_engine_is_asked():
     with pytest.raises(HeldEngineError):
         describe_beside(silent, engine, Interrupt())
     assert engine.requests == []
+
+
+BESIDE = Inventory(devices=(Device(kind="cpu", name="CPU"),), driver=Driver(version="580.95.05"))
+
+
+def test_a_driver_is_given_less_time_than_the_loading_of_pytorch(monkeypatch):
+    monkeypatch.setattr(module, "_DRIVER_PATIENCE_S", 0.05)
+    loaded = MemoryRead(device="cpu", taken_at_s=0.0)
+    scripts = {ReadMemory: [loaded], DescribeEngine: [Pause(deaf=True)]}
+    engine = ScriptedEngine(scripts, EngineEnvironment())
+    with pytest.raises(HeldEngineError):
+        describe_beside(BESIDE, engine, Interrupt())
+    assert engine.requests == [ReadMemory(device="cpu"), DescribeEngine()]
+
+
+def test_pytorch_that_does_not_load_is_not_the_drivers_fault(monkeypatch):
+    monkeypatch.setattr(module, "_LOAD_PATIENCE_S", 0.05)
+    scripts = {ReadMemory: [Pause(deaf=True)], DescribeEngine: [described()]}
+    engine = ScriptedEngine(scripts, EngineEnvironment())
+    with pytest.raises(StudioError, match="not loaded") as raised:
+        describe_beside(BESIDE, engine, Interrupt())
+    assert not isinstance(raised.value, HeldEngineError)
+
+
+def test_an_engine_that_loads_in_time_gives_its_account():
+    scripts = {ReadMemory: [MemoryRead(device="cpu", taken_at_s=0.0)],
+               DescribeEngine: [described()]}  # fmt: skip
+    engine = ScriptedEngine(scripts, EngineEnvironment())
+    assert describe_beside(BESIDE, engine, Interrupt()) == described()
+    assert engine.calls == []

@@ -11,6 +11,7 @@ from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import START_AGAIN, headline_from
 from tests.fakes import (
+    Pause,
     SteadySensors,
     cpu_only,
     described,
@@ -215,3 +216,15 @@ def test_what_the_program_says_of_itself_comes_first_until_it_is_closed(
     # The same words once more are news.
     model.tell("Something unexpected happened.")
     assert model.headline.sentence == "Something unexpected happened."
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_an_engine_that_never_gets_ready_is_told_until_it_is(qtbot, studio, engines, model):
+    engines.scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    model._start.setInterval(50)
+    with qtbot.waitSignal(model.headline_changed):
+        studio.start()
+    assert model.headline.code == "driver_not_answering"
+    assert "restart the PC" in model.headline.detail
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.headline is None)
