@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from tests.softcards.cards import SoftPc
     from tests.softcards.usage import CardUse
 
-# Slow enough for a clock to tell whether somebody waited for a kernel.
-_KERNEL_S = 2e-3
+# Slow enough for a clock to tell, on a busy PC too, whether somebody waited for a kernel.
+_KERNEL_S = 5e-3
 SLOW = Card("NVIDIA GeForce GTX 1660", "7.5", mib=5928, sms=22, kernel_ms=1e3 * _KERNEL_S)
 _MATRIX_BYTES = 512 * 512 * 4
 
@@ -97,7 +98,7 @@ def test_the_parts_of_a_call_are_told_apart(pc: SoftPc, engine: EngineChild) -> 
     result = run_on(engine, "cuda:2", workload="matmul")
     assert list(result.parts_s) == ["copy in", "launch", "compute", "copy out"]
     assert result.parts_s["compute"] == pytest.approx(_KERNEL_S, rel=0.25)
-    assert result.parts_s["launch"] < _KERNEL_S / 2
+    assert result.parts_s["launch"] < _KERNEL_S  # it does not wait
     # Two matrices are copied in, one out, as fast as this card copies.
     copy_s = _MATRIX_BYTES / (SLOW.host_copy_mb_s * 1e6)
     assert result.parts_s["copy out"] > 0.5 * copy_s
@@ -137,7 +138,8 @@ def test_asking_and_waiting_are_told_apart(engine: EngineChild) -> None:
     result = run_on(engine, "cuda:2", workload="launch", size=1)
     (finding,) = result.findings
     assert "µs of the CPU's time" in finding
-    assert "waiting for the card 2.0" in finding  # milliseconds
+    waited_ms = float(re.search(r"waiting for the card ([\d.]+)\sms", finding)[1])
+    assert waited_ms == pytest.approx(1e3 * _KERNEL_S, rel=0.25)
     assert result.median_s == pytest.approx(_KERNEL_S, rel=0.25)
 
 
