@@ -119,6 +119,8 @@ def chip_text(card: Device) -> str | None:
 
 
 def _contradictions(card: Device, told: TorchCard | None) -> Fact:
+    if told is None and card.unreadable is not None:
+        return fact("contradictions", "Contradictions", None, "Neither says anything of this card.")
     found = (*misnamings(card, told), *disagreements(card, told))
     text = "; ".join(one.sentence for one in found)
     note = (

@@ -330,6 +330,12 @@ def test_pytorch_s_account_stands_beside_the_driver_s():
     assert "3 by nvidia-smi, 5 by PyTorch" in differing["contradictions"].value
     nobody = rows_of(card, card_snapshot(card, described_with_cuda()))
     assert not nobody["torch_multiprocessors"].is_known
+    assert nobody["contradictions"].value == "none"  # name and chip agree
+
+
+def test_of_a_card_that_nobody_describes_no_agreement_is_claimed():
+    lost = numbered(unreadable="It was lost from the bus.", unreadable_code="lost")
+    assert not rows_of(lost, card_snapshot(lost, described_with_cuda()))["contradictions"].is_known
 
 
 def test_the_link_at_work_is_told_apart_from_the_idle_one():
