@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.pc.peaks import card_peaks, link_bytes_per_s
+from gpu_studio.core.pc.link_rate import link_bytes_per_s
+from gpu_studio.core.pc.peaks import card_peaks
 from gpu_studio.core.units import format_duration, format_percent, format_rate
 
 if TYPE_CHECKING:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+# Transfers a second and lane, and the share of them that is payload: PCI Express Base
+# Specification; 8b/10b up to generation 2, 128b/130b up to 5, 242 of 256 bytes of a flit in 6.
+# Packet headers are not taken off.
+_PCIE_LANES = {
+    1: (2.5e9, 8 / 10), 2: (5e9, 8 / 10), 3: (8e9, 128 / 130),
+    4: (16e9, 128 / 130), 5: (32e9, 128 / 130), 6: (64e9, 242 / 256),
+}  # fmt: skip
 
-if TYPE_CHECKING:
-    from gpu_studio.core.pc.link import Link
 
-# PCI Express base specifications, bytes a second and lane: in 8b/10b up to generation 2, in
-# 128b/130b up to 5, and in units of 242 of 256 bytes in 6. Packet headers are not taken off.
-_LANE_BYTES_PER_S = {1: 250e6, 2: 500e6, 3: 984.6e6, 4: 1969.2e6, 5: 3938.5e6, 6: 7562.5e6}
-
-
-def link_bytes_per_s(link: Link) -> float | None:
-    """Return a link's rate; None for a generation that this program does not know."""
-    lane = _LANE_BYTES_PER_S.get(link.generation)
-    return None if lane is None else lane * link.width
+def link_bytes_per_s(generation: int | None, width: int | None) -> float | None:
+    """Return the most that a PCIe link carries one way, in bytes a second; None if not known."""
+    if generation is None or not width or generation not in _PCIE_LANES:
+        return None
+    transfers_per_s, payload = _PCIE_LANES[generation]
+    return width * transfers_per_s * payload / 8

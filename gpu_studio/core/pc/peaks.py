@@ -16,12 +16,6 @@ _TABLE = "card_peaks.json"
 _OPERATIONS = 2  # a multiply-add counts as two, in NVIDIA's peaks as in ours
 # Cards of compute capability 7.5 without tensor cores: GTX 16, MX, T400 to T2000 (T4 has them).
 _NO_TENSOR_CORES = re.compile(r"\b(GTX \d+|MX\d+|T\d{3,4})\b")
-# Transfers a second and lane, and the share of them that is payload: PCI Express Base
-# Specification; 8b/10b up to generation 2, 128b/130b up to 5, 242 of 256 bytes of a flit in 6.
-_PCIE_LANES = {
-    1: (2.5e9, 8 / 10), 2: (5e9, 8 / 10), 3: (8e9, 128 / 130),
-    4: (16e9, 128 / 130), 5: (32e9, 128 / 130), 6: (64e9, 242 / 256),
-}  # fmt: skip
 
 
 class CardPeaks(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,14 +95,6 @@ def card_peaks(
         tensor_core_flops={dtype: clocks * rate * factor for dtype, rate in tensor_rates.items()},
         memory_bytes_per_s=memory,
     )
-
-
-def link_bytes_per_s(generation: int | None, width: int | None) -> float | None:
-    """Return the most that a PCIe link carries one way, in bytes a second; None if not known."""
-    if generation is None or not width or generation not in _PCIE_LANES:
-        return None
-    transfers_per_s, payload = _PCIE_LANES[generation]
-    return width * transfers_per_s * payload / 8
 
 
 @cache

@@ -94,7 +94,7 @@ def _bandwidth(finished: PlaceFinished, link: Link | None) -> str:
 
 def _rate(bytes_per_s: float, moved_bytes: int, link: Link | None) -> str:
     text = format_rate(bytes_per_s, "B/s")
-    most = link_bytes_per_s(link) if link is not None else None
+    most = link_bytes_per_s(link.generation, link.width) if link is not None else None
     if link is None or most is None:
         return text
     part = format_percent(bytes_per_s / most)

@@ -7,7 +7,7 @@ import pytest
 from gpu_studio.core import json_resource
 from gpu_studio.core.pc import peaks
 from gpu_studio.core.pc.devices import CORES_PER_MULTIPROCESSOR
-from gpu_studio.core.pc.peaks import card_peaks, link_bytes_per_s
+from gpu_studio.core.pc.peaks import card_peaks
 from gpu_studio.core.resources import MissingResourceError
 
 
@@ -93,19 +93,6 @@ def test_the_cores_are_those_of_the_devices():
     assert {
         f"{major}.{minor}": cores for (major, minor), cores in CORES_PER_MULTIPROCESSOR.items()
     } == {capability: rates["float32"] for capability, rates in peaks._table().arithmetic.items()}
-
-
-@pytest.mark.parametrize(
-    ("generation", "width", "gb_per_s"),
-    [(1, 16, 4.0), (3, 4, 3.94), (3, 16, 15.75), (4, 16, 31.5), (5, 16, 63.0)],
-)
-def test_a_link_carries_what_its_lanes_carry(generation, width, gb_per_s):
-    assert link_bytes_per_s(generation, width) == pytest.approx(gb_per_s * 1e9, rel=0.002)
-
-
-@pytest.mark.parametrize("link", [(None, 16), (3, None), (3, 0), (99, 16)])
-def test_an_unknown_link_has_no_limit(link):
-    assert link_bytes_per_s(*link) is None
 
 
 def test_a_damaged_table_says_which(monkeypatch, tmp_path):
