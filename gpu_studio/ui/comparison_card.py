@@ -103,6 +103,7 @@ class ComparisonCard(Card):
         self._table = table(
             self._rows, name=f"{self._name}.results", accessible_name="The ways side by side"
         )
+        self._table.horizontalScrollBar().rangeChanged.connect(self._fit_table)
         self._bars_title = section("Where one call's time goes")
         self._bars = ShareBars(self._theme, name=f"{self._name}.parts")
         self._bars.setAccessibleName("Where one call's time goes")
@@ -209,9 +210,7 @@ class ComparisonCard(Card):
             if run.result is not None
         }
         self._rows.set_rows([_cells(label, run) for label, run in zip(labels, runs, strict=True)])
-        self._table.setFixedHeight(
-            self._table.horizontalHeader().sizeHint().height() + len(runs) * _ROW_HEIGHT + 4
-        )
+        self._fit_table()
         over = sum(run.state.is_over for run in runs)
         self._progress.setText(f"{over} of {len(runs)}" if self.model.is_running else "")
         failures = list(dict.fromkeys(run.failure.message for run in runs if run.failure))
@@ -223,6 +222,13 @@ class ComparisonCard(Card):
         findings = "\n".join(findings_of(results))
         self._findings.setText(findings)
         self._findings.setVisible(bool(findings))
+
+    def _fit_table(self) -> None:
+        """Give every row its place, also where the columns need a bar to be scrolled by."""
+        bar = self._table.horizontalScrollBar()
+        height = self._table.horizontalHeader().sizeHint().height() + 4
+        height += self._rows.rowCount() * _ROW_HEIGHT
+        self._table.setFixedHeight(height + (bar.sizeHint().height() if bar.maximum() else 0))
 
     def _told_apart(self, run: Run) -> dict[str, str]:
         """Return the options that differ among the runs; the first one always."""

@@ -380,6 +380,21 @@ def test_the_ways_stand_side_by_side(feeding, engines, studio, qtbot):
     assert plot.curve_keys == ("a", "b")
 
 
+def test_every_way_is_in_sight_where_the_table_is_wider_than_the_window(
+    feeding, engines, studio, qtbot
+):
+    feeding.resize(700, 900)
+    feeding.show()
+    click(qtbot, feeding, "switcher.dataloader.run")
+    free(qtbot, studio)
+    table = find(feeding, "switcher.dataloader.results", QTableView)
+    table.horizontalHeader().setMinimumSectionSize(200)
+    qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() > 0)
+    qtbot.waitUntil(lambda: table.verticalScrollBar().maximum() == 0)
+    last = table.model().index(table.model().rowCount() - 1, 0)
+    assert table.viewport().rect().contains(table.visualRect(last).bottomLeft())
+
+
 def test_a_workload_that_cannot_run_says_why(tab):
     tab.show_page("Several cards")
     assert text(tab, "switcher.data_parallel.reason") == "It needs two cards, or two processes."

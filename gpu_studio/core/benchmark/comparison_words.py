@@ -27,18 +27,22 @@ def label_of(options: Mapping[str, str], workload: WorkloadDescription) -> str:
 _PLAIN = frozenset({"on", "off", "yes", "no", "default", *map(str, range(1025))})
 
 
+# Nobody would call a smaller difference faster.
+_EVEN = 1.02
+
+
 def compare(results: Mapping[str, RunFinished]) -> str:
     """Return which way is fastest and which takes the least memory; empty for less than two."""
     if len(results) < 2:
         return ""
-    doubtful = [label for label, result in results.items() if stamp_of(result).doubts]
     fastest = min(results, key=lambda label: results[label].median_s)
     slowest = max(results, key=lambda label: results[label].median_s)
-    text = "All ways take the same time."
-    if results[fastest].median_s < results[slowest].median_s:
-        times = format_ratio(results[slowest].median_s / results[fastest].median_s)
+    least_s, most_s = results[fastest].median_s, results[slowest].median_s
+    text = f"All ways take about the same time, {format_duration(least_s)} a call."
+    if most_s > _EVEN * least_s:
+        times = format_ratio(most_s / least_s)
         text = (
-            f"The fastest is “{fastest}”, {format_duration(results[fastest].median_s)} a call: "
+            f"The fastest is “{fastest}”, {format_duration(least_s)} a call: "
             f"{times} as fast as “{slowest}”."
         )
     peaks = {
@@ -52,9 +56,21 @@ def compare(results: Mapping[str, RunFinished]) -> str:
             f" The least memory takes “{least}”, {format_bytes(peaks[least])} at its peak; the "
             f"most “{most}”, {format_bytes(peaks[most])}."
         )
-    if doubtful:
-        text += " Not all of it is beyond doubt: see the table."
-    return text
+    return f"{text} {_doubts_of(results)}".strip()
+
+
+def _doubts_of(results: Mapping[str, RunFinished]) -> str:
+    """Return the first doubt of each run, once, with those that it is about."""
+    told: dict[str, list[str]] = {}
+    for label, result in results.items():
+        doubts = stamp_of(result).doubts
+        if doubts:
+            told.setdefault(doubts[0], []).append(label)
+    reasons = (
+        doubt if len(labels) == len(results) else f"{doubt} ({', '.join(labels)})"
+        for doubt, labels in told.items()
+    )
+    return f"Not all of it is beyond doubt: {'; '.join(reasons)}." if told else ""
 
 
 def findings_of(results: Mapping[str, RunFinished]) -> Sequence[str]:

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.comparison_words import compare, findings_of, label_of
+from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from gpu_studio.core.switching.pitfall_words import format_figure
@@ -44,12 +45,18 @@ def test_what_is_not_known_of_all_is_not_compared():
     results = {"a": result(0.02, peak_allocated_bytes=4 << 20), "b": result(0.01)}
     assert "memory" not in compare(results)
     assert compare({"a": result(0.02)}) == ""
-    assert "same time" in compare({"a": result(0.02), "b": result(0.02)})
+    for median_s in (0.02, 0.0202):
+        said = compare({"a": result(0.02), "b": result(median_s)})
+        assert plain(said) == "All ways take about the same time, 20.0 ms a call."
+    assert "The fastest" in compare({"a": result(0.02), "b": result(0.021)})
 
 
 def test_a_run_in_doubt_is_not_praised_without_saying_so():
     results = {"a": result(0.02), "b": result(0.01, verified=False)}
-    assert compare(results).endswith("Not all of it is beyond doubt: see the table.")
+    doubt = stamp_of(results["b"]).doubts[0]
+    assert compare(results).endswith(f"Not all of it is beyond doubt: {doubt} (b).")
+    both = {"a": result(0.02, verified=False), "b": result(0.01, verified=False)}
+    assert compare(both).endswith(f"Not all of it is beyond doubt: {doubt}.")
 
 
 def test_findings_are_told_once_with_whom_they_are_about():

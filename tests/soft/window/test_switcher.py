@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QRadioButton, QTabBar
+from PySide6.QtWidgets import QComboBox, QRadioButton, QTabBar
 
-from gpu_studio.core.protocol import DeviceUsed, PlaceFinished
-from tests.softcards.catalogue import GTX_1650, RTX_3060
+from gpu_studio.core.protocol import DeviceUsed, PlaceFinished, RunFinished
+from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
     from tests.soft.window.conftest import SitDownAt
@@ -154,3 +154,68 @@ def test_the_variable_that_is_set_too_late_is_shown_live(sit_down_at: SitDownAt)
     person.until(lambda: person.text("switcher.too_late") == late)
     in_time = "In time: Set before PyTorch was imported: “cuda” is the NVIDIA GeForce RTX 3060."
     person.until(lambda: person.text("switcher.in_time") == in_time)
+
+
+def compared(person: Person, page: str, workload: str) -> list[tuple[str, ...]]:
+    """Run a page's comparison on the second card and return its table."""
+    open_page(person, page)
+    person.choose(f"switcher.{workload}.device", "cuda:1")
+    person.click(f"switcher.{workload}.run")
+    results = f"switcher.{workload}.results"
+    person.until(lambda: not person.sees(f"switcher.{workload}.stop") and person.table(results))
+    return person.table(results)
+
+
+def test_feeding_on_the_second_card_takes_its_memory_and_splits_its_time(
+    sit_down_at: SitDownAt,
+) -> None:
+    pc, person = sit_down_at(GTX_1650, RTX_3060, budget_s=0.1)
+    person.open_tab("Switcher")
+    rows = compared(person, "Feeding", "dataloader")
+    assert [row[0] for row in rows] == [
+        "batch_by_batch", "whole_set", "pinned", "pinned_non_blocking",
+    ]  # fmt: skip
+    finished = [event for event in person.events(RunFinished) if isinstance(event, RunFinished)]
+    peaks = {row[0]: one.peak_allocated_bytes for row, one in zip(rows, finished, strict=True)}
+    # The whole set of 10 000 × (100 + 50) numbers stays on the card.
+    assert peaks["whole_set"] - peaks["batch_by_batch"] > 10_000 * 100 * 4
+    assert {one.device for one in finished} == {"cuda:1"}
+    for row in rows:
+        assert all(part in row[3] for part in ("loading", "copying", "computing"))
+    assert contexts(pc, person) == [0, 1]
+
+
+def test_amp_and_several_cards_say_what_they_measured_on_which_card(
+    sit_down_at: SitDownAt,
+) -> None:
+    _, person = sit_down_at(GTX_1650, RTX_3060, budget_s=0.1)
+    person.open_tab("Switcher")
+    amp = compared(person, "AMP and reproducibility", "train_step")
+    assert [row[0] for row in amp] == ["AMP off", "AMP on"]
+    curves = [person.curve("switcher.train_step.loss", key)[1] for key in ("AMP off", "AMP on")]
+    assert all(len(losses) > 1 for losses in curves)
+    # Kernels compute nothing on these cards: no way is praised without that being said.
+    assert "the result is wrong" in person.text("switcher.train_step.verdict")
+    open_page(person, "Several cards")
+    for value in ("way.DistributedDataParallel", "processes.1"):
+        person.click(f"switcher.data_parallel.{value}")
+    ((way, _, _, _, state),) = compared(person, "Several cards", "data_parallel")
+    assert (way, state) == ("DataParallel", "failed")
+    assert "NCCL" in person.text("switcher.data_parallel.verdict")
+
+
+def test_a_card_that_pytorch_has_no_code_for_is_passed_over(sit_down_at: SitDownAt) -> None:
+    _, person = sit_down_at(GT_1030, RTX_3060)
+    person.open_tab("Switcher")
+    person.click("switcher.demonstrate")
+    late = (
+        "Too late: “cuda” is the NVIDIA GeForce GT 1030, and the same card after the variable was "
+        "set."
+    )
+    person.until(lambda: person.text("switcher.too_late") == late)
+    open_page(person, "Pitfalls")
+    person.click("switcher.lab.break")
+    person.until(lambda: "cuda:1" in person.text("switcher.lab.broken.error"))
+    open_page(person, "Feeding")
+    devices = person.find(QComboBox, "switcher.dataloader.device")
+    assert [devices.itemText(index) for index in range(devices.count())] == ["cuda:1", "cpu"]
