@@ -84,6 +84,7 @@ class AllocatorModel:
         self._large = Pool(statistics.large, is_small=False, least_rest_bytes=least_rest_bytes)
         if fraction == 1:
             fraction = options.per_process_memory_fraction
+        self._fraction = fraction
         self._segments = Segments(
             options, fraction, self.card, statistics, (self._large, self._small)
         )
@@ -98,6 +99,11 @@ class AllocatorModel:
         return self._segments.limit_bytes
 
     @property
+    def memory_fraction(self) -> float:
+        """The share of the card it may reserve (get_per_process_memory_fraction)."""
+        return self._fraction
+
+    @property
     def is_expandable(self) -> bool:
         """Whether its segments are expandable ones."""
         return self._options.expandable_segments
@@ -110,6 +116,7 @@ class AllocatorModel:
         """
         if not 0 <= fraction <= 1:
             raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+        self._fraction = fraction
         self._segments.set_fraction(fraction)
         self._is_plain = not (self._segments.collects_garbage or self._has_rules)
 

@@ -49,6 +49,7 @@ class ModelledMemory:
         self.device = card.address
         self.conf = conf
         self.allocator = AllocatorModel(card.total_bytes, card.context_bytes, conf=conf)
+        self._fraction_before = self.allocator.memory_fraction
         self._trace: list[dict[str, Any]] | None = None
         self._kept: dict[int, object] = {}
 
@@ -86,10 +87,11 @@ class ModelledMemory:
         self.allocator.reset_peaks()
 
     def limit(self, budget_bytes: int | None) -> None:
-        """Let no more be reserved than that; None for no limit."""
-        self.allocator.set_memory_fraction(
-            budget_fraction(budget_bytes, self.allocator.card.capacity_bytes)
-        )
+        """Let no more be reserved than that; None for what ``conf`` allows."""
+        fraction = self._fraction_before
+        if budget_bytes is not None:
+            fraction = budget_fraction(budget_bytes, self.allocator.card.capacity_bytes)
+        self.allocator.set_memory_fraction(fraction)
 
     def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
         """Return the counters."""
@@ -158,12 +160,10 @@ class ModelledMemory:
         )  # fmt: skip
 
 
-def budget_fraction(budget_bytes: int | None, total_bytes: int) -> float:
+def budget_fraction(budget_bytes: int, total_bytes: int) -> float:
     """Return the share for ``set_per_process_memory_fraction`` that allows a budget to the byte.
 
     PyTorch multiplies again, and cuts to whole bytes or (2.13) takes the nearest one. A quarter of
     a byte more is right for both.
     """
-    if budget_bytes is None:
-        return 1.0
     return min(1.0, (budget_bytes + 0.25) / total_bytes)

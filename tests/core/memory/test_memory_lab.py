@@ -91,6 +91,14 @@ def test_a_fragmented_card_has_more_free_than_was_asked_for():
     assert run(experiment("fragmentation"), EXPANDABLE)[1].outcome == "fits"
 
 
+def test_without_a_budget_the_options_own_limit_counts():
+    conf = "per_process_memory_fraction:0.3"
+    events, finished = run(experiment("gt1030", whole_card=True), conf)
+    assert (finished.outcome, finished.tensors) == ("over_budget", 2)
+    limits = {read.limit_bytes for read in only(MemoryRead, events)}
+    assert limits == {int(0.3 * 1996 * MIB + 0.5)}
+
+
 def test_the_exception_holds_the_tensors_until_it_is_let_go():
     events, finished = run(experiment("after_the_error", reads_every_step=True))
     held, let_go, emptied = finished.stages
