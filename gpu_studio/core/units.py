@@ -65,6 +65,11 @@ def format_percent(share: float) -> str:
     return f"{percent:.0f}{_THIN}%" if abs(percent) >= 9.95 else f"{percent:.1f}{_THIN}%"
 
 
+def format_count(number: int) -> str:
+    """Return a whole number with narrow spaces between its thousands: ``86 528``."""
+    return f"{number:,}".replace(",", _THIN)
+
+
 def format_size(size: int, text: str = "{size} × {size}") -> str:
     """Return a size as its workload writes it: ``512 × 512``.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
+from gpu_studio.core.units import format_count
 from gpu_studio.model.tool_tip import plain_tip
 
 if TYPE_CHECKING:
@@ -76,15 +77,10 @@ class PlacementTable(QAbstractTableModel):
         return None
 
 
-def grouped(number: int) -> str:
-    """Return a whole number with narrow spaces between its thousands: ``86 528``."""
-    return f"{number:,}".replace(",", "\u202f")
-
-
 def _texts(row: PlaceRow) -> tuple[str, ...]:
     shape = " × ".join(map(str, row.shape)) or "scalar"
     return (
-        row.name, row.kind, shape, row.dtype, grouped(row.bytes), row.device_before,
+        row.name, row.kind, shape, row.dtype, format_count(row.bytes), row.device_before,
         row.device_after,
     )  # fmt: skip
 

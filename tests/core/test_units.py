@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gpu_studio.core.units import (
     format_bytes,
+    format_count,
     format_duration,
     format_percent,
     format_rate,
@@ -123,3 +124,10 @@ def test_sizes_are_square() -> None:
     )
     # a text from a file is no template of Python's
     assert format_size(64, "{0} {size.__class__} {}") == f"{{0}}{GAP}{{size.__class__}}{GAP}{{}}"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0"), (999, "999"), (86_528, f"86{GAP}528"), (-1000, f"-1{GAP}000")]
+)
+def test_a_count_has_gaps_between_its_thousands(number: int, text: str) -> None:
+    assert format_count(number) == text

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QPlainTextEdit, QWidget
 
 from gpu_studio.core.memory.allocator_error import card_full
 from gpu_studio.core.memory.oom_reader import explain_oom_text
-from gpu_studio.core.units import format_bytes
+from gpu_studio.core.units import format_bytes, format_count
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
@@ -159,8 +159,8 @@ def _rows_of(numbers: OomNumbers) -> list[tuple[str, str, str]]:
     for key, label in _LABELS.items():
         size_bytes = getattr(numbers, key)
         if size_bytes is not None:
-            rows.append((label, format_bytes(size_bytes), f"{size_bytes:,}".replace(",", "\u202f")))
+            rows.append((label, format_bytes(size_bytes), format_count(size_bytes)))
     for process in numbers.processes:
-        exact = f"{process.bytes:,}".replace(",", "\u202f")
+        exact = format_count(process.bytes)
         rows.append((f"Process {process.pid}", format_bytes(process.bytes), exact))
     return rows

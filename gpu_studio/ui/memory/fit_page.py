@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.memory.fit_tank import inference_tank, parse_count, training_tank
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
 from gpu_studio.core.memory.will_it_fit import MOST_PARAMETERS
-from gpu_studio.core.units import format_bytes, format_size
+from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.fit_question import Answer, FitQuestion, Question
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, Card, Text, section, set_property
@@ -169,10 +169,8 @@ class FitPage(QWidget):
         self._most["matrix"][1].setText(
             f"the largest square float32 matrix: {format_bytes(4 * side * side)}"
         )
-        self._most["training"][0].setText(f"{fit.largest_training_batch:,}".replace(",", "\u202f"))
-        self._most["inference"][0].setText(
-            f"{fit.largest_inference_batch:,}".replace(",", "\u202f")
-        )
+        self._most["training"][0].setText(format_count(fit.largest_training_batch))
+        self._most["inference"][0].setText(format_count(fit.largest_inference_batch))
         self._inference.show_fit(
             "Inference", network.inference_fits, network.inference_bytes,
             inference_tank(card, network.inference_bytes),
