@@ -26,12 +26,13 @@ class ElidedText(Text):
             super().paintEvent(event)
             return
         painter = QPainter(self)
+        room = self.contentsRect()
         shown = self.fontMetrics().elidedText(
-            self.text(), Qt.TextElideMode.ElideRight, self.width()
+            self.text(), Qt.TextElideMode.ElideRight, room.width()
         )
         self.style().drawItemText(
             painter,
-            self.rect(),
+            room,
             int(self.alignment()),
             self.palette(),
             self.isEnabled(),

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.elided_text import ElidedText
-from gpu_studio.ui.parts import Text
+from gpu_studio.ui.parts import MARGIN, Text
 
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
@@ -66,6 +66,7 @@ class EffectLine(ElidedText):
     def __init__(self, studio: Studio) -> None:
         super().__init__("", "muted", name="status.effect")
         self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.setContentsMargins(0, 0, MARGIN, 0)
         studio.runs.effect_told.connect(self._say)
 
     def _say(self, sentence: str) -> None:

@@ -340,6 +340,9 @@ def test_the_curves_are_a_table_too(qtbot, studio, with_cuda, tab, sensor_source
     view = find(tab, QTableView, "devices.sensors.table")
     assert view.isVisible()
     assert not is_shown(tab, "devices.sensor.temperature.plot")
+    # As high as its rows: it neither scrolls nor leaves the place of the plots empty.
+    rows_height = view.verticalHeader().length()
+    assert rows_height <= view.viewport().height() <= rows_height + 10
     cells = [view.model().index(2, column).data() for column in range(6)]
     assert [cell.replace("\u202f", " ") for cell in cells] == [
         "Temperature", "40 °C", "+10 °C", "30 °C", "35 °C", "40 °C",

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QHeaderView,
-    QStackedLayout,
     QVBoxLayout,
     QWidget,
 )
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from PySide6.QtGui import QKeyEvent, QResizeEvent
+    from PySide6.QtWidgets import QTableView
 
     from gpu_studio.core.pc.run_effect import RunMark
     from gpu_studio.core.pc.sensor_history import SensorSpan
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")
+_WORDY_COLUMNS = 2  # they are as wide as their words; the numbers share the rest
 _CARD_WIDTH = 212
 _WIDE = 820
 _MOST_COLUMNS = 3
@@ -78,18 +79,18 @@ class SensorGrid(QWidget):
         self._grid = QGridLayout(self._plots)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(GAP)
-        self._pages = QStackedLayout()
-        self._pages.addWidget(self._plots)
+        self._table: QTableView | None = None
+        self._table_card: Card | None = None
         self.head = QHBoxLayout()
         self.head.addWidget(section("Sensors"))
         self.head.addWidget(self._choice)
         self.head.addWidget(self._reading, 1)
         self.head.addWidget(self._toggle)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addLayout(self.head)
-        column.addLayout(self._pages)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(6)
+        self._column.addLayout(self.head)
+        self._column.addWidget(self._plots)
         self._show_kinds(CPU_SENSORS)
 
     @property
@@ -110,6 +111,7 @@ class SensorGrid(QWidget):
         for span in spans:
             self._cards[span.kind.key].show_span(span, role, ends_s, marks)
         self._rows.set_rows([span.row for span in spans])
+        self._fit_table()
         self._crosshair.attach()
         x = self._crosshair.x
         if x is not None and x < ends_s[0]:
@@ -184,16 +186,28 @@ class SensorGrid(QWidget):
             self._grid.setColumnStretch(column, int(column < columns))
 
     def _exchange(self) -> None:
-        if self._pages.count() == 1:
-            card = Card()
-            view = table(self._rows, name="devices.sensors.table", accessible_name="Sensors")
-            view.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-            card.column.addWidget(view)
-            self._pages.addWidget(card)
-        shows_plots = self._pages.currentIndex() == 0
-        self._pages.setCurrentIndex(int(shows_plots))
+        if self._table_card is None:
+            self._table_card = Card()
+            self._table = table(self._rows, name="devices.sensors.table", accessible_name="Sensors")
+            header = self._table.horizontalHeader()
+            header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+            for column in range(_WORDY_COLUMNS):
+                header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+            self._table_card.column.addWidget(self._table)
+            self._column.addWidget(self._table_card)
+            self._table_card.hide()
+        shows_plots = self._table_card.isHidden()
+        self._plots.setVisible(not shows_plots)
+        self._table_card.setVisible(shows_plots)
+        self._fit_table()
         self._toggle.setText("Show as plots" if shows_plots else "Show as table")
         self._toggle.setAccessibleName(self._toggle.text())
+
+    def _fit_table(self) -> None:
+        """Give the table the height of its rows: the page scrolls, not the table."""
+        if self._table is not None:
+            rows_height = self._table.verticalHeader().length()
+            self._table.setFixedHeight(self._table.horizontalHeader().height() + rows_height + 4)
 
 
 class _Plots(QWidget):
