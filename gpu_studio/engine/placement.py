@@ -69,11 +69,15 @@ class Placement:
         dtype = _dtype_of(request.dtype)
         device = resolve_device(request.device)
         thing = self._take(request)
-        if thing.needs_kernels or dtype is not None:
-            # This also makes a card's context, which takes long and is no part of the move.
-            prove_kernels(device)
+        try:
+            if thing.needs_kernels or dtype is not None:
+                # This also makes a card's context, which takes long and is no part of the move.
+                prove_kernels(device)
+            _refuse_too_large(thing, device)
+        except StudioError:
+            self._placed = thing  # nothing of it was touched: it stays where it was
+            raise
         before = {name: _Place.of(tensor) for name, _, tensor in thing.tensors()}
-        _refuse_too_large(thing, device)
         thing.begin_proof()
         memory_before = _memory(device)
         elapsed_s = _move(thing, device, dtype)

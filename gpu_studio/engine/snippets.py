@@ -8,7 +8,7 @@ import torch
 
 from gpu_studio.engine.device import cuda_state
 
-_FIRST = "import os\n\n"
+_IMPORT = "import os\n"
 
 
 def complete(snippet: str) -> str:
@@ -28,5 +28,13 @@ def complete(snippet: str) -> str:
         lines.insert(0, 'os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"\n')
     if not lines or "CUDA_DEVICE_ORDER" in snippet:
         return snippet
-    rest = snippet.replace(_FIRST, "", 1) if snippet.startswith(_FIRST) else snippet
-    return f"{_FIRST}{''.join(lines)}\n{rest}"
+    remark, rest = _split_remark(snippet)
+    rest = rest.removeprefix(_IMPORT).lstrip("\n")
+    return f"{remark}{_IMPORT}\n{''.join(lines)}\n{rest}"
+
+
+def _split_remark(snippet: str) -> tuple[str, str]:
+    """Return the comment that a snippet begins with, and the lines below it."""
+    lines = snippet.splitlines(keepends=True)
+    count = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return "".join(lines[:count]), "".join(lines[count:])

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import Mock
 
 import pytest
 import torch
 
-from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import PlaceFinished, PlaceModel, PlaceRow, RequestFailed
 from gpu_studio.engine import placement
 from gpu_studio.engine.dispatch import Dispatcher
@@ -105,6 +106,18 @@ def test_what_a_device_has_no_room_for_is_refused(monkeypatch: pytest.MonkeyPatc
     (failed,) = ask(PlaceModel(model="linear_10", device="meta"))
     assert failed.failure.kind is FailureKind.TOO_LARGE
     assert "440" in failed.failure.message
+
+
+def test_a_refusal_leaves_a_model_where_it_was(monkeypatch: pytest.MonkeyPatch):
+    dispatcher = Dispatcher()
+    ask(PlaceModel(model="linear_10", device="cpu", dtype="float16"), dispatcher)
+    with monkeypatch.context() as full:
+        failure = StudioError(FailureKind.TOO_LARGE, "There is no room.")
+        full.setattr(placement, "_refuse_too_large", Mock(side_effect=failure))
+        (refused,) = ask(PlaceModel(model="linear_10", device="cpu"), dispatcher)
+    assert isinstance(refused, RequestFailed)
+    events = ask(PlaceModel(model="linear_10", device="cpu"), dispatcher)
+    assert {row.dtype_before for row in only(PlaceRow, events)} == {"float16"}
 
 
 def test_outputs_are_compared_without_tf32():

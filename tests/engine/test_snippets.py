@@ -139,6 +139,8 @@ def test_on_a_pc_with_several_cards_a_snippet_begins_with_their_order(cards: Cal
     assert snippets.complete(order + snippet) == order + snippet
     assert snippets.complete("import torch\n") == "import torch\n"
     assert snippets.complete("import os\n\n" + snippet) == order + snippet
+    remark = "# Save this as share.py.\n"
+    assert snippets.complete(f"{remark}import os\n{snippet}") == remark + order + snippet
     cards(0)
     assert snippets.complete(snippet) == snippet
 
