@@ -338,6 +338,18 @@ def test_while_one_runs_it_can_be_stopped_and_no_other_begins(lab, engines, stud
     assert "was ended before it had answered" in text(lab, "switcher.lab.failure")
 
 
+def test_the_longest_title_is_whole_in_the_narrowest_window(lab, engines, studio, qtbot):
+    long = pitfall("a_title_that_is_a_good_deal_longer_than_others")
+    engines.scripts[DescribeEngine] = [described(pitfalls=(*PITFALLS, long))]
+    studio.session.restart(studio.session.environment)
+    entries = find(lab, "switcher.lab.list", QListWidget)
+    qtbot.waitUntil(lambda: entries.count() == len(PITFALLS) + 1)
+    lab.resize(640, 500)
+    lab.show()
+    title = entries.item(len(PITFALLS)).text()
+    assert entries.fontMetrics().horizontalAdvance(title) < entries.viewport().width()
+
+
 # ── workloads side by side ───────────────────────────────────────────────────────────────────
 
 

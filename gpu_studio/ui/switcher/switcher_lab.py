@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LIST_WIDTHS = (205, 300)
+_ITEM_MARGINS = 28  # what the style sheet keeps free beside a title
 _WIDE = 1150  # of the page; below it broken and fixed stand one under the other
 _STATES = {
     (False, False): "",
@@ -159,6 +160,9 @@ class LabPage(QWidget):
             item = QListWidgetItem(pitfall.title)
             item.setToolTip(pitfall.sentence)
             self._list.addItem(item)
+        metrics = self._list.fontMetrics()
+        widest = max((metrics.horizontalAdvance(one.title) for one in pitfalls), default=0)
+        self._list.setMinimumWidth(max(_LIST_WIDTHS[0], widest + _ITEM_MARGINS))
         self._list.setCurrentRow(row if pitfalls else -1)
         self._list.blockSignals(False)
         devices = self.model.devices if pitfalls else []
