@@ -130,9 +130,7 @@ class Theme(QObject):
         }.items():  # fmt: skip
             palette.setColor(role, QColor(self.colour(name)))
         for role in (roles.WindowText, roles.Text, roles.ButtonText):
-            palette.setColor(
-                QPalette.ColorGroup.Disabled, role, QColor(self.colour("disabled"))
-            )
+            palette.setColor(QPalette.ColorGroup.Disabled, role, QColor(self.colour("disabled")))
         return palette
 
     def _style_sheet(self) -> str:
