@@ -125,8 +125,10 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def short_name(self) -> str:
-        """The name without what every card of the maker carries."""
+        """The name without what every card of the maker carries; one that tells none keeps all."""
         name = self.name
+        if name.startswith("NVIDIA card"):
+            return name
         for word in ("NVIDIA ", "GeForce ", "(R)", "(TM)", "AMD ", "Intel "):
             name = name.replace(word, "")
         return " ".join(name.split())

@@ -80,6 +80,8 @@ def test_the_identity_of_a_device_outlives_its_numbers():
         ("NVIDIA H200", "H200"),
         ("Intel(R) Core(TM) i5-9600K CPU @ 3.70GHz", "Core i5-9600K CPU @ 3.70GHz"),
         ("AMD Ryzen 7 5700G", "Ryzen 7 5700G"),
+        ("NVIDIA card 1", "NVIDIA card 1"),
+        ("NVIDIA card", "NVIDIA card"),
     ],
 )
 def test_short_names_leave_the_maker_out(name, short):
