@@ -180,9 +180,8 @@ def _pieces(finished: OomFinished) -> str:
     """Return how much was free, and how large the largest piece of it was."""
     if finished.free_total_bytes is None or finished.largest_block_bytes is None:
         return ""
-    free_bytes = free_within(
-        finished.free_total_bytes, finished.allocated_bytes, finished.budget_bytes
-    )
+    limit_bytes = finished.limit_bytes if finished.budget_bytes is None else finished.budget_bytes
+    free_bytes = free_within(finished.free_total_bytes, finished.allocated_bytes, limit_bytes)
     where = "in all" if free_bytes == finished.free_total_bytes else "within the budget"
     return (
         f"{format_bytes(free_bytes)} were free {where}, but the largest tensor that could be had "

@@ -97,6 +97,11 @@ def test_without_a_budget_the_options_own_limit_counts():
     assert (finished.outcome, finished.tensors) == ("over_budget", 2)
     limits = {read.limit_bytes for read in only(MemoryRead, events)}
     assert limits == {int(0.3 * 1996 * MIB + 0.5)}
+    _, finished = run(
+        experiment("fragmentation", whole_card=True), "per_process_memory_fraction:0.9"
+    )
+    assert finished.outcome == "fragmented"
+    assert "free within the budget" in finished.explanation
 
 
 def test_the_exception_holds_the_tensors_until_it_is_let_go():
