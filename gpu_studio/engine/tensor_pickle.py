@@ -202,7 +202,14 @@ def _described(storage: Any, dtype: str, offset: Any, size: Any, stride: Any) ->
         count *= length
     item_bytes = ITEM_BYTES[dtype]
     last = offset + sum((length - 1) * step for length, step in zip(size, stride, strict=True))
-    if count and ((last + 1) * item_bytes > storage.bytes or count * item_bytes > storage.bytes):
+    is_inside = (last + 1) * item_bytes <= storage.bytes
+    if count and is_inside and 0 in stride and count * item_bytes > storage.bytes:
+        refuse(
+            "A tensor in the file repeats the same numbers, as expand() does: "
+            f"{format_bytes(storage.bytes)} stand for {format_bytes(count * item_bytes)}. Save "
+            "what tensor.contiguous() returns."
+        )
+    if count and (not is_inside or count * item_bytes > storage.bytes):
         raise pickle.UnpicklingError(
             f"a tensor of {format_bytes(count * item_bytes)} in {format_bytes(storage.bytes)}"
         )

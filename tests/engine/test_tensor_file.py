@@ -181,7 +181,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "packed": (packed, "packed zip archive"),
     "a record of 10 GB": (forged_record, "but the file has"),
     "a storage of 10 GB": (forged_length, "declares 10\u202fGiB"),
-    "a stride of zero": (overlapping_stride, "damaged or cut off"),
+    "a stride of zero": (overlapping_stride, "repeats the same numbers"),
     "a tensor beyond its storage": (beyond_its_storage, "damaged or cut off"),
     "a text of 10 GB": (
         lambda: with_pickle(b"\x80\x02\x8d" + struct.pack("<Q", TEN_GB) + b"x."),
@@ -210,6 +210,9 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "a sparse tensor": (
         lambda: saved({"a": torch.eye(3).to_sparse()}),
         "holds a tensor of a kind that is not opened here (_rebuild_sparse_tensor)",
+    ),
+    "an expanded tensor": (
+        lambda: saved({"a": torch.ones(1).expand(5)}), "repeats the same numbers, as expand() does",
     ),
     "a list": (lambda: saved([torch.ones(2)]), "holds a list"),
     "one tensor": (lambda: saved(torch.ones(2)), "holds one tensor"),

@@ -110,7 +110,9 @@ def _signed(delta_bytes: int) -> str:
 
 def _moved(finished: PlaceFinished) -> str:
     if not finished.moved_bytes:
-        return f"Nothing had to move: all {finished.tensors} tensors are on {finished.device}"
+        are = "the 1 tensor is" if finished.tensors == 1 else f"all {finished.tensors} tensors are"
+        told = f"Nothing had to move: {are} on {finished.device}"
+        return f"{told}, floating-point ones {finished.dtype} now" if finished.dtype else told
     return f"{format_bytes(finished.moved_bytes)} moved in {format_duration(finished.elapsed_s)}"
 
 

@@ -41,6 +41,10 @@ def test_on_the_cpu_nothing_moves_and_nothing_is_counted():
         "Nothing had to move: all 15 tensors are on cpu  ·  "
         "same input, same output (largest difference 0)"
     )
+    one = explain_move(place_finished(device="cpu", moved_bytes=0, tensors=1, dtype="bfloat16"))
+    assert one.startswith(
+        "Nothing had to move: the 1 tensor is on cpu, floating-point ones bfloat16 now  ·  "
+    )
 
 
 @pytest.mark.parametrize(
