@@ -93,6 +93,7 @@ def with_engine(
             description = describe(engine, interrupt)
             progress.clear()
             runs = BenchRuns(engine, interrupt, progress, as_json=as_json, finished=keep)
+            runs.size_texts = {one.name: one.size_text for one in description.workloads}
             work(runs, description)
     finally:
         progress.clear()

@@ -21,7 +21,7 @@ from gpu_studio.core.units import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpu_studio.cli.answers import Interrupt
     from gpu_studio.cli.screen import Progress
@@ -62,6 +62,8 @@ class BenchRuns:
         self._titled = ""
         self._said: set[str] = set()
         self.runs: list[Run] = []
+        self.size_texts: Mapping[str, str] = {}
+        """How each workload writes its sizes, for what is said before a run tells it."""
 
     @property
     def results(self) -> list[RunFinished]:
@@ -85,6 +87,7 @@ class BenchRuns:
             if self._is_over():
                 return False
             run = Run(request)
+            run.size_text = self.size_texts.get(request.workload, run.size_text)
             self.runs.append(run)
             self._make(run, f"{number + 1}/{len(requests)}")
             if self._is_over():

@@ -173,6 +173,10 @@ class Benchmark(QObject):
 
     def _begin_next(self) -> None:
         run = Run(self._waiting.popleft())
+        engine = self._session.description
+        for workload in engine.workloads if engine else ():
+            if workload.name == run.request.workload:
+                run.size_text = workload.size_text  # a run that cannot begin tells none
         self._running = run
         self._runs.append(run)
         self._planned.append(run)

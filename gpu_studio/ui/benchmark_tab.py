@@ -226,9 +226,10 @@ class BenchmarkTab(QWidget):
     def _show_caption(self) -> None:
         """Say what is in front; in a low window its first sentence, and the rest in a tool tip."""
         caption = self._plots.caption
-        first, stop, rest = caption.partition(". ")
-        is_low = self.height() < _LOW and bool(rest)
-        self._caption.setText(f"{first}{stop.rstrip()} …" if is_low else caption)
+        # The uncertainty of a crossing stands behind it, and is marked in the plot as well.
+        first = caption.partition(". ")[0].partition(" (")[0]
+        is_low = self.height() < _LOW and first != caption
+        self._caption.setText(f"{first} …" if is_low else caption)
         self._caption.setToolTip(rich_tip([caption]) if is_low else "")
 
     def resizeEvent(self, event: QResizeEvent) -> None:

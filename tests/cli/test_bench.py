@@ -359,6 +359,15 @@ def test_a_failed_run_is_not_kept(engines, type_in, tmp_path):
     assert not (tmp_path / "history").exists()
 
 
+def test_a_run_that_cannot_begin_is_told_in_its_workloads_sizes(engines, type_in):
+    failure = Failure(FailureKind.BAD_REQUEST, "No.")
+    engines.scripts[RunWorkload] = lambda _, request: [
+        RunFailed(run_id=request.run_id, failure=failure)
+    ]
+    _, _, errors = type_in("conv2d", "--size", "8", "--device", "cpu")
+    assert errors == "conv2d 8 pictures float16 on cpu: No.\n"
+
+
 @pytest.mark.parametrize(
     ("ending", "begins"),
     [(".csv", "workload,size"), (".json", "{"), (".md", "| Workload"), (".txt", "Workload")],

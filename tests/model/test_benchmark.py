@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from PySide6.QtCore import QObject, QTimer, Slot
 
@@ -10,6 +11,7 @@ from gpu_studio.core.benchmark.runs import Run, RunState
 from gpu_studio.core.benchmark.sweep import Sweep
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
+    DescribeEngine,
     EngineEnded,
     MemoryRead,
     ReadMemory,
@@ -24,6 +26,8 @@ from tests.fakes import (
     Pause,
     ScriptedEngine,
     batch,
+    described,
+    elementwise,
     finished,
     gt_1030,
     run_events,
@@ -371,3 +375,16 @@ def hold_the_last(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any
         yield started(request)
         yield Pause()
     yield from run_events(request)
+
+
+def test_a_run_that_cannot_begin_is_told_in_its_workloads_sizes(
+    qtbot: QtBot, engines: Engines, request: pytest.FixtureRequest
+) -> None:
+    pictures = msgspec.structs.replace(elementwise(), size_text="{size} pictures")
+    engines.scripts[DescribeEngine] = [described(workloads=(pictures,))]
+    failed = RunFailed(run_id="run-1", failure=Failure(FailureKind.BAD_REQUEST, "No."))
+    engines.scripts[RunWorkload] = [failed]
+    benchmark: Benchmark = request.getfixturevalue("benchmark")
+    benchmark.start(plan(8))
+    wait_over(qtbot, benchmark)
+    assert benchmark.runs[0].size_label.split() == ["8", "pictures"]

@@ -1156,6 +1156,22 @@ def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab
     assert results.isColumnHidden(Column.SPEED_UP)  # with one device there is nothing to compare
 
 
+@with_a_card
+def test_a_low_window_tells_where_the_curves_cross_in_short(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    run(qtbot, ready, "64, 512")
+    click(qtbot, ready, "benchmark.view.sizes")
+    whole = text(ready, "benchmark.plot.caption")
+    assert "(measured: between 64 × 64 and 512 × 512)" in whole
+    ready.resize(1240, 560)
+    caption = find(ready, QLabel, "benchmark.plot.caption")
+    qtbot.waitUntil(lambda: caption.text().endswith(" …"))
+    assert whole.startswith(text(ready, "benchmark.plot.caption")[:-2])
+    assert "measured" not in caption.text()
+    assert "measured" in caption.toolTip()
+
+
 def test_a_cached_result_has_a_whole_bar_and_no_absurd_share(
     qtbot: QtBot, engines: Engines, ready: BenchmarkTab
 ) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunFinished
 
 _FEWEST_SAMPLES = 10
+_MOST_LISTED = 3
 _WIDEST_IQR = 0.10  # torch.utils.benchmark warns from the same spread on
 
 
@@ -102,7 +103,12 @@ def _spread(results: Sequence[RunFinished]) -> Iterator[TrustLine]:
 
 
 def _listed(results: Iterable[RunFinished]) -> str:
-    return ", ".join(dict.fromkeys(format_size(one.size, one.size_text) for one in results))
+    """Return the sizes of results, or after a sweep how many and from where to where."""
+    texts = {one.size: format_size(one.size, one.size_text) for one in results}
+    sizes = sorted(texts)
+    if len(sizes) > _MOST_LISTED:
+        return f"{len(sizes)} sizes from {texts[sizes[0]]} to {texts[sizes[-1]]}"
+    return ", ".join(texts[size] for size in sizes)
 
 
 def _relative_iqr(result: RunFinished) -> float:

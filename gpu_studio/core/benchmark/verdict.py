@@ -84,11 +84,13 @@ def _places(crossover: Crossover, results: Sequence[RunFinished], device: str) -
     card, size_text = _name_of(results, device), results[-1].size_text
     first, last = (format_size(crossover.ratios[index].size, size_text) for index in (0, -1))
     span = f"at {first}" if len(crossover.ratios) == 1 else f"from {first} to {last}"
+    ties = ", ".join(format_size(size, size_text) for size in crossover.ties)
+    but = f", but at {ties} nobody can tell" if ties else ""
     match crossover.kind:
         case CrossoverKind.ALWAYS:
-            return f"{card} is always faster {span}: the curves do not cross."
+            return f"{card} is always faster {span}{but}: the curves do not cross."
         case CrossoverKind.NEVER:
-            return f"{card} is never faster {span}: the curves do not cross."
+            return f"{card} is never faster {span}{but}: the curves do not cross."
         case CrossoverKind.CROSSES:
             places = (
                 f"at about {format_size(round(crossing.size), size_text)} (measured: between "

@@ -131,8 +131,8 @@ class BenchmarkHead(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        fits = len(self._verdict.text()) <= self.width() * _HEADLINE_LETTERS
-        self._verdict.set_role("headline" if fits else "title")
+        lines = 2 * len(self._verdict.text()) / (self.width() * _HEADLINE_LETTERS or 1)
+        self._verdict.set_role("headline" if lines <= 2 else "title" if lines <= 3 else "value")
         for made, text in self._longs.items():
             made.setText(text)
         if sum(control.sizeHint().width() + GAP for control in self.controls) > self.width():

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
+from gpu_studio.core.benchmark.trust import TrustLine, stamp_of, trust_lines
 from gpu_studio.core.protocol import RunFinished, RunWorkload
 from tests.fakes import finished, samples_of
 
@@ -14,6 +14,10 @@ def result(size: int = 512, device: str = "cpu", **changes: Any) -> RunFinished:
         run_id="1", workload="elementwise", device=device, size=size, dtype="float32"
     )
     return finished(request, samples_of(request), **changes)
+
+
+def said(line: TrustLine) -> str:
+    return line.text.replace("\u202f", " ")
 
 
 def test_a_good_result_is_verified() -> None:
@@ -106,6 +110,14 @@ def test_a_card_that_does_not_tell_is_not_said_to_be_cool() -> None:
 def test_sizes_are_written_as_the_workload_writes_them() -> None:
     few = result(samples=3, size_text="{size} pictures")
     assert "few samples at 512\u202fpictures" in "\n".join(map(str, trust_lines([few])))
+
+
+def test_a_sweep_s_sizes_are_counted_and_not_all_listed() -> None:
+    sweep = [result(size=size, samples=9) for size in (64, 4096, 512, 128)]
+    (few,) = (said(line) for line in trust_lines(sweep) if "few" in line.text)
+    assert few == "few samples at 4 sizes from 64 × 64 to 4096 × 4096: give it more time"
+    (few,) = (said(line) for line in trust_lines(sweep[:3]) if "few" in line.text)
+    assert few == "few samples at 64 × 64, 512 × 512, 4096 × 4096: give it more time"
 
 
 def test_one_sample_says_nothing_of_the_spread() -> None:

@@ -30,6 +30,13 @@ def said(results: list[RunFinished]) -> str:
     return verdict(results).replace("\u202f", " ")
 
 
+def test_always_is_not_said_of_a_size_where_nobody_can_tell() -> None:
+    (text,) = crossover_sentences(pairs({256: 1.0, 512: 2.0, 1024: 4.0}))
+    assert "from 256 × 256 to 1024 × 1024, but at 256 × 256 nobody can tell: the curves" in (
+        text.replace("\u202f", " ")
+    )
+
+
 def test_nothing_measured_says_nothing() -> None:
     assert verdict([]) == ""
 
