@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Curve", "CurveSource", "LivePlot", "Marker"]
 
 FRAME_MS = 50
+# Four frames a second: with ten, a run on two cores took 2.6 % longer in the median.
+STEADY_FRAME_MS = 250
 _FEWEST_POINTS = 400
 
 
@@ -40,7 +42,7 @@ class LivePlot(QFrame):
             ``"%"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"size"``.
         logarithmic: both axes; x in powers of two where its unit is ``"size"``.
         steady: for data that grow while they are looked at: the axes move in steps and the frames
-            are twice as long, which leaves the processor to what is measured.
+            are fewer, which leaves the processor to what is measured.
         legend: how many of the curves' labels stand side by side; one column lies in the plot,
             several lie over it, 0 shows none.
         zoomable: the keyboard reaches it and looks closer; see `plot_zoom`.
@@ -76,7 +78,7 @@ class LivePlot(QFrame):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         self._frames = QTimer(self)
-        self._frames.setInterval(2 * FRAME_MS if steady else FRAME_MS)
+        self._frames.setInterval(STEADY_FRAME_MS if steady else FRAME_MS)
         self._steady = (SteadyRange(0.02, 0.25), SteadyRange(0.1, 0.1)) if steady else None
         self._zoom = PlotZoom(self) if zoomable else None
         self._frames.timeout.connect(self.refresh)
