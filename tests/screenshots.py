@@ -52,7 +52,9 @@ class Photographer:
         self.show("Switcher")
         models = self._find(QComboBox, "switcher.model")
         titles = [models.itemText(i) for i in range(models.count())]
-        models.setCurrentIndex(next(i for i, title in enumerate(titles) if "conv" in title.lower()))
+        chosen = next(i for i, title in enumerate(titles) if "conv" in title.lower())
+        models.setCurrentIndex(chosen)
+        models.activated.emit(chosen)
         self._find(QTabBar, "switcher.pages").setCurrentIndex(1)
         self.press("switcher.move")
         self.wait(lambda: self._studio.session.is_free)

@@ -35,8 +35,8 @@ _LIST_WIDTHS = (236, 312)
 _CHECK_TIP = "Starts PyTorch in a process of its own and lets each card add a few numbers"
 _WITHOUT_CARD = (
     "Benchmark: times your CPU, with the same workloads, curves and checks.",
-    "Switcher: shows where a model's tensors live; the CPU is the only place for them.",
-    "Memory: shows how much this program and this PC use.",
+    "Switcher: places models, and falls into the usual pitfalls; the CPU stands in for a card.",
+    "Memory: shows this PC's RAM, and a modelled card of any size to fill and to break.",
 )
 
 

@@ -109,3 +109,11 @@ def test_runs_are_marked_in_every_plot(grid, track):
 def test_a_sensor_that_is_refused_has_no_value_at_any_time(grid):
     grid._crosshair.move_to(60.0)
     assert said(grid, ".power.value") == "n/a"
+
+
+def test_what_is_said_of_marks_takes_no_room_from_a_narrow_window(grid, track):
+    narrowest = grid.minimumSizeHint().width()
+    grid.show_spans(track.spans(60.0), "gpu0", [RunMark("matmul", "cuda:0", 50.0, 70.0)])
+    assert said(grid, "s.cursor")
+    grid.layout().activate()
+    assert grid.minimumSizeHint().width() <= narrowest
