@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.pc.sensor_kinds import CPU_SENSORS
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.devices.sensor_card import SensorCard
-from gpu_studio.ui.elided_text import ElidedText
+from gpu_studio.ui.elided_text import SpareText
 from gpu_studio.ui.parts import GAP, Card, button, section, table
 from gpu_studio.ui.plots.crosshair import Crosshair
 
@@ -76,7 +76,7 @@ class SensorGrid(QWidget):
             self._choice.addItem(title, span_s)
         self._choice.activated.connect(self.span_chosen)
         self._toggle = button("Show as table", self._exchange, name="devices.sensors.toggle")
-        self._reading = ElidedText("", "muted", name="devices.sensors.cursor")
+        self._reading = SpareText("", "muted", name="devices.sensors.cursor")
         self._grid = QGridLayout(self._plots)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(GAP)
