@@ -185,12 +185,6 @@ class MemoryModel(QObject):
         return self._memory.latest(self._chosen)
 
     @property
-    def shown_read(self) -> MemoryRead | None:
-        """The reading that the tank shows: what an experiment reached (`is_held`), or now."""
-        held = self._held
-        return held.reached if held is not None and held.reached is not None else self.latest
-
-    @property
     def segments(self) -> SegmentsRead | None:
         """The newest segments; for as long as it is held, those that the experiment had."""
         held = self._held

@@ -41,7 +41,7 @@ class Crosshair(QObject):
 
     def move_to(self, x: float | None) -> None:
         """Stand at x in all plots, or nowhere."""
-        self._attach()
+        self.attach()
         if x == self._x:
             return
         self._x = x
@@ -61,9 +61,6 @@ class Crosshair(QObject):
 
     def attach(self) -> None:
         """Take in the plots that were built by now: a plot builds itself when it is first seen."""
-        self._attach()
-
-    def _attach(self) -> None:
         import pyqtgraph as pg
 
         known = {plot for plot, _ in self._lines.values()}
