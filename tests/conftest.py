@@ -18,7 +18,8 @@ from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.ui.theme import Theme
-from tests.fakes import Engines, SteadySensors, cpu_only
+from tests.fakes.pc import SteadySensors, cpu_only
+from tests.fakes.scripted_engine import Engines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

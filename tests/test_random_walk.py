@@ -19,7 +19,8 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.ui.main_window import MainWindow
-from tests.fakes import described_with_cuda, reading, two_cards
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import reading, two_cards
 
 _STEPS = 150
 # These open a dialog of the system, or end the window.

@@ -27,9 +27,11 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.theme import Theme
-from tests import fakes
 from tests.bench.ratios import describe_machine, verdict
-from tests.fakes import Engines, Pause, SteadySensors, cpu_only, started
+from tests.fakes import scripted_engine
+from tests.fakes.pc import SteadySensors, cpu_only
+from tests.fakes.run_answers import started
+from tests.fakes.scripted_engine import Engines, Pause
 
 _TARGET_MS = 16.0
 _PER_FRAME = 1000
@@ -78,7 +80,9 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=200)
     options = parser.parse_args()
     application = QApplication([])
-    fakes.LONGEST_PAUSE_S = 3600.0  # the run stays under way for as long as this script looks
+    scripted_engine.LONGEST_PAUSE_S = (
+        3600.0  # the run stays under way for as long as this script looks
+    )
 
     def play(_engine, request: RunWorkload):
         yield started(request)

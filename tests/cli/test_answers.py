@@ -36,7 +36,9 @@ from gpu_studio.core.protocol import (
     RunStopped,
     RunWorkload,
 )
-from tests.fakes import Pause, ScriptedEngine, described, run_events, started
+from tests.fakes.descriptions import described
+from tests.fakes.run_answers import run_events, started
+from tests.fakes.scripted_engine import Pause, ScriptedEngine
 
 REQUEST = RunWorkload(run_id="1", workload="matmul", device="cpu", size=64, dtype="float32")
 

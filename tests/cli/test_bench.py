@@ -23,18 +23,11 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     WorkloadDescription,
 )
-from tests.fakes import (
-    Engines,
-    call_time_s,
-    described,
-    described_with_cuda,
-    elementwise,
-    finished,
-    matmul,
-    run_events,
-)
+from tests.fakes.descriptions import described, described_with_cuda, elementwise, matmul
+from tests.fakes.run_answers import call_time_s, finished, run_events
+from tests.fakes.scripted_engine import Engines
 
-CROSSING = 471.4  # of fakes.call_time_s: 0.9e-9 × size² = 200 µs
+CROSSING = 471.4  # of call_time_s: 0.9e-9 × size² = 200 µs
 
 
 def conv2d():

@@ -15,7 +15,8 @@ from gpu_studio.cli.answers import HeldEngineError
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.pc.finding import Finding
 from gpu_studio.core.pc.torch_facts import PcProbed
-from tests.fakes import cpu_only, described, described_with_cuda, gt_1030
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -10,7 +10,8 @@ from gpu_studio.cli.screen import Progress, Table, plain
 from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.pc.devices import Device, Driver, GpuProcess, Inventory, Telemetry
 from gpu_studio.core.protocol import RunWorkload
-from tests.fakes import described_with_cuda, run_events
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.run_answers import run_events
 
 CPU = Device(
     kind="cpu", name="AMD Ryzen 7 5700G", cores=8, threads=16, memory_total_bytes=32 << 30,

@@ -21,19 +21,10 @@ from gpu_studio.core.protocol import (
     RunWorkload,
 )
 from gpu_studio.model.benchmark import Benchmark, PlanState
-from tests.fakes import (
-    Engines,
-    Pause,
-    ScriptedEngine,
-    batch,
-    described,
-    elementwise,
-    finished,
-    gt_1030,
-    run_events,
-    samples_of,
-    started,
-)
+from tests.fakes.descriptions import described, elementwise
+from tests.fakes.pc import gt_1030
+from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
+from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,8 @@ import msgspec
 
 from gpu_studio.core.pc.devices import Inventory, number_cards
 from gpu_studio.model.benchmark_devices import device_choices, device_label
-from tests.fakes import cpu_only, described, described_with_cuda, gt_1030, two_cards
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, two_cards
 
 
 def numbered(inventory: Inventory, visible: str | None = None) -> Inventory:

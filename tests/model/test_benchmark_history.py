@@ -16,7 +16,7 @@ from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark import Benchmark
 from gpu_studio.model.benchmark_history import BenchmarkHistory
 from gpu_studio.model.studio import Studio
-from tests.fakes import Engines, run_events
+from tests.fakes.run_answers import run_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.history import HistoryEntry
     from gpu_studio.model.settings import Settings
-    from tests.fakes import SteadySensors
+    from tests.fakes.pc import SteadySensors
+    from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import pytest
 from gpu_studio.core.pc.devices import GpuProcess
 from gpu_studio.model.card_account import CardAccount
 from gpu_studio.model.engine_memory import EngineMemory
-from tests.fakes import gt_1030_card, memory_read
+from tests.fakes.memory_answers import memory_read
+from tests.fakes.pc import gt_1030_card
 
 MIB = 1 << 20
 CARD = gt_1030_card(cuda_index=0)

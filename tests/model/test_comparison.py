@@ -6,7 +6,9 @@ from gpu_studio.core.benchmark.runs import RunState
 from gpu_studio.core.messages.run_messages import WorkloadOption
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
 from gpu_studio.model.comparison import ComparisonModel
-from tests.fakes import Pause, described, described_with_cuda, elementwise, run_events, started
+from tests.fakes.descriptions import described, described_with_cuda, elementwise
+from tests.fakes.run_answers import run_events, started
+from tests.fakes.scripted_engine import Pause
 
 OPTIONS = (
     WorkloadOption(name="amp", title="AMP", sentence="Mixed.", values=("off", "on")),

@@ -7,7 +7,8 @@ import pytest
 from gpu_studio.core.pc.torch_facts import CardProbed, PcProbed, TorchCard
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.studio import Studio
-from tests.fakes import described_with_cuda, gt_1030, reading, two_cards
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import gt_1030, reading, two_cards
 
 pytestmark = pytest.mark.parametrize("inventory", [two_cards()])
 

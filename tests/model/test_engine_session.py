@@ -26,7 +26,9 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.model.engine_session import EngineSession, EngineState
 from gpu_studio.model.worker import Worker
-from tests.fakes import Engines, Pause, ScriptedEngine, described, run_events, started
+from tests.fakes.descriptions import described
+from tests.fakes.run_answers import run_events, started
+from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,16 +10,9 @@ from gpu_studio.core.protocol import DescribeEngine, EngineEnded, ReadMemory, Re
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import START_AGAIN, headline_from
-from tests.fakes import (
-    Pause,
-    SteadySensors,
-    cpu_only,
-    described,
-    described_with_cuda,
-    gt_1030,
-    reading,
-    two_cards,
-)
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
+from tests.fakes.scripted_engine import Pause
 
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
                                      arch_list=("sm_75", "sm_86"))  # fmt: skip

@@ -31,20 +31,16 @@ from gpu_studio.model.oom_experiment import (
     default_budget,
     largest_budget,
 )
-from tests.fakes import (
-    Pause,
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.memory_answers import (
     cache_emptied,
-    cpu_only,
-    described,
-    described_with_cuda,
-    gt_1030,
     memory_read,
     no_context,
     oom_finished,
-    reading,
     segments_read,
-    two_cards,
 )
+from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.fakes.scripted_engine import Pause
 
 MIB = 1 << 20
 EXPERIMENT = RunMemoryExperiment(preset="gt1030", device="cuda:0", budget_bytes=1200 * MIB)

@@ -12,7 +12,9 @@ from gpu_studio.core.protocol import (
     RunPitfall,
 )
 from gpu_studio.model.pitfalls import PitfallsModel
-from tests.fakes import Pause, described, described_with_cuda, pitfall, pitfall_finished
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.scripted_engine import Pause
+from tests.fakes.switching_answers import pitfall, pitfall_finished
 
 
 @pytest.fixture

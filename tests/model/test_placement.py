@@ -24,18 +24,10 @@ from gpu_studio.model.placement_table import (
     SHAPE,
     PlacementTable,
 )
-from tests.fakes import (
-    Pause,
-    cpu_only,
-    described,
-    described_with_cuda,
-    gt_1030,
-    place_finished,
-    place_row,
-    reading,
-    rtx_3060_card,
-    two_cards,
-)
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, reading, rtx_3060_card, two_cards
+from tests.fakes.scripted_engine import Pause
+from tests.fakes.switching_answers import place_finished, place_row
 
 SECOND = rtx_3060_card().uuid
 

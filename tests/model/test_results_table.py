@@ -11,7 +11,8 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import RunFailed, RunFinished, RunPhaseChanged, RunWorkload
 from gpu_studio.model.results_table import ADDRESS_ROLE, Column, ResultsTable
 from gpu_studio.model.sorted_results import RUN_ORDER, SortedResults
-from tests.fakes import batch, gt_1030, run_events, started
+from tests.fakes.pc import gt_1030
+from tests.fakes.run_answers import batch, run_events, started
 
 if TYPE_CHECKING:
     from gpu_studio.core.protocol import Event

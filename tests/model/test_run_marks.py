@@ -6,7 +6,10 @@ import pytest
 
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
 from gpu_studio.model import run_marks as module
-from tests.fakes import Pause, described_with_cuda, finished, gt_1030, reading, samples_of, started
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import gt_1030, reading
+from tests.fakes.run_answers import finished, samples_of, started
+from tests.fakes.scripted_engine import Pause
 
 pytestmark = pytest.mark.parametrize("inventory", [gt_1030()])
 

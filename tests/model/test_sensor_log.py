@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from gpu_studio.model.sensor_log import SensorLog
-from tests.fakes import gt_1030, reading
+from tests.fakes.pc import gt_1030, reading
 
 pytestmark = pytest.mark.parametrize("inventory", [gt_1030()])
 

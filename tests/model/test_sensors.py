@@ -6,7 +6,7 @@ import pytest
 from gpu_studio.core.pc.devices import ASLEEP, CardReading, Reading, Telemetry
 from gpu_studio.model import sensors as module
 from gpu_studio.model.sensors import LOG, Sensors, telemetry_of
-from tests.fakes import SteadySensors, cpu_only, gt_1030, reading, rtx_3060_card, two_cards
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, rtx_3060_card, two_cards
 
 
 @pytest.fixture

@@ -39,22 +39,10 @@ from gpu_studio.model.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.share_bars import ShareBars
-from tests.fakes import (
-    Engines,
-    Pause,
-    ScriptedEngine,
-    batch,
-    call_time_s,
-    described,
-    described_with_cuda,
-    elementwise,
-    finished,
-    gt_1030,
-    run_events,
-    samples_of,
-    started,
-    two_cards,
-)
+from tests.fakes.descriptions import described, described_with_cuda, elementwise
+from tests.fakes.pc import gt_1030, two_cards
+from tests.fakes.run_answers import batch, call_time_s, finished, run_events, samples_of, started
+from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,15 +17,9 @@ from gpu_studio.ui.devices.fact_grid import FactGrid
 from gpu_studio.ui.devices_tab import DevicesTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.theme import COLOURS
-from tests.fakes import (
-    Pause,
-    cpu_only,
-    described_with_cuda,
-    gt_1030,
-    gt_1030_card,
-    reading,
-    two_cards,
-)
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading, two_cards
+from tests.fakes.scripted_engine import Pause
 
 GIB = 1 << 30
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",

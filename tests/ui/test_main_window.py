@@ -18,7 +18,8 @@ from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
-from tests.fakes import Engines, SteadySensors, cpu_only, gt_1030
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
+from tests.fakes.scripted_engine import Engines
 
 # Every name of the design that the tabs as they are have to have.
 NAMES = (
@@ -149,7 +150,7 @@ def test_the_first_window_is_no_larger_than_the_screen_leaves_room_for(make_wind
 
 
 def test_a_card_without_code_is_in_the_banner_with_the_command_to_copy(qtbot, make_window, engines):
-    from tests.fakes import described
+    from tests.fakes.descriptions import described
 
     engines.scripts[DescribeEngine] = [
         described(

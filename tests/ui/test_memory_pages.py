@@ -13,7 +13,7 @@ from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.memory.memory_segments import SegmentPage
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.tank import TankBar
-from tests.fakes import cpu_only
+from tests.fakes.pc import cpu_only
 from tests.ui.by_name import click, find, text
 
 MIB = 1 << 20

@@ -31,20 +31,16 @@ from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory_tab import CURVES, LAB_PAGE, SEGMENTS, MemoryTab
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.fakes import (
-    Pause,
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.memory_answers import (
     cache_emptied,
-    cpu_only,
-    described,
-    described_with_cuda,
-    gt_1030,
     memory_read,
     no_context,
     oom_finished,
-    reading,
     segments_read,
-    two_cards,
 )
+from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.fakes.scripted_engine import Pause
 from tests.ui.by_name import click, find, text
 
 MIB = 1 << 20

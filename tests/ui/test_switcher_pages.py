@@ -32,17 +32,11 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.ui.switcher.switcher_place import PlacePage
 from gpu_studio.ui.switcher_tab import SwitcherTab
-from tests.fakes import (
-    Pause,
-    described,
-    described_with_cuda,
-    pitfall,
-    pitfall_finished,
-    place_finished,
-    place_row,
-    run_events,
-    two_cards,
-)
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import two_cards
+from tests.fakes.run_answers import run_events
+from tests.fakes.scripted_engine import Pause
+from tests.fakes.switching_answers import pitfall, pitfall_finished, place_finished, place_row
 from tests.ui.by_name import click, find, text
 
 PITFALLS = (

@@ -21,18 +21,10 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.model.placement_table import AFTER, KIND, TYPE
 from gpu_studio.ui.switcher_tab import SwitcherTab
-from tests.fakes import (
-    Pause,
-    cpu_only,
-    described,
-    described_with_cuda,
-    gt_1030,
-    gt_1030_card,
-    place_finished,
-    place_row,
-    rtx_3060_card,
-    two_cards,
-)
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, rtx_3060_card, two_cards
+from tests.fakes.scripted_engine import Pause
+from tests.fakes.switching_answers import place_finished, place_row
 from tests.ui.by_name import click, find, text
 
 FIRST, SECOND = gt_1030_card().uuid, rtx_3060_card().uuid

@@ -8,7 +8,8 @@ from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from gpu_studio.core.switching.pitfall_words import format_figure
-from tests.fakes import elementwise, finished
+from tests.fakes.descriptions import elementwise
+from tests.fakes.run_answers import finished
 
 
 def plain(text):

@@ -19,7 +19,7 @@ from gpu_studio.core.benchmark.crossover import (
 )
 from gpu_studio.core.benchmark.sizes import powers_of_two
 from gpu_studio.core.protocol import RunFinished, RunWorkload
-from tests.fakes import finished
+from tests.fakes.run_answers import finished
 
 
 def exact(ratios: dict[int, float]) -> list[SizeRatio]:

@@ -14,7 +14,8 @@ from gpu_studio.core.benchmark.run_words import state_text
 from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import Event, NaiveTime, RunFailed, RunStopped, RunWorkload
-from tests.fakes import batch, described, run_events, samples_of, started
+from tests.fakes.descriptions import described
+from tests.fakes.run_answers import batch, run_events, samples_of, started
 
 
 def request(device: str = "cpu", size: int = 512) -> RunWorkload:

@@ -4,7 +4,7 @@ import pytest
 
 from gpu_studio.core.benchmark.part_words import part_rows, parts_sentence
 from gpu_studio.core.protocol import RunWorkload
-from tests.fakes import finished, samples_of
+from tests.fakes.run_answers import finished, samples_of
 
 REQUEST = RunWorkload(run_id="1", workload="elementwise", device="cuda:0", size=64, dtype="float32")
 

@@ -7,7 +7,7 @@ import pytest
 from gpu_studio.core.benchmark.plan import Plan, time_left_s
 from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.protocol import RunPhaseChanged, RunWorkload
-from tests.fakes import batch, finished, run_events, samples_of, started
+from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
 
 def on_the_cpu(*sizes: int) -> list[RunWorkload]:

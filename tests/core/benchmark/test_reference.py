@@ -16,7 +16,7 @@ from gpu_studio.core.benchmark.reference import (
 )
 from gpu_studio.core.protocol import RunFinished, RunWorkload
 from gpu_studio.core.resources import MissingResourceError
-from tests.fakes import finished
+from tests.fakes.run_answers import finished
 
 
 @pytest.fixture

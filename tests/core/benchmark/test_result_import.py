@@ -15,7 +15,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import RunStopped, encode_all
 from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
 from tests.core.benchmark.test_kept_run import HOSTILE
-from tests.fakes import run_events
+from tests.fakes.run_answers import run_events
 
 if TYPE_CHECKING:
     from pathlib import Path

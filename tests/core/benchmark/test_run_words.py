@@ -6,7 +6,7 @@ from gpu_studio.core.benchmark.run_words import describe_run, sign_of, spread_te
 from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import RunFailed, RunPhaseChanged, RunStopped, RunWorkload
-from tests.fakes import batch, run_events, started
+from tests.fakes.run_answers import batch, run_events, started
 
 REQUEST = RunWorkload(
     run_id="1", workload="elementwise", device="cuda:0", size=512, dtype="float32"

@@ -15,7 +15,7 @@ from gpu_studio.core.protocol import (
     RunWorkload,
 )
 from gpu_studio.core.statistics import grouped_interval
-from tests.fakes import batch, finished, run_events, samples_of, started
+from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
 REQUEST = RunWorkload(
     run_id="1", workload="elementwise", device="cpu", size=512, dtype="float32", budget_s=2.0

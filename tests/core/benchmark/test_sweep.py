@@ -13,7 +13,7 @@ from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.benchmark.sizes import powers_of_two
 from gpu_studio.core.benchmark.sweep import Sweep
 from gpu_studio.core.protocol import RunFinished, RunWorkload
-from tests.fakes import finished
+from tests.fakes.run_answers import finished
 
 Time = Callable[[RunWorkload], "float | None"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpu_studio.core.benchmark.trust import TrustLine, stamp_of, trust_lines
 from gpu_studio.core.protocol import RunFinished, RunWorkload
-from tests.fakes import finished, samples_of
+from tests.fakes.run_answers import finished, samples_of
 
 
 def result(size: int = 512, device: str = "cpu", **changes: Any) -> RunFinished:

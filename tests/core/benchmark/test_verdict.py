@@ -7,7 +7,7 @@ import pytest
 
 from gpu_studio.core.benchmark.verdict import crossover_sentences, speed_up, verdict
 from gpu_studio.core.protocol import RunFinished, RunWorkload
-from tests.fakes import finished
+from tests.fakes.run_answers import finished
 
 
 def result(

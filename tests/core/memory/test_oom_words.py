@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_studio.core.memory.oom_words import describe_filling, explain_outcome
-from tests.fakes import memory_read, no_context, oom_finished
+from tests.fakes.memory_answers import memory_read, no_context, oom_finished
 
 
 def plain(text):

@@ -13,7 +13,7 @@ from gpu_studio.core.memory.tank import (
 )
 from gpu_studio.core.pc.devices import GpuProcess, Telemetry
 from gpu_studio.core.protocol import MemoryRead
-from tests.fakes import memory_read, no_context
+from tests.fakes.memory_answers import memory_read, no_context
 
 MIB = 1 << 20
 

@@ -11,15 +11,8 @@ from gpu_studio.core.pc.facts import PcSnapshot, amount_text
 from gpu_studio.core.pc.link import Link
 from gpu_studio.core.pc.torch_facts import TorchCard
 from gpu_studio.core.protocol import MemoryRead
-from tests.fakes import (
-    cpu_only,
-    described,
-    described_with_cuda,
-    gt_1030,
-    gt_1030_card,
-    reading,
-    two_cards,
-)
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading, two_cards
 
 
 def plain(text):

@@ -17,7 +17,8 @@ from gpu_studio.core.pc.report import (
     report_text,
 )
 from gpu_studio.core.pc.torch_facts import TorchCard
-from tests.fakes import cpu_only, described, described_with_cuda, gt_1030, reading
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, reading
 
 UUID = "GPU-1b2f5a80-8d65-4b4f-9f7e-0a6c1c1d1030"
 

@@ -4,7 +4,7 @@ import pytest
 
 from gpu_studio.core.pc.run_effect import RunMark, effect_sentence
 from gpu_studio.core.pc.sensor_history import SensorTrack
-from tests.fakes import cpu_only, gt_1030, reading
+from tests.fakes.pc import cpu_only, gt_1030, reading
 
 IDLE = {"pstate": 8, "temperature_c": 26.0, "power_w": None, "sm_clock_mhz": 139.0,
         "memory_used_bytes": 4 << 20, "utilization_percent": 0.0,

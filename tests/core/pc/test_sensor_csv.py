@@ -7,7 +7,7 @@ import msgspec
 
 from gpu_studio.core.pc.devices import CardReading, Telemetry
 from gpu_studio.core.pc.sensor_csv import csv_head, csv_lines
-from tests.fakes import reading, two_cards
+from tests.fakes.pc import reading, two_cards
 
 
 def rows(found, taken):

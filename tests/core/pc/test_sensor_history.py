@@ -6,7 +6,7 @@ import pytest
 
 from gpu_studio.core.pc.devices import CardReading, Telemetry
 from gpu_studio.core.pc.sensor_history import SensorTrack
-from tests.fakes import cpu_only, gt_1030, reading, rtx_3060_card, two_cards
+from tests.fakes.pc import cpu_only, gt_1030, reading, rtx_3060_card, two_cards
 
 
 def plain(text):

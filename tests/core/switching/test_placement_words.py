@@ -12,7 +12,7 @@ from gpu_studio.core.switching.placement_words import (
     explain_move,
     explain_tensors,
 )
-from tests.fakes import place_finished
+from tests.fakes.switching_answers import place_finished
 
 
 def plain(text):

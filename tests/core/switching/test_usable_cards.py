@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from gpu_studio.core.pc.torch_facts import TorchCard
 from gpu_studio.core.switching.usable_cards import usable_cards
-from tests.fakes import described, described_with_cuda
+from tests.fakes.descriptions import described, described_with_cuda
 
 GT_1030 = TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030", compute_capability="6.1")
 RTX_3060 = TorchCard(cuda_index=1, name="NVIDIA GeForce RTX 3060", compute_capability="8.6")

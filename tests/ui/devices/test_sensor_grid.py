@@ -9,7 +9,7 @@ from gpu_studio.core.pc.run_effect import RunMark
 from gpu_studio.core.pc.sensor_history import SensorTrack
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.fakes import gt_1030, reading
+from tests.fakes.pc import gt_1030, reading
 
 
 @pytest.fixture

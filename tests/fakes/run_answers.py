@@ -1,0 +1,92 @@
+"""What an engine says of a run, from its beginning to its result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpu_studio.core.protocol import (
+    Event,
+    RunFinished,
+    RunPhaseChanged,
+    RunStarted,
+    RunWorkload,
+    SamplesMeasured,
+)
+from gpu_studio.core.statistics import summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def call_time_s(request: RunWorkload) -> float:
+    """Return the invented time of one call: a card starts slowly and is ten times as fast."""
+    work_s = request.size**2 * 1e-9
+    return work_s if request.device == "cpu" else 200e-6 + work_s / 10
+
+
+def started(request: RunWorkload, **changes: Any) -> RunStarted:
+    plain = RunStarted(
+        run_id=request.run_id, workload=request.workload, device=request.device,
+        size=request.size, dtype=request.dtype, budget_s=request.budget_s,
+        snippet=f"# {request.workload} {request.size} {request.dtype} {request.device}\n",
+    )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+def samples_of(request: RunWorkload, count: int = 40) -> tuple[float, ...]:
+    """Return invented samples around `call_time_s`, all different."""
+    return tuple(call_time_s(request) * (1 + 0.001 * ((7 * i) % 11 - 5)) for i in range(count))
+
+
+def batch(
+    request: RunWorkload, samples_s: tuple[float, ...], spent_s: float, calls: int = 4
+) -> SamplesMeasured:
+    return SamplesMeasured(
+        run_id=request.run_id, samples_s=samples_s, calls_per_sample=calls, spent_s=spent_s
+    )
+
+
+_DEVICE_NAMES = {
+    "cpu": "Ryzen 7 5700G",
+    "cuda:0": "NVIDIA GeForce GT 1030",
+    "cuda:1": "NVIDIA GeForce RTX 3060",
+}
+
+
+def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any) -> RunFinished:
+    """Return the result that these samples give."""
+    summary = summarize(samples_s)
+    assert summary is not None
+    unit = "B/s" if request.workload == "elementwise" else "FLOP/s"
+    plain = RunFinished(
+        run_id=request.run_id, workload=request.workload, size=request.size, dtype=request.dtype,
+        device=request.device,
+        device_name=_DEVICE_NAMES.get(request.device, request.device),
+        median_s=summary.median_s, iqr_s=summary.iqr_s, ci95_s=summary.ci95_s,
+        p99_s=summary.p99_s, samples=summary.samples, calls_per_sample=4,
+        throughput=2.0 * request.size**2 / summary.median_s, throughput_unit=unit,
+        operations_per_call=2.0 * request.size**2, bytes_per_call=8.0 * request.size**2,
+        first_call_s=2 * summary.median_s, warm_up_s=0.3, elapsed_s=request.budget_s,
+        verified=True, verification="matches float64 on the CPU",
+        throttled=None if request.device == "cpu" else False, cpu_threads=4,
+        torch_version="2.13.0", options=request.options, cache=request.cache,
+        transfers=request.transfers,
+    )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+def run_events(request: RunWorkload, **changes: Any) -> Iterator[Event]:
+    """Yield a whole run; ``changes`` are of its result."""
+    samples_s = samples_of(request)
+    half = len(samples_s) // 2
+    yield started(request)
+    yield RunPhaseChanged(run_id=request.run_id, phase="set-up")
+    yield RunPhaseChanged(
+        run_id=request.run_id, phase="warm-up", expected_call_s=call_time_s(request)
+    )
+    yield RunPhaseChanged(run_id=request.run_id, phase="timing")
+    yield batch(request, samples_s[:half], request.budget_s / 2)
+    yield batch(request, samples_s[half:], request.budget_s)
+    yield finished(request, samples_s, **changes)

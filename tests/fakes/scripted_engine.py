@@ -1,0 +1,152 @@
+"""Engines that answer from a script.
+
+A script is a list of events, or a function of (engine, request) that yields them. A `Pause` in it
+holds the engine in the middle of its work until the test says `ScriptedEngine.go`, or until it is
+stopped or abandoned.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineEnded,
+    Event,
+    Request,
+    RequestFailed,
+    RunStopped,
+    RunWorkload,
+    is_last,
+)
+from tests.fakes.descriptions import described
+from tests.fakes.run_answers import run_events
+
+if TYPE_CHECKING:
+    from gpu_studio.core.engine import EngineEnvironment
+
+LONGEST_PAUSE_S = 30.0
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """Hold here. A deaf one is a long call: it does not hear a stop, only an abandon."""
+
+    deaf: bool = False
+
+
+Script = list[Any] | Callable[["ScriptedEngine", Any], Iterable[Any]]
+
+
+class ScriptedEngine:
+    """Satisfies `core.engine.Engine` with answers from ``scripts``, by the request's type."""
+
+    def __init__(self, scripts: dict[type, Script], environment: EngineEnvironment) -> None:
+        self.scripts = scripts
+        self.environment = environment
+        self.requests: list[Request] = []
+        self.calls: list[str] = []
+        self.paused = threading.Event()
+        self.wake = threading.Condition()
+        self._gone = self._stopped = self._abandoned = self._closed = False
+
+    def run(self, request: Request) -> Iterator[Event]:
+        self.requests.append(request)
+        with self.wake:
+            self._gone = self._stopped = self._abandoned = False
+        script = self.scripts.get(type(request))
+        if script is None:
+            message = f"No script for {type(request).__name__}."
+            yield RequestFailed(failure=Failure(FailureKind.INTERNAL, message))
+            return
+        for item in script(self, request) if callable(script) else script:
+            if isinstance(item, Pause):
+                self._pause(item)
+            ending = self._ending(request, item)
+            if ending is not None:
+                yield ending
+                return
+            if not isinstance(item, Pause):
+                yield item
+
+    def go(self) -> None:
+        """Let the pause that holds the engine end."""
+        with self.wake:
+            self._gone = True
+            self.wake.notify_all()
+
+    def stop(self) -> None:
+        with self.wake:
+            self.calls.append("stop")
+            self._stopped = True
+            self.wake.notify_all()
+
+    def abandon(self) -> None:
+        with self.wake:
+            self.calls.append("abandon")
+            self._abandoned = True
+            self.wake.notify_all()
+
+    def close(self) -> None:
+        with self.wake:
+            self.calls.append("close")
+            self._closed = True
+            self.wake.notify_all()
+
+    def _pause(self, pause: Pause) -> None:
+        def is_over() -> bool:
+            stopped = self._stopped and not pause.deaf
+            return self._gone or stopped or self._abandoned or self._closed
+
+        with self.wake:
+            self.paused.set()
+            assert self.wake.wait_for(is_over, LONGEST_PAUSE_S), "nobody ended this pause"
+            self.paused.clear()
+            self._gone = False
+
+    def _ending(self, request: Request, item: Any) -> Event | None:
+        """Return the early end of an answer: abandoned, or stopped between two calls."""
+        with self.wake:
+            if self._abandoned or self._closed:
+                return EngineEnded(exit_code=None, stopped=True)
+            hears = not isinstance(item, Pause) or not item.deaf
+            if self._stopped and hears and isinstance(request, RunWorkload):
+                if not isinstance(item, Pause) and is_last(item, request):
+                    return None
+                return RunStopped(run_id=request.run_id)
+            return None
+
+
+class Engines:
+    """A factory of scripted engines; ``scripts`` are shared by all it makes, ``made`` are those.
+
+    ``kind`` is the class of the next one, for a test that needs an engine with a fault of its own.
+    """
+
+    kind: type[ScriptedEngine] = ScriptedEngine
+
+    def __init__(self, scripts: dict[type, Script] | None = None) -> None:
+        self.scripts: dict[type, Script] = {
+            DescribeEngine: [described()],
+            RunWorkload: lambda _engine, request: run_events(request),
+        }
+        self.scripts.update(scripts or {})
+        self.made: list[ScriptedEngine] = []
+
+    def __call__(self, environment: EngineEnvironment) -> ScriptedEngine:
+        engine = self.kind(self.scripts, environment)
+        self.made.append(engine)
+        return engine
+
+    @property
+    def latest(self) -> ScriptedEngine:
+        return self.made[-1]
+
+    @property
+    def requests(self) -> list[Request]:
+        """What all of them were asked, in order."""
+        return [request for engine in self.made for request in engine.requests]
