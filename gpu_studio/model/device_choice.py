@@ -18,7 +18,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.switching.placement_words import explain_end, explain_failure
 from gpu_studio.model.card_rows import CardRow, card_rows, card_warnings, counted_rows
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.engine_state import EngineState
 
 if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import Device

@@ -17,7 +17,7 @@ from gpu_studio.core.protocol import (
     is_last,
 )
 from gpu_studio.model.device_list import DeviceList
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.engine_state import EngineState
 from gpu_studio.model.headline import Headline, headline_from, lost_headline
 from gpu_studio.model.process_table import ProcessTable
 from gpu_studio.model.sensor_log import SensorLog

@@ -6,14 +6,12 @@ One request at a time, and a fresh engine when the old one is gone.
 from __future__ import annotations
 
 import logging
-from collections import deque
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.runs import describe_exit
-from gpu_studio.core.engine import Engine, EngineEnvironment
+from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     DescribeEngine,
@@ -25,8 +23,10 @@ from gpu_studio.core.protocol import (
     Request,
     RequestFailed,
     RunFailed,
-    is_last,
 )
+from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_succession import EngineSuccession
+from gpu_studio.model.waiting_requests import WaitingRequests
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -39,29 +39,6 @@ _log = logging.getLogger(__name__)
 _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
 _LONGEST_END_MS = 5000  # a call in this process may take longer; it ends with the process
 _MOST_DEATHS = 3  # in a row, before the window stops trying by itself
-
-
-class EngineState(Enum):
-    """What the engine is doing.
-
-    ::
-
-        ABSENT ─► STARTING ─► READY ◄─► BUSY ─► STOPPING ─► READY
-                     ▲          └─────────┴─────────┴─► (dead) ─► STARTING, or FAILED
-                     └──────────── restart ─────────────────────────────────┘
-    """
-
-    ABSENT = "no engine yet"
-    STARTING = "starting"
-    READY = "ready"
-    BUSY = "working"
-    STOPPING = "stopping"
-    FAILED = "failed"
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether a request would start at once."""
-        return self is EngineState.READY
 
 
 class EngineSession(QObject):
@@ -87,16 +64,13 @@ class EngineSession(QObject):
         environment: EngineEnvironment | None = None,
     ) -> None:
         super().__init__(parent)
-        self._factory = factory
-        self._environment = environment or EngineEnvironment()
-        self._engine: Engine = factory(self._environment)
+        self._engines = EngineSuccession(factory, environment or EngineEnvironment())
         self._state = EngineState.ABSENT
         self._description: EngineDescribed | None = None
         self._current_device: int | None = None
-        self._waiting: deque[Request] = deque()
+        self._waiting = WaitingRequests()
         self._request: Request | None = None
         self._worker: Worker | None = None
-        self._retired: Engine | None = None
         self._deaths = 0
         self._lost = False
         self._reason = ""
@@ -124,7 +98,7 @@ class EngineSession(QObject):
     @property
     def environment(self) -> EngineEnvironment:
         """What the present engine was started with."""
-        return self._environment
+        return self._engines.environment
 
     @property
     def current_device(self) -> int | None:
@@ -146,7 +120,7 @@ class EngineSession(QObject):
         """
         if self._closed:
             return
-        self._waiting.append(request)
+        self._waiting.add(request)
         if self._state is EngineState.FAILED:
             QTimer.singleShot(0, self, self._refuse_waiting)
         elif self._state is not EngineState.ABSENT:
@@ -160,10 +134,9 @@ class EngineSession(QObject):
         if request is self._request:
             if self._state is EngineState.BUSY:
                 self._enter(EngineState.STOPPING)
-                self._engine.stop()
+                self._engines.present.stop()
                 self._patience.start()
-        elif any(waiting is request for waiting in self._waiting):  # equal is not the same
-            self._waiting = deque(waiting for waiting in self._waiting if waiting is not request)
+        elif self._waiting.withdraw(request):
             self.event_received.emit(request, EngineEnded(exit_code=None, stopped=True))
 
     def restart(self, environment: EngineEnvironment | None = None) -> None:
@@ -173,47 +146,32 @@ class EngineSession(QObject):
         """
         if self._closed:
             return
-        if environment is not None:
-            self._environment = environment
-        # Asked twice before the old engine is gone: the one in between has never run.
-        self._retired = self._retired or self._engine
-        self._engine = self._factory(self._environment)
+        self._engines.renew(environment)
         self._describe_next()
         self._deaths = 0
         if self._worker is not None:
-            self._retired.abandon()
+            self._engines.abandon_retired()
         self._enter(EngineState.STARTING)
         self._next()
 
     def close(self) -> None:
         """End the engine and its worker; nothing is left running."""
-        if self._closed:
-            return
-        self._closed = True
-        self._waiting.clear()
-        self._patience.stop()
-        for engine in (self._retired, self._engine):
-            if engine is not None:
-                engine.close()
-        if self._worker is not None:
-            self._worker.wait(_LONGEST_END_MS)
+        if self._ask_no_more():
+            self._engines.close()
+            if self._worker is not None:
+                self._worker.wait(_LONGEST_END_MS)
 
     def dismiss(self) -> Worker | None:
         """Close without waiting: the engine is ended in a thread, which is returned.
 
         None where nothing was left to end.
         """
-        if self._closed:
+        if not self._ask_no_more():
             return None
-        self._closed = True
-        self._waiting.clear()
-        self._patience.stop()
-        engines = [engine for engine in (self._retired, self._engine) if engine is not None]
-        working = self._worker
+        engines, working = self._engines, self._worker
 
         def end() -> Iterator[Event]:
-            for engine in engines:
-                engine.close()
+            engines.close()
             if working is not None:
                 working.wait(_LONGEST_END_MS)
             yield from ()
@@ -222,31 +180,30 @@ class EngineSession(QObject):
         ending.start()
         return ending
 
+    def _ask_no_more(self) -> bool:
+        """Take no more requests; return whether any were taken before."""
+        if self._closed:
+            return False
+        self._closed = True
+        self._waiting.take_all()
+        self._patience.stop()
+        return True
+
     def _describe_next(self) -> None:
         """Put the first question to a fresh engine in front of everything that waits."""
         self._description = self._current_device = None
-        others = (request for request in self._waiting if not isinstance(request, DescribeEngine))
-        self._waiting = deque((DescribeEngine(), *others))
+        self._waiting.ask_first(DescribeEngine())
 
     def _next(self) -> None:
         if self._worker is not None or not self._waiting or self._closed:
             return
-        self._request = self._waiting.popleft()
+        self._request = self._waiting.take()
         self._lost = False
         if isinstance(self._request, DescribeEngine):
             self._enter(EngineState.STARTING)
         elif not isinstance(self._request, ReadMemory):  # a glance is no work
             self._enter(EngineState.BUSY)
-        engine, retired, request = self._engine, self._retired, self._request
-        self._retired = None
-
-        def answer() -> Iterator[Event]:
-            # Ending the old engine may take a while: that belongs to the worker's thread.
-            if retired is not None:
-                retired.close()
-            yield from engine.run(request)
-
-        self._worker = Worker(answer, self)
+        self._worker = Worker(self._engines.asking(self._request), self)
         self._worker.value_produced.connect(self._receive)
         self._worker.failure_raised.connect(self._receive_failure)
         self._worker.finished.connect(self._finish)
@@ -258,8 +215,8 @@ class EngineSession(QObject):
             return
         if isinstance(event, (RunFailed, RequestFailed)) and event.failure.traceback_text:
             _log.warning("The engine reported a failure:\n%s", event.failure.traceback_text)
-        if self._retired is not None:
-            event = self._receive_from_retired(event, request)
+        if self._engines.is_changing:
+            event = self._engines.told_by_retired(event, request)
         else:
             self._take_over(event)
         self.event_received.emit(request, event)
@@ -282,15 +239,6 @@ class EngineSession(QObject):
             case _:
                 pass
 
-    def _receive_from_retired(self, event: Event, request: Request) -> Event:
-        """Return an event of an engine that was sent away: its end was wanted, however it came."""
-        assert self._retired is not None
-        if isinstance(event, EngineEnded):
-            return EngineEnded(exit_code=event.exit_code, stopped=True)
-        if not is_last(event, request):  # it began just after it had been told to end
-            self._retired.abandon()
-        return event
-
     def _receive_failure(self, failure: Failure) -> None:
         self._receive(RequestFailed(failure=failure))
 
@@ -312,7 +260,7 @@ class EngineSession(QObject):
         if worker is not None:
             worker.deleteLater()
         failed_start = isinstance(request, DescribeEngine) and self._description is None
-        if self._retired is None:
+        if not self._engines.is_changing:
             if self._lost and self._deaths < _MOST_DEATHS:
                 self._describe_next()
             elif self._lost or failed_start:
@@ -335,13 +283,12 @@ class EngineSession(QObject):
             return
         message = f"There is no engine: start a fresh one. The last one: {self._reason}"
         failure = Failure(FailureKind.ENGINE_ENDED, message)
-        refused, self._waiting = self._waiting, deque()
-        for request in refused:
+        for request in self._waiting.take_all():
             self.event_received.emit(request, RequestFailed(failure=failure))
 
     def _abandon(self) -> None:
         if self._state is EngineState.STOPPING:
-            self._engine.abandon()
+            self._engines.present.abandon()
 
     def _enter(self, state: EngineState) -> None:
         if state is not self._state:

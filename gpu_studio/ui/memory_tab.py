@@ -21,7 +21,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB, card_at
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.card_access import short_name
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.engine_state import EngineState
 from gpu_studio.model.memory import ENGINE_NAMES, LAB, MAIN, MemoryModel
 from gpu_studio.model.oom_experiment import OomState
 from gpu_studio.model.text_rows import TextRows

@@ -19,7 +19,7 @@ from gpu_studio.model import devices as module
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.device_list import SUMMARY_ROLE
 from gpu_studio.model.devices import DevicesModel
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.engine_state import EngineState
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause

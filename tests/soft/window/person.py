@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.model.engine_session import EngineSession, EngineState
+from gpu_studio.model.engine_state import EngineState
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.protocol import EngineDescribed, Event, Request
+    from gpu_studio.model.engine_session import EngineSession
 
 PATIENCE_S = 60.0
 TABS = ("Devices", "Switcher", "Benchmark", "Memory")

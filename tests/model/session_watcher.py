@@ -1,0 +1,110 @@
+"""Who listens to an engine session, and what is asked of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Slot
+
+from gpu_studio.core.protocol import (
+    EngineDescribed,
+    EngineEnded,
+    Event,
+    MemoryRead,
+    ReadMemory,
+    Request,
+    RequestFailed,
+    RunFailed,
+    RunFinished,
+    RunStopped,
+    RunWorkload,
+)
+from gpu_studio.model.engine_state import EngineState
+from tests.fakes.run_answers import run_events, started
+from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.engine_session import EngineSession
+
+
+class Watcher(QObject):
+    """Notes all that a session says."""
+
+    def __init__(self, session: EngineSession) -> None:
+        super().__init__()
+        self.states: list[EngineState] = []
+        self.answers: list[tuple[Request, Event]] = []
+        self.losses: list[str] = []
+        self.descriptions = 0
+        session.state_changed.connect(self._state)
+        session.event_received.connect(self._event)
+        session.engine_lost.connect(self._loss)
+        session.engine_described.connect(self._described)
+
+    @Slot(object)
+    def _state(self, state: EngineState) -> None:
+        self.states.append(state)
+
+    @Slot(object, object)
+    def _event(self, request: Request, event: Event) -> None:
+        self.answers.append((request, event))
+
+    @Slot(str)
+    def _loss(self, reason: str) -> None:
+        self.losses.append(reason)
+
+    @Slot(object)
+    def _described(self, _description: EngineDescribed) -> None:
+        self.descriptions += 1
+
+    def answer(self, request: Request) -> list[Event]:
+        return [event for asked, event in self.answers if asked is request]
+
+    def types(self, request: Request) -> list[type]:
+        return [type(event) for event in self.answer(request)]
+
+
+def run_request(run_id: str = "1", **changes: Any) -> RunWorkload:
+    parameters = {
+        "workload": "elementwise", "device": "cpu", "size": 512, "dtype": "float32", **changes,
+    }  # fmt: skip
+    return RunWorkload(run_id=run_id, **parameters)
+
+
+def read_memory(_engine: ScriptedEngine, request: ReadMemory) -> Iterator[Event]:
+    yield MemoryRead(device=request.device, taken_at_s=0.0)
+
+
+def hold(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+    yield started(request)
+    yield Pause()
+    yield from run_events(request)
+
+
+def hold_deaf(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+    yield started(request)
+    yield Pause(deaf=True)
+    yield from run_events(request)
+
+
+def start(qtbot: QtBot, session: EngineSession) -> None:
+    session.start()
+    qtbot.waitUntil(lambda: session.state is EngineState.READY)
+
+
+def wait_paused(qtbot: QtBot, engines: Engines) -> None:
+    qtbot.waitUntil(lambda: engines.latest.paused.is_set())
+
+
+def wait_answered(qtbot: QtBot, watcher: Watcher, request: Request) -> None:
+    def answered() -> bool:
+        return any(
+            isinstance(event, (RunFinished, RunStopped, RunFailed, RequestFailed, EngineEnded))
+            for event in watcher.answer(request)
+        )
+
+    qtbot.waitUntil(answered)
