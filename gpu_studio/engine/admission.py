@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.workload import Workload
 
 _LONGEST_BUDGET_S = 86400.0
+_MOST_CALLS = 1_000_000
 
 
 def check_dtype(dtype: str) -> None:
@@ -72,6 +73,11 @@ def _check_numbers(request: RunWorkload, description: WorkloadDescription) -> No
             FailureKind.BAD_REQUEST,
             f"The time budget {request.budget_s:g} s is out of range: give more than 0 s and at "
             f"most {_LONGEST_BUDGET_S:.0f} s.",
+        )
+    if request.calls is not None and not 1 <= request.calls <= _MOST_CALLS:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"{request.calls} calls are out of range: ask for 1 to {_MOST_CALLS}.",
         )
 
 

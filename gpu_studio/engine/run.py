@@ -34,6 +34,7 @@ from gpu_studio.engine.timing import (
     stopwatch_for,
     time_once,
     warm_up,
+    whole_batches,
 )
 from gpu_studio.engine.workloads.registry import find_workload
 
@@ -141,6 +142,8 @@ class WorkloadRun:
             found.calls_per_sample = choose_calls(
                 stopwatch, call.function, call_s, self._stop.is_set
             )
+            if self._request.calls is not None:
+                found.calls_per_sample = whole_batches(found.calls_per_sample, self._request.calls)
         found.warm_up_s = time.perf_counter() - warming_s
         self._check_stop()
 
@@ -156,7 +159,7 @@ class WorkloadRun:
         found.sentences = call.findings()
 
     def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
-        """Take samples until the budget is spent; hand them out at most 60 times a second."""
+        """Take samples until it is enough; hand them out at most 60 times a second."""
         request, watch, calls = self._request, self._found.watch, self._found.calls_per_sample
         assert watch is not None
         rule = IntervalRule(request.stop_at_relative_interval)
@@ -174,7 +177,7 @@ class WorkloadRun:
                 polled_at_s = now_s
                 watch.poll()
                 yield read_memory(case.device)
-            over = spent_s >= request.budget_s or self._stop.is_set()
+            over = self._is_enough(spent_s, len(unsent_s)) or self._stop.is_set()
             if not over and now_s - sent_at_s < _LINE_PERIOD_S:
                 continue
             sent_at_s = now_s
@@ -189,6 +192,13 @@ class WorkloadRun:
             self._check_stop()
             if over or rule.is_met():
                 return
+
+    def _is_enough(self, spent_s: float, unsent: int) -> bool:
+        """Return whether the budget is spent, or the calls that were asked for are made."""
+        if self._request.calls is None:
+            return spent_s >= self._request.budget_s
+        samples = len(self._found.samples_s) + unsent
+        return samples * self._found.calls_per_sample >= self._request.calls
 
     def _watch(self, case: Case) -> Watch:
         if not case.is_on_card:

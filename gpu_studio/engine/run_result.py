@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,7 @@ def finish(
         first_call_s=found.first_call_s,
         warm_up_s=found.warm_up_s,
         elapsed_s=elapsed_s,
+        timed_s=math.fsum(found.samples_s) * found.calls_per_sample,
         verified=found.verification.verified,
         verification=found.verification.sentence,
         throttled=found.watch.throttled,

@@ -183,6 +183,17 @@ def choose_calls(
     return calls
 
 
+def whole_batches(calls: int, total_calls: int) -> int:
+    """Return how many calls make a batch of ``total_calls`` that are divided without a rest.
+
+    Args:
+        calls: how many a batch should have at least.
+        total_calls: how many are made together.
+    """
+    divisors = (n for n in range(calls, total_calls) if total_calls % n == 0)
+    return next(divisors, total_calls)
+
+
 class IntervalRule:
     """Says when a median is known well enough to stop early.
 

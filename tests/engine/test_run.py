@@ -95,6 +95,37 @@ def test_the_whole_budget_goes_to_the_timed_part():
     assert result.elapsed_s >= spent_s[-1] + result.warm_up_s
 
 
+@pytest.mark.parametrize(("chosen", "batch"), [(1, 1), (3, 3), (7, 10), (21, 30), (400, 60)])
+def test_a_run_makes_exactly_the_calls_that_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, chosen: int, batch: int
+):
+    monkeypatch.setattr(run, "choose_calls", lambda *arguments: chosen)
+    timed: list[int] = []
+
+    class Counting:
+        def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+            timed.append(calls)
+            return calls * 1.0, calls * 1.0
+
+    monkeypatch.setattr(run, "stopwatch_for", lambda call, device: Counting())
+    events = ask(run_request(budget_s=0.01, calls=60))
+    result = events[-1]
+    assert isinstance(result, RunFinished)
+    assert timed == [batch] * (60 // batch)
+    assert result.samples * result.calls_per_sample == 60
+    assert result.timed_s == 60.0
+    assert sum(len(line.samples_s) for line in only(SamplesMeasured, events)) == result.samples
+
+
+def test_a_run_of_many_calls_can_be_stopped_between_two():
+    events = stop_when(lambda event: isinstance(event, SamplesMeasured), calls=1_000_000)
+    assert isinstance(events[-1], RunStopped)
+    taken = [
+        event.calls_per_sample * len(event.samples_s) for event in only(SamplesMeasured, events)
+    ]
+    assert 0 < sum(taken) < 1_000_000
+
+
 def test_an_interval_that_is_met_ends_a_run_early():
     events = ask(run_request(budget_s=30.0, stop_at_relative_interval=10.0))
     assert isinstance(events[-1], RunFinished)
@@ -250,6 +281,8 @@ def test_what_was_taken_is_free_when_the_end_is_told(
         ({"size": 1 << 40}, FailureKind.BAD_REQUEST, [str(1 << 40)]),
         ({"budget_s": 0.0}, FailureKind.BAD_REQUEST, ["budget"]),
         ({"budget_s": float("nan")}, FailureKind.BAD_REQUEST, ["budget"]),
+        ({"calls": 0}, FailureKind.BAD_REQUEST, ["0 calls", "1 to 1000000"]),
+        ({"calls": 1_000_001}, FailureKind.BAD_REQUEST, ["1000001 calls"]),
         ({"device": "gpu"}, FailureKind.NO_SUCH_DEVICE, ["There is no gpu here", "cpu"]),
         ({"device": "cpu:1"}, FailureKind.NO_SUCH_DEVICE, ["There is no cpu:1 here"]),
     ],

@@ -149,7 +149,7 @@ def check_result(result: RunFinished) -> RunFinished:
     if not 1 <= result.size <= _LARGEST_SIZE or result.samples < 0 or result.calls_per_sample < 1:
         raise refused("its size or its counts make no sense")
     naive_s = (result.naive.printed_s, result.naive.finished_s) if result.naive else ()
-    spent_s = (result.first_call_s, result.warm_up_s, result.elapsed_s)
+    spent_s = (result.first_call_s, result.warm_up_s, result.elapsed_s, result.timed_s or 0.0)
     for number in (*result.parts_s.values(), *spent_s, *naive_s, result.throughput):
         if number < 0:
             raise refused("a number in it is less than zero")

@@ -64,8 +64,9 @@ class PublishedTable(msgspec.Struct, frozen=True, kw_only=True):
 class ExperimentRow(msgspec.Struct, frozen=True, kw_only=True):
     """This PC beside one published row.
 
-    ``iterations_s`` is the time of the row's iterations by device address. Where ``timed_calls``
-    are fewer, it is scaled: the median of one call times the iterations.
+    ``iterations_s`` is the time of the row's iterations by device address: where ``timed_calls``
+    are exactly as many, all of them together; else the median of one call times the iterations,
+    which is scaled where they are fewer.
     """
 
     published: PublishedRow
@@ -125,24 +126,30 @@ def experiment_rows(table: PublishedTable, results: Sequence[RunFinished]) -> li
                 ExperimentRow(
                     published=published,
                     iterations_s={
-                        device: published.iterations * result.median_s
-                        for device, result in ours.items()
+                        device: _iterations_s(published, result) for device, result in ours.items()
                     },
-                    timed_calls={
-                        device: result.samples * result.calls_per_sample
-                        for device, result in ours.items()
-                    },
+                    timed_calls={device: _timed_calls(result) for device, result in ours.items()},
                 )
             )
     return rows
 
 
+def _timed_calls(result: RunFinished) -> int:
+    return result.samples * result.calls_per_sample
+
+
+def _iterations_s(published: PublishedRow, result: RunFinished) -> float:
+    if result.timed_s is not None and _timed_calls(result) == published.iterations:
+        return result.timed_s
+    return published.iterations * result.median_s
+
+
 def full_length(
     table: PublishedTable, results: Sequence[RunFinished], first_number: int = 1
 ) -> list[RunWorkload]:
-    """Return the runs that time as many calls as the table has iterations.
+    """Return the runs that time exactly as many calls as the table has iterations.
 
-    Each gets the time its iterations will take, which a budgeted run has told before.
+    Their budget is the time that will take, which a budgeted run has told before.
 
     Args:
         table: what was published.
@@ -155,7 +162,11 @@ def full_length(
         for device, needed_s in row.iterations_s.items():
             number = first_number + len(requests)
             request = plan.request(number, row.published.size, table.dtype, device)
-            requests.append(msgspec.structs.replace(request, budget_s=needed_s, naive=False))
+            requests.append(
+                msgspec.structs.replace(
+                    request, budget_s=needed_s, calls=row.published.iterations, naive=False
+                )
+            )
     return requests
 
 

@@ -78,7 +78,7 @@ class Run:
 
     @property
     def progress(self) -> float:
-        """The share of the time budget that is spent, 0 to 1."""
+        """The share of the time budget that is spent, or of the calls asked for; 0 to 1."""
         if self.state.is_over:
             return 1.0
         return min(self.spent_s / self.request.budget_s, 1.0) if self.request.budget_s else 0.0
@@ -92,6 +92,8 @@ class Run:
             # numpy sorts first: for a long run Python's own sort would be felt in the window.
             self._summary = summarize(np.sort(self.series.values).tolist())
         return self._summary
+        if self.request.calls is not None:
+            return min(len(self.series) * self.calls_per_sample / self.request.calls, 1.0)
 
     @property
     def interval_s(self) -> tuple[float, float] | None:

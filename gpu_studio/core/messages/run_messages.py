@@ -18,7 +18,8 @@ class RunWorkload(Message, frozen=True, kw_only=True):
     ``cache`` is ``hot`` or ``cold`` (the device's cache is overwritten before each call, which is
     not timed but counts for the budget), ``transfers`` puts the copies to and from the device into
     each call, and ``naive`` asks for what a script without warm-up and synchronize would have
-    printed, beside the result.
+    printed, beside the result. ``calls`` asks for exactly so many timed calls, however long they
+    take; ``budget_s`` then says how long that is expected to be.
     """
 
     run_id: str
@@ -27,6 +28,7 @@ class RunWorkload(Message, frozen=True, kw_only=True):
     size: int
     dtype: str
     budget_s: float = 2.0
+    calls: int | None = None
     stop_at_relative_interval: float | None = None
     options: dict[str, str] = msgspec.field(default_factory=dict)
     cache: str = "hot"
@@ -126,6 +128,7 @@ class RunFinished(Message, frozen=True, kw_only=True):
 
     run_id: str
     workload: str
+    ``timed_s`` is all timed calls together; null in a result of a version that did not tell it.
     size: int
     dtype: str
     device: str
@@ -147,6 +150,7 @@ class RunFinished(Message, frozen=True, kw_only=True):
     verification: str = ""
     throttled: bool | None = None
     other_processes: bool | None = None
+    timed_s: float | None = None
     share_of_ceiling: float | None = None
     ceiling: str = ""
     options: dict[str, str] = msgspec.field(default_factory=dict)

@@ -84,6 +84,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a negative time": (altered(result__p99_s=-1.0), "not more than zero"),
     "an interval elsewhere": (altered(result__ci95_s=[1.0, 2.0]), "does not hold its median"),
     "a negative spread": (altered(result__iqr_s=-1.0), "does not hold its median"),
+    "a negative whole": (altered(result__timed_s=-1.0), "less than zero"),
     "a negative part": (altered(result__parts_s={"compute": -1.0}), "less than zero"),
     "a negative naive time": (
         altered(result__naive={"printed_s": -1.0, "finished_s": 1.0, "sentence": ""}), "less than",

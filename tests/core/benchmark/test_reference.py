@@ -76,6 +76,18 @@ def test_enough_calls_are_not_called_scaled(table: PublishedTable) -> None:
     assert row.label("cpu") == "from 1000 calls"
 
 
+def test_the_time_of_the_full_length_is_that_of_its_calls_together(table: PublishedTable) -> None:
+    one_by_one = msgspec.structs.replace(
+        result(512, "cpu", 1e-3), samples=128, calls_per_sample=4, timed_s=0.75
+    )
+    (row,) = experiment_rows(table, [one_by_one])
+    assert row.iterations_s == {"cpu": 0.75}
+    assert row.label("cpu") == "from 512 calls"
+    more = msgspec.structs.replace(one_by_one, samples=129)
+    (row,) = experiment_rows(table, [more])
+    assert row.iterations_s == {"cpu": pytest.approx(0.512)}
+
+
 def test_other_work_is_not_set_beside_it(table: PublishedTable) -> None:
     others = [
         result(512, "cpu", 1.0, dtype="float32"), result(512, "cpu", 1.0, workload="matmul"),
@@ -90,7 +102,7 @@ def test_the_latest_run_of_a_size_counts(table: PublishedTable) -> None:
     assert row.iterations_s["cpu"] == pytest.approx(512)
 
 
-def test_the_full_length_gets_the_time_it_needs_and_tells_it_first(
+def test_the_full_length_makes_every_iteration_and_tells_the_time_first(
     table: PublishedTable,
 ) -> None:
     results = [result(512, "cpu", 1e-3), result(4096, "cpu", 0.1), result(4096, "cuda:0", 0.05)]
@@ -99,6 +111,7 @@ def test_the_full_length_gets_the_time_it_needs_and_tells_it_first(
         (512, "cpu", pytest.approx(0.512)), (4096, "cpu", pytest.approx(409.6)),
         (4096, "cuda:0", pytest.approx(204.8)),
     ]  # fmt: skip
+    assert [run.calls for run in requests] == [512, 4096, 4096]
     assert [run.run_id for run in requests] == ["run-7", "run-8", "run-9"]
     assert not any(run.naive for run in requests)
     sentence = full_length_sentence(table, requests).replace("\u202f", " ")
