@@ -117,6 +117,9 @@ def _say_all(pitfall: PitfallDescription, finished: PitfallFinished) -> None:
             if pitfall.remark:
                 _say_wrapped(f"Note: {pitfall.remark}")
             _say_wrapped(f"The fix: {pitfall.remedy}")
+    if finished.comparison:
+        say()
+        _say_wrapped(finished.comparison)
 
 
 def _say_outcome(outcome: PitfallOutcome) -> None:

@@ -17,6 +17,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     RunPitfall,
 )
+from gpu_studio.core.switching.pitfall_words import compare_parts
 from gpu_studio.core.switching.placement_words import explain_end
 from gpu_studio.core.switching.usable_cards import usable_cards
 
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen of one pitfall so far."""
+    """What was seen of one pitfall so far, and what the fix did to its numbers."""
 
     device: str = ""
     broken: PitfallOutcome | None = None
     fixed: PitfallOutcome | None = None
     broken_snippet: str = ""
     fixed_snippet: str = ""
+    comparison: str = ""
     failure: str = ""
 
 
@@ -104,16 +106,7 @@ class PitfallsModel(QObject):
             case PitfallStarted():
                 return
             case PitfallFinished():
-                before = self.tried(name)
-                same = before.device in ("", event.device)
-                self._note(
-                    name,
-                    device=event.device,
-                    broken=event.broken or (before.broken if same else None),
-                    fixed=event.fixed or (before.fixed if same else None),
-                    broken_snippet=event.broken_snippet,
-                    fixed_snippet=event.fixed_snippet,
-                )
+                self._take_outcomes(event)
             case PitfallFailed() | RequestFailed():
                 self._note(name, failure=event.failure.message)
             case EngineEnded():
@@ -122,6 +115,22 @@ class PitfallsModel(QObject):
                 return
         self._running = None
         self.running_changed.emit()
+
+    def _take_outcomes(self, event: PitfallFinished) -> None:
+        before = self.tried(event.name)
+        same = before.device in ("", event.device)
+        broken = event.broken or (before.broken if same else None)
+        fixed = event.fixed or (before.fixed if same else None)
+        about = next(one for one in self.pitfalls if one.name == event.name)
+        self._note(
+            event.name,
+            device=event.device,
+            broken=broken,
+            fixed=fixed,
+            broken_snippet=event.broken_snippet,
+            fixed_snippet=event.fixed_snippet,
+            comparison=compare_parts(about, broken, fixed),
+        )
 
     def _note(self, name: str, **changes: object) -> None:
         self._tried[name] = msgspec.structs.replace(self.tried(name), **changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 import torch
@@ -21,10 +21,12 @@ from gpu_studio.engine.dispatch import Dispatcher
 from gpu_studio.engine.pitfalls import (
     exception_keeps_tensors,
     float16_on_old_card,
+    no_synchronize,
     out_of_memory,
+    tiny_model,
 )
 from gpu_studio.engine.pitfalls.lab import PITFALLS, find_pitfall
-from gpu_studio.engine.pitfalls.pitfall import Bench, error_of
+from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd, error_of
 from tests.engine.answers import ask
 
 if TYPE_CHECKING:
@@ -48,6 +50,10 @@ def both(name: str) -> tuple[PitfallOutcome, PitfallOutcome, dict[str, float]]:
     assert finished.fixed is not None
     figures = {one.name: one.value for one in (*finished.broken.figures, *finished.fixed.figures)}
     return finished.broken, finished.fixed, figures
+
+
+def plain(text: str) -> str:
+    return text.replace("\u202f", " ")
 
 
 def bench() -> Bench:
@@ -129,15 +135,72 @@ def test_the_modelled_batch_is_counted_as_pytorch_keeps_it():
     assert without == 2 * each
 
 
-def test_a_sample_alone_costs_many_times_one_in_a_batch():
-    finished = finish("tiny_model")
-    alone, together = (part.figures[0].value for part in (finished.broken, finished.fixed))
-    assert together < alone
+def test_a_sample_in_a_batch_costs_its_share_of_the_call(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Bench, "median_s", lambda *_, **__: 0.0512)
+    broken, fixed, _ = both("tiny_model")
+    alone, together = (part.figures[0].value for part in (broken, fixed))
+    assert (alone, together) == (0.0512, 0.0512 / tiny_model._ROWS)
+    assert plain(fixed.sentence) == "A sample in a batch of 256 takes 200 µs on the CPU."
 
 
-def test_without_the_wait_the_clock_says_too_little():
-    _, _, figures = both("no_synchronize")
-    assert figures["printed_s"] < figures["call_s"] / 2
+@pytest.mark.parametrize(
+    ("card_s", "words"),
+    [
+        (4e-5, "on cuda:0 and 10.0 µs on the CPU: the card is 4.0 × slower."),
+        (5e-6, "on cuda:0 and 10.0 µs on the CPU: the card is 2.0 × faster."),
+    ],
+)
+def test_which_of_both_is_slower_is_said_by_what_was_measured(
+    card_s: float, words: str, monkeypatch: pytest.MonkeyPatch
+):
+    times = {"cpu": 1e-5, "cuda": card_s}
+    monkeypatch.setattr(tiny_model, "_sample_s", lambda device, *_: times[device.type])
+    told = tiny_model.TinyModel().run("broken", Bench(torch.device("cuda:0"), threading.Event()))
+    assert plain(told.sentence).endswith(words)
+
+
+def test_without_the_wait_the_watch_stops_before_the_work_is_done(monkeypatch: pytest.MonkeyPatch):
+    """The work cannot end before it is asked to: it waits until the first watch has stopped."""
+    stopped = threading.Event()
+    watch = no_synchronize.time.perf_counter
+
+    class Watch:
+        readings: ClassVar[list[float]] = []
+
+        @classmethod
+        def perf_counter(cls) -> float:
+            cls.readings.append(watch())
+            if len(cls.readings) == 2:
+                stopped.set()
+            return cls.readings[-1]
+
+    def multiply(a: torch.Tensor, b: torch.Tensor) -> None:
+        if Watch.readings:  # not the first call, which is not timed
+            assert stopped.wait(60)
+
+    monkeypatch.setattr(no_synchronize, "time", Watch)
+    monkeypatch.setattr(torch, "matmul", multiply)
+    handed_s, done_s = no_synchronize._on_thread()
+    assert handed_s == Watch.readings[1] - Watch.readings[0]
+    assert done_s == Watch.readings[2] - Watch.readings[0] >= handed_s
+
+
+@pytest.mark.parametrize(
+    ("done_s", "words"),
+    [
+        (2.0, "It is a lie: the work took 100 ms a call, 10.0 × as long."),
+        (0.201, "that is about what the work took: the queue was full"),
+    ],
+)
+def test_what_the_clock_without_a_wait_is_worth(
+    done_s: float, words: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(no_synchronize, "_on_thread", lambda: (0.2, done_s))
+    broken, fixed, figures = both("no_synchronize")
+    assert plain(broken.sentence).startswith("The clock says 10.0 ms a call")
+    assert words in plain(broken.sentence)
+    assert "without it the same clock had said 10.0 ms" in plain(fixed.sentence)
+    assert figures == {"printed_s": 0.2 / 20, "call_s": done_s / 20}
 
 
 def test_both_dtypes_are_timed_where_they_are_used():
@@ -162,7 +225,7 @@ def test_what_two_times_say_of_float16(
     times = {torch.float16: half_s, torch.float32: 1.0}
     monkeypatch.setattr(float16_on_old_card, "_product_s", lambda dtype, _bench: times[dtype])
     _, fixed, _ = both("float16_on_old_card")
-    told = fixed.sentence.replace("\u202f", " ")
+    told = plain(fixed.sentence)
     assert words in told
     assert told.endswith(advice)
 
@@ -181,15 +244,58 @@ def test_the_old_names_of_amp_warn():
     assert not broken.stand_in
 
 
-def test_a_starved_device_waits_less_with_workers():
+def test_a_starved_device_waits_for_every_picture():
     finished = finish("starved_gpu")
-    broken, fixed = (
-        {one.name: one.value for one in part.figures} for part in (finished.broken, finished.fixed)
-    )
-    assert broken["wait_s"] > fixed["wait_s"]
-    assert broken["busy"] < fixed["busy"] <= 1
-    # 7 batches of 16 pictures are timed, and each waits two milliseconds for its disk.
-    assert broken["wait_s"] >= 7 * 16 * 0.002
+    for part in (finished.broken, finished.fixed):
+        figures = {one.name: one.value for one in part.figures}
+        assert figures["busy"] == pytest.approx(figures["work_s"] / figures["whole_s"])
+        assert figures["whole_s"] == pytest.approx(figures["work_s"] + figures["wait_s"])
+    # Without workers nothing is loaded while the device computes: 7 batches of 16 pictures are
+    # timed, and each waits two milliseconds for its disk.
+    waited = next(one.value for one in finished.broken.figures if one.name == "wait_s")
+    assert waited >= 7 * 16 * 0.002
+
+
+@pytest.mark.parametrize(
+    ("fixed_s", "start", "end"),
+    [
+        ((0.1, 0.05), "With the fix: waiting for data 50.0 ms instead of 300 ms; ", "400 ms."),
+        ((0.5, 0.1), "The fix helped only in part here: waiting for data 100 ms", "do not pay."),
+        ((0.1, 0.6), "The fix did not pay here: waiting for data 600 ms", "they do not pay."),
+        ((0.1, 0.3), "The fix did not pay here: waiting for data 300 ms", "they do not pay."),
+    ],
+)
+def test_what_workers_did_is_said_whichever_way_it_went(
+    fixed_s: tuple[float, float], start: str, end: str, monkeypatch: pytest.MonkeyPatch
+):
+    def run_script(_: Bench, script: str) -> ScriptEnd:
+        work_s, wait_s = (0.1, 0.3) if "num_workers=0" in script else fixed_s
+        return ScriptEnd(f"{work_s:.6f} s at work, {wait_s:.6f} s waiting", "")
+
+    monkeypatch.setattr(Bench, "run_script", run_script)
+    finished = finish("starved_gpu")
+    assert plain(finished.broken.sentence).startswith("cpu was at work for 25 % of 400 ms;")
+    assert plain(finished.comparison).startswith(start)
+    assert plain(finished.comparison).endswith(end)
+
+
+def test_a_script_of_the_loader_that_breaks_off_is_a_failure(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Bench, "run_script", lambda *_: ScriptEnd("", "OSError: no room"))
+    failed = ask(RunPitfall(name="starved_gpu", device="cpu"))[-1]
+    assert isinstance(failed, PitfallFailed)
+    assert "OSError: no room" in failed.failure.message
+
+
+def test_two_times_of_the_same_device_are_not_compared():
+    """Without a card broken and fixed train on the CPU: that their times differ means nothing."""
+    finished = finish("model_on_cpu")
+    assert finished.fixed.sentence.endswith("by chance, and they say nothing of a card.")
+    assert "by chance" not in finished.broken.sentence
+    assert not finished.comparison
+
+
+def test_a_part_alone_has_no_comparison():
+    assert not ask(RunPitfall(name="tiny_model", device="cpu", part="fixed"))[-1].comparison
 
 
 def test_a_variable_that_is_set_too_late_changes_nothing():

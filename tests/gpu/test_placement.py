@@ -99,11 +99,13 @@ def test_a_pitfall_is_what_it_says_on_a_real_card(
 ) -> None:
     finished = engine.ask(RunPitfall(name=name, device=card))[-1]
     assert isinstance(finished, PitfallFinished), finished
-    figures = {one.name: one.value for one in (*finished.broken.figures, *finished.fixed.figures)}
     if name in ("mixed_devices", "out_of_memory", "sticky_error"):
         assert finished.broken.error
         assert not finished.fixed.error
     if name == "sticky_error":
         assert finished.broken.figures[0].value == 2  # what has nothing to do with it fails, too
     if name == "no_synchronize":
-        assert figures["printed_s"] < figures["call_s"]
+        # The first watch is stopped before the second one, which waits for the card.
+        assert [one.value for one in finished.broken.figures] == sorted(
+            one.value for one in finished.broken.figures
+        )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from gpu_studio.core.failure import Failure, FailureKind
@@ -76,6 +77,31 @@ def test_broken_and_fixed_are_kept_side_by_side(model, engines, qtbot):
     assert (tried.broken.part, tried.fixed.part) == ("broken", "fixed")
     assert tried.fixed_snippet == "# fixed\n"
     assert model.tried("mixed_devices").broken is None
+
+
+def test_what_the_fix_did_to_the_number_is_told_once_both_are_known(model, engines, qtbot):
+    values_s = {"broken": 0.004, "fixed": 0.002}
+
+    def measure(_engine, request):
+        finished = pitfall_finished(request)
+        outcome = getattr(finished, request.part)
+        figure = msgspec.structs.replace(
+            outcome.figures[0], value=values_s[request.part], aim="less"
+        )
+        outcome = msgspec.structs.replace(outcome, figures=(figure,))
+        return [msgspec.structs.replace(finished, **{request.part: outcome})]
+
+    def told(part, device="cpu"):
+        model.run("tiny_model", part, device)
+        qtbot.waitUntil(lambda: model.can_run)
+        return model.tried("tiny_model").comparison.replace("\u202f", " ")
+
+    engines.scripts[RunPitfall] = measure
+    assert told("broken") == ""
+    assert told("fixed") == "With the fix: a call 2.00 ms instead of 4.00 ms."
+    values_s["broken"] = 0.001
+    assert told("broken") == "The fix did not pay here: a call 2.00 ms instead of 1.00 ms."
+    assert told("broken", "cuda:0") == ""  # the other part was seen on the CPU
 
 
 def test_what_was_seen_on_another_device_is_not_set_beside_it(model, qtbot):

@@ -24,7 +24,8 @@ class PitfallDescription(msgspec.Struct, frozen=True, kw_only=True):
     """One pitfall, told by the file that implements it.
 
     ``sentence`` is what goes wrong, ``why`` one paragraph, ``remedy`` the fix in a sentence.
-    ``source`` names where it is taught; ``remark`` says where that is wrong or old.
+    ``source`` names where it is taught; ``remark`` says where that is wrong or old; ``otherwise``
+    is the sentence for a PC on which the fix gained nothing.
     """
 
     name: str
@@ -34,15 +35,21 @@ class PitfallDescription(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
     source: str = ""
     remark: str = ""
+    otherwise: str = ""
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One number that was measured; ``unit`` is ``s``, ``bytes``, ``share``, ``×`` or empty."""
+    """One number that was measured.
+
+    ``unit`` is ``s``, ``bytes``, ``share``, ``×`` or empty. ``aim`` is what the fix is meant to do
+    with it: make it ``less`` or ``more``; empty where it is not to be set against the other part's.
+    """
 
     name: str
     title: str
     value: float
     unit: str = ""
+    aim: str = ""
 
 
 class PitfallOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,12 +77,17 @@ class PitfallStarted(Message, frozen=True, kw_only=True):
 
 
 class PitfallFinished(Message, frozen=True, kw_only=True):
-    """What came of a pitfall: the parts that were asked for, and both snippets."""
+    """What came of a pitfall: the parts that were asked for, and both snippets.
+
+    ``comparison`` says what the fix did to the numbers, in words; empty where one part alone was
+    run, or where the two have no number to be compared.
+    """
 
     name: str
     device: str
     broken: PitfallOutcome | None = None
     fixed: PitfallOutcome | None = None
+    comparison: str = ""
     broken_snippet: str = ""
     fixed_snippet: str = ""
     snippet: str = ""

@@ -13,7 +13,14 @@ from gpu_studio.core.units import (
 )
 
 if TYPE_CHECKING:
-    from gpu_studio.core.messages.pitfall_messages import Figure
+    from gpu_studio.core.messages.pitfall_messages import (
+        Figure,
+        PitfallDescription,
+        PitfallOutcome,
+    )
+
+# Two measurements of the same work differ by so much from one try to the next.
+_EVEN = 0.05
 
 
 def format_figure(figure: Figure) -> str:
@@ -30,3 +37,47 @@ def format_figure(figure: Figure) -> str:
         case _:
             whole = figure.value == int(figure.value)
             return str(int(figure.value)) if whole else three_digits(figure.value)
+
+
+def is_even(one: float, other: float) -> bool:
+    """Return whether two measurements are too close to be called different."""
+    return abs(one - other) <= _EVEN * max(abs(one), abs(other))
+
+
+def compare_parts(
+    pitfall: PitfallDescription, broken: PitfallOutcome | None, fixed: PitfallOutcome | None
+) -> str:
+    """Return what the fix did to the numbers, whichever way they went.
+
+    It is empty where one of the parts was not run, or where they have no number to be compared.
+    """
+    if broken is None or fixed is None:
+        return ""
+    after = {figure.name: figure for figure in fixed.figures if figure.aim}
+    pairs = [
+        (figure, after[figure.name])
+        for figure in broken.figures
+        if figure.aim and figure.name in after
+    ]
+    if not pairs:
+        return ""
+    told = "; ".join(
+        f"{_inside(now.title)} {format_figure(now)} instead of {format_figure(before)}"
+        for before, now in pairs
+    )
+    reached = [_is_reached(before, now) for before, now in pairs]
+    if all(reached):
+        return f"With the fix: {told}."
+    how = "helped only in part" if any(reached) else "did not pay"
+    return f"The fix {how} here: {told}. {pitfall.otherwise}".rstrip()
+
+
+def _inside(title: str) -> str:
+    """Return a title as it is written inside a sentence."""
+    return title[:1].lower() + title[1:]
+
+
+def _is_reached(before: Figure, now: Figure) -> bool:
+    if is_even(before.value, now.value):
+        return False
+    return (now.value < before.value) is (now.aim == "less")

@@ -59,7 +59,7 @@ class ExceptionKeepsTensors:
         return PitfallOutcome(
             part=part,
             sentence=f"{what}: {format_bytes(held)} of tensors are still there afterwards.",
-            figures=(memory("held_bytes", "Still held", held),),
+            figures=(memory("held_bytes", "Still held", held, aim="less"),),
             stand_in=bench.stand_in,
         )
 

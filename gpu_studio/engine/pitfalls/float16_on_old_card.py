@@ -5,14 +5,13 @@ from __future__ import annotations
 import torch
 
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+from gpu_studio.core.switching.pitfall_words import is_even
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.device import card_name
 from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds
 
 _SIDES = {"cuda": 1024, "cpu": 256}
 _TENSOR_CORES_FROM = (7, 0)
-# Two medians of the same work differ by so much from one try to the next.
-_EVEN = 0.05
 
 
 class Float16OnOldCard:
@@ -21,7 +20,7 @@ class Float16OnOldCard:
     description = PitfallDescription(
         name="float16_on_old_card",
         title="float16 on an old card",
-        sentence="Half the memory, but a card before Volta computes it 64 times slower.",
+        sentence="Half the memory, but a GeForce of the 10 series has few units for it.",
         why=(
             "Cards from compute capability 7.0 on multiply float16 in units made for it. A GT 1030 "
             "or another GeForce of the 10 series (6.1) has two results a clock where float32 has "
@@ -72,7 +71,7 @@ class Float16OnOldCard:
 
 
 def _compared(half_s: float, single_s: float) -> str:
-    if _is_even(half_s, single_s):
+    if is_even(half_s, single_s):
         return "about as fast"
     is_slower = half_s > single_s
     times = format_ratio(half_s / single_s if is_slower else single_s / half_s)
@@ -80,14 +79,10 @@ def _compared(half_s: float, single_s: float) -> str:
 
 
 def _advice(half_s: float, single_s: float) -> str:
-    if _is_even(half_s, single_s):
+    if is_even(half_s, single_s):
         return "So float16 gains no time here, only memory."
     best = "float32" if half_s > single_s else "float16"
     return f"So take {best} here: {format_duration(min(half_s, single_s))}."
-
-
-def _is_even(half_s: float, single_s: float) -> bool:
-    return abs(half_s / single_s - 1) < _EVEN
 
 
 def _product_s(dtype: torch.dtype, bench: Bench) -> float:

@@ -10,6 +10,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import Event, PitfallFinished, PitfallStarted, RunPitfall
+from gpu_studio.core.switching.pitfall_words import compare_parts
 from gpu_studio.engine.device import prove_kernels, resolve
 from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
 from gpu_studio.engine.pitfalls.float16_on_old_card import Float16OnOldCard
@@ -92,6 +93,9 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
         device=request.device,
         broken=outcomes.get("broken"),
         fixed=outcomes.get("fixed"),
+        comparison=compare_parts(
+            pitfall.description, outcomes.get("broken"), outcomes.get("fixed")
+        ),
         broken_snippet=snippets["broken"],
         fixed_snippet=snippets["fixed"],
         snippet=snippets[_PARTS[request.part][-1]],

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
-from gpu_studio.core.units import format_duration
+from gpu_studio.core.switching.pitfall_words import is_even
+from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.pitfalls.pitfall import Bench, seconds
 
 _CALLS = 20
@@ -54,15 +55,31 @@ class NoSynchronize:
             "takes work into a queue as a card does."
         )
         if part == "broken":
-            sentence = f"The clock says {format_duration(handed_s / _CALLS)} a call. It is a lie."
-            figures = (seconds("printed_s", "A call, as printed", handed_s / _CALLS),)
+            sentence = _of_the_clock(handed_s / _CALLS, done_s / _CALLS)
         else:
             sentence = (
                 f"With the wait a call takes {format_duration(done_s / _CALLS)}; without it the "
                 f"same clock had said {format_duration(handed_s / _CALLS)}."
             )
-            figures = (seconds("call_s", "A call, with the wait", done_s / _CALLS),)
+        figures = (
+            seconds("printed_s", "A call, as printed without the wait", handed_s / _CALLS),
+            seconds("call_s", "A call, with the wait", done_s / _CALLS),
+        )
         return PitfallOutcome(part=part, sentence=sentence, figures=figures, stand_in=stand_in)
+
+
+def _of_the_clock(printed_s: float, call_s: float) -> str:
+    """Return what the clock without a wait is worth, by the two that were stopped."""
+    says = f"The clock says {format_duration(printed_s)} a call"
+    if is_even(printed_s, call_s):
+        return (
+            f"{says}, and that is about what the work took: the queue was full, so that handing "
+            "over had to wait for it. Nothing says when that is so."
+        )
+    return (
+        f"{says}. It is a lie: the work took {format_duration(call_s)} a call, "
+        f"{format_ratio(call_s / printed_s)} as long."
+    )
 
 
 def _on_card(bench: Bench) -> tuple[float, float]:

@@ -48,14 +48,15 @@ class OldAmpImport:
             str(one.message).strip() for one in caught if issubclass(one.category, FutureWarning)
         ]
         text = error or "\n".join(f"FutureWarning: {line}" for line in told)
-        sentence = f"{len(told)} warnings about old names." if told else "No warning."
+        many = "1 warning" if len(told) == 1 else f"{len(told)} warnings"
+        sentence = f"{many} about old names." if told else "No warning."
         if error:
             sentence = "PyTorch no longer knows it."
         return PitfallOutcome(
             part=part,
             sentence=sentence,
             error=text,
-            figures=(count("warnings", "Warnings", len(told)),),
+            figures=(count("warnings", "Warnings", len(told), aim="less"),),
         )
 
 

@@ -168,19 +168,19 @@ def error_of(call: Callable[[], object]) -> str:
     return ""
 
 
-def seconds(name: str, title: str, value: float) -> Figure:
+def seconds(name: str, title: str, value: float, aim: str = "") -> Figure:
     """Return a figure of time."""
-    return Figure(name=name, title=title, value=value, unit="s")
+    return Figure(name=name, title=title, value=value, unit="s", aim=aim)
 
 
-def memory(name: str, title: str, value: float) -> Figure:
+def memory(name: str, title: str, value: float, aim: str = "") -> Figure:
     """Return a figure of memory."""
-    return Figure(name=name, title=title, value=value, unit="bytes")
+    return Figure(name=name, title=title, value=value, unit="bytes", aim=aim)
 
 
-def count(name: str, title: str, value: float) -> Figure:
+def count(name: str, title: str, value: float, aim: str = "") -> Figure:
     """Return a figure without a unit."""
-    return Figure(name=name, title=title, value=value)
+    return Figure(name=name, title=title, value=value, aim=aim)
 
 
 def share(name: str, title: str, value: float) -> Figure:

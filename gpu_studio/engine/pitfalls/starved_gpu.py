@@ -28,6 +28,10 @@ class StarvedGpu:
         ),
         remedy="DataLoader(…, num_workers=2, pin_memory=True), and .to(device, non_blocking=True).",
         source="Using torch with CUDA, 17.7",
+        otherwise=(
+            "Workers are processes: they cost time themselves, and on a PC whose processors have "
+            "other work they do not pay."
+        ),
     )
 
     def snippet(self, part: str, device: str) -> str:
@@ -60,7 +64,8 @@ class StarvedGpu:
             figures=(
                 share("busy", "Share of time at work", work_s / whole_s),
                 seconds("work_s", "At work", work_s),
-                seconds("wait_s", "Waiting for data", wait_s),
+                seconds("wait_s", "Waiting for data", wait_s, aim="less"),
+                seconds("whole_s", "All batches", whole_s, aim="less"),
             ),
             stand_in=bench.stand_in,
             output=end.output,
@@ -99,7 +104,7 @@ def main():
         {wait}
         work += time.perf_counter() - begin
     whole = time.perf_counter() - start
-    print(f"{{work:.4f}} s at work, {{whole - work:.4f}} s waiting")
+    print(f"{{work:.6f}} s at work, {{whole - work:.6f}} s waiting")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ class TinyModel:
     description = PitfallDescription(
         name="tiny_model",
         title="A model too small",
-        sentence="Linear(10, 10) for one sample at a time: the card is slower than the CPU.",
+        sentence="Linear(10, 10) for one sample at a time: starting the work takes longer than it.",
         why=(
             "Each call of an operation costs some microseconds before anything is computed: "
             "Python, PyTorch's way to the right kernel and, for a card, the launch and the wait "
@@ -38,14 +38,15 @@ class TinyModel:
         rows = 1 if part == "broken" else _ROWS
         cpu_s = _sample_s(torch.device("cpu"), rows, bench)
         how = "alone" if rows == 1 else f"in a batch of {rows}"
-        figures = [seconds("cpu_s", "A sample on the CPU", cpu_s)]
+        aim = "" if bench.has_card else "less"
+        figures = [seconds("cpu_s", "A sample on the CPU", cpu_s, aim=aim)]
         if not bench.has_card:
             sentence = f"A sample {how} takes {format_duration(cpu_s)} on the CPU."
             return PitfallOutcome(
                 part=part, sentence=sentence, figures=tuple(figures), stand_in=bench.stand_in
             )
         card_s = _sample_s(bench.device, rows, bench)
-        figures.append(seconds("card_s", f"A sample on {bench.address}", card_s))
+        figures.append(seconds("card_s", f"A sample on {bench.address}", card_s, aim="less"))
         figures.append(ratio("speed_up", "Speed-up of the card", cpu_s / card_s))
         slower = card_s > cpu_s
         times = format_ratio(card_s / cpu_s if slower else cpu_s / card_s)

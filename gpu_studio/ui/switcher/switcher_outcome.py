@@ -29,6 +29,7 @@ class OutcomeCard(Card):
         self._theme, self._part = theme, part
         self._title = Text(role="value", name=f"{name}.title")
         self._sentence = Text(name=f"{name}.sentence", wraps=True)
+        self._comparison = Text(name=f"{name}.comparison", wraps=True)
         self._error = Text(role="failure", name=f"{name}.error", wraps=True)
         self._stand_in = Text(role="muted", name=f"{name}.stand_in", wraps=True)
         self._figures = QGridLayout()
@@ -37,21 +38,25 @@ class OutcomeCard(Card):
         self._figures.setColumnStretch(1, 1)
         self._plot: LossPlot | None = None
         self._code = _code_box(f"{name}.code", f"The {part} code")
-        for widget in (self._title, self._sentence, self._error):
+        for widget in (self._title, self._sentence, self._comparison, self._error):
             self.column.addWidget(widget)
         self.column.addLayout(self._figures)
         self.column.addWidget(self._stand_in)
         self.column.addWidget(self._code)
         self.hide()
 
-    def show_outcome(self, outcome: PitfallOutcome | None, snippet: str, device: str) -> None:
-        """Show what was seen; nothing hides the card."""
+    def show_outcome(
+        self, outcome: PitfallOutcome | None, snippet: str, device: str, comparison: str = ""
+    ) -> None:
+        """Show what was seen, and how it compares with the other part; nothing hides the card."""
         self.setVisible(outcome is not None)
         if outcome is None:
             return
         where = "a stand-in" if outcome.stand_in else device
         self._title.setText(f"{_TITLES[self._part]}, with {where}")
         self._sentence.setText(outcome.sentence)
+        self._comparison.setText(comparison)
+        self._comparison.setVisible(bool(comparison))
         self._error.setText(outcome.error)
         self._error.setVisible(bool(outcome.error))
         self._stand_in.setText(f"Stand-in: {outcome.stand_in}" if outcome.stand_in else "")
