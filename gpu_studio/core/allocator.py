@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpu_studio.core.memory.allocator_arguments import check_fraction, whole_bytes
 from gpu_studio.core.memory.allocator_blocks import (
     FREE,
     IN_USE,
@@ -61,6 +62,7 @@ class AllocatorModel:
     Raises:
         ValueError, IndexError, RuntimeError: ``conf`` is wrong; the words are PyTorch's.
         ValueError: a size or a fraction that cannot be.
+        TypeError: what is no whole number of bytes, no fraction, or no text.
     """
 
     def __init__(
@@ -71,10 +73,11 @@ class AllocatorModel:
         conf: str = "",
         fraction: float = 1.0,
     ) -> None:
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+        check_fraction(fraction)
+        if not isinstance(conf, str):
+            raise TypeError(f"conf is a text such as “max_split_size_mb:128”, not {conf!r}")
         self._options = options = parse_configuration(conf)
-        self.card = ModelledCard(capacity_bytes, other_bytes)
+        self.card = ModelledCard(whole_bytes(capacity_bytes), whole_bytes(other_bytes))
         self._statistics = statistics = Statistics(options.max_split_bytes)
         # should_split: what is cut off an expandable segment grows together with it again.
         is_expandable = options.expandable_segments
@@ -113,9 +116,9 @@ class AllocatorModel:
 
         Raises:
             ValueError: no share from 0 to 1.
+            TypeError: no number.
         """
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+        check_fraction(fraction)
         self._fraction = fraction
         self._segments.set_fraction(fraction)
         self._is_plain = not (self._segments.collects_garbage or self._has_rules)
@@ -126,7 +129,10 @@ class AllocatorModel:
         Raises:
             OutOfMemory: there is no such block to be had; PyTorch's error, to the number.
             ValueError: a negative number.
+            TypeError: no whole number.
         """
+        if type(nbytes) is not int:
+            nbytes = whole_bytes(nbytes)
         if not 0 < nbytes < _EXBIBYTE:
             return self._allocate_odd(nbytes)
         size_bytes = self._rounded(nbytes)
@@ -154,14 +160,19 @@ class AllocatorModel:
         """Take a block back; it becomes one with the free blocks beside it.
 
         Raises:
-            ValueError: the block is not in use.
+            ValueError: the block is not in use, or is another allocator's.
+            TypeError: it is no block.
         """
+        if type(block) is not Block:
+            raise TypeError(f"{block!r} is no block: free takes what allocate returned")
         if block.state != IN_USE:
             raise ValueError(f"{block!r} is not in use")
+        pool = block.pool
+        if pool is not self._small and pool is not self._large:
+            raise ValueError(f"{block!r} is another allocator's")
         block.state = FREE
         if block.size_bytes == 0:
             return
-        pool = block.pool
         self._statistics.count_free(pool.counters, block.size_bytes, block.requested_bytes)
         block, neighbours, neighbours_bytes = pool.insert_merged(block)
         if self._counts_splits:

@@ -32,7 +32,7 @@ from gpu_studio.core.protocol import (
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gpu_studio.engine.placement import Placement
     from gpu_studio.engine.sensor import Sensor
@@ -52,6 +52,7 @@ class Dispatcher:
         sensor: tells of the cards between timed regions; None where nobody can.
         in_window_process: whether the window shares this process; results then say so.
         cpu_name: what this PC's CPU is called.
+        are_cards_asleep: whether the system has switched off every NVIDIA card of this PC.
     """
 
     def __init__(
@@ -59,10 +60,12 @@ class Dispatcher:
         sensor: Sensor | None = None,
         in_window_process: bool = False,
         cpu_name: str = "CPU",
+        are_cards_asleep: Callable[[], bool] = lambda: False,
     ) -> None:
         self._sensor = sensor
         self._in_window_process = in_window_process
         self._cpu_name = cpu_name
+        self._are_cards_asleep = are_cards_asleep
         self._placement: Placement | None = None
 
     def load(self) -> None:
@@ -96,7 +99,7 @@ class Dispatcher:
             case DescribeEngine():
                 from gpu_studio.engine.description import describe_engine
 
-                yield describe_engine()
+                yield describe_engine(not request.wakes_cards and self._are_cards_asleep())
             case RunWorkload():
                 from gpu_studio.engine.run import WorkloadRun
 
@@ -130,7 +133,7 @@ class Dispatcher:
             case RunMemoryExperiment():
                 from gpu_studio.engine.oom import run_on_card
 
-                yield from run_on_card(request, stop)
+                yield from run_on_card(request, stop, self._sensor)
             case _:
                 message = "Stop has no answer of its own."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import torch
 
 from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
+from gpu_studio.core.memory.memory_bench import FULL, HELD
 from gpu_studio.core.memory.modelled_memory import budget_fraction
 from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.memory.segment_columns import segments_read
-from gpu_studio.engine.device import prove_kernels
+from gpu_studio.engine.device import prove_kernels, uuid_of
 from gpu_studio.engine.memory import allocator_segments, read_memory
 
 if TYPE_CHECKING:
@@ -20,17 +22,24 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.memory.lab_card import SampleNetwork
     from gpu_studio.core.protocol import MemoryRead, SegmentsRead
+    from gpu_studio.engine.sensor import Sensor
 
 
 class CudaMemory:
-    """Satisfies `core.memory.lab_card.LabCard` with a card of this PC."""
+    """Satisfies `core.memory.lab_card.LabCard` with a card of this PC.
+
+    Args:
+        device: the card.
+        sensor: tells what the driver counts for this process; None where nobody can.
+    """
 
     is_modelled = False
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, sensor: Sensor | None = None) -> None:
         self.device = str(device)
         self.conf = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
         self._device = device
+        self._sensor = sensor
         self._limit_before = 1.0
 
     def prepare(self) -> None:
@@ -64,8 +73,12 @@ class CudaMemory:
         torch.cuda.set_per_process_memory_fraction(fraction, self._device)
 
     def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
-        """Return the counters."""
-        return read_memory(self._device, mark, step=step)
+        """Return the counters; where an experiment ends, with what the driver says of it."""
+        read = read_memory(self._device, mark, step=step)
+        uuid = uuid_of(self._device) if self._sensor and mark in (FULL, HELD) else None
+        if self._sensor is None or uuid is None:
+            return read
+        return msgspec.structs.replace(read, engine_bytes=self._sensor.engine_bytes(uuid))
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
         """Return the segments."""

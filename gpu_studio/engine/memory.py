@@ -5,16 +5,22 @@ from __future__ import annotations
 import inspect
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.cache_emptied import cache_emptied
 from gpu_studio.core.memory.segment_columns import segments_read
 from gpu_studio.core.memory.segment_map import map_of_snapshot
-from gpu_studio.core.protocol import CacheEmptied, MemoryRead, SegmentsRead
+from gpu_studio.core.protocol import MemoryRead, SegmentsRead
 from gpu_studio.engine.device import has_context, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpu_studio.core.protocol import CacheEmptied
 
 
 def read_memory(
@@ -28,35 +34,19 @@ def read_memory(
         step: counts the allocations of an experiment.
     """
     if device.type == "cpu":
-        memory = psutil.virtual_memory()
-        return MemoryRead(
-            device="cpu",
-            taken_at_s=time.monotonic(),
-            total_bytes=memory.total,
-            free_bytes=memory.available,
-            process_bytes=psutil.Process().memory_info().rss,
-            mark=mark,
-        )
+        return _read_ram(mark)
     if not has_context(device):
         return MemoryRead(device=str(device), taken_at_s=time.monotonic(), mark=mark, step=step)
     stats = torch.cuda.memory_stats(device)
     free_bytes, total_bytes = torch.cuda.mem_get_info(device)
-    reserved_bytes = stats.get("reserved_bytes.all.current", 0)
-    active_bytes = stats.get("active_bytes.all.current", 0)
-    inactive_split_bytes = stats.get("inactive_split_bytes.all.current", 0)
-    if _has_expandable_segments():
-        releasable_bytes = map_of_snapshot(allocator_segments(), device.index).releasable_bytes
-    else:
-        # Free and alone in its segment: what is neither used nor beside something used.
-        releasable_bytes = reserved_bytes - active_bytes - inactive_split_bytes
     return MemoryRead(
         device=str(device),
         taken_at_s=time.monotonic(),
         allocated_bytes=stats.get("allocated_bytes.all.current", 0),
-        reserved_bytes=reserved_bytes,
-        active_bytes=active_bytes,
-        inactive_split_bytes=inactive_split_bytes,
-        releasable_bytes=releasable_bytes,
+        reserved_bytes=stats.get("reserved_bytes.all.current", 0),
+        active_bytes=stats.get("active_bytes.all.current", 0),
+        inactive_split_bytes=stats.get("inactive_split_bytes.all.current", 0),
+        releasable_bytes=_releasable_bytes(device, stats),
         total_bytes=total_bytes,
         free_bytes=free_bytes,
         retries=stats.get("num_alloc_retries", 0),
@@ -111,14 +101,30 @@ def empty_cache(address: str) -> CacheEmptied:
     if has_context(device):
         torch.cuda.synchronize(device)
         torch.cuda.empty_cache()
-    after = read_memory(device)
-    return CacheEmptied(
-        device=address,
-        predicted_bytes=before.releasable_bytes or 0,
-        freed_bytes=(before.reserved_bytes or 0) - (after.reserved_bytes or 0),
-        before=before,
-        after=after,
-        snippet=_SNIPPET.format(device=address),
+    return cache_emptied(before, read_memory(device), _SNIPPET.format(device=address))
+
+
+def _read_ram(mark: str | None) -> MemoryRead:
+    memory = psutil.virtual_memory()
+    return MemoryRead(
+        device="cpu",
+        taken_at_s=time.monotonic(),
+        total_bytes=memory.total,
+        free_bytes=memory.available,
+        process_bytes=psutil.Process().memory_info().rss,
+        mark=mark,
+    )
+
+
+def _releasable_bytes(device: torch.device, stats: Mapping[str, int]) -> int:
+    """Return what empty_cache can give back now."""
+    if _has_expandable_segments():
+        return map_of_snapshot(allocator_segments(), device.index).releasable_bytes
+    # Free and alone in its segment: what is neither used nor beside something used.
+    return (
+        stats.get("reserved_bytes.all.current", 0)
+        - stats.get("active_bytes.all.current", 0)
+        - stats.get("inactive_split_bytes.all.current", 0)
     )
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
 from gpu_studio.core.protocol import (
-    CacheEmptied,
     DescribeEngine,
     EmptyCache,
     EngineDescribed,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpu_studio.core.memory.modelled_memory import ModelledMemory
-    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.core.protocol import CacheEmptied, Event, Request
 
 MODELLED_VERSION = "2.13.0"
 """The PyTorch whose allocator the model is."""
@@ -108,18 +107,12 @@ class ModelledEngine:
         yield from run_experiment(request, self._card(request.device), self._stop)
 
     def _empty_cache(self, address: str) -> CacheEmptied:
+        from gpu_studio.core.memory.cache_emptied import cache_emptied
+
         card = self._card(address)
         before = card.read("empty_cache")
         card.empty_cache()
-        after = card.read()
-        return CacheEmptied(
-            device=address,
-            predicted_bytes=before.releasable_bytes or 0,
-            freed_bytes=(before.reserved_bytes or 0) - (after.reserved_bytes or 0),
-            before=before,
-            after=after,
-            modelled=True,
-        )
+        return cache_emptied(before, card.read())
 
     def _card(self, address: str) -> ModelledMemory:
         """Return the card of an address; its memory is empty if it was not the last one's.

@@ -19,10 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpu_studio.core.protocol import Event, RunMemoryExperiment
+    from gpu_studio.engine.sensor import Sensor
 
 
-def run_on_card(request: RunMemoryExperiment, stop: threading.Event) -> Iterator[Event]:
+def run_on_card(
+    request: RunMemoryExperiment, stop: threading.Event, sensor: Sensor | None = None
+) -> Iterator[Event]:
     """Run an experiment on a card of this PC; its memory is freed before the last event.
+
+    Args:
+        request: which experiment.
+        stop: set by any thread to end it between two allocations.
+        sensor: tells what the driver counts for this process; None where nobody can.
 
     Raises:
         StudioError: the CPU, no such device, or numbers out of range.
@@ -35,4 +43,4 @@ def run_on_card(request: RunMemoryExperiment, stop: threading.Event) -> Iterator
             "This experiment asks PyTorch's allocator of a card, and the CPU has none: there the "
             "system gives memory until it ends a program.",
         )
-    yield from run_experiment(request, CudaMemory(device), stop)
+    yield from run_experiment(request, CudaMemory(device, sensor), stop)

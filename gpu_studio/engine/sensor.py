@@ -38,6 +38,12 @@ class Sensor(Protocol):
     def read(self, uuid: str) -> CardState | None:
         """Return a card's state now, or None where nobody can tell. Never raises."""
 
+    def engine_bytes(self, uuid: str) -> int | None:
+        """Return what this process has of a card's memory, its CUDA context included.
+
+        None where nobody can tell. Never raises.
+        """
+
 
 class Watch(Protocol):
     """Looks at a device during the timed part; None in a result is "not told"."""

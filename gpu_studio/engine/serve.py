@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import msgspec
 
@@ -38,11 +38,12 @@ from gpu_studio.hardware.cpu import cpu_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpu_studio.hardware.nvml import Nvml
+    from gpu_studio.hardware.nvml import Nvml, NvmlCard
 
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a fresh engine
 _GRACE_S = 0.3
 _LONGEST_LINE = 1 << 20
+_Answer = TypeVar("_Answer")
 
 _log = logging.getLogger(__name__)
 
@@ -174,36 +175,50 @@ class NvmlSensor:
 
     def read(self, uuid: str) -> CardState | None:
         """Return a card's state now, or None where nobody can tell."""
-        from gpu_studio.hardware.cards import has_other_processes, read_clock_event_reasons
-        from gpu_studio.hardware.nvml import (
-            CLOCK_MEMORY,
-            CLOCK_SM,
-            CardUnreadableError,
-            Nvml,
-            NvmlUnavailableError,
-        )
+        return self._asked(uuid, _state_of)
+
+    def engine_bytes(self, uuid: str) -> int | None:
+        """Return what this process has of a card's memory, or None where nobody can tell."""
+        return self._asked(uuid, _own_bytes)
+
+    def _asked(self, uuid: str, question: Callable[[NvmlCard], _Answer | None]) -> _Answer | None:
+        from gpu_studio.hardware.nvml import CardUnreadableError, Nvml, NvmlUnavailableError
 
         if self._gone:
             return None
         try:
             self._nvml = self._nvml or Nvml()
-            card = self._nvml.card_with(uuid)
-            return CardState(
-                clock_event_reasons=read_clock_event_reasons(card),
-                sm_clock_mhz=card.number("nvmlDeviceGetClockInfo", CLOCK_SM),
-                sm_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM),
-                other_processes=has_other_processes(card, os.getpid()),
-                memory_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY),
-                memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),
-                pcie_generation=card.number("nvmlDeviceGetCurrPcieLinkGeneration"),
-                pcie_width=card.number("nvmlDeviceGetCurrPcieLinkWidth"),
-            )
+            return question(self._nvml.card_with(uuid))
         except NvmlUnavailableError as error:
             _log.warning("No NVML: %s", error)
             self._gone = True
         except CardUnreadableError as error:
             _log.warning("%s: %s", uuid, error)
         return None
+
+
+def _state_of(card: NvmlCard) -> CardState:
+    from gpu_studio.hardware.cards import has_other_processes, read_clock_event_reasons
+    from gpu_studio.hardware.nvml import CLOCK_MEMORY, CLOCK_SM
+
+    return CardState(
+        clock_event_reasons=read_clock_event_reasons(card),
+        sm_clock_mhz=card.number("nvmlDeviceGetClockInfo", CLOCK_SM),
+        sm_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM),
+        other_processes=has_other_processes(card, os.getpid()),
+        memory_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY),
+        memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),
+        pcie_generation=card.number("nvmlDeviceGetCurrPcieLinkGeneration"),
+        pcie_width=card.number("nvmlDeviceGetCurrPcieLinkWidth"),
+    )
+
+
+def _own_bytes(card: NvmlCard) -> int | None:
+    from gpu_studio.hardware.cards import read_processes
+
+    listed = read_processes(card, lambda _pid: ("", None))
+    own = (process.memory_bytes for process in listed if process.pid == os.getpid())
+    return next(own, None)
 
 
 def take_over_stdout() -> BinaryIO:
@@ -222,6 +237,12 @@ def take_over_stdout() -> BinaryIO:
     return os.fdopen(private, "wb")
 
 
+def _are_cards_asleep() -> bool:
+    from gpu_studio.hardware.pci import are_all_cards_asleep
+
+    return are_all_cards_asleep()
+
+
 def main() -> int:
     """Run the engine's process; return its exit code."""
     out = take_over_stdout()
@@ -229,7 +250,7 @@ def main() -> int:
     with contextlib.suppress(RuntimeError, ValueError, OSError):  # no standard error to write to
         faulthandler.enable()
     logging.basicConfig(format="%(asctime)s engine %(levelname)s %(message)s")
-    dispatcher = Dispatcher(NvmlSensor(), cpu_name=cpu_name())
+    dispatcher = Dispatcher(NvmlSensor(), cpu_name=cpu_name(), are_cards_asleep=_are_cards_asleep)
     return serve(sys.stdin.buffer, out, dispatcher, os._exit)
 
 

@@ -57,12 +57,15 @@ class CardAccount:
             pid: the engine's process.
             others: the names of this program's other engines, by process id.
             error_bytes: all that the engine's process has, as an error's text of that moment says
-                it; it counts where nothing was learned.
+                it, to two decimals; it counts where neither the engine has asked the driver nor
+                anything was learned.
         """
         users = card_users(self._sensors.processes(device), pid, others)
         context_bytes = self._context_bytes.get(pid) if pid is not None else None
-        engine_bytes = error_bytes
-        if context_bytes is not None:
+        engine_bytes = read.engine_bytes
+        if engine_bytes is None and context_bytes is not None:
             engine_bytes = context_bytes + (read.reserved_bytes or 0)
+        if engine_bytes is None:
+            engine_bytes = error_bytes
         users = msgspec.structs.replace(users, engine_bytes=engine_bytes)
         return tank_of_card(read, device.memory_total_bytes, users)

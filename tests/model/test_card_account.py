@@ -73,6 +73,16 @@ def test_a_process_that_the_driver_does_not_list_has_no_context(memory):
     assert context_of(account, memory) is None
 
 
+def test_what_the_driver_told_the_engine_itself_counts_before_all_else(memory):
+    """Of the same moment, and to the byte: at the end of an experiment too short to be listed."""
+    account = CardAccount(Listed(7, 512 + 90))
+    read = memory_read(reserved=512, engine_bytes=(512 + 87) * MIB)
+    memory._receive(None, read)
+    assert context_of(account, memory, (512 + 84) * MIB) == 87
+    account.learn(CARD, memory)
+    assert context_of(account, memory, (512 + 84) * MIB) == 87
+
+
 def test_an_errors_own_number_counts_until_something_is_learned(memory):
     account = CardAccount(Listed(7, 512 + 90))
     take(memory, 512, 0.0)

@@ -13,9 +13,14 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.memory_bench import ALLOCATED, FREED, FULL, HELD, START, Bench
 from gpu_studio.core.memory.memory_presets import find_preset, moments_of
 from gpu_studio.core.memory.memory_snippets import snippet_of
-from gpu_studio.core.memory.oom_text import read_oom_text
+from gpu_studio.core.memory.oom_text import read_oom_text, unrounded
 from gpu_studio.core.memory.oom_words import explain_outcome
-from gpu_studio.core.memory.outcome import has_spilled, others_grew_bytes, outcome_of
+from gpu_studio.core.memory.outcome import (
+    has_spilled,
+    others_grew_bytes,
+    outcome_of,
+    segment_bytes,
+)
 from gpu_studio.core.messages.memory_messages import OomFinished, StageBegan
 
 if TYPE_CHECKING:
@@ -72,6 +77,20 @@ def check_experiment(request: RunMemoryExperiment) -> None:
             FailureKind.BAD_REQUEST,
             f"{request.watch_s:g} s to watch is out of range: give 0 to {_LONGEST_WATCH_S:.0f}.",
         )
+    if request.snapshot_path:
+        _check_place(Path(request.snapshot_path))
+
+
+def _check_place(path: Path) -> None:
+    """Refuse a file that cannot be, before an experiment runs whose end is to be written there."""
+    folder = path.parent
+    if path.is_dir():
+        reason = f"{path} is a folder: name a file in it."
+    elif not folder.is_dir():
+        reason = f"there is no folder {folder}: make it first."
+    else:
+        return
+    raise StudioError(FailureKind.BAD_REQUEST, f"The snapshot cannot be written: {reason}")
 
 
 def _check_plan(plan: AllocationPlan) -> None:
@@ -202,32 +221,15 @@ class _Experiment:
     def _finished(
         self, bench: Bench, start: MemoryRead, last: SegmentsRead, budget_bytes: int | None
     ) -> OomFinished:
-        if self._stop.is_set():
-            outcome = "stopped"
-        else:
-            outcome = outcome_of(
-                start,
-                last,
-                bench.error_text,
-                tensor_bytes=bench.tensor_bytes,
-                step_ends=bench.step_ends,
-            )
-        numbers = read_oom_text(bench.error_text)
         finished = OomFinished(
             device=self._request.device,
-            outcome=outcome,
+            outcome=self._outcome(bench, start, last),
             preset=self._request.preset,
             tensors=bench.tensors,
             tensor_bytes=bench.tensor_bytes,
             steps=bench.steps,
             allocated_bytes=last.read.allocated_bytes,
             reserved_bytes=last.read.reserved_bytes,
-            tried_bytes=numbers.tried_bytes,
-            free_bytes=numbers.free_bytes,
-            total_bytes=numbers.total_bytes,
-            limit_bytes=numbers.limit_bytes,
-            unallocated_bytes=numbers.unallocated_bytes,
-            private_pools_bytes=numbers.private_pools_bytes,
             largest_block_bytes=last.largest_block_bytes,
             free_total_bytes=last.free_total_bytes,
             others_grew_bytes=others_grew_bytes(start, last.read),
@@ -239,7 +241,39 @@ class _Experiment:
             snapshot_path=self._request.snapshot_path,
             modelled=self._card.is_modelled,
         )
+        finished = _with_the_errors_numbers(finished, last.read)
         words = explain_outcome(finished)
         return msgspec.structs.replace(
             finished, explanation=words.sentence, next_step=words.next_step
         )
+
+    def _outcome(self, bench: Bench, start: MemoryRead, last: SegmentsRead) -> str:
+        if self._stop.is_set():
+            return "stopped"
+        return outcome_of(
+            start,
+            last,
+            bench.error_text,
+            tensor_bytes=bench.tensor_bytes,
+            step_ends=bench.step_ends,
+        )
+
+
+def _with_the_errors_numbers(finished: OomFinished, read: MemoryRead) -> OomFinished:
+    """Return an experiment's end with the numbers of its error's text.
+
+    The text has them to two decimals; where a counter says the same, its exact number is taken.
+    """
+    told = read_oom_text(finished.error_text)
+    holes_bytes = None
+    if read.reserved_bytes is not None and read.allocated_bytes is not None:
+        holes_bytes = read.reserved_bytes - read.allocated_bytes
+    return msgspec.structs.replace(
+        finished,
+        tried_bytes=unrounded(told.tried_bytes, segment_bytes(finished.tensor_bytes)),
+        free_bytes=unrounded(told.free_bytes, read.free_bytes),
+        total_bytes=unrounded(told.total_bytes, read.total_bytes),
+        limit_bytes=unrounded(told.limit_bytes, read.limit_bytes),
+        unallocated_bytes=unrounded(told.unallocated_bytes, holes_bytes),
+        private_pools_bytes=told.private_pools_bytes,
+    )

@@ -114,6 +114,32 @@ def read_oom_text(text: str) -> OomNumbers:
     return numbers_in(letters_of(text))
 
 
+def rounding_bytes(size_bytes: int) -> int:
+    """Return by how much a size of these texts may be off: half of its second decimal.
+
+    Up to 1024 bytes they are whole numbers, and exact.
+    """
+    unit = 1 << 30
+    if size_bytes <= unit:
+        unit = 1 << 20
+    if size_bytes <= 1 << 20:
+        unit = 1 << 10
+    return 0 if size_bytes <= 1 << 10 else -(-unit // 200)
+
+
+def unrounded(told_bytes: int | None, counted_bytes: int | None) -> int | None:
+    """Return a counter's exact number where the text has the same one, rounded; else the text's.
+
+    Args:
+        told_bytes: what the text says; None where it does not.
+        counted_bytes: what was read right after the error; None where nothing was.
+    """
+    if told_bytes is None or counted_bytes is None:
+        return told_bytes
+    is_same = abs(counted_bytes - told_bytes) <= rounding_bytes(max(told_bytes, counted_bytes))
+    return counted_bytes if is_same else told_bytes
+
+
 def letters_of(text: str) -> str:
     """Return a text without blanks, line ends and the marks of quoted lines."""
     return "".join(_QUOTED.sub("", text[:MOST_CHARACTERS]).split())

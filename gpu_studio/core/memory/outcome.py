@@ -45,14 +45,11 @@ def outcome_of(
         return "leak"
     tried_bytes = read_oom_text(error_text).tried_bytes
     if tensor_bytes:
-        tried_bytes = _segment_bytes(tensor_bytes)
+        tried_bytes = segment_bytes(tensor_bytes)
     elif tried_bytes is None:  # NVML did not answer, and the text has no numbers
         tried_bytes = last.free_total_bytes + 1
-    reserved_bytes, free_bytes = at_end.reserved_bytes or 0, at_end.free_bytes or 0
-    holes_bytes = last.free_total_bytes - free_bytes
-    allowed_bytes = free_bytes
-    if at_end.limit_bytes is not None:
-        allowed_bytes = min(free_bytes, max(0, at_end.limit_bytes - reserved_bytes))
+    free_bytes = at_end.free_bytes or 0
+    holes_bytes, allowed_bytes = last.free_total_bytes - free_bytes, _allowed_bytes(at_end)
     if tried_bytes <= allowed_bytes + holes_bytes:
         return "fragmented"
     if allowed_bytes < free_bytes and tried_bytes > allowed_bytes:
@@ -61,6 +58,14 @@ def outcome_of(
     if grew_bytes > _NOISE_BYTES and tried_bytes <= allowed_bytes + holes_bytes + grew_bytes:
         return "taken_by_others"
     return "card_full"
+
+
+def _allowed_bytes(read: MemoryRead) -> int:
+    """Return what is free of the card and within the limit."""
+    free_bytes = read.free_bytes or 0
+    if read.limit_bytes is None:
+        return free_bytes
+    return min(free_bytes, max(0, read.limit_bytes - (read.reserved_bytes or 0)))
 
 
 def free_within(free_total_bytes: int, allocated_bytes: int | None, limit_bytes: int | None) -> int:
@@ -93,8 +98,11 @@ def is_leak(step_ends: Sequence[int]) -> bool:
     )
 
 
-def _segment_bytes(size_bytes: int) -> int:
-    """Return what the allocator asks the driver for (CUDACachingAllocator, get_allocation_size)."""
+def segment_bytes(size_bytes: int) -> int:
+    """Return what the allocator asks the driver for (CUDACachingAllocator, get_allocation_size).
+
+    Of a tensor that the options do not round otherwise.
+    """
     if size_bytes <= 1 << 20:
         return _PAGE_BYTES
     if size_bytes < 10 << 20:

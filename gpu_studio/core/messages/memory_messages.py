@@ -108,7 +108,9 @@ class MemoryRead(Message, frozen=True, kw_only=True):
     counters were last reset, ``segments`` how many there are, ``limit`` what the allocator may
     reserve at most (null without a limit). ``mark`` names a moment of an experiment: ``start``,
     ``allocated``, ``freed``, ``empty_cache``, ``oom``; ``step`` counts its allocations.
-    ``modelled`` says that no card was asked: the numbers are the allocator model's.
+    ``engine_bytes`` is what the driver counts for the engine's process on the card, its context
+    included: asked where an experiment ends, null where nobody tells (Windows). ``modelled`` says
+    that no card was asked: the numbers are the allocator model's.
     """
 
     device: str
@@ -121,6 +123,7 @@ class MemoryRead(Message, frozen=True, kw_only=True):
     total_bytes: int | None = None
     free_bytes: int | None = None
     process_bytes: int | None = None
+    engine_bytes: int | None = None
     retries: int | None = None
     ooms: int | None = None
     requested_bytes: int | None = None
@@ -219,7 +222,8 @@ class OomFinished(Message, frozen=True, kw_only=True):
             batches and steps.
         allocated_bytes, reserved_bytes: read at the failure, or at the end without one.
         tried_bytes, total_bytes, free_bytes, limit_bytes, unallocated_bytes, private_pools_bytes:
-            the error's own numbers, null where its text does not have them.
+            the error's own numbers, null where its text does not have them. The text has two
+            decimals; where a counter of that moment agrees with it, its exact number stands here.
         largest_block_bytes: the largest tensor that could have been made then.
         free_total_bytes: what was free then in all, the holes in what is reserved included.
         others_grew_bytes: what other processes took between the start and the failure.

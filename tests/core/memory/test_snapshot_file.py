@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pickle
 import random
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,10 +134,8 @@ CORPUS: dict[str, tuple[Any, str]] = {
 def test_what_is_no_snapshot_is_refused_with_the_reason(value: Any, reason: str, tmp_path: Path):
     path = tmp_path / "hostile.pickle"
     path.write_bytes(pickle.dumps(value))
-    began_s = time.process_time()
     with pytest.raises(StudioError, match=reason) as refused:
         open_snapshot(path)
-    assert time.process_time() - began_s < 5.0
     assert str(refused.value).startswith("“hostile.pickle” is not opened. ")
 
 
