@@ -1,0 +1,67 @@
+"""The benchmark's tab over an engine that answers from a script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from PySide6.QtWidgets import QFileDialog
+
+from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from tests.fakes.descriptions import described, described_with_cuda, elementwise
+from tests.fakes.scripted_engine import Engines
+from tests.ui.benchmark.answers import train_step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+
+@pytest.fixture
+def engines(inventory: Any) -> Engines:
+    cards = len(inventory.cards)
+    description = described_with_cuda(device_count=cards) if cards else described()
+    return Engines({DescribeEngine: [description]})
+
+
+@pytest.fixture
+def tab(qtbot: QtBot, studio: Studio, theme: Theme) -> BenchmarkTab:
+    """The tab in a window of its own; the engine has not started yet."""
+    tab = BenchmarkTab(studio, theme)
+    qtbot.addWidget(tab)
+    tab.resize(1240, 720)
+    with qtbot.waitActive(tab):  # shortcuts are heard by the active window alone
+        tab.show()
+        tab.activateWindow()
+    return tab
+
+
+@pytest.fixture
+def ready(qtbot: QtBot, studio: Studio, tab: BenchmarkTab) -> BenchmarkTab:
+    """The tab with its engine described and its devices found."""
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
+    return tab
+
+
+@pytest.fixture
+def with_training(engines: Engines) -> Engines:
+    """An engine that has one workload with an option, and one that cannot run here."""
+    scan = train_step(
+        name="data_parallel", title="Data parallel", skipped="It needs two GPUs: there is none."
+    )
+    engines.scripts[DescribeEngine] = [described(workloads=(elementwise(), train_step(), scan))]
+    return engines
+
+
+@pytest.fixture
+def chosen_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where the file dialog says to save, without its suffix."""
+    path = tmp_path / "results"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_args: (str(path), ""))
+    return path

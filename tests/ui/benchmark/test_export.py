@@ -1,0 +1,108 @@
+"""Results on their way out: files, the clipboard, a picture of the plot."""
+
+from __future__ import annotations
+
+import csv
+import json
+import xml.etree.ElementTree as ElementTree
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtGui import QAction, QGuiApplication, QImage
+from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
+
+from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.ui.benchmark.person import run, text
+from tests.ui.by_name import find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+
+def export(tab: QWidget, kind: str) -> None:
+    find(tab, f"benchmark.export.{kind}", QAction).trigger()
+
+
+def test_csv_and_json_are_written(qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path) -> None:
+    run(qtbot, ready, "64, 128")
+    export(ready, "csv")
+    written = chosen_path.with_suffix(".csv")
+    assert text(ready, "benchmark.export.outcome") == f"Saved as {written}"
+    with written.open(encoding="utf-8", newline="") as file:
+        assert [line["size"] for line in csv.DictReader(file)] == ["64", "128"]
+    export(ready, "json")
+    exported = json.loads(chosen_path.with_suffix(".json").read_text(encoding="utf-8"))
+    assert [len(run["samples_s"]) for run in exported["runs"]] == [40, 40]
+    assert exported["engine"]["torch_version"] == "2.13.0+cpu"
+    assert exported["exported_at"].startswith("20")
+
+
+def test_a_file_that_cannot_be_written_is_told(
+    qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path
+) -> None:
+    run(qtbot, ready, "64")
+    chosen_path.with_suffix(".csv").mkdir()
+    export(ready, "csv")
+    assert "could not be written" in text(ready, "benchmark.export.outcome")
+    assert find(ready, "benchmark.export.outcome", QLabel).property("role") == "failure"
+
+
+def test_a_dialog_that_was_closed_writes_nothing(
+    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(qtbot, ready, "64")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_args: ("", ""))
+    export(ready, "json")
+    assert text(ready, "benchmark.export.outcome") == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "start"),
+    [("markdown", "| Workload |"), ("text", "Workload "), ("copy_csv", "workload,size,")],
+)
+def test_the_table_goes_onto_the_clipboard(
+    qtbot: QtBot, ready: BenchmarkTab, kind: str, start: str
+) -> None:
+    run(qtbot, ready, "64")
+    export(ready, kind)
+    assert QGuiApplication.clipboard().text().startswith(start)
+    assert text(ready, "benchmark.export.outcome") == "The table is on the clipboard."
+
+
+def test_the_plot_in_front_is_written_as_png_and_svg(
+    qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path, theme: Theme
+) -> None:
+    run(qtbot, ready, "64, 512, 1024")
+    plot = find(ready, "benchmark.plot.sizes", LivePlot)
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    export(ready, "png")
+    picture = QImage(str(chosen_path.with_suffix(".png")))
+    assert picture.width() >= 2 * plot.width()
+    colours = {
+        picture.pixelColor(x, y).name()
+        for x in range(0, picture.width(), 3)
+        for y in range(0, picture.height(), 3)
+    }
+    assert theme.colour("cpu_ink").lower() in colours  # the curve itself
+    assert picture.pixelColor(1, 1).name() == theme.colour("card").lower()
+    export(ready, "svg")
+    drawing = chosen_path.with_suffix(".svg").read_text(encoding="utf-8")
+    assert "<svg" in drawing
+    for said in ("medians, every finished run", "time per call", "1024"):
+        assert said in drawing
+    ElementTree.fromstring(drawing)
+
+
+def test_no_plot_is_written_before_there_is_one(
+    qtbot: QtBot, studio: Studio, theme: Theme, chosen_path: Path
+) -> None:
+    tab = BenchmarkTab(studio, theme)
+    qtbot.addWidget(tab)
+    export(tab, "png")
+    assert not chosen_path.with_suffix(".png").exists()

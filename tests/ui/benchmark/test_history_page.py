@@ -1,0 +1,138 @@
+"""The history: kept runs, their names, a ghost, and files from elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QPushButton, QTableView, QWidget
+
+from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.ui.benchmark.answers import hold
+from tests.ui.benchmark.person import (
+    click,
+    drawn,
+    drawn_keys,
+    run,
+    select_row,
+    text,
+    type_sizes,
+    wait_over,
+    wait_samples,
+)
+from tests.ui.by_name import find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+    from tests.fakes.scripted_engine import Engines
+
+
+def history_rows(tab: QWidget) -> list[list[str]]:
+    model = find(tab, "benchmark.history.table", QTableView).model()
+    return [
+        [model.index(row, column).data() for column in range(model.columnCount())]
+        for row in range(model.rowCount())
+    ]
+
+
+def open_history(qtbot: QtBot, tab: BenchmarkTab, count: int) -> None:
+    click(qtbot, tab, "benchmark.view.history")
+    qtbot.waitUntil(lambda: len(history_rows(tab)) == count)
+
+
+def test_the_history_lists_names_and_deletes_after_asking(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    click(qtbot, ready, "benchmark.view.history")
+    assert "None was yet." in text(ready, "benchmark.history.empty")
+    click(qtbot, ready, "benchmark.view.live")
+    run(qtbot, ready, "64, 128")
+    open_history(qtbot, ready, 2)
+    view = find(ready, "benchmark.history.table", QTableView)
+    view.setFocus()
+    view.selectRow(0)
+    size = history_rows(ready)[0][3]
+    assert "in the median of 40 samples" in text(ready, "benchmark.history.details")
+    name = find(ready, "benchmark.history.name", QLineEdit)
+    name.setFocus()
+    qtbot.keyClicks(name, "<b>before</b>")
+    qtbot.keyClick(name, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: history_rows(ready)[0][1] == "<b>before</b>")
+    click(qtbot, ready, "benchmark.history.delete")
+    delete = find(ready, "benchmark.history.delete", QPushButton)
+    assert delete.text() == "Delete for good?"
+    assert len(history_rows(ready)) == 2
+    view.selectRow(1)  # takes the question back
+    assert delete.text() == "Delete"
+    view.selectRow(0)
+    click(qtbot, ready, "benchmark.history.delete")
+    click(qtbot, ready, "benchmark.history.delete")
+    qtbot.waitUntil(lambda: len(history_rows(ready)) == 1)
+    assert history_rows(ready)[0][3] != size
+
+
+def test_a_ghost_races_along_on_the_live_plot(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64, 128")
+    open_history(qtbot, ready, 2)
+    view = find(ready, "benchmark.history.table", QTableView)
+    sizes = [row[3].replace("\u202f", " ") for row in history_rows(ready)]
+    view.selectRow(sizes.index("64 × 64"))
+    assert "Not comparable: its size is 64 × 64 and not 128 × 128." in text(
+        ready, "benchmark.history.details"
+    )
+    click(qtbot, ready, "benchmark.history.ghost")
+    assert "Not comparable" in text(ready, "benchmark.history.outcome")
+    assert find(ready, "benchmark.view.history", QPushButton).isChecked()
+    view.selectRow(sizes.index("128 × 128"))
+    click(qtbot, ready, "benchmark.history.ghost")
+    qtbot.waitUntil(lambda: "ghost" in drawn_keys(ready))
+    assert find(ready, "benchmark.view.live", QPushButton).isChecked()
+    plot = find(ready, "benchmark.plot", LivePlot)
+    assert plot._curves["ghost"].label.startswith("ghost: Ryzen 7 5700G")
+    assert "the ghost" in plot.accessibleDescription()
+    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "ghost")[0]) == 40)
+    # Beside other work it would say nothing.
+    select_row(qtbot, ready, 0)
+    assert "ghost" not in drawn_keys(ready)
+    select_row(qtbot, ready, 1)
+    assert "ghost" in drawn_keys(ready)
+    click(qtbot, ready, "benchmark.view.history")
+    click(qtbot, ready, "benchmark.history.ghost.end")
+    assert "ghost" not in drawn_keys(ready)
+
+
+def test_a_refused_file_is_said_and_the_list_stays(
+    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run(qtbot, ready, "64")
+    open_history(qtbot, ready, 1)
+    path = tmp_path / "<b>.json"
+    path.write_text("{")
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args: (str(path), ""))
+    click(qtbot, ready, "benchmark.history.import")
+    qtbot.waitUntil(lambda: "refused" in text(ready, "benchmark.history.outcome"))
+    assert find(ready, "benchmark.history.outcome", QLabel).property("role") == "failure"
+    assert len(history_rows(ready)) == 1
+
+
+def test_who_looks_at_the_history_during_a_plan_is_left_there(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = hold
+    type_sizes(qtbot, ready, "64, 128")
+    click(qtbot, ready, "benchmark.run")
+    wait_samples(qtbot, ready)
+    click(qtbot, ready, "benchmark.view.history")
+    engines.latest.go()
+    qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
+    assert find(ready, "benchmark.view.history", QPushButton).isChecked()
+    assert find(ready, "benchmark.history", QWidget).isVisible()
+    click(qtbot, ready, "benchmark.stop")
+    wait_over(qtbot, ready)
+    assert find(ready, "benchmark.history", QWidget).isVisible()

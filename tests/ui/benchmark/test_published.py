@@ -1,0 +1,63 @@
+"""A published table, and this PC beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton, QScrollArea, QTableView
+
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.ui.benchmark.answers import with_a_card
+from tests.ui.benchmark.person import click, requests_of, text, wait_over
+from tests.ui.by_name import find
+
+if TYPE_CHECKING:
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+
+
+@with_a_card
+def test_the_published_table_stands_beside_this_pcs_experiment(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    click(qtbot, ready, "benchmark.view.published")
+    said = text(ready, "benchmark.published.source")
+    assert "Radosław Śmigielski" in said
+    assert "nothing in it was measured by this program" in said
+    full = find(ready, "benchmark.preset.gt_1030.full", QPushButton)
+    assert not full.isEnabled()
+    rows = find(ready, "benchmark.published.table", QTableView).model()
+    heads = [rows.headerData(i, Qt.Orientation.Horizontal) for i in range(rows.columnCount())]
+    assert heads == [
+        "Size", "Iterations", "Post: Ryzen 7 5700G", "Post: GeForce GT 1030", "Here: CPU",
+        "Here: GT 1030",
+    ]  # fmt: skip
+
+    def row(number: int) -> list[str]:
+        cells = (rows.index(number, column).data() for column in range(6))
+        return [cell.replace("\u202f", " ") for cell in cells]
+
+    assert row(1) == ["2048 × 2048", "2048", "30.2 s", "45.5 s", "–", "–"]
+    click(qtbot, ready, "benchmark.preset.gt_1030")
+    assert find(ready, "benchmark.plot", LivePlot).isVisible()
+    wait_over(qtbot, ready)
+    asked = [(r.size, r.dtype, r.device, r.budget_s, r.naive) for r in requests_of(ready)]
+    assert asked[:2] == [(512, "float16", "cpu", 2.0, True), (512, "float16", "cuda:0", 2.0, True)]
+    assert {size for size, *_ in asked} == {512, 2048, 4096}
+    click(qtbot, ready, "benchmark.view.history")
+    median_s = ready.benchmark.results[2].median_s
+    assert row(1)[4] == f"≈ {2048 * median_s:.2f} s"
+    assert "CPU at 2048 × 2048: scaled from 160 calls to 2048" in text(
+        ready, "benchmark.published.scaling"
+    )
+    # The time of the full length is told before it can begin.
+    assert full.isEnabled()
+    assert "it took its author 13 min" in text(ready, "benchmark.published.full.text")
+    find(ready, "benchmark.history", QScrollArea).ensureWidgetVisible(full)
+    click(qtbot, ready, "benchmark.preset.gt_1030.full")
+    wait_over(qtbot, ready)
+    (whole,) = [r for r in requests_of(ready)[6:] if (r.size, r.device) == (2048, "cpu")]
+    assert whole.budget_s == pytest.approx(2048 * median_s)

@@ -1,0 +1,148 @@
+"""The table of the results: what it says, and how a row is found, chosen and sorted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QApplication, QPushButton, QTableView, QWidget
+
+from gpu_studio.model.results_table import Column
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.ui.benchmark.answers import with_a_card
+from tests.ui.benchmark.person import cells, drawn, drawn_keys, run, select_row, text
+from tests.ui.by_name import find
+
+if TYPE_CHECKING:
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+
+
+@with_a_card
+def test_the_verdict_the_table_and_the_curves_say_the_same(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    run(qtbot, ready)
+    assert text(ready, "benchmark.verdict") == (
+        "On this PC the GeForce GT 1030 wins from 512 × 512 on, of the sizes measured "
+        "(elementwise, float32); at 64 × 64 the CPU is 48.9 × faster."
+    )
+    assert "✔ every result was checked" in text(ready, "benchmark.trust")
+    assert cells(ready, Column.SIZE) == ["64", "64", "512", "512", "2048", "2048"]
+    assert cells(ready, Column.SPEED_UP) == ["–", "0.020 ×", "–", "1.2 ×", "–", "6.8 ×"]
+    assert set(cells(ready, Column.STAMP)) == {"✔ verified"}
+    # Several sizes have finished, so the medians over the size are in front.
+    plot = find(ready, "benchmark.plot.sizes", LivePlot)
+    assert plot.isVisible()
+    assert find(ready, "benchmark.view.sizes", QPushButton).isChecked()
+    assert "GT 1030 · float32 2048 × 2048: 619 µs" in (
+        plot.accessibleDescription().replace("\u202f", " ")
+    )
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    medians = {(result.device, result.size): result.median_s for result in ready.benchmark.results}
+    for device in ("cpu", "cuda:0"):
+        xs, ys = drawn(ready, "benchmark.plot.sizes", f"{device} float32")
+        assert xs == [64, 512, 2048]
+        assert ys == [medians[device, size] for size in (64, 512, 2048)]
+
+
+@with_a_card
+def test_selecting_a_row_shows_that_run(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64, 512")
+    select_row(qtbot, ready, 1)
+    assert find(ready, "benchmark.plot", LivePlot).isVisible()
+    details = text(ready, "benchmark.details")
+    assert "elementwise · 64 × 64 · float32 · NVIDIA GeForce GT 1030: 200 µs a call" in details
+    assert "95 % interval" in details
+    assert "40 samples of 4 calls" in details
+    assert drawn_keys(ready) == ("cuda:0", "median")
+    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cuda:0")[0]) == 40)
+    selected = ready.benchmark.runs[1]
+    assert selected.result is not None
+    assert drawn(ready, "benchmark.plot", "median")[1] == [selected.result.median_s] * 2
+    assert "a sample is the mean of 4 calls" in text(ready, "benchmark.plot.caption")
+    # Escape lets go of the row: the latest size of all devices again.
+    qtbot.keyClick(find(ready, "benchmark.results", QTableView), Qt.Key.Key_Escape)
+    assert drawn_keys(ready) == ("cpu", "cuda:0")
+    assert text(ready, "benchmark.details") == ""
+
+
+def test_the_newest_row_is_in_sight_and_stays_so_when_its_details_take_room(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    def newest_is_in_sight() -> bool:
+        row = view.visualRect(view.model().index(5, Column.SIZE))
+        return view.viewport().rect().contains(row)
+
+    ready.resize(1000, 560)
+    run(qtbot, ready, "32, 64, 128, 256, 512, 1024")
+    view = find(ready, "benchmark.results", QTableView)
+    before = view.viewport().height()
+    qtbot.waitUntil(newest_is_in_sight)
+    select_row(qtbot, ready, 5)
+    assert text(ready, "benchmark.details") != ""
+    for _ in range(3):  # until every part has found its place
+        QApplication.processEvents()
+    assert view.viewport().height() < before
+    assert newest_is_in_sight()
+
+
+def test_rows_can_be_reached_by_the_keyboard(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64, 512")
+    view = find(ready, "benchmark.results", QTableView)
+    view.setFocus()
+    view.selectionModel().setCurrentIndex(
+        view.model().index(0, Column.SIZE), QItemSelectionModel.SelectionFlag.NoUpdate
+    )
+    qtbot.keyClick(view, Qt.Key.Key_Down)
+    assert "512 × 512" in text(ready, "benchmark.details")
+
+
+def test_a_narrow_window_gives_up_the_number_of_samples_first(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    run(qtbot, ready, "64")
+    view = find(ready, "benchmark.results", QTableView)
+    assert not view.isColumnHidden(Column.SAMPLES)
+    ready.resize(880, 600)
+    qtbot.waitUntil(lambda: view.isColumnHidden(Column.SAMPLES))
+    ready.resize(1240, 720)
+    qtbot.waitUntil(lambda: not view.isColumnHidden(Column.SAMPLES))
+
+
+def click_head(qtbot: QtBot, tab: QWidget, column: Column) -> None:
+    header = find(tab, "benchmark.results", QTableView).horizontalHeader()
+    place = QPoint(header.sectionViewportPosition(column) + 12, header.height() // 2)
+    qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def test_a_click_on_a_head_sorts_and_the_copy_keeps_that_order(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    run(qtbot, ready, "512, 64, 1024")
+    click_head(qtbot, ready, Column.MEDIAN)
+    assert cells(ready, Column.SIZE) == ["64", "512", "1024"]
+    click_head(qtbot, ready, Column.MEDIAN)
+    assert cells(ready, Column.SIZE) == ["1024", "512", "64"]
+    view = find(ready, "benchmark.results", QTableView)
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert [line.split()[1] for line in lines[1:]] == ["1024", "512", "64"]
+    # A selected row is the run that is shown there.
+    select_row(qtbot, ready, 0)
+    assert "1024 × 1024" in text(ready, "benchmark.details")
+    click_head(qtbot, ready, Column.MEDIAN)
+    assert cells(ready, Column.SIZE) == ["512", "64", "1024"]
+
+
+def test_the_tables_menu_sorts_for_those_without_a_mouse(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "512, 64")
+    view = find(ready, "benchmark.results", QTableView)
+    assert view.contextMenuPolicy() is Qt.ContextMenuPolicy.CustomContextMenu
+    find(ready, f"benchmark.results.sort.{int(Column.SIZE)}", QAction).trigger()
+    assert cells(ready, Column.SIZE) == ["64", "512"]
+    find(ready, "benchmark.results.sort.-1", QAction).trigger()
+    assert cells(ready, Column.SIZE) == ["512", "64"]

@@ -1,0 +1,171 @@
+"""A plan on its way: what it shows, how it is stopped, and what can end it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import EngineEnded, RunFailed, RunWorkload
+from gpu_studio.model.results_table import Column
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.fakes.run_answers import run_events, samples_of, started
+from tests.ui.benchmark.answers import hold, with_a_card
+from tests.ui.benchmark.person import (
+    cells,
+    click,
+    drawn,
+    drawn_keys,
+    run,
+    select_row,
+    text,
+    type_sizes,
+    wait_over,
+    wait_samples,
+)
+from tests.ui.by_name import find
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+    from tests.fakes.scripted_engine import Engines, ScriptedEngine
+
+
+@with_a_card
+def test_a_run_shows_what_it_does_and_every_sample(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = hold
+    type_sizes(qtbot, ready, "64, 128")
+    click(qtbot, ready, "benchmark.run")
+    wait_samples(qtbot, ready)
+    qtbot.waitUntil(lambda: cells(ready, Column.SAMPLES) == ["8"])
+    assert text(ready, "benchmark.progress.text").startswith("64 × 64 · float32 · CPU · timing")
+    progress = find(ready, "benchmark.progress", QProgressBar)
+    assert progress.isVisible()
+    assert progress.value() == 62  # a quarter of the first of four runs
+    assert progress.format() == find(ready, "benchmark.progress.text", QLabel).text()
+    assert "One call takes about 1.20 s; Stop will end the engine" in text(
+        ready, "benchmark.warning"
+    )
+    assert not find(ready, "benchmark.run", QPushButton).isEnabled()
+    assert cells(ready, Column.STAMP) == ["… timing"]
+    assert "64 × 64" in text(ready, "benchmark.plot.caption")
+    samples = list(
+        samples_of(RunWorkload(run_id="", workload="", device="cpu", size=64, dtype=""), 8)
+    )
+    qtbot.waitUntil(lambda: drawn(ready, "benchmark.plot", "cpu")[1] == samples)
+    engines.latest.go()
+    # The next device at the same size has a curve beside the first one.
+    qtbot.waitUntil(lambda: len(drawn_keys(ready)) == 2)
+    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cuda:0")[0]) == 8)
+    assert drawn(ready, "benchmark.plot", "cpu")[0] == [1, 2, 3, 4, 5, 6, 7, 8]
+    engines.latest.go()
+    # The next size begins with its own curves.
+    qtbot.waitUntil(lambda: "128 × 128" in text(ready, "benchmark.plot.caption"))
+    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cpu")[0]) == 8)
+    assert drawn(ready, "benchmark.plot", "cuda:0") == ([], [])
+    click(qtbot, ready, "benchmark.stop")
+    wait_over(qtbot, ready)
+
+
+def test_one_size_stays_in_the_live_view(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64")
+    assert find(ready, "benchmark.plot", LivePlot).isVisible()
+
+
+def test_a_view_that_was_chosen_stays(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
+    engines.scripts[RunWorkload] = hold
+    type_sizes(qtbot, ready, "64, 128")
+    click(qtbot, ready, "benchmark.run")
+    wait_samples(qtbot, ready)
+    click(qtbot, ready, "benchmark.view.sizes")
+    assert find(ready, "benchmark.plot.sizes", LivePlot).isVisible()
+    assert text(ready, "benchmark.plot.caption") == "Nothing has finished yet."
+    click(qtbot, ready, "benchmark.view.live")
+    engines.latest.go()
+    qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
+    wait_samples(qtbot, ready)
+    engines.latest.go()
+    wait_over(qtbot, ready)
+    assert find(ready, "benchmark.plot", LivePlot).isVisible()
+
+
+def test_stop_keeps_what_was_measured(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
+    engines.scripts[RunWorkload] = hold
+    type_sizes(qtbot, ready, "64, 128")
+    click(qtbot, ready, "benchmark.run")
+    wait_samples(qtbot, ready)
+    click(qtbot, ready, "benchmark.stop")
+    wait_over(qtbot, ready)
+    assert cells(ready, Column.STAMP) == ["■ stopped"]
+    assert cells(ready, Column.SAMPLES) == ["8"]
+    assert "Stopped: 0 of 2 runs finished." in text(ready, "benchmark.progress.text")
+    assert text(ready, "benchmark.verdict") == "Nothing has finished yet."
+    assert not find(ready, "benchmark.stop", QPushButton).isEnabled()
+    assert find(ready, "benchmark.run", QPushButton).isEnabled()
+
+
+def test_an_engine_that_dies_is_told_and_run_goes_on(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, studio: Studio
+) -> None:
+    def crash(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        if request.size == 64:
+            yield from run_events(request)
+        else:
+            yield started(request)
+            yield EngineEnded(exit_code=-11)
+
+    engines.scripts[RunWorkload] = crash
+    run(qtbot, ready, "64, 128, 256")
+    assert "The engine crashed (signal 11)" in text(ready, "benchmark.warning")
+    assert "press Run to go on" in text(ready, "benchmark.warning")
+    assert cells(ready, Column.STAMP)[0] == "✔ verified"
+    assert cells(ready, Column.STAMP)[1].startswith("✖ failed: The engine crashed")
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
+    qtbot.waitUntil(find(ready, "benchmark.run", QPushButton).isEnabled)
+    run(qtbot, ready, "128")
+    assert cells(ready, Column.STAMP)[2] == "✔ verified"
+    assert text(ready, "benchmark.warning") == ""
+
+
+def test_a_refusal_is_a_row_with_its_sentence(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    refusal = Failure(
+        FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free.", "Traceback (most recent …"
+    )
+
+    def refuse(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        yield RunFailed(run_id=request.run_id, failure=refusal)
+
+    engines.scripts[RunWorkload] = refuse
+    run(qtbot, ready, "64")
+    assert cells(ready, Column.STAMP) == ["✖ failed: It needs 64 GiB, 3 GiB are free."]
+    assert "1 could not run; the table says why." in text(ready, "benchmark.warning")
+    select_row(qtbot, ready, 0)
+    assert "Traceback" not in text(ready, "benchmark.details")
+
+
+def test_a_doubt_shows_over_the_plot(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, verified=False)
+    run(qtbot, ready, "64")
+    assert "▲ wrong results at 64 × 64" in text(ready, "benchmark.trust")
+    assert find(ready, "benchmark.trust", QLabel).property("role") == "amber"
+
+
+def test_names_from_outside_are_plain_text(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    evil = "<b>CPU</b> & Co"
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, device_name=evil)
+    run(qtbot, ready, "64")
+    assert evil in text(ready, "benchmark.verdict")
+    for name in ("benchmark.verdict", "benchmark.details", "benchmark.plot.caption"):
+        assert find(ready, name, QLabel).textFormat() is Qt.TextFormat.PlainText

@@ -1,0 +1,123 @@
+"""Time over size: the curves, and where they cross."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QTableView
+
+from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.model.results_table import Column
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.fakes.run_answers import finished, started
+from tests.ui.benchmark.answers import slow_to_reach, with_a_card
+from tests.ui.benchmark.person import cells, click, drawn, run, text, toggle
+from tests.ui.by_name import find
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+    from tests.fakes.scripted_engine import Engines, ScriptedEngine
+
+
+@with_a_card
+def test_the_crossing_is_marked_between_the_sizes_measured(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    run(qtbot, ready, "64, 512")
+    plot = find(ready, "benchmark.plot.sizes", LivePlot)
+    (marker,) = plot._markers
+    assert marker.role == "gpu0"
+    assert (marker.low, marker.high) == (64, 512)
+    assert 64 < marker.x < 512
+    assert (
+        marker.label.replace("\u202f", " ") == f"computing only: ≈ {marker.x:.0f} × {marker.x:.0f}"
+    )
+    said = text(ready, "benchmark.plot.caption")
+    assert "change places at about" in said
+    assert "(measured: between 64 × 64 and 512 × 512)" in said
+    run(qtbot, ready, "1024, 2048")
+    assert len(plot._markers) == 1
+    click(qtbot, ready, "benchmark.clear")
+    assert (plot._markers, plot.curve_keys) == ([], ())
+
+
+@with_a_card
+def test_the_crossing_is_marked_twice_where_the_copies_count(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    def answer(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        samples_s = tuple(slow_to_reach(request) * (1 + 0.001 * i) for i in range(20))
+        yield started(request)
+        yield finished(request, samples_s, transfers=request.transfers)
+
+    engines.scripts[RunWorkload] = answer
+    find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
+    run(qtbot, ready, "64, 256, 512, 1024, 2048")
+    plot = find(ready, "benchmark.plot.sizes", LivePlot)
+    only, both = plot._markers
+    assert (only.low, only.high, only.dashed) == (256, 512, False)
+    assert (both.low, both.high, both.dashed) == (512, 1024, True)
+    assert both.label.startswith("with transfers: ≈ ")
+    assert only.row != both.row  # their labels do not cover each other
+    assert set(plot.curve_keys) == {
+        "cpu float32", "cuda:0 float32", "cuda:0 float32 with transfers",
+    }  # fmt: skip
+    said = text(ready, "benchmark.plot.caption")
+    assert "Computing only, the GeForce GT 1030 and the CPU change places" in said
+    assert "With transfers, the GeForce GT 1030 and the CPU change places" in said
+
+
+@with_a_card
+def test_no_crossing_where_the_curves_do_not_cross(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "2048, 1024")
+    plot = find(ready, "benchmark.plot.sizes", LivePlot)
+    assert plot._markers == []
+    # and the curve goes from the smaller to the larger size, in whichever order they ran
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [1024, 2048]
+
+
+def test_runs_of_two_workloads_are_told_apart(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    view = find(ready, "benchmark.results", QTableView)
+    run(qtbot, ready, "32")
+    assert view.isColumnHidden(Column.WORKLOAD)
+    find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
+    run(qtbot, ready, "64, 128")
+    assert not view.isColumnHidden(Column.WORKLOAD)
+    assert cells(ready, Column.WORKLOAD) == ["elementwise", "matmul", "matmul"]
+    # The medians over the size are of one workload.
+    qtbot.waitUntil(lambda: find(ready, "benchmark.plot.sizes", LivePlot).plot is not None)
+    assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [64, 128]
+
+
+def test_a_second_precision_gets_into_the_legend(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    def labels() -> list[str]:
+        plot = find(ready, "benchmark.plot.sizes", LivePlot)
+        return [curve.label for curve in plot._curves.values()]
+
+    run(qtbot, ready, "64, 128")
+    assert labels() == ["CPU"]
+    toggle(qtbot, ready, "benchmark.dtype.float16")
+    toggle(qtbot, ready, "benchmark.dtype.float32")
+    run(qtbot, ready, "64, 128")
+    assert sorted(labels()) == ["CPU · float16", "CPU · float32"]
+
+
+@with_a_card
+def test_a_low_window_tells_where_the_curves_cross_in_short(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    run(qtbot, ready, "64, 512")
+    click(qtbot, ready, "benchmark.view.sizes")
+    whole = text(ready, "benchmark.plot.caption")
+    assert "(measured: between 64 × 64 and 512 × 512)" in whole
+    ready.resize(1240, 560)
+    caption = find(ready, "benchmark.plot.caption", QLabel)
+    qtbot.waitUntil(lambda: caption.text().endswith(" …"))
+    assert whole.startswith(text(ready, "benchmark.plot.caption")[:-2])
+    assert "measured" not in caption.text()
+    assert "measured" in caption.toolTip()

@@ -1,0 +1,112 @@
+"""The sizes: a list, a range, and the sentences for wrong ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton
+
+from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.model.results_table import Column
+from tests.ui.benchmark.answers import hold, with_a_card
+from tests.ui.benchmark.person import (
+    cells,
+    click,
+    text,
+    toggle,
+    type_sizes,
+    wait_over,
+    wait_samples,
+)
+from tests.ui.by_name import find
+
+if TYPE_CHECKING:
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.settings import Settings
+    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+    from tests.fakes.scripted_engine import Engines
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("0", "The size 0 is out of range"),
+        ("-5", "“-5” is not a size"),
+        ("99999999999", "The size 99999999999 is out of range"),
+        ("12, abc", "“abc” is not a size"),
+        (" ", "Give at least one size"),
+    ],
+)
+def test_a_wrong_size_gets_a_sentence_and_disables_run_alone(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, typed: str, said: str
+) -> None:
+    field = type_sizes(qtbot, ready, typed)
+    assert said in text(ready, "benchmark.sizes.error")
+    assert field.property("invalid") is True
+    assert not find(ready, "benchmark.run", QPushButton).isEnabled()
+    assert find(ready, "benchmark.workload", QComboBox).isEnabled()
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert not ready.benchmark.runs
+    type_sizes(qtbot, ready, "64")
+    assert text(ready, "benchmark.sizes.error") == ""
+    assert find(ready, "benchmark.run", QPushButton).isEnabled()
+
+
+def test_nothing_chosen_is_said(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    toggle(qtbot, ready, "benchmark.devices.cpu")
+    assert text(ready, "benchmark.progress.text") == "Choose at least one device."
+    toggle(qtbot, ready, "benchmark.devices.cpu")
+    toggle(qtbot, ready, "benchmark.dtype.float32")
+    assert text(ready, "benchmark.progress.text") == "Choose at least one precision."
+    assert not find(ready, "benchmark.run", QPushButton).isEnabled()
+
+
+@with_a_card
+def test_a_sweep_looks_closer_where_the_winner_changes(
+    qtbot: QtBot, ready: BenchmarkTab, settings: Settings
+) -> None:
+    toggle(qtbot, ready, "benchmark.sweep")
+    assert not find(ready, "benchmark.sizes", QLineEdit).isVisible()
+    assert text(ready, "benchmark.progress.text").endswith("; then closer to the crossover.")
+    for name, typed in (("low", "128"), ("high", "1024")):
+        field = find(ready, f"benchmark.sweep.{name}", QLineEdit)
+        field.selectAll()
+        qtbot.keyClicks(field, typed)
+    click(qtbot, ready, "benchmark.run")
+    wait_over(qtbot, ready)
+    sizes = [result.size for result in ready.benchmark.results]
+    assert sizes[:8:2] == [128, 256, 512, 1024]
+    assert any(256 < size < 512 for size in sizes[8:])
+    assert settings.choices.sweep
+    assert settings.choices.sweep_range == "128:1024"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [("64", "32", "is empty"), ("", "64", "is not a size"), ("64", "x", "“x” is not a size")],
+)
+def test_a_wrong_range_gets_a_sentence(
+    qtbot: QtBot, ready: BenchmarkTab, low: str, high: str, said: str
+) -> None:
+    toggle(qtbot, ready, "benchmark.sweep")
+    find(ready, "benchmark.sweep.low", QLineEdit).setText(low)
+    find(ready, "benchmark.sweep.high", QLineEdit).setText(high)
+    assert said in text(ready, "benchmark.sizes.error")
+    assert not find(ready, "benchmark.run", QPushButton).isEnabled()
+    toggle(qtbot, ready, "benchmark.sweep")  # the list is as it was
+    assert find(ready, "benchmark.run", QPushButton).isEnabled()
+
+
+def test_return_in_the_sizes_runs_and_escape_stops(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = hold
+    field = type_sizes(qtbot, ready, "64")
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    wait_samples(qtbot, ready)
+    qtbot.keyClick(field, Qt.Key.Key_Escape)
+    wait_over(qtbot, ready)
+    assert cells(ready, Column.STAMP) == ["■ stopped"]

@@ -1,0 +1,155 @@
+"""The tab as a whole: what is there before anything ran, names, keys, the look, a narrow window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QScrollArea,
+    QTableView,
+    QWidget,
+)
+
+from gpu_studio.core.protocol import DescribeEngine, EngineEnded, RunFinished
+from gpu_studio.model.results_table import Column
+from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.fakes.descriptions import described
+from tests.ui.benchmark.person import cells, click, drawn, run, text
+from tests.ui.by_name import find
+
+if TYPE_CHECKING:
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.settings import Settings
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+    from tests.fakes.scripted_engine import Engines
+
+
+def test_everything_a_script_drives_is_there_before_the_tab_was_seen(
+    qtbot: QtBot, studio: Studio, theme: Theme
+) -> None:
+    tab = BenchmarkTab(studio, theme)
+    qtbot.addWidget(tab)
+    for part in (
+        "workload", "sizes", "dtype", "devices", "run", "stop", "progress", "plot", "results",
+        "verdict", "export",
+    ):  # fmt: skip
+        assert tab.findChild(QWidget, f"benchmark.{part}") is not None, part
+
+
+def test_every_control_has_a_name_for_those_who_do_not_see_it(ready: BenchmarkTab) -> None:
+    for kind in (QPushButton, QComboBox, QLineEdit, QTableView, QProgressBar, LivePlot):
+        for widget in ready.findChildren(kind):
+            named = widget.objectName().startswith("benchmark.")
+            assert not named or widget.accessibleName(), widget.objectName()
+    boxes = ready.findChildren(QCheckBox)
+    assert len(boxes) >= 5
+    assert all(box.text() or box.accessibleName() for box in boxes)
+
+
+def test_until_the_engine_is_there_nothing_can_run(
+    qtbot: QtBot, studio: Studio, tab: BenchmarkTab
+) -> None:
+    run_button = find(tab, "benchmark.run", QPushButton)
+    assert not run_button.isEnabled()
+    assert text(tab, "benchmark.progress.text") == "The engine is starting…"
+    assert text(tab, "benchmark.verdict") == "Nothing was measured yet."
+    qtbot.keyClick(find(tab, "benchmark.sizes", QLineEdit), Qt.Key.Key_Return)
+    assert not tab.benchmark.runs
+    studio.start()
+    qtbot.waitUntil(run_button.isEnabled)
+    assert text(tab, "benchmark.progress.text") == "4 runs, at least 10 s."
+    assert find(tab, "benchmark.workload", QComboBox).currentText() == "Elementwise"
+    assert "bound by memory" in text(tab, "benchmark.workload.sentence")
+
+
+def test_without_an_engine_there_is_a_way_to_start_one(
+    qtbot: QtBot, studio: Studio, engines: Engines, tab: BenchmarkTab, caplog: Any
+) -> None:
+    fresh = find(tab, "benchmark.fresh_engine", QPushButton)
+    assert not fresh.isVisible()
+    engines.scripts[DescribeEngine] = [EngineEnded(exit_code=1)]
+    studio.start()
+    qtbot.waitUntil(fresh.isVisible)
+    assert text(tab, "benchmark.progress.text") == "There is no engine."
+    engines.scripts[DescribeEngine] = [described()]
+    click(qtbot, tab, "benchmark.fresh_engine")
+    qtbot.waitUntil(find(tab, "benchmark.run", QPushButton).isEnabled)
+    assert not fresh.isVisible()
+
+
+def test_the_tab_key_goes_through_the_parts_as_they_are_read(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    """Of the two views one is reached; the arrow keys go to the other."""
+    run(qtbot, ready, "64, 128")
+    first = find(ready, "benchmark.workload", QComboBox)
+    first.setFocus()
+    reached = []
+    for _ in range(18):
+        widget = QApplication.focusWidget()
+        assert widget is not None
+        reached.append(widget.objectName().removeprefix("benchmark."))
+        qtbot.keyClick(widget, Qt.Key.Key_Tab)
+    assert reached == [
+        "workload", "sizes", "sweep", "dtype.float32", "dtype.float16", "dtype.float64",
+        "dtype.bfloat16", "devices.cpu", "budget", "mode.transfers", "mode.naive", "expert", "run",
+        "view.live", "clear", "export",
+        "plot.sizes", "results",
+    ]  # fmt: skip
+    assert first.hasFocus()
+
+
+def test_clear_brings_the_empty_page_back(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64, 128")
+    click(qtbot, ready, "benchmark.clear")
+    assert cells(ready, Column.SIZE) == []
+    assert text(ready, "benchmark.verdict") == "Nothing was measured yet."
+    assert not find(ready, "benchmark.results", QTableView).isVisible()
+    assert not find(ready, "benchmark.export", QPushButton).isVisible()
+
+
+def test_the_look_changes_while_results_are_shown(
+    qtbot: QtBot, ready: BenchmarkTab, settings: Settings, theme: Theme
+) -> None:
+    run(qtbot, ready, "64, 128")
+    plot = find(ready, "benchmark.plot.sizes", LivePlot)
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    settings.change(theme="dark" if not theme.is_dark else "light")
+    assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [64, 128]
+    assert isinstance(ready.benchmark.results[0], RunFinished)
+
+
+def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    run(qtbot, ready, "64, 128")
+    assert find(ready, "benchmark.view.sizes", QPushButton).text() == "Time over size"
+    ready.resize(760, 560)
+    sizes = find(ready, "benchmark.view.sizes", QPushButton)
+    qtbot.waitUntil(lambda: sizes.text() == "Sizes")
+    assert sizes.accessibleName() == "Time over size"
+    click(qtbot, ready, "benchmark.view.history")
+    page = find(ready, "benchmark.history", QScrollArea)
+    qtbot.waitUntil(lambda: page.isVisible())
+    QApplication.processEvents()
+    inner = page.widget()
+    assert inner is not None
+    assert inner.width() <= page.viewport().width()
+    for made in ready.findChildren(QPushButton):
+        if made.isVisible():
+            assert made.width() >= made.sizeHint().width(), made.objectName()
+    view = find(ready, "benchmark.history.table", QTableView)
+    assert view.isColumnHidden(1)  # nothing has a name
+    click(qtbot, ready, "benchmark.view.live")
+    results = find(ready, "benchmark.results", QTableView)
+    QApplication.processEvents()
+    assert results.horizontalScrollBar().maximum() == 0
+    assert results.isColumnHidden(Column.SPEED_UP)  # with one device there is nothing to compare

@@ -1,0 +1,163 @@
+"""Choosing a workload: its sizes, options and modes, and where it cannot run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
+
+from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.model.results_table import Column
+from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import two_cards
+from tests.ui.benchmark.answers import train_step, with_a_card
+from tests.ui.benchmark.person import cells, click_expert, run, text, toggle
+from tests.ui.by_name import find
+
+if TYPE_CHECKING:
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.settings import Settings
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+    from tests.fakes.scripted_engine import Engines
+
+
+def test_a_workload_brings_its_sizes_options_and_modes(
+    qtbot: QtBot, with_training: Engines, ready: BenchmarkTab
+) -> None:
+    workload = find(ready, "benchmark.workload", QComboBox)
+    assert ready.findChild(QComboBox, "benchmark.option.amp") is None
+    workload.setCurrentIndex(1)
+    assert text(ready, "benchmark.sizes.meaning") == "Rows of a batch"
+    assert find(ready, "benchmark.sizes", QLineEdit).text() == "32, 64"
+    amp = find(ready, "benchmark.option.amp", QComboBox)
+    assert (amp.accessibleName(), amp.toolTip()) == ("Mixed precision", "What AMP does.")
+    assert [amp.itemText(i) for i in range(amp.count())] == ["off", "float16", "bfloat16"]
+    click_expert(qtbot, ready)
+    cold = find(ready, "benchmark.mode.cold", QCheckBox)
+    assert (cold.isEnabled(), cold.toolTip()) == (False, train_step().refuses["cold"])
+    amp.setCurrentIndex(1)
+    run(qtbot, ready, "64")
+    (request,) = [r for r in with_training.requests if isinstance(r, RunWorkload)]
+    assert (request.workload, request.options) == ("train_step", {"amp": "float16"})
+    assert cells(ready, Column.MODE) == ["amp float16"]
+    # What was chosen is there again after a look at another workload.
+    workload.setCurrentIndex(0)
+    assert cold.isEnabled()
+    workload.setCurrentIndex(1)
+    assert find(ready, "benchmark.option.amp", QComboBox).currentData() == "float16"
+    assert find(ready, "benchmark.sizes", QLineEdit).text() == "64"
+
+
+def test_a_workload_that_cannot_run_is_listed_with_the_reason(
+    qtbot: QtBot, with_training: Engines, ready: BenchmarkTab
+) -> None:
+    workload = find(ready, "benchmark.workload", QComboBox)
+    assert workload.itemText(2) == "Data parallel (not here)"
+    workload.setCurrentIndex(2)
+    assert "It needs two GPUs" in text(ready, "benchmark.workload.sentence")
+    assert not find(ready, "benchmark.run", QPushButton).isEnabled()
+    assert text(ready, "benchmark.progress.text") == "This workload cannot run here."
+    workload.setCurrentIndex(0)
+    assert find(ready, "benchmark.run", QPushButton).isEnabled()
+
+
+@with_a_card
+def test_a_workload_of_cards_alone_leaves_the_cpu_out(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, studio: Studio
+) -> None:
+    kernel = train_step(name="custom_kernel", device_kinds=("cuda",), options=())
+    engines.scripts[DescribeEngine] = [described_with_cuda(workloads=(kernel,))]
+    studio.session.restart()
+    qtbot.waitUntil(lambda: text(ready, "benchmark.devices.note") != "")
+    run(qtbot, ready, "64")
+    assert {run.request.device for run in ready.benchmark.runs} == {"cuda:0"}
+
+
+@with_a_card
+def test_the_modes_go_into_the_requests_and_are_kept(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, settings: Settings
+) -> None:
+    assert not find(ready, "benchmark.mode.cold", QCheckBox).isVisible()
+    click_expert(qtbot, ready)
+    for mode in ("transfers", "naive", "cold", "stop_early"):
+        find(ready, f"benchmark.mode.{mode}", QCheckBox).setChecked(True)
+    run(qtbot, ready, "64")
+    asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
+    assert [(r.device, r.transfers) for r in asked] == [
+        ("cpu", False), ("cuda:0", False), ("cuda:0", True),
+    ]  # fmt: skip
+    assert {(r.cache, r.naive, r.stop_at_relative_interval) for r in asked} == {
+        ("cold", True, 0.02)
+    }
+    assert settings.choices.modes == ("transfers", "naive", "cold", "stop_early")
+    assert cells(ready, Column.MODE)[2] == "cold cache, with transfers"
+
+
+@with_a_card
+def test_the_choices_make_the_plan(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, settings: Settings
+) -> None:
+    find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
+    toggle(qtbot, ready, "benchmark.dtype.float16")
+    toggle(qtbot, ready, "benchmark.devices.cpu")
+    budget = find(ready, "benchmark.budget", QComboBox)
+    budget.setCurrentIndex(budget.findData(0.5))
+    run(qtbot, ready, "128")
+    asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
+    assert {(r.workload, r.size, r.dtype, r.device, r.budget_s) for r in asked} == {
+        ("matmul", 128, "float16", "cuda:0", 0.5),
+        ("matmul", 128, "float32", "cuda:0", 0.5),
+    }
+    choices = settings.choices
+    assert (choices.workload, choices.sizes, choices.budget_s) == ("matmul", "128", 0.5)
+    assert set(choices.dtypes) == {"float32", "float16"}
+
+
+def test_the_last_choices_are_there_at_the_next_start(
+    qtbot: QtBot, studio: Studio, settings: Settings, theme: Theme
+) -> None:
+    settings.change(workload="matmul", sizes="7, 8", dtypes=("float64",), budget_s=3.5)
+    tab = BenchmarkTab(studio, theme)
+    qtbot.addWidget(tab)
+    studio.start()
+    workload = find(tab, "benchmark.workload", QComboBox)
+    qtbot.waitUntil(lambda: workload.currentData() == "matmul")
+    assert find(tab, "benchmark.sizes", QLineEdit).text() == "7, 8"
+    assert find(tab, "benchmark.budget", QComboBox).currentData() == 3.5
+    boxes = find(tab, "benchmark.dtype", QWidget).findChildren(QCheckBox)
+    assert [box.text() for box in boxes if box.isChecked()] == ["float64"]
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_card_that_pytorch_cannot_use_is_listed_with_the_reason(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    assert find(ready, "benchmark.devices.cuda:0", QCheckBox).isChecked()
+    engines.scripts[DescribeEngine] = [described()]
+    ready._studio.session.restart()
+    qtbot.waitUntil(lambda: ready._studio.session.state.is_idle)
+    devices = find(ready, "benchmark.devices", QWidget)
+    qtbot.waitUntil(
+        lambda: (
+            [box.isEnabled() for box in devices.findChildren(QCheckBox) if box.isVisible()]
+            == [True, False, False]
+        )
+    )
+    reasons = [label.text() for label in devices.findChildren(QLabel) if label.isVisible()]
+    assert reasons[1:] == ["This PyTorch was built without CUDA."] * 2
+
+
+@with_a_card
+def test_a_device_taken_away_stays_so_when_the_devices_are_listed_again(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, studio: Studio
+) -> None:
+    toggle(qtbot, ready, "benchmark.devices.cpu")
+    engines.scripts[DescribeEngine] = [described()]
+    studio.session.restart()
+    qtbot.waitUntil(lambda: studio.session.state.is_idle)
+    assert ready.findChild(QCheckBox, "benchmark.devices.cuda:0") is None
+    assert not find(ready, "benchmark.devices.cpu", QCheckBox).isChecked()
