@@ -80,7 +80,7 @@ def build_window(
     def real_engine(environment: EngineEnvironment) -> Engine:
         # What CUDA may see is chosen before it starts: that takes a process of its own.
         if kept.choices.engine == "window" and environment == EngineEnvironment():
-            return LocalEngine()
+            return LocalEngine(are_cards_asleep=_are_cards_asleep)
         return ProcessEngine(environment, log_path=log_path)
 
     def lab_engine(environment: EngineEnvironment) -> Engine:
@@ -154,6 +154,12 @@ def _settings_path() -> Path | None:
         _log.warning("Settings cannot be kept: %s", error)
         return None
     return folder / "settings.json"
+def _are_cards_asleep() -> bool:
+    from gpu_studio.hardware.pci import are_all_cards_asleep
+
+    return are_all_cards_asleep()
+
+
 
 
 def _data_folder() -> Path:

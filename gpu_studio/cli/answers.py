@@ -112,7 +112,10 @@ def answers(engine: Engine, request: Request, interrupt: Interrupt) -> Iterator[
 
 
 def describe(
-    engine: Engine, interrupt: Interrupt, patience_s: float | None = None
+    engine: Engine,
+    interrupt: Interrupt,
+    patience_s: float | None = None,
+    question: DescribeEngine | None = None,
 ) -> EngineDescribed:
     """Return an engine's account of itself.
 
@@ -120,17 +123,19 @@ def describe(
         engine: is asked.
         interrupt: hears Ctrl-C.
         patience_s: how long a driver may hold it; None is for ever.
+        question: how it is asked; cards may be woken where None.
 
     Raises:
         HeldEngineError: it did not answer in time.
         StudioError: it has none.
         KeyboardInterrupt: Ctrl-C was pressed meanwhile.
     """
+    question = question or DescribeEngine()
     if patience_s is None:
-        return _described(engine, interrupt)
+        return _described(engine, question, interrupt)
     with _patience(engine, patience_s) as is_over:
         try:
-            return _described(engine, interrupt)
+            return _described(engine, question, interrupt)
         except StudioError as error:
             if not is_over.is_set():
                 raise
@@ -166,11 +171,19 @@ def describe_alone(log_path: Path) -> EngineDescribed:
         engine.close()
 
 
-def describe_beside(inventory: Inventory, engine: Engine, interrupt: Interrupt) -> EngineDescribed:
+def describe_beside(
+    inventory: Inventory, engine: Engine, interrupt: Interrupt, *, wakes_cards: bool = True
+) -> EngineDescribed:
     """Return an engine's account of itself, unless the driver would hold it; as `describe`.
 
     Loading PyTorch may take long, starting CUDA may not: so the engine is first asked for what it
     tells once it has loaded PyTorch, without the driver.
+
+    Args:
+        inventory: what the sensor reader found.
+        engine: is asked.
+        interrupt: hears Ctrl-C.
+        wakes_cards: whether CUDA is asked although all cards sleep.
 
     Raises:
         HeldEngineError: the driver does not answer, or did not let it answer.
@@ -186,11 +199,12 @@ def describe_beside(inventory: Inventory, engine: Engine, interrupt: Interrupt) 
             if isinstance(event, EngineEnded) and is_over.is_set():
                 message = f"PyTorch was not loaded within {_LOAD_PATIENCE_S:.0f} s."
                 raise StudioError(FailureKind.ENGINE_ENDED, message)
-    return describe(engine, interrupt, _DRIVER_PATIENCE_S)
+    question = DescribeEngine(wakes_cards=wakes_cards)
+    return describe(engine, interrupt, _DRIVER_PATIENCE_S, question)
 
 
-def _described(engine: Engine, interrupt: Interrupt) -> EngineDescribed:
-    for event in answers(engine, DescribeEngine(), interrupt):
+def _described(engine: Engine, question: DescribeEngine, interrupt: Interrupt) -> EngineDescribed:
+    for event in answers(engine, question, interrupt):
         if interrupt.is_asked:
             raise KeyboardInterrupt
         match event:

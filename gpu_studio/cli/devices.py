@@ -37,7 +37,7 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
     error = ""
     try:
         with Interrupt().heard() as interrupt:
-            description = describe_beside(inventory, engine, interrupt)
+            description = describe_beside(inventory, engine, interrupt, wakes_cards=False)
     except StudioError as failure:
         error = str(failure)
     finally:

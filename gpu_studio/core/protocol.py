@@ -114,7 +114,13 @@ __all__ = [
 
 
 class DescribeEngine(Message, frozen=True, kw_only=True):
-    """What are you, and what can you run? Makes no CUDA context."""
+    """What are you, and what can you run? Makes no CUDA context.
+
+    Asking CUDA wakes cards that the system has switched off to save power; with ``wakes_cards``
+    False that is left undone where all of them are, and the answer says so.
+    """
+
+    wakes_cards: bool = True
 
 
 class Stop(Message, frozen=True, kw_only=True):
@@ -141,7 +147,8 @@ class EngineDescribed(Message, frozen=True, kw_only=True):
     """An engine's own account of itself.
 
     ``own_table`` is PyTorch's own table of what its builds for this kind of PC have code for
-    (``{"12.6": ("5.0", …)}``), empty where it has none.
+    (``{"12.6": ("5.0", …)}``), empty where it has none. With ``cards_asleep`` CUDA was not asked,
+    so as not to wake them: ``cuda_available`` is then no statement.
     """
 
     pid: int
@@ -163,6 +170,7 @@ class EngineDescribed(Message, frozen=True, kw_only=True):
     recording: str | None = None
     cards: tuple[TorchCard, ...] = ()
     own_table: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    cards_asleep: bool = False
 
 
 class RequestFailed(Message, frozen=True, kw_only=True):

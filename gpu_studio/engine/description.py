@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from gpu_studio.core.protocol import EngineDescribed
-from gpu_studio.engine.device import cuda_state
+from gpu_studio.engine.device import cuda_state, leave_cuda_alone
 from gpu_studio.engine.models import MODELS
 from gpu_studio.engine.pitfalls.lab import PITFALLS
 from gpu_studio.engine.properties import own_table, torch_cards
@@ -28,8 +28,13 @@ print("CPU threads:", torch.get_num_threads())
 """
 
 
-def describe_engine() -> EngineDescribed:
-    """Return an account of this process; makes no CUDA context."""
+def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
+    """Return an account of this process; makes no CUDA context.
+
+    Args:
+        cards_asleep: all cards are switched off, and nobody has asked for them: leave them so.
+    """
+    is_left_alone = leave_cuda_alone(cards_asleep and torch.version.cuda is not None)
     available, reason = cuda_state()
     return EngineDescribed(
         pid=os.getpid(),
@@ -38,7 +43,8 @@ def describe_engine() -> EngineDescribed:
         cuda_available=available,
         cuda_reason=reason,
         device_count=torch.cuda.device_count() if available else 0,
-        arch_list=tuple(torch.cuda.get_arch_list()),
+        # It asks CUDA whether it is available, too, and is empty where it is not.
+        arch_list=tuple(torch.cuda.get_arch_list()) if available else (),
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
         cpu_threads=torch.get_num_threads(),
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
@@ -54,4 +60,5 @@ def describe_engine() -> EngineDescribed:
         snippet=_SNIPPET,
         cards=torch_cards(),
         own_table=own_table(),
+        cards_asleep=is_left_alone,
     )

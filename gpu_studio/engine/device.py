@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import threading
 import warnings
 from functools import lru_cache
 
@@ -15,6 +16,10 @@ from gpu_studio.core.failure import FailureKind, StudioError
 
 _log = logging.getLogger(__name__)
 _CARD_ADDRESS = re.compile(r"cuda:(\d{1,4})")
+_CARDS_ASLEEP = (
+    "The NVIDIA cards of this PC are asleep to save power, and asking CUDA would wake them."
+)
+_is_cuda_left_alone = threading.Event()
 
 
 def addresses() -> list[str]:
@@ -59,12 +64,32 @@ def start_cuda() -> None:
         _log.warning("CUDA: %s", warning.message)
 
 
-@lru_cache(maxsize=1)
+def leave_cuda_alone(is_wished: bool) -> bool:
+    """Ask nothing of CUDA from now on, or end that; return whether it is left alone.
+
+    ``cuInit``, which stands behind every question to CUDA, wakes cards that are switched off. Where
+    this process has asked already, there is nothing left to be careful about.
+    """
+    if is_wished and not _first_state.cache_info().currsize:
+        _is_cuda_left_alone.set()
+    else:
+        _is_cuda_left_alone.clear()
+    return _is_cuda_left_alone.is_set()
+
+
 def cuda_state() -> tuple[bool, str | None]:
     """Return whether CUDA can be used, and if not a plain sentence why. Makes no context.
 
-    It does not change while a process lives: CUDA reads its environment once.
+    It does not change while a process lives, since CUDA reads its environment once; but while CUDA
+    is left alone it cannot be used, and is not asked.
     """
+    if _is_cuda_left_alone.is_set():
+        return False, _CARDS_ASLEEP
+    return _first_state()
+
+
+@lru_cache(maxsize=1)
+def _first_state() -> tuple[bool, str | None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         available = torch.cuda.is_available()

@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.protocol import EngineEnded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gpu_studio.core.protocol import Event, Request
     from gpu_studio.engine.dispatch import Dispatcher
 
 
 class LocalEngine:
-    """The same workloads as the child process runs, without the process."""
+    """The same workloads as the child process runs, without the process.
 
-    def __init__(self) -> None:
+    Args:
+        are_cards_asleep: whether the system has switched off every NVIDIA card of this PC.
+    """
+
+    def __init__(self, are_cards_asleep: Callable[[], bool] = lambda: False) -> None:
+        self._are_cards_asleep = are_cards_asleep
         self._stop = threading.Event()
         self._is_closed = False
         self._dispatcher: Dispatcher | None = None
@@ -31,7 +36,9 @@ class LocalEngine:
         if self._dispatcher is None:
             from gpu_studio.engine.dispatch import Dispatcher
 
-            self._dispatcher = Dispatcher(in_window_process=True)
+            self._dispatcher = Dispatcher(
+                in_window_process=True, are_cards_asleep=self._are_cards_asleep
+            )
         self._stop.clear()
         if self._is_closed:
             yield EngineEnded(exit_code=None, stopped=True)

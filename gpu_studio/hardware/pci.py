@@ -95,6 +95,12 @@ def is_asleep(pci_bus_id: str, root: Path = _SYSFS) -> bool:
     return _is_suspended(root / f"{int(domain, 16):04x}:{rest}")
 
 
+def are_all_cards_asleep(root: Path = _SYSFS) -> bool:
+    """Return whether Linux has switched off every NVIDIA card of this PC; asking wakes none."""
+    own = [adapter for adapter in adapters_in_sysfs(root, ()) if adapter.is_nvidia]
+    return bool(own) and all(adapter.is_asleep for adapter in own)
+
+
 def adapters_in_registry(winreg: Any) -> list[DisplayAdapter]:
     """Return the graphics cards that Windows has a driver entry for; ``winreg`` is that module."""
     adapters: dict[str, DisplayAdapter] = {}

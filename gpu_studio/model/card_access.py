@@ -37,6 +37,9 @@ def access_of(card: Device, description: EngineDescribed | None) -> CardAccess:
             reason="CUDA_VISIBLE_DEVICES hides this card from PyTorch.",
             is_hidden=description.visible_devices is not None,
         )
+    if description.cards_asleep:
+        reason = "This card is asleep to save power: wake it on the Devices tab."
+        return CardAccess(address=None, reason=reason)
     if not description.cuda_available:
         reason = description.cuda_reason or "This PyTorch cannot use CUDA."
         return CardAccess(address=None, reason=reason)

@@ -18,7 +18,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.model.device_list import DeviceList
 from gpu_studio.model.engine_state import EngineState
-from gpu_studio.model.headline import Headline, headline_from, lost_headline
+from gpu_studio.model.headline import WAKE, Headline, headline_from, lost_headline
 from gpu_studio.model.process_table import ProcessTable
 from gpu_studio.model.sensor_log import SensorLog
 
@@ -229,6 +229,9 @@ class DevicesModel(QObject):
         if self._studio.session.description is None:
             sentence = f"Asking PyTorch whether it can use your {device.short_name} …"
             return Headline(code="waiting", sentence=sentence, tone="")
+        if self._studio.session.description.cards_asleep:
+            sentence = f"PyTorch was not asked about your {device.short_name}, since it slept."
+            return Headline(code="unknown", sentence=sentence, action=WAKE, tone="")
         sentence = f"PyTorch says nothing about your {device.short_name}."
         return Headline(code="unknown", sentence=sentence, detail=self.trouble)
 

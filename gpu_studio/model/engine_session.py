@@ -44,6 +44,8 @@ _MOST_DEATHS = 3  # in a row, before the window stops trying by itself
 class EngineSession(QObject):
     """Sends requests to one engine after another and tells everyone what it answers.
 
+    ``wakes_cards`` says whether a fresh engine may wake cards that sleep by asking CUDA.
+
     Signals:
         state_changed(EngineState)
         engine_described(EngineDescribed): a fresh engine is there.
@@ -62,8 +64,10 @@ class EngineSession(QObject):
         parent: QObject | None = None,
         *,
         environment: EngineEnvironment | None = None,
+        wakes_cards: bool = True,
     ) -> None:
         super().__init__(parent)
+        self._wakes_cards = wakes_cards
         self._engines = EngineSuccession(factory, environment or EngineEnvironment())
         self._state = EngineState.ABSENT
         self._description: EngineDescribed | None = None
@@ -147,7 +151,7 @@ class EngineSession(QObject):
         if self._closed:
             return
         self._engines.renew(environment)
-        self._describe_next()
+        self._describe_next(is_chosen=environment is not None)
         self._deaths = 0
         if self._worker is not None:
             self._engines.abandon_retired()
@@ -189,10 +193,11 @@ class EngineSession(QObject):
         self._patience.stop()
         return True
 
-    def _describe_next(self) -> None:
+    def _describe_next(self, *, is_chosen: bool = False) -> None:
         """Put the first question to a fresh engine in front of everything that waits."""
         self._description = self._current_device = None
-        self._waiting.ask_first(DescribeEngine())
+        # Who chose its environment is about to use a card.
+        self._waiting.ask_first(DescribeEngine(wakes_cards=self._wakes_cards or is_chosen))
 
     def _next(self) -> None:
         if self._worker is not None or not self._waiting or self._closed:

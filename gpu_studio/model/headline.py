@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 START_AGAIN = "Start a fresh engine"
 READ_AGAIN = "Read the sensors again"
+WAKE = "Wake the card"
 
 _SILENCE = "driver_not_answering"
 _OWN = "program"
@@ -46,12 +47,14 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def headline_from(finding: Finding) -> Headline:
-    """Return a finding as a headline."""
+    """Return a finding as a headline; the window wakes a card itself, without a command."""
+    is_wakened_here = finding.code == "card_asleep" and bool(finding.action)
     return Headline(
         code=finding.code,
         sentence=finding.sentence,
         detail=finding.evidence,
-        command=finding.action,
+        command="" if is_wakened_here else finding.action,
+        action=WAKE if is_wakened_here else "",
         tone=_TONES[finding.severity],
     )
 
@@ -126,13 +129,16 @@ class HeadlineModel(QObject):
             self._dismissed.add((headline.code, headline.sentence))
         self._choose()
 
-    def act(self) -> None:
-        """Do what the headline's button says."""
-        action = self._headline.action if self._headline is not None else ""
+    def act(self, headline: Headline | None = None) -> None:
+        """Do what the button of a headline says; of the present one where none is given."""
+        headline = headline or self._headline
+        action = headline.action if headline is not None else ""
         if action == START_AGAIN:
             self._studio.session.restart()
         elif action == READ_AGAIN:
             self._studio.sensors.start_again()
+        elif action == WAKE:
+            self._studio.wake_cards()
 
     def _lose(self, reason: str) -> None:
         self._lost_reason = reason

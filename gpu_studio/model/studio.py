@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.engine import EngineFactory
+    from gpu_studio.core.pc.devices import Inventory
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
@@ -55,16 +57,18 @@ class Studio(QObject):
         super().__init__(parent)
         self.settings = settings
         self.data_folder = data_folder
-        self.session = EngineSession(engine_factory, self)
+        self.session = EngineSession(engine_factory, self, wakes_cards=False)
         self.lab = LabEngines(self.session, lab_factory or engine_factory, modelled_factory, self)
         self.sensors = Sensors(sensor_source, self)
         self.doctor = Doctor(self.session, self.sensors, probe, self)
         self.headlines = HeadlineModel(self, self)
         self.runs = RunMarks(self, self)
         self._snippet = ""
+        self._asked_for: tuple[int | str, ...] | None = None
         self.session.engine_described.connect(self._engine_described)
         self.session.event_received.connect(self._event_received)
         self.lab.session_began.connect(self._lab_began)
+        self.sensors.inventory_changed.connect(self._look_for_wakers)
 
     @property
     def snippet(self) -> str:
@@ -84,11 +88,30 @@ class Studio(QObject):
         self.session.close()
         self.sensors.close()
 
+    def wake_cards(self) -> None:
+        """Ask CUDA although all cards sleep, because somebody wants to use them."""
+        self._ask_again(wakes_cards=True)
+
     def show_snippet(self, snippet: str) -> None:
         """Put lines into the Code pane."""
         if snippet and snippet != self._snippet:
             self._snippet = snippet
             self.snippet_changed.emit(snippet)
+
+    def _look_for_wakers(self, inventory: Inventory) -> None:
+        """Let the engine ask CUDA once a card that slept was woken by somebody else."""
+        engine = self.session.description
+        awake = [card.identity for card in inventory.cards if card.unreadable_code != "asleep"]
+        asked_for = (engine.pid, *awake) if engine is not None and awake else None
+        # Once: the engine looks for itself, and may find that the card sleeps again.
+        if asked_for is not None and asked_for != self._asked_for:
+            self._asked_for = asked_for
+            self._ask_again(wakes_cards=False)
+
+    def _ask_again(self, *, wakes_cards: bool) -> None:
+        described = self.session.description
+        if described is not None and described.cards_asleep:
+            self.session.submit(DescribeEngine(wakes_cards=wakes_cards))
 
     def _lab_began(self, session: EngineSession) -> None:
         session.event_received.connect(self._event_received)

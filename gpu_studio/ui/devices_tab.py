@@ -51,7 +51,9 @@ class DevicesTab(QWidget):
         self._copy = CopyButton(self._model, theme)
         self._name = ElidedText("", "headline", name="devices.name")
         self._identity = ElidedText("", "muted", name="devices.identity")
+        self._act = studio.headlines.act
         self._verdict = VerdictCard(theme, name="devices.verdict")
+        self._verdict.action_requested.connect(self._act)
         self._also_found: list[VerdictCard] = []
         self._doctor = studio.doctor
         self._check = button(
@@ -192,6 +194,7 @@ class DevicesTab(QWidget):
         """Put what else was found under the verdict, a card each."""
         for number in range(len(self._also_found), len(headlines)):
             card = VerdictCard(self._theme, name=f"devices.finding.{number}")
+            card.action_requested.connect(self._act)
             self._page.insertWidget(self._page.indexOf(self._verdict) + 1 + number, card)
             self._also_found.append(card)
         for card, headline in zip(self._also_found, headlines, strict=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
@@ -21,7 +21,13 @@ _ICON_SIZE = QSize(22, 22)
 
 
 class VerdictCard(Card):
-    """Shows a headline for as long as it holds; in brief, without evidence and command."""
+    """Shows a headline for as long as it holds; in brief, without evidence, command and button.
+
+    Signals:
+        action_requested(Headline): the button of this headline was pressed.
+    """
+
+    action_requested = Signal(object)
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent, name=name)
@@ -44,6 +50,9 @@ class VerdictCard(Card):
         line.setSpacing(GAP)
         line.addWidget(self._command, 1)
         line.addWidget(self._copy)
+        self._action = button("", self._request_action, name=f"{name}.action")
+        line.addWidget(self._action)
+        line.addStretch()
         words = QVBoxLayout()
         words.setSpacing(4)
         words.addWidget(self._sentence)
@@ -71,7 +80,11 @@ class VerdictCard(Card):
         self._evidence.setVisible(bool(headline.detail) and not in_brief)
         self._command.setText(headline.command)
         self._command.setCursorPosition(0)
-        self._help.setVisible(bool(headline.command) and not in_brief)
+        self._command.setVisible(bool(headline.command))
+        self._copy.setVisible(bool(headline.command))
+        self._action.setText(headline.action)
+        self._action.setVisible(bool(headline.action))
+        self._help.setVisible(bool(headline.command or headline.action) and not in_brief)
         self.set_tone(headline.tone)
         self.setAccessibleName(headline.sentence)
         self.setAccessibleDescription(headline.detail)
@@ -81,6 +94,9 @@ class VerdictCard(Card):
         tone = self._headline.tone if self._headline else ""
         sign = icon(_ICONS[tone], self._theme, _ICON_ROLES[tone])
         self._sign.setPixmap(sign.pixmap(_ICON_SIZE, self.devicePixelRatioF()))
+
+    def _request_action(self) -> None:
+        self.action_requested.emit(self._headline)
 
     def _copy_command(self) -> None:
         QGuiApplication.clipboard().setText(self._command.text())

@@ -220,4 +220,7 @@ def test_an_engine_that_loads_in_time_gives_its_account():
                DescribeEngine: [described()]}  # fmt: skip
     engine = ScriptedEngine(scripts, EngineEnvironment())
     assert describe_beside(BESIDE, engine, Interrupt()) == described()
+    assert engine.requests[-1] == DescribeEngine(wakes_cards=True)
+    describe_beside(BESIDE, engine, Interrupt(), wakes_cards=False)
+    assert engine.requests[-1] == DescribeEngine(wakes_cards=False)
     assert engine.calls == []

@@ -17,9 +17,9 @@ def two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "init", lambda: None)
-    devices.cuda_state.cache_clear()
+    devices._first_state.cache_clear()
     yield
-    devices.cuda_state.cache_clear()
+    devices._first_state.cache_clear()
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def no_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.cuda, "init", init)
     monkeypatch.setattr(torch.version, "cuda", "13.0")
-    devices.cuda_state.cache_clear()
+    devices._first_state.cache_clear()
     yield
-    devices.cuda_state.cache_clear()
+    devices._first_state.cache_clear()
 
 
 def test_addresses_are_devices(two_cards: None):
@@ -83,11 +83,11 @@ def test_what_torch_warns_of_goes_to_the_log(
         return False
 
     monkeypatch.setattr(torch.cuda, "is_available", is_available)
-    devices.cuda_state.cache_clear()
+    devices._first_state.cache_clear()
     try:
         assert devices.cuda_state()[0] is False
     finally:
-        devices.cuda_state.cache_clear()
+        devices._first_state.cache_clear()
     assert "CUDA unknown error" in caplog.text
 
 

@@ -8,6 +8,7 @@ from gpu_studio.hardware.pci import (
     adapter_name,
     adapters_in_registry,
     adapters_in_sysfs,
+    are_all_cards_asleep,
     is_asleep,
 )
 
@@ -143,3 +144,21 @@ def test_who_drives_a_card_is_told(bus, names, tmp_path):
     (tmp_path / "drivers" / "nouveau").mkdir(parents=True)
     (bus / "0000:01:00.0" / "driver").symlink_to(tmp_path / "drivers" / "nouveau")
     assert [a.kernel_driver for a in adapters_in_sysfs(bus, names)] == ["nouveau", None]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ([], False),
+        (["suspended"], True),
+        (["suspended", "suspending"], True),
+        (["active"], False),
+        (["suspended", "active"], False),
+        ([None], False),
+    ],
+)
+def test_all_cards_sleep_only_where_there_are_some_and_none_is_awake(bus, statuses, expected):
+    add_card(bus, "0000:00:02.0", "0x030000", "0x8086", "0x9bc5", "active")
+    for number, status in enumerate(statuses, start=1):
+        add_card(bus, f"0000:0{number}:00.0", "0x030200", "0x10de", "0x1d01", status)
+    assert are_all_cards_asleep(bus) is expected

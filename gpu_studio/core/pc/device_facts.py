@@ -98,13 +98,14 @@ def _torch_group(snapshot: PcSnapshot) -> FactGroup:
     no_cuda = engine.cuda_reason or ("PyTorch sees no card." if snapshot.engine else why_not)
     cpu_build = _CPU_BUILD if snapshot.engine else why_not
     no_code = "PyTorch tells it only where it can use CUDA." if engine.cuda_build else cpu_build
-    count = str(engine.device_count) if snapshot.engine else None
+    is_asked = snapshot.engine is not None and not engine.cards_asleep
+    count = str(engine.device_count) if is_asked else None
     facts: tuple[Fact, ...] = (
         _cuda_available(snapshot.engine, no_cuda),
         fact("torch_version", "PyTorch", engine.torch_version, why_not),
         fact("cuda_build", "Built for CUDA", engine.cuda_build, cpu_build),
         fact("arch_list", "Has code for", " ".join(engine.arch_list), no_code),
-        fact("device_count", "Cards it sees", count, why_not),
+        fact("device_count", "Cards it sees", count, no_cuda),
         fact("current_device", "Current card", _current_card(snapshot), no_cuda),
         fact("cpu_threads", "CPU threads", str(engine.cpu_threads or ""), why_not),
         fact("python_version", "Python", engine.python_version, why_not),
@@ -136,7 +137,7 @@ def _tables(engine: EngineDescribed) -> Fact:
 
 
 def _cuda_available(engine: EngineDescribed | None, why_not: str) -> Fact:
-    if engine is None:
+    if engine is None or engine.cards_asleep:
         return fact("cuda_available", "CUDA available", None, why_not)
     value, reason = ("yes", "") if engine.cuda_available else ("no", why_not)
     return fact("cuda_available", "CUDA available", value, note=reason)

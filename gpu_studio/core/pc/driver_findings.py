@@ -8,6 +8,7 @@ from gpu_studio.core.pc.devices import ASLEEP
 from gpu_studio.core.pc.finding import Finding
 from gpu_studio.core.pc.finding_words import (
     TORCH_PAGE,
+    WAKE_BY_HAND,
     continued,
     driver_page,
     install_driver,
@@ -247,11 +248,15 @@ def wsl_limits(facts: PcFacts) -> Iterator[Finding]:
 
 def card_asleep(facts: PcFacts) -> Iterator[Finding]:
     """A laptop's card that is switched off."""
+    engine = facts.engine
+    is_unasked = engine is not None and engine.cards_asleep
     for card in facts.inventory.cards:
         if card.unreadable == ASLEEP:
+            asked = " PyTorch was not asked about it: that would wake it." if is_unasked else ""
             yield Finding(
                 code="card_asleep",
-                sentence=f"{card.short_name}: {card.unreadable}",
+                sentence=f"{card.short_name}: {card.unreadable}{asked}",
                 evidence=f"runtime_status of {card.pci_bus_id} is suspended",
+                action=WAKE_BY_HAND if is_unasked else "",
                 device_uuid=card.identity,
             )

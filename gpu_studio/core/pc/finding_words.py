@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 DRIVER_PAGE = "https://www.nvidia.com/drivers"
 UNIX_DRIVER_PAGE = "https://www.nvidia.com/en-us/drivers/unix/"
+# It opens NVML, which starts every card that the driver serves.
+WAKE_BY_HAND = "nvidia-smi"
 TORCH_PAGE = "https://pytorch.org/get-started/locally/"
 
 

@@ -156,6 +156,8 @@ def _torch_value(snapshot: PcSnapshot) -> dict[str, Any]:
     value |= {field: getattr(engine, field, None) for field in _TORCH_FIELDS}
     if engine is not None:
         value["arch_list"] = list(engine.arch_list)
+        if engine.cards_asleep:  # nobody asked
+            value |= {"cuda_available": None, "device_count": None}
     is_used = engine is not None and engine.cuda_available
     value["current_device"] = (snapshot.current_device or 0) if is_used else None
     return value

@@ -97,7 +97,8 @@ def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
         return
     action = reload_cuda(facts.system, is_wsl=facts.inventory.is_wsl)
     started = facts.probe is None or facts.probe.error is None
-    if facts.inventory.cards and not (engine.cuda_available and started):
+    # Sleeping cards that were left alone are no failure.
+    if facts.inventory.cards and not ((engine.cuda_available or engine.cards_asleep) and started):
         names = listed([card.short_name for card in facts.inventory.cards])
         reason = engine.cuda_reason or (facts.probe.error if facts.probe else None)
         yield Finding(
@@ -162,7 +163,7 @@ def tables_differ(facts: PcFacts) -> Iterator[Finding]:
 def ok(facts: PcFacts) -> Iterator[Finding]:
     """PyTorch can use a card: it sees it, has code for it, and a kernel ran where one was tried."""
     engine = facts.cuda_build
-    if engine is None or not engine.cuda_available:
+    if engine is None or not (engine.cuda_available or engine.cards_asleep):
         return
     for card in (*facts.cards, *facts.sleeping):
         probed, has_code = facts.probed(card), facts.has_code(card)
@@ -174,6 +175,8 @@ def ok(facts: PcFacts) -> Iterator[Finding]:
             continue
         if probed is not None and probed.outcome != "ran":
             continue
+        if probed is None and engine.cards_asleep:
+            continue  # nobody has asked
         capability = f" ({card.compute_capability})" if card.compute_capability else ""
         ran = "; a real kernel ran on it" if probed else ""
         yield Finding(

@@ -395,6 +395,21 @@ def test_a_sleeping_card_is_judged_by_its_chip_and_by_what_a_kernel_did():
     assert codes(by_kernel) == ["card_asleep", "ok"]
 
 
+def test_of_a_sleeping_card_that_nobody_asked_about_nothing_is_promised():
+    asleep = changed(on_the_bus(RTX_3060, "asleep"), unreadable=ASLEEP)
+    unasked = msgspec.structs.replace(
+        ENGINE, cards_asleep=True, cuda_available=False, cuda_reason="It sleeps.", cards=()
+    )
+    (finding,) = examined(pc(asleep), unasked)
+    assert (finding.code, finding.action) == ("card_asleep", "nvidia-smi")
+    assert "was not asked" in finding.sentence
+    assert one("card_asleep", examined(pc(asleep))).action == ""
+    by_kernel = examined(pc(asleep), unasked, probe=probe(tried(RTX_3060)))
+    assert codes(by_kernel) == ["card_asleep", "ok"]
+    failed = examined(pc(asleep), unasked, probe=probe(error="It did not start."))
+    assert codes(failed) == ["cuda_init_failed", "card_asleep"]
+
+
 # ── PyTorch's own table ───────────────────────────────────────────────────────────────────────
 
 

@@ -1,0 +1,133 @@
+"""A PC whose cards sleep: nothing wakes them before somebody asks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.pc.devices import ASLEEP, Device, Driver, Inventory
+from gpu_studio.core.protocol import DescribeEngine, EngineDescribed
+from gpu_studio.model.card_access import access_of
+from gpu_studio.model.devices import DevicesModel
+from gpu_studio.model.headline import WAKE
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import SteadySensors, cpu_device, gt_1030_card
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from tests.fakes.scripted_engine import Engines, ScriptedEngine
+
+SLEEPER = Device(
+    kind="cuda", name="NVIDIA GeForce GT 1030", pci_bus_id="00000000:01:00.0",
+    pci_device_id=0x1D01, unreadable=ASLEEP, unreadable_code="asleep",
+)  # fmt: skip
+LAPTOP = Inventory(devices=(cpu_device(), SLEEPER), driver=Driver(version="570.86.16"))
+AWAKE = Inventory(devices=(cpu_device(), gt_1030_card()), driver=Driver(version="570.86.16"))
+LEFT_ALONE = described(
+    torch_version="2.13.0+cu126", cuda_build="12.6", cuda_reason="They sleep.", cards_asleep=True
+)
+POLITELY, WAKING = DescribeEngine(wakes_cards=False), DescribeEngine()
+
+
+def answer(_engine: ScriptedEngine, request: DescribeEngine) -> Iterator[EngineDescribed]:
+    yield described_with_cuda() if request.wakes_cards else LEFT_ALONE
+
+
+@pytest.fixture
+def sensor_source() -> SteadySensors:
+    return SteadySensors(LAPTOP)
+
+
+@pytest.fixture
+def laptop(engines: Engines, ready_studio: Studio) -> Studio:
+    return ready_studio
+
+
+@pytest.fixture
+def engines(engines: Engines) -> Engines:
+    engines.scripts[DescribeEngine] = answer
+    return engines
+
+
+def questions(engines: Engines) -> list[Any]:
+    return [request for request in engines.requests if isinstance(request, DescribeEngine)]
+
+
+def test_the_window_asks_politely_and_says_how_to_wake_the_card(
+    engines: Engines, laptop: Studio
+) -> None:
+    assert questions(engines) == [POLITELY]
+    verdict = DevicesModel(laptop).verdict
+    assert verdict.code == "card_asleep"
+    assert "PyTorch was not asked" in verdict.sentence
+    assert (verdict.action, verdict.command) == (WAKE, "")
+    assert laptop.headlines.headline is None
+    assert laptop.sensors.inventory is not None
+    (card,) = laptop.sensors.inventory.cards
+    access = access_of(card, laptop.session.description)
+    assert (access.address, "Devices tab" in access.reason) == (None, True)
+
+
+def test_the_button_wakes_the_card(qtbot: QtBot, engines: Engines, laptop: Studio) -> None:
+    laptop.headlines.act(DevicesModel(laptop).verdict)
+    qtbot.waitUntil(lambda: laptop.session.is_free and len(questions(engines)) == 2)
+    assert questions(engines) == [POLITELY, WAKING]
+    assert laptop.session.description == described_with_cuda()
+    laptop.wake_cards()  # awake already
+    assert laptop.session.is_free
+
+
+def test_a_card_that_somebody_else_woke_is_asked_about(
+    qtbot: QtBot, engines: Engines, laptop: Studio, sensor_source: SteadySensors
+) -> None:
+    engines.scripts[DescribeEngine] = [described_with_cuda()]
+    sensor_source.send(AWAKE)
+    qtbot.waitUntil(lambda: len(questions(engines)) == 2)
+    assert questions(engines) == [POLITELY, POLITELY]
+
+
+def test_a_card_that_dozes_off_again_is_asked_about_once(
+    qtbot: QtBot, engines: Engines, laptop: Studio, sensor_source: SteadySensors
+) -> None:
+    sensor_source.send(AWAKE)
+    qtbot.waitUntil(lambda: laptop.session.is_free and len(questions(engines)) == 2)
+    later = msgspec.structs.replace(AWAKE, other_gpus=("Intel graphics",))
+    with qtbot.waitSignal(laptop.sensors.inventory_changed):
+        sensor_source.send(later)
+    assert laptop.session.is_free
+    assert len(questions(engines)) == 2
+    verdict = DevicesModel(laptop).verdict
+    assert "was not asked about your GT 1030" in verdict.sentence
+    assert verdict.action == WAKE
+
+
+def test_a_card_that_sleeps_on_is_not_asked_about(
+    qtbot: QtBot, engines: Engines, laptop: Studio, sensor_source: SteadySensors
+) -> None:
+    with qtbot.waitSignal(laptop.sensors.inventory_changed):
+        sensor_source.send(msgspec.structs.replace(LAPTOP, other_gpus=("Intel graphics",)))
+    assert laptop.session.is_free
+    assert questions(engines) == [POLITELY]
+
+
+@pytest.mark.parametrize(
+    ("environment", "question"),
+    [(None, POLITELY), (EngineEnvironment(visible_devices="GPU-1"), WAKING)],
+)
+def test_a_fresh_engine_wakes_a_card_only_where_one_was_chosen(
+    qtbot: QtBot,
+    engines: Engines,
+    laptop: Studio,
+    environment: EngineEnvironment | None,
+    question: DescribeEngine,
+) -> None:
+    laptop.session.restart(environment)
+    qtbot.waitUntil(lambda: laptop.session.is_free)
+    assert engines.latest.requests == [question]
