@@ -14,12 +14,15 @@ import hypothesis
 import pytest
 from shiboken6 import isValid
 
+from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensor_log, sensors
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.ui.theme import Theme
 from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
+from tests.patience import PATIENCE_MS
+from tests.patient_qtbot import PatientQtBot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +36,31 @@ if TYPE_CHECKING:
 # pytest --hypothesis-profile=default
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("steady")
+
+_AN_HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
+    """pytest-qt's own, with time for a machine that is busy."""
+    return PatientQtBot(request)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody lose patience because this machine is busy; what is about that sets its own."""
+    monkeypatch.setattr(engine_session, "_PATIENCE_MS", _AN_HOUR_MS)
+    for module in (doctor, engine_session, lab_engines, sensor_log):
+        monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
+    for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
+        monkeypatch.setattr(sensors, name, _AN_HOUR_MS)
+    monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End an engine that does not hear a stop at once."""
+    monkeypatch.setattr(engine_session, "_PATIENCE_MS", 1)
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +97,7 @@ def nothing_left_behind(
     running = [worker for worker in workers if isValid(worker) and worker.isRunning()]
     for worker in running:  # so that the next test starts clean
         worker.requestInterruption()
-        worker.wait(2000)
+        worker.wait(PATIENCE_MS)
     assert not widgets, f"windows left open: {widgets}"
     assert not running, "a worker was left running"
 

@@ -2,7 +2,7 @@
 
 A script is a list of events, or a function of (engine, request) that yields them. A `Pause` in it
 holds the engine in the middle of its work until the test says `ScriptedEngine.go`, or until it is
-stopped or abandoned.
+stopped or abandoned; a go that comes before its pause is not lost.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from gpu_studio.core.protocol import (
 )
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import run_events
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from gpu_studio.core.engine import EngineEnvironment
 
-LONGEST_PAUSE_S = 30.0
+LONGEST_PAUSE_S = 2 * PATIENCE_S
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -52,12 +53,13 @@ class ScriptedEngine:
         self.calls: list[str] = []
         self.paused = threading.Event()
         self.wake = threading.Condition()
-        self._gone = self._stopped = self._abandoned = self._closed = False
+        self._passes = 0  # how many pauses the test lets end
+        self._stopped = self._abandoned = self._closed = False
 
     def run(self, request: Request) -> Iterator[Event]:
         self.requests.append(request)
         with self.wake:
-            self._gone = self._stopped = self._abandoned = False
+            self._stopped = self._abandoned = False
         script = self.scripts.get(type(request))
         if script is None:
             message = f"No script for {type(request).__name__}."
@@ -74,9 +76,9 @@ class ScriptedEngine:
                 yield item
 
     def go(self) -> None:
-        """Let the pause that holds the engine end."""
+        """Let the pause that holds the engine, or else the next one, end."""
         with self.wake:
-            self._gone = True
+            self._passes += 1
             self.wake.notify_all()
 
     def stop(self) -> None:
@@ -100,13 +102,13 @@ class ScriptedEngine:
     def _pause(self, pause: Pause) -> None:
         def is_over() -> bool:
             stopped = self._stopped and not pause.deaf
-            return self._gone or stopped or self._abandoned or self._closed
+            return self._passes > 0 or stopped or self._abandoned or self._closed
 
         with self.wake:
             self.paused.set()
             assert self.wake.wait_for(is_over, LONGEST_PAUSE_S), "nobody ended this pause"
             self.paused.clear()
-            self._gone = False
+            self._passes = max(0, self._passes - 1)
 
     def _ending(self, request: Request, item: Any) -> Event | None:
         """Return the early end of an answer: abandoned, or stopped between two calls."""

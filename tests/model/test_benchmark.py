@@ -190,8 +190,10 @@ def test_a_long_call_is_announced(qtbot: QtBot, benchmark: Benchmark, engines: E
 
 @pytest.mark.parametrize("deaf", [False, True])
 def test_a_stop_ends_the_plan_and_keeps_the_samples(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines, deaf: bool
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines, ready_studio: Studio, deaf: bool
 ) -> None:
+    if deaf:
+        ready_studio.session._patience.setInterval(1)
     engines.scripts[RunWorkload] = held(deaf=deaf)
     benchmark.start(plan(64, 128, 256))
     wait_paused(qtbot, engines, benchmark)

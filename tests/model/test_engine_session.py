@@ -128,6 +128,7 @@ def test_a_stop_between_calls_keeps_the_engine(
     assert watcher.descriptions == 1
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_stop_in_a_long_call_abandons_the_engine_and_starts_a_fresh_one(
     qtbot: QtBot, session: EngineSession, watcher: Watcher, engines: Engines
 ) -> None:

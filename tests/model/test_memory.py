@@ -613,6 +613,7 @@ def test_a_running_experiment_is_stopped(model, scripts, engines, qtbot):
     assert "4 tensors" in model.experiment.outcome.sentence
 
 
+@pytest.mark.usefixtures("impatient")
 def test_an_experiment_that_hears_no_stop_ends_with_its_engine(model, scripts, engines, qtbot):
     scripts[RunMemoryExperiment] = lambda engine, request: breaking(Pause(deaf=True))
     model.experiment.run(EXPERIMENT)

@@ -134,6 +134,7 @@ def test_a_failure_is_told_and_gone_with_the_next_try(model, engines, qtbot, ans
     qtbot.waitUntil(lambda: model.tried("tiny_model").broken is not None)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_stop_reaches_the_engine(model, engines, qtbot):
     engines.scripts[RunPitfall] = [Pause(deaf=True)]
     model.run("tiny_model", "broken", "cpu")

@@ -320,6 +320,7 @@ def test_a_failure_that_is_not_the_point_is_told_as_one(lab, engines, qtbot):
     assert find(lab, "switcher.lab.break").isEnabled()
 
 
+@pytest.mark.usefixtures("impatient")
 def test_while_one_runs_it_can_be_stopped_and_no_other_begins(lab, engines, studio, qtbot):
     engines.scripts[RunPitfall] = [Pause(deaf=True)]
     assert find(lab, "switcher.lab.stop").isHidden()

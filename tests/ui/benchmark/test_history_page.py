@@ -131,6 +131,7 @@ def test_who_looks_at_the_history_during_a_plan_is_left_there(
     click(qtbot, ready, "benchmark.view.history")
     engines.latest.go()
     qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
+    wait_samples(qtbot, ready)
     assert find(ready, "benchmark.view.history", QPushButton).isChecked()
     assert find(ready, "benchmark.history", QWidget).isVisible()
     click(qtbot, ready, "benchmark.stop")
