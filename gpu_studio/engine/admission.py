@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.workload import Workload
 
 _LONGEST_BUDGET_S = 86400.0
+_LONGEST_REST_S = 1.0
 _MOST_CALLS = 1_000_000
 
 
@@ -73,6 +74,11 @@ def _check_numbers(request: RunWorkload, description: WorkloadDescription) -> No
             FailureKind.BAD_REQUEST,
             f"The time budget {request.budget_s:g} s is out of range: give more than 0 s and at "
             f"most {_LONGEST_BUDGET_S:.0f} s.",
+        )
+    if not 0 <= request.rest_s <= _LONGEST_REST_S:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"A rest of {request.rest_s:g} s is out of range: ask for 0 to {_LONGEST_REST_S:g} s.",
         )
     if request.calls is not None and not 1 <= request.calls <= _MOST_CALLS:
         raise StudioError(

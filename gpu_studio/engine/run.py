@@ -23,6 +23,7 @@ from gpu_studio.engine.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.device import prove_kernels, uuid_of
 from gpu_studio.engine.memory import read_memory
 from gpu_studio.engine.naive import time_naively
+from gpu_studio.engine.pace import Pace
 from gpu_studio.engine.peak_memory import PeakMemory
 from gpu_studio.engine.result_ceiling import measure_cpu
 from gpu_studio.engine.run_check import check_answers
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.case import Case
     from gpu_studio.engine.workloads.workload import Workload
 
-_LINE_PERIOD_S = 1 / 60
 _POLL_PERIOD_S = 0.1
 
 
@@ -159,13 +159,13 @@ class WorkloadRun:
         found.sentences = call.findings()
 
     def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
-        """Take samples until it is enough; hand them out at most 60 times a second."""
+        """Take samples until it is enough; hand them out at the run's pace."""
         request, watch, calls = self._request, self._found.watch, self._found.calls_per_sample
         assert watch is not None
         rule = IntervalRule(request.stop_at_relative_interval)
         unsent_s: list[float] = []
         spent_s = 0.0
-        sent_at_s = time.perf_counter()
+        pace = Pace(request.rest_s, self._stop)
         polled_at_s = float("-inf")
         while True:
             batch_s, wall_s = stopwatch.time(call.function, calls)
@@ -178,9 +178,9 @@ class WorkloadRun:
                 watch.poll()
                 yield read_memory(case.device)
             over = self._is_enough(spent_s, len(unsent_s)) or self._stop.is_set()
-            if not over and now_s - sent_at_s < _LINE_PERIOD_S:
+            if not over and not pace.is_due():
                 continue
-            sent_at_s = now_s
+            pace.begin_line()
             self._found.samples_s += unsent_s
             yield SamplesMeasured(
                 run_id=request.run_id,
@@ -192,6 +192,15 @@ class WorkloadRun:
             self._check_stop()
             if over or rule.is_met():
                 return
+            self._rest(pace, stopwatch, call, wall_s)
+
+    def _rest(self, pace: Pace, stopwatch: Stopwatch, call: Call, batch_s: float) -> None:
+        """Let the samples that were handed over be drawn, and get into step again."""
+        if pace.rest():
+            self._check_stop()
+            if pace.needs_untimed(batch_s):
+                stopwatch.time(call.function, self._found.calls_per_sample)
+            pace.begin_line()
 
     def _is_enough(self, spent_s: float, unsent: int) -> bool:
         """Return whether the budget is spent, or the calls that were asked for are made."""

@@ -6,6 +6,7 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.plan import time_left_s
@@ -31,7 +32,12 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunFinished
     from gpu_studio.model.studio import Studio
 
-_NEWS_MS = 300  # text changes about three times a second: more cannot be read, and it costs
+# Numbers change a few times a second: more cannot be read, and it costs. At once where a run hands
+# samples over and rests; by the timer where lines come more often or not at all.
+_SOONEST_NEWS_MS = 200
+_LATEST_NEWS_MS = 400
+# What a run leaves to the window after each line of samples: text and curves change in it.
+REST_S = 0.04
 
 
 class PlanState(Enum):
@@ -81,7 +87,7 @@ class Benchmark(QObject):
         self._next_number = 1
         self._notice = Notice()
         self._news = QTimer(self)
-        self._news.setInterval(_NEWS_MS)
+        self._news.setInterval(_LATEST_NEWS_MS)
         self._news.timeout.connect(self._tell_news)
         self._session.event_received.connect(self._receive)
 
@@ -161,7 +167,9 @@ class Benchmark(QObject):
 
     def _wait_for(self, requests: Sequence[RunWorkload]) -> None:
         self._next_number += len(requests)
-        self._waiting = deque(requests)
+        self._waiting = deque(
+            msgspec.structs.replace(request, rest_s=REST_S) for request in requests
+        )
 
     def _refine(self) -> bool:
         """Return whether the plan goes on from what was found."""
@@ -191,10 +199,15 @@ class Benchmark(QObject):
         run.apply(event)
         if is_last(event, request):
             self._end(run, event)
-        elif not isinstance(event, SamplesMeasured):
+        elif not isinstance(event, SamplesMeasured) or self._is_time_for_news:
             self._tell_news()
 
+    @property
+    def _is_time_for_news(self) -> bool:
+        return self._news.remainingTime() <= _LATEST_NEWS_MS - _SOONEST_NEWS_MS
+
     def _tell_news(self) -> None:
+        self._news.start()  # from now on: what comes between two turns would disturb
         if self._running is not None:
             self.run_changed.emit(self._running)
             self.plan_changed.emit()

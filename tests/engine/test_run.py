@@ -152,6 +152,54 @@ def test_lines_are_at_most_sixty_a_second(monkeypatch: pytest.MonkeyPatch):
     assert sum(len(line.samples_s) for line in lines) == 500
 
 
+def test_a_run_that_is_looked_at_rests_after_each_line(monkeypatch: pytest.MonkeyPatch):
+    now_s = [0.0]
+    story: list[str] = []
+
+    class TwoMilliseconds:
+        def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+            now_s[0] += 2e-3
+            story.append("batch")
+            return 2e-3, 2e-3
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout == 0.04
+            now_s[0] += timeout
+            story.append("rest")
+            return False
+
+    monkeypatch.setattr(run.time, "perf_counter", lambda: now_s[0])
+    monkeypatch.setattr(run, "stopwatch_for", lambda call, device: TwoMilliseconds())
+    monkeypatch.setattr(run, "time_once", lambda call, device: 2e-3)
+    monkeypatch.setattr(run, "warm_up", lambda *arguments: 2e-3)
+    monkeypatch.setattr(run, "choose_calls", lambda *arguments: 1)
+    events = []
+    for event in Dispatcher().run(run_request(budget_s=1.0, rest_s=0.04), Stop()):
+        if isinstance(event, SamplesMeasured):
+            story.append("line")
+        events.append(event)
+    lines = only(SamplesMeasured, events)
+    # A quarter of a second of samples each; the batch after a rest is in none of them.
+    assert [len(line.samples_s) for line in lines] == [125, 125, 125, 125]
+    assert lines[-1].spent_s == pytest.approx(1.0)
+    turn = ["batch"] * 125 + ["line"]
+    assert story == turn + (["rest", "batch"] + turn) * 3
+    assert isinstance(events[-1], RunFinished)
+    assert events[-1].samples == 500
+
+
+def test_a_stop_in_a_rest_ends_the_run():
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            self.set()
+            return True
+
+    events = list(Dispatcher().run(run_request(budget_s=60.0, rest_s=0.04), Stop()))
+    assert isinstance(events[-1], RunStopped)
+    assert len(only(SamplesMeasured, events)) == 1
+
+
 def test_a_run_survives_the_pipe():
     for event in ask(run_request()):
         assert decode_event(encode(event)) == event
@@ -280,6 +328,8 @@ def test_what_was_taken_is_free_when_the_end_is_told(
         ({"size": -5}, FailureKind.BAD_REQUEST, ["-5"]),
         ({"size": 1 << 40}, FailureKind.BAD_REQUEST, [str(1 << 40)]),
         ({"budget_s": 0.0}, FailureKind.BAD_REQUEST, ["budget"]),
+        ({"rest_s": -0.1}, FailureKind.BAD_REQUEST, ["rest"]),
+        ({"rest_s": 2.0}, FailureKind.BAD_REQUEST, ["rest"]),
         ({"budget_s": float("nan")}, FailureKind.BAD_REQUEST, ["budget"]),
         ({"calls": 0}, FailureKind.BAD_REQUEST, ["0 calls", "1 to 1000000"]),
         ({"calls": 1_000_001}, FailureKind.BAD_REQUEST, ["1000001 calls"]),

@@ -20,7 +20,7 @@ from gpu_studio.core.protocol import (
     RunPhaseChanged,
     RunWorkload,
 )
-from gpu_studio.model.benchmark import Benchmark, PlanState
+from gpu_studio.model.benchmark import REST_S, Benchmark, PlanState
 from tests.fakes.descriptions import described, elementwise
 from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
@@ -307,6 +307,29 @@ def test_numbers_change_a_few_times_a_second_however_many_batches_come(
     engines.latest.go()
     wait_over(qtbot, benchmark)
     assert not any(timer.isActive() for timer in benchmark.findChildren(QTimer))
+
+
+def test_what_a_run_hands_over_before_a_rest_is_told_at_once(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        assert request.rest_s == REST_S
+        yield started(request)
+        for index in range(5):
+            yield batch(request, (0.001,), spent_s=index / 1000)
+        yield finished(request, (0.001,))
+
+    # As if each line came later than anybody changes text, and the timer never.
+    monkeypatch.setattr("gpu_studio.model.benchmark._SOONEST_NEWS_MS", 0)
+    engines.scripts[RunWorkload] = lines
+    watcher = Watcher(benchmark)
+    for timer in benchmark.findChildren(QTimer):
+        timer.setInterval(3_600_000)
+    monkeypatch.setattr("gpu_studio.model.benchmark._LATEST_NEWS_MS", 3_600_000)
+    benchmark.start(plan(64))
+    wait_over(qtbot, benchmark)
+    # its start, its five lines and its end
+    assert len(watcher.changes) == 7
 
 
 def test_events_of_other_requests_are_not_taken(

@@ -19,7 +19,8 @@ class RunWorkload(Message, frozen=True, kw_only=True):
     not timed but counts for the budget), ``transfers`` puts the copies to and from the device into
     each call, and ``naive`` asks for what a script without warm-up and synchronize would have
     printed, beside the result. ``calls`` asks for exactly so many timed calls, however long they
-    take; ``budget_s`` then says how long that is expected to be.
+    take; ``budget_s`` then says how long that is expected to be. ``rest_s`` is how long to rest after
+    each line of samples, so that a window draws them while nothing is timed.
     """
 
     run_id: str
@@ -34,6 +35,7 @@ class RunWorkload(Message, frozen=True, kw_only=True):
     cache: str = "hot"
     transfers: bool = False
     naive: bool = False
+    rest_s: float = 0.0
 
 
 class WorkloadOption(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,7 +57,7 @@ class LiveView(LivePlot):
         self._ghost: tuple[Run, str] | None = None
         self._shown = CurveSet(self)
         benchmark.run_begun.connect(self._show_samples)
-        benchmark.run_changed.connect(self._describe)
+        benchmark.run_changed.connect(self._show_news)
         benchmark.runs_cleared.connect(self._clear)
 
     @property
@@ -139,6 +139,12 @@ class LiveView(LivePlot):
         label = device_label(run.request.device, self._sensors.inventory)
         mode = "with transfers" if run.request.transfers else ""
         return " · ".join(part for part in (label, mode, "recording" * bool(run.recording)) if part)
+
+    def _show_news(self) -> None:
+        """Draw what has come at once: the run rests meanwhile."""
+        self._describe()
+        if self.isVisible():
+            self.refresh()
 
     def _describe(self) -> None:
         runs = self._runs_in_question()

@@ -148,6 +148,8 @@ class LivePlot(QFrame):
         """Draw every curve that has grown, or of which another stretch is in sight."""
         if self.plot is None:
             return
+        if self._frames.isActive():
+            self._frames.start()  # the next frame comes a whole period from now
         sight = self._sight()
         grown = [curve for curve in self._curves.values() if curve.has_changed(sight)]
         if grown and self._steady is not None and not self._is_chosen:

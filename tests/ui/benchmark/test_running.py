@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton
 
 from gpu_studio.core.failure import Failure, FailureKind
@@ -30,6 +30,7 @@ from tests.ui.by_name import find
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pytest
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.model.studio import Studio
@@ -71,6 +72,24 @@ def test_a_run_shows_what_it_does_and_every_sample(
     qtbot.waitUntil(lambda: "128 × 128" in text(ready, "benchmark.plot.caption"))
     qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cpu")[0]) == 8)
     assert drawn(ready, "benchmark.plot", "cuda:0") == ([], [])
+    click(qtbot, ready, "benchmark.stop")
+    wait_over(qtbot, ready)
+
+
+def test_what_a_run_hands_over_is_drawn_at_once(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(qtbot, ready, "64")
+    plot = find(ready, "benchmark.plot", LivePlot)
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    for frames in plot.findChildren(QTimer):
+        frames.stop()
+    monkeypatch.setattr("gpu_studio.model.benchmark._SOONEST_NEWS_MS", 0)
+    engines.scripts[RunWorkload] = hold
+    type_sizes(qtbot, ready, "128")
+    click(qtbot, ready, "benchmark.run")
+    wait_samples(qtbot, ready)
+    qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cpu")[0]) == 8)
     click(qtbot, ready, "benchmark.stop")
     wait_over(qtbot, ready)
 
