@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from gpu_studio.engine.models import find_model
-from gpu_studio.engine.tensor_file import open_tensors
+from gpu_studio.engine.tensor_file import open_tensors, snippet_to_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,8 +175,9 @@ class PlacedFile:
 
     def snippet(self, device: str, dtype: str) -> str:
         """Return the lines that open and move the same file."""
-        move = (_MOVE_AND_CONVERT if dtype else _MOVE).format(device=device, dtype=dtype)
-        return _FILE_SNIPPET.format(path=self._path, move=move)
+        convert = _CONVERT.format(dtype=dtype) if dtype else ""
+        opened = snippet_to_open(self._path)
+        return f"{opened}\n{_MOVE.format(device=device, convert=convert)}"
 
 
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -230,27 +231,9 @@ for name, tensor in model.state_dict().items():  # parameters and buffers
     print(name, tuple(tensor.shape), tensor.dtype, tensor.device)
 """
 
-_FILE_SNIPPET = """\
-import torch
-
-path = {path!r}
-tensors = torch.load(path, map_location="cpu", weights_only=True)  # runs no code of the file
-
-
-def move(value):
-    if isinstance(value, dict):
-        return {{name: move(part) for name, part in value.items()}}
-    if isinstance(value, torch.Tensor):
-        {move}
-    return value
-
-
-tensors = move(tensors)
-for name, value in tensors.items():
-    if isinstance(value, torch.Tensor):
-        print(name, tuple(value.shape), value.dtype, value.device)
+_MOVE = """\
+for name, tensor in tensors.items():
+    tensors[name] = tensor = tensor.to("{device}"{convert})
+    print(name, tuple(tensor.shape), tensor.dtype, tensor.device)
 """
-_MOVE = 'return value.to("{device}")'
-_MOVE_AND_CONVERT = """\
-dtype = torch.{dtype} if value.is_floating_point() else value.dtype
-        return value.to("{device}", dtype)"""
+_CONVERT = ", torch.{dtype} if tensor.is_floating_point() else tensor.dtype"

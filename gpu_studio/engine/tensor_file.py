@@ -31,7 +31,13 @@ def inspect_file(path: str) -> FileInspected:
         tensor_bytes=header.tensor_bytes,
         left_out=header.left_out,
         is_mapped=header.is_zip,
+        snippet=f"{snippet_to_open(path)}\n{_LIST}",
     )
+
+
+def snippet_to_open(path: str) -> str:
+    """Return lines that open a file as `open_tensors` does, into a dictionary ``tensors``."""
+    return _OPEN.format(path=path)
 
 
 def open_tensors(path: str) -> dict[str, torch.Tensor]:
@@ -82,3 +88,26 @@ def _compare(tensors: dict[str, torch.Tensor], header: FileHeader) -> None:
     }
     if told != found:
         refuse("The file's list of tensors and its tensors do not agree: it is damaged.")
+
+
+_OPEN = """\
+import torch
+
+
+def tensors_of(mapping, prefix=""):
+    for name, value in mapping.items():
+        if isinstance(value, torch.Tensor):
+            yield f"{{prefix}}{{name}}", value
+        elif isinstance(value, dict):
+            yield from tensors_of(value, f"{{prefix}}{{name}}.")
+
+
+path = {path!r}
+file = torch.load(path, map_location="cpu", weights_only=True)  # runs no code of the file
+tensors = dict(tensors_of(file))
+"""
+_LIST = """\
+for name, tensor in tensors.items():
+    print(name, tuple(tensor.shape), tensor.dtype)
+print(len(tensors), "tensors of", sum(one.nbytes for one in tensors.values()), "bytes")
+"""

@@ -17,6 +17,7 @@ from gpu_studio.core.protocol import (
     UseDevice,
 )
 from gpu_studio.core.switching.placement_words import explain_end, explain_failure
+from gpu_studio.core.switching.whole_snippet import complete, snippet_for_device
 from gpu_studio.model.card_rows import CardRow, card_rows, card_warnings, counted_rows
 from gpu_studio.model.engine_state import EngineState
 
@@ -106,9 +107,18 @@ class DeviceChoice(QObject):
         return self.is_one_shown and self._is_quiet
 
     def choose(self, identity: str) -> None:
-        """Choose another device."""
+        """Choose another device, and show the lines that name it."""
         self._chosen_by_hand = True
         self._set_chosen(identity)
+        row, engine = self.chosen, self._session.description
+        if row is not None and row.address is not None and engine is not None:
+            self._studio.show_snippet(
+                complete(
+                    snippet_for_device(row.address),
+                    device_count=engine.device_count if engine.cuda_available else 0,
+                    visible_devices=engine.visible_devices,
+                )
+            )
 
     def use(self) -> None:
         """Make the chosen card the current one (``torch.cuda.set_device``)."""

@@ -8,12 +8,15 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
+from gpu_studio.core.switching.whole_snippet import runs_as_it_stands
 from gpu_studio.ui.parts import GAP, Text, button, section
 
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
+_PASTED = "Runs as it stands, in any Python with PyTorch."
+_STARTED = "Needs several processes: its first line says how they are started."
 _POINT_SIZE = 8.5  # a line of code is longer than the pane is wide
 
 
@@ -45,9 +48,8 @@ class CodePane(QDockWidget):
         head.addWidget(self._copy)
         column.addLayout(head)
         column.addWidget(self._text, 1)
-        column.addWidget(
-            Text("Runs as it stands, in any Python with PyTorch.", "muted", wraps=True)
-        )
+        self._note = Text(role="muted", name="code.note", wraps=True)
+        column.addWidget(self._note)
         self.setTitleBarWidget(QWidget())
         self.setWidget(page)
         self.setMinimumWidth(220)
@@ -67,6 +69,7 @@ class CodePane(QDockWidget):
     def _show(self, snippet: str) -> None:
         self._text.setPlainText(snippet)
         self._copy.setEnabled(bool(snippet))
+        self._note.setText(_PASTED if runs_as_it_stands(snippet) else _STARTED)
 
     def _copy_code(self) -> None:
         QGuiApplication.clipboard().setText(self._text.toPlainText())

@@ -9,15 +9,19 @@ import torch
 
 from gpu_studio.core.protocol import (
     DescribeEngine,
+    InspectFile,
     PlaceFinished,
     PlaceModel,
     PlaceTensors,
     RunStarted,
     TensorsPlaced,
 )
+from gpu_studio.core.switching.whole_snippet import runs_as_it_stands, snippet_for_device
 from gpu_studio.engine import memory, placement, snippets
 from gpu_studio.engine.models import MODELS
 from gpu_studio.engine.pitfalls.lab import PITFALLS, find_pitfall
+from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import ask, only, run_request
 
 if TYPE_CHECKING:
@@ -76,11 +80,37 @@ def test_a_files_snippet_opens_it_safely_and_moves_it(
     ]  # fmt: skip
 
 
+def test_looking_at_a_file_writes_how_it_is_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "checkpoint.pt"
+    torch.save({"model": {"w": torch.ones(3), "b": {"n": torch.tensor(2)}}, "epoch": 3}, path)
+    (told,) = ask(InspectFile(path=str(path)))
+    assert "weights_only=True" in told.snippet
+    assert run_snippet(told.snippet, capsys).splitlines() == [
+        "model.w (3,) torch.float32", "model.b.n () torch.int64",
+        f"{told.tensors} tensors of {told.tensor_bytes} bytes",
+    ]  # fmt: skip
+    (finished,) = only(PlaceFinished, ask(PlaceModel(path=str(path), device="cpu")))
+    assert run_snippet(finished.snippet, capsys).splitlines() == [
+        "model.w (3,) torch.float32 cpu", "model.b.n () torch.int64 cpu",
+    ]  # fmt: skip
+
+
 def test_the_tensors_snippet_places_both(capsys: pytest.CaptureFixture[str]):
     (placed,) = only(TensorsPlaced, ask(PlaceTensors(device="cpu", size=8, dtype="float64")))
     assert run_snippet(placed.snippet, capsys).splitlines() == [
         "made on cpu", "now on cpu", "their product is on cpu",
     ]  # fmt: skip
+
+
+def test_the_lines_that_torchrun_starts_are_not_said_to_run_as_they_stand():
+    workload = find_workload("data_parallel")
+    for way, is_pasted in (("DataParallel", True), ("DistributedDataParallel", False)):
+        case = make_case(
+            workload.description, torch.device("cpu"), 64, options={"way": way, "processes": "2"}
+        )
+        assert runs_as_it_stands(workload.snippet(case)) is is_pasted
 
 
 # The others are run as scripts when their pitfall is: see test_pitfalls.
@@ -143,6 +173,11 @@ def test_on_a_pc_with_several_cards_a_snippet_begins_with_their_order(cards: Cal
     assert snippets.complete(f"{remark}import os\n{snippet}") == remark + order + snippet
     cards(0)
     assert snippets.complete(snippet) == snippet
+
+
+def test_the_lines_for_a_chosen_device_make_a_tensor_there(capsys: pytest.CaptureFixture[str]):
+    assert run_snippet(snippet_for_device("cpu"), capsys) == "made on cpu\n"
+    assert run_snippet(snippet_for_device("meta"), capsys) == "made on meta\n"
 
 
 def test_where_cards_are_hidden_a_snippet_hides_them_as_well(

@@ -120,6 +120,19 @@ def test_a_card_is_chosen_with_the_keyboard(ready, qtbot):
     assert find(ready, "switcher.move", QPushButton).text() == "Move to cuda:1"
 
 
+def test_choosing_a_device_writes_the_lines_that_name_it(placing, studio, qtbot):
+    targets = find(placing, "switcher.target", QComboBox)
+    targets.setFocus()
+    qtbot.keyClick(targets, Qt.Key.Key_End)
+    order = 'import os\n\nos.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"\n\nimport torch\n'
+    assert studio.snippet.startswith(order)
+    assert 'torch.device("cuda:1")' in studio.snippet
+    placing.show_page("Choose")
+    radio(placing, "cpu").click()
+    assert studio.snippet.startswith("import torch\n")
+    assert 'torch.device("cpu")' in studio.snippet
+
+
 def test_use_this_card(ready, engines, qtbot):
     radio(ready, SECOND).click()
     click(qtbot, ready, "switcher.activate")

@@ -70,6 +70,7 @@ class FileInspected(Message, frozen=True, kw_only=True):
     tensor_bytes: int
     left_out: int = 0
     is_mapped: bool = False
+    snippet: str = ""
 
 
 class PlaceRow(Message, frozen=True, kw_only=True):

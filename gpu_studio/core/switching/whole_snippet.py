@@ -1,0 +1,56 @@
+"""What a snippet needs so that its ``cuda:1`` is the same card in the user's own shell."""
+
+from __future__ import annotations
+
+_IMPORT = "import os\n"
+_STARTED_AS_FILE = "# Save this as"
+_ON_DEVICE = """\
+import torch
+
+device = torch.device("{address}")
+x = torch.ones(3, device=device)
+print("made on", x.device)
+"""
+
+
+def complete(snippet: str, *, device_count: int, visible_devices: str | None) -> str:
+    """Return a snippet that sees the cards as the engine does.
+
+    CUDA numbers the fastest card first unless CUDA_DEVICE_ORDER says otherwise, and hides those
+    that CUDA_VISIBLE_DEVICES leaves out. Both are read once, so they are set before PyTorch is
+    imported. With one card and nothing hidden a snippet stays as short as it is.
+
+    Args:
+        snippet: lines of Python that run as they stand.
+        device_count: the cards that the engine sees; none where CUDA is not available.
+        visible_devices: the engine's CUDA_VISIBLE_DEVICES; None where it is not set.
+    """
+    if "cuda" not in snippet or not device_count:
+        return snippet
+    lines = []
+    if visible_devices is not None and "CUDA_VISIBLE_DEVICES" not in snippet:
+        lines.append(f'os.environ["CUDA_VISIBLE_DEVICES"] = {visible_devices!r}\n')
+    if device_count > 1 or lines:
+        lines.insert(0, 'os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"\n')
+    if not lines or "CUDA_DEVICE_ORDER" in snippet:
+        return snippet
+    remark, rest = _split_remark(snippet)
+    rest = rest.removeprefix(_IMPORT).lstrip("\n")
+    return f"{remark}{_IMPORT}\n{''.join(lines)}\n{rest}"
+
+
+def runs_as_it_stands(snippet: str) -> bool:
+    """Return whether pasting a snippet is enough: some have to be a file that is started."""
+    return not snippet.startswith(_STARTED_AS_FILE)
+
+
+def snippet_for_device(address: str) -> str:
+    """Return lines that make a tensor on a device; `complete` has still to be asked."""
+    return _ON_DEVICE.format(address=address)
+
+
+def _split_remark(snippet: str) -> tuple[str, str]:
+    """Return the comment that a snippet begins with, and the lines below it."""
+    lines = snippet.splitlines(keepends=True)
+    count = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return "".join(lines[:count]), "".join(lines[count:])
