@@ -1,0 +1,99 @@
+"""The runs that are kept: listed, named, deleted, and taken from elsewhere."""
+
+from __future__ import annotations
+
+import json
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import RunFailed, RunWorkload
+
+
+def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):
+    type_in("matmul", "--size", "64", "--with-transfers")
+    assert len(list((tmp_path / "history").iterdir())) == 3
+    type_in("matmul", "--size", "64", "--no-history")
+    assert len(list((tmp_path / "history").iterdir())) == 3
+    (tmp_path / "history" / "broken.json").write_text("{")
+    status, output, errors = type_in("--history")
+    assert status == 0
+    assert len(output.splitlines()) == 3
+    assert output.count("with transfers") == 1
+    assert "GeForce GT 1030" in output
+    assert "broken.json: This file is refused" in errors
+    _, output, _ = type_in("--history", "--json")
+    listed = json.loads(output)
+    assert len(listed["entries"]) == 3
+    assert listed["refused"][0]["file_name"] == "broken.json"
+
+
+def listed(type_in):
+    return [line.split()[0] for line in type_in("--history")[1].splitlines()]
+
+
+def test_a_kept_run_is_named_and_deleted_by_its_key_or_the_end_of_it(type_in):
+    type_in("matmul", "--size", "64,128", "--device", "cpu")
+    first, second = listed(type_in)
+    status, output, _ = type_in("--rename", first, "before")
+    assert (status, "“before”" in output) == (0, True)
+    assert "“before”" in type_in("--history")[1].splitlines()[0]
+    assert type_in("--rename", first[-8:], "")[0] == 0
+    assert "“" not in type_in("--history")[1]
+    status, output, _ = type_in("--delete", first[-8:])
+    assert (status, output.startswith(f"deleted: {first}")) == (0, True)
+    assert listed(type_in) == [second]
+
+
+def test_an_unknown_or_ambiguous_key_deletes_nothing(type_in, tmp_path):
+    type_in("matmul", "--size", "64,128", "--device", "cpu")
+    keys = listed(type_in)
+    folder = tmp_path / "history"
+    twin = "20260101000000-" + keys[0].split("-")[1]
+    (folder / f"{twin}.json").write_bytes((folder / f"{keys[0]}.json").read_bytes())
+    for key, said in (
+        ("nothing", "No kept run has the key “nothing”"),
+        ("", "No kept run has the key “”"),
+        ("../../etc/passwd", "No kept run has the key"),
+        (keys[0][-8:], "is the end of 2 runs' keys"),
+    ):
+        status, output, errors = type_in("--delete", keys[1], "--delete", key)
+        assert (status, output) == (2, "")
+        assert said in errors
+    assert len(listed(type_in)) == 3
+
+
+def test_results_from_another_pc_are_kept_as_recordings(type_in, tmp_path):
+    path = tmp_path / "theirs.json"
+    type_in("matmul", "--size", "64,128", "--device", "cpu", "--no-history", "--export", str(path))
+    assert type_in("--import", str(path)) == (
+        0, "2 results kept, labelled “imported from theirs.json”.\n", "",
+    )  # fmt: skip
+    _, output, _ = type_in("--history")
+    assert output.count("imported from theirs.json") == 2
+    path.write_text("{")
+    status, output, errors = type_in("--import", str(path))
+    assert (status, output) == (1, "")
+    assert "This file is refused" in errors
+
+
+def test_an_empty_history_says_where_it_would_be(type_in, tmp_path):
+    status, output, _ = type_in("--history")
+    assert (status, output) == (0, f"Nothing is kept yet in {tmp_path / 'history'}.\n")
+
+
+def test_a_history_that_takes_nothing_is_said_once(type_in, tmp_path):
+    (tmp_path / "history").write_text("in the way")
+    status, output, errors = type_in("matmul", "--size", "64,128")
+    assert status == 0
+    assert output.count("128 × 128") == 2
+    assert len(errors.splitlines()) == 1
+    assert "kept in memory only" in errors
+
+
+def test_a_failed_run_is_not_kept(engines, type_in, tmp_path):
+    failure = Failure(FailureKind.OUT_OF_MEMORY, "No room.")
+    engines.scripts[RunWorkload] = lambda _, request: [
+        RunFailed(run_id=request.run_id, failure=failure)
+    ]
+    status, _, errors = type_in("matmul", "--size", "64", "--device", "cpu")
+    assert (status, errors) == (1, "matmul 64 × 64 float32 on cpu: No room.\n")
+    assert not (tmp_path / "history").exists()

@@ -1,0 +1,120 @@
+"""What is asked for reaches the engine, or is refused in one line."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from gpu_studio.cli.answers import Interrupt
+from gpu_studio.cli.bench_runs import BenchRuns
+from gpu_studio.cli.screen import Progress
+from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunWorkload, WorkloadDescription
+from tests.cli.bench.terminal import WORKLOADS, asked
+from tests.fakes.descriptions import described
+from tests.fakes.run_answers import run_events
+
+
+def test_what_is_asked_reaches_the_engine(engines, type_in):
+    status, _, errors = type_in(
+        "conv2d", "--option", "cudnn=benchmark", "--budget-s", "0.25", "--device", "cuda:0,cpu"
+    )
+    assert (status, errors) == (0, "")
+    runs = asked(engines)
+    # its own sizes and its own dtype where the usual ones are not the workload's; the CPU first
+    assert [(run.size, run.device) for run in runs] == [
+        (size, device) for size in (1, 8, 64) for device in ("cpu", "cuda:0")
+    ]
+    assert {(run.dtype, run.budget_s, run.cache, run.naive) for run in runs} == {
+        ("float16", 0.25, "hot", False)
+    }
+    assert all(run.options == {"cudnn": "benchmark"} for run in runs)
+    type_in("matmul", "--mode", "cold", "--naive", "--size", "64")
+    assert {(run.cache, run.naive) for run in asked(engines)[6:]} == {("cold", True)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["matmul", "--sweep", "512:64"], "empty"),
+        (["matmul", "--sweep", "512"], "64:4096"),
+        (["matmul", "--sweep", "64:512", "--size", "64"], "not allowed with"),
+        (["matmul", "--mode", "warm"], "hot or cold"),
+        (["matmul", "--option", "cudnn"], "NAME=VALUE"),
+        (["matmul", "--option", "=x"], "NAME=VALUE"),
+        (["matmul", "--option", "a=b"], "it has none"),
+        (["conv2d", "--option", "a=b"], "it has cudnn"),
+        (["conv2d", "--option", "cudnn=fast"], "default, benchmark"),
+        (["conv2d", "--mode", "cold"], "never cold"),
+        (["conv2d", "--naive"], "never naive"),
+        (["conv2d", "--dtype", "float32"], "float16, float64"),
+        (["card_only", "--device", "cpu"], "it is for cuda"),
+        (["nothing"], "elementwise, matmul"),
+        (["matmul", "--export", "results.exe"], ".csv"),
+        (["--preset", "gtx"], "gt1030"),
+        (["--full-length"], "--preset"),
+        (["matmul", "--preset", "gt1030"], "leave WORKLOAD out"),
+        (["--preset", "gt1030", "--sweep", "1:2"], "leave --sweep out"),
+        (["--preset", "gt1030", "--mode", "cold"], "leave --mode out"),
+        (["--preset", "gt1030", "--with-transfers"], "leave --with-transfers out"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_2(engines, type_in, arguments, words):
+    status, output, errors = type_in(*arguments)
+    assert (status, output) == (2, "")
+    (line,) = errors.splitlines()
+    assert words in line
+    assert asked(engines) == []
+
+
+def test_a_workload_that_cannot_run_here_says_what_would_make_it_run(engines, type_in):
+    assert type_in("custom_kernel") == (
+        1, "", "gpu-studio: custom_kernel cannot run here: It needs a card.\n",
+    )  # fmt: skip
+    engines.scripts[DescribeEngine] = [described(workloads=WORKLOADS)]
+    status, _, errors = type_in("card_only")
+    assert status == 1
+    assert "card_only needs a card: This PyTorch was built without CUDA." in errors
+
+
+def test_after_ctrl_c_nothing_else_begins(engines, capsys):
+    interrupt = Interrupt()
+
+    def script(_, request):
+        interrupt.is_asked = True
+        yield from run_events(request)
+
+    engines.scripts[RunWorkload] = script
+    runs = BenchRuns(engines(EngineEnvironment()), interrupt, Progress())
+    for dtypes in (("float32",), ("float16",)):
+        runs.make(
+            Plan(workload="matmul", sizes=(64, 128), dtypes=dtypes, devices=("cpu",), budget_s=1.0)
+        )
+    assert len(runs.runs) == 1
+    _, errors = capsys.readouterr()
+    assert errors.startswith("Stopped after ")
+    assert len(errors.splitlines()) == 1
+
+
+def test_a_run_that_cannot_begin_is_told_in_its_workloads_sizes(engines, type_in):
+    failure = Failure(FailureKind.BAD_REQUEST, "No.")
+    engines.scripts[RunWorkload] = lambda _, request: [
+        RunFailed(run_id=request.run_id, failure=failure)
+    ]
+    _, _, errors = type_in("conv2d", "--size", "8", "--device", "cpu")
+    assert errors == "conv2d 8 pictures float16 on cpu: No.\n"
+
+
+def test_the_list_tells_sizes_options_and_what_cannot_run(type_in):
+    status, output, errors = type_in("--list")
+    assert (status, errors) == (0, "")
+    assert "Pictures in a batch: 1 pictures, 8 pictures, 64 pictures" in output
+    assert "--option cudnn=default|benchmark  How." in output
+    assert "cannot run here: It needs a card." in output
+    _, output, _ = type_in("--list", "--json")
+    listed = [msgspec.convert(one, WorkloadDescription) for one in json.loads(output)["workloads"]]
+    assert listed == list(WORKLOADS)

@@ -1,0 +1,83 @@
+"""Sizes in order, transfers and dtypes beside them, and what a sweep ends with."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import RunFailed, RunWorkload
+from tests.cli.bench.terminal import CROSSING, asked
+from tests.fakes.run_answers import call_time_s, finished
+
+
+def test_a_sweep_takes_powers_of_two_with_both_ends_and_then_refines(engines, type_in):
+    status, output, errors = type_in("matmul", "--sweep", "100:3000", "--json")
+    assert status == 0
+    sizes = [run.size for run in asked(engines) if run.device == "cuda:0"]
+    assert sizes[:7] == [100, 128, 256, 512, 1024, 2048, 3000]
+    finer = sizes[7:]
+    assert finer
+    assert all(256 < size < 1024 for size in finer)
+    events = [json.loads(line) for line in output.splitlines()]
+    ends = [event for event in events if event["type"] == "run_finished"]
+    assert [(end["size"], end["device"]) for end in ends] == [
+        (run.size, run.device) for run in asked(engines)
+    ]
+    assert len({event["run_id"] for event in ends}) == len(ends)
+    assert events[-1]["type"] == "run_finished"
+    assert "Computing only, the GeForce GT 1030 and the CPU change places at about " in errors
+    about = int(errors.split("at about ")[1].split()[0])
+    assert about == pytest.approx(CROSSING, rel=0.03)
+
+
+def test_a_sweep_in_words_ends_with_crossover_and_verdict(type_in):
+    status, output, errors = type_in("matmul", "--sweep", "64:1024")
+    assert (status, errors) == (0, "")
+    *_, crossover, blank, verdict = output.splitlines()
+    assert crossover.startswith("Computing only, the GeForce GT 1030 and the CPU change places")
+    assert blank == ""
+    assert verdict.startswith("On this PC the GeForce GT 1030 wins from ")
+    assert "of the sizes measured" not in verdict
+
+
+def test_a_sweep_without_a_crossing_says_so(type_in):
+    _, output, _ = type_in("matmul", "--sweep", "64:256")
+    assert (
+        "Computing only, the GeForce GT 1030 is never faster from 64 x 64 to 256 x 256: the "
+        "curves do not cross." in output.replace("×", "x")
+    )
+    _, output, _ = type_in("matmul", "--sweep", "64:256", "--device", "cpu")
+    assert "only one device was measured" in output
+
+
+def test_transfers_are_timed_beside_and_have_a_verdict(engines, type_in):
+    _, output, _ = type_in("matmul", "--size", "64,2048", "--with-transfers")
+    modes = [(run.device, run.transfers) for run in asked(engines)]
+    assert modes == [("cpu", False), ("cuda:0", False), ("cuda:0", True)] * 2
+    assert "cuda:0+copies" in output
+    assert "With the transfers the GeForce GT 1030 wins from 2048 × 2048 on" in output
+
+
+def test_each_dtype_is_finished_before_the_next(engines, type_in):
+    _, output, _ = type_in("matmul", "--size", "64", "--dtype", "float32,float16")
+    assert [(run.dtype, run.device) for run in asked(engines)] == [
+        ("float32", "cpu"), ("float32", "cuda:0"), ("float16", "cpu"), ("float16", "cuda:0"),
+    ]  # fmt: skip
+    assert output.count("On this PC") == 2
+    assert output.count("matmul, time of one call") == 1
+
+
+def test_a_refined_size_that_fails_ends_the_sweep_with_what_is_known(engines, type_in):
+    failure = Failure(FailureKind.OUT_OF_MEMORY, "No room.")
+
+    def script(_, request):
+        if request.size not in (64, 128, 256, 512, 1024):
+            return [RunFailed(run_id=request.run_id, failure=failure)]
+        return [finished(request, (call_time_s(request),) * 10)]
+
+    engines.scripts[RunWorkload] = script
+    status, output, _ = type_in("matmul", "--sweep", "64:1024")
+    assert status == 1
+    assert "(measured: between 256 × 256 and 512 × 512)" in output

@@ -1,0 +1,47 @@
+"""The history of a benchmark, in a folder of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.model.benchmark import Benchmark
+from gpu_studio.model.benchmark_history import BenchmarkHistory
+from gpu_studio.model.studio import Studio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpu_studio.model.settings import Settings
+    from tests.fakes.pc import SteadySensors
+    from tests.fakes.scripted_engine import Engines
+
+
+@pytest.fixture
+def studio(
+    qapp: object, engines: Engines, sensor_source: SteadySensors, settings: Settings, tmp_path: Path
+) -> Iterator[Studio]:
+    """The application's state with a folder for results."""
+    studio = Studio(engines, sensor_source, settings, data_folder=tmp_path / "data")
+    yield studio
+    studio.close()
+    studio.deleteLater()
+
+
+@pytest.fixture
+def benchmark(ready_studio: Studio) -> Benchmark:
+    return Benchmark(ready_studio, ready_studio)
+
+
+@pytest.fixture
+def history(ready_studio: Studio, benchmark: Benchmark) -> BenchmarkHistory:
+    return BenchmarkHistory(ready_studio, benchmark, ready_studio)
+
+
+@pytest.fixture
+def told(history: BenchmarkHistory) -> list[tuple[str, bool]]:
+    said: list[tuple[str, bool]] = []
+    history.told.connect(lambda text, bad: said.append((text, bad)))
+    return said

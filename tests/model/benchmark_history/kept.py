@@ -1,0 +1,49 @@
+"""Runs that are made and kept, and what of them is in the folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.benchmark.history import FOLDER_NAME
+from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
+from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.benchmark.runs import Run
+from gpu_studio.core.protocol import RunWorkload
+from tests.fakes.run_answers import run_events
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.core.benchmark.history import HistoryEntry
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark_history import BenchmarkHistory
+    from gpu_studio.model.studio import Studio
+
+
+def folder_of(studio: Studio) -> Path:
+    assert studio.data_folder is not None
+    return studio.data_folder / FOLDER_NAME
+
+
+def run(qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, *sizes: int) -> None:
+    plan = Plan(
+        workload="elementwise", sizes=sizes, dtypes=("float32",), devices=("cpu",), budget_s=1.0
+    )
+    benchmark.start(plan)
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy and not history.is_busy)
+
+
+def entry(history: BenchmarkHistory, size: int) -> HistoryEntry:
+    return next(each for each in history.entries if each.header.result.size == size)
+
+
+def kept_bytes(size: int = 64, **changes: object) -> bytes:
+    request = RunWorkload(
+        run_id="run-1", workload="elementwise", device="cpu", size=size, dtype="float32"
+    )
+    kept = Run(request)
+    for event in run_events(request, **changes):
+        kept.apply(event)
+    return encode_kept(kept_of(kept, "2026-01-02T03:04:05+00:00"))

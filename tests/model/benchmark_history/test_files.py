@@ -1,0 +1,111 @@
+"""Results that leave for elsewhere, and files that come from there."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from gpu_studio.core.benchmark.export import to_json
+from tests.model.benchmark_history.kept import entry, kept_bytes, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark_history import BenchmarkHistory
+
+
+def test_a_file_from_elsewhere_is_imported(
+    qtbot: QtBot, history: BenchmarkHistory, told: list[tuple[str, bool]], tmp_path: Path
+) -> None:
+    path = tmp_path / "theirs.json"
+    path.write_bytes(kept_bytes(device_name="<img onerror=alert(1)>"))
+    history.import_file(path)
+    qtbot.waitUntil(lambda: len(history.entries) == 1)
+    assert not told[0][1]
+    assert "<img onerror=alert(1)>" in told[0][0]
+
+
+def test_an_exported_run_can_be_imported_elsewhere(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    told: list[tuple[str, bool]],
+    tmp_path: Path,
+) -> None:
+    run(qtbot, benchmark, history, 64)
+    path = tmp_path / "mine.json"
+    history.export_file(entry(history, 64).key, path)
+    qtbot.waitUntil(lambda: told == [(f"Saved as {path}", False)])
+    history.import_file(path)
+    qtbot.waitUntil(lambda: len(history.entries) == 2)
+    first, second = (each.header.result for each in history.entries)
+    # It is another PC's, or yours from another day: it says so from then on.
+    assert {first.recording, second.recording} == {None, "imported from mine.json"}
+    assert msgspec.structs.replace(first, recording=None) == msgspec.structs.replace(
+        second, recording=None
+    )
+
+
+def test_what_the_export_button_and_the_terminal_write_is_imported_as_well(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    told: list[tuple[str, bool]],
+    tmp_path: Path,
+) -> None:
+    run(qtbot, benchmark, history, 64, 128)
+    path = tmp_path / "table.json"
+    path.write_text(to_json(benchmark.runs, None, "2026-01-01T00:00:00+00:00"), encoding="utf-8")
+    history.import_file(path)
+    qtbot.waitUntil(lambda: len(history.entries) == 4)
+    assert told[-1][0].startswith("Imported: 2 results, the first elementwise on ")
+    assert told[-1][0].endswith("Labelled “imported from table.json”.")
+
+
+def test_an_export_that_cannot_be_written_is_said(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    told: list[tuple[str, bool]],
+    tmp_path: Path,
+) -> None:
+    run(qtbot, benchmark, history, 64)
+    history.export_file(entry(history, 64).key, tmp_path)
+    qtbot.waitUntil(lambda: bool(told))
+    assert "could not be written" in told[0][0]
+    assert told[0][1]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{", "is damaged"),
+        (kept_bytes()[:200], "is damaged"),
+        (json.dumps({**json.loads(kept_bytes()), "schema": 99}).encode(), "newer version"),
+        (b"[]", "no result of this program"),
+    ],
+    ids=["cut", "truncated", "later", "other"],
+)
+def test_a_bad_file_is_refused_and_the_rest_is_untouched(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    told: list[tuple[str, bool]],
+    tmp_path: Path,
+    content: bytes,
+    said: str,
+) -> None:
+    run(qtbot, benchmark, history, 64)
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    history.import_file(path)
+    qtbot.waitUntil(lambda: bool(told))
+    assert said in told[0][0]
+    assert told[0][1]
+    assert len(history.entries) == 1

@@ -1,0 +1,126 @@
+"""Every finished run is kept, named, deleted, and there for the next window."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+from gpu_studio.model.benchmark_history import BenchmarkHistory
+from tests.model.benchmark_history.kept import entry, folder_of, run
+
+if TYPE_CHECKING:
+    import pytest
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.studio import Studio
+
+
+def test_every_finished_run_is_kept_once(
+    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, ready_studio: Studio
+) -> None:
+    run(qtbot, benchmark, history, 64, 128)
+    benchmark.run_changed.emit(benchmark.runs[0])  # as a later look at the row does
+    run(qtbot, benchmark, history, 256)
+    assert sorted(each.header.result.size for each in history.entries) == [64, 128, 256]
+    assert len(list(folder_of(ready_studio).iterdir())) == 3
+
+
+def test_what_was_kept_is_there_for_the_next_window(
+    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, ready_studio: Studio
+) -> None:
+    run(qtbot, benchmark, history, 64)
+    later = BenchmarkHistory(ready_studio, benchmark, ready_studio)
+    assert later.entries == ()
+    later.refresh()
+    qtbot.waitUntil(lambda: len(later.entries) == 1)
+
+
+def test_a_kept_run_is_named_and_deleted(
+    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory
+) -> None:
+    run(qtbot, benchmark, history, 64, 128)
+    history.rename(entry(history, 64).key, "  before\nthe driver  ")
+    qtbot.waitUntil(lambda: entry(history, 64).header.name == "before the driver")
+    history.delete(entry(history, 128).key)
+    qtbot.waitUntil(lambda: len(history.entries) == 1)
+
+
+def test_a_folder_that_takes_nothing_is_said_once_and_saving_can_be_tried_again(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    ready_studio: Studio,
+    told: list[tuple[str, bool]],
+) -> None:
+    folder = folder_of(ready_studio)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("a file is in the way")
+    run(qtbot, benchmark, history, 64, 128)
+    assert len([text for text, bad in told if bad]) == 1
+    assert "kept in memory only" in history.trouble
+    assert history.trouble.endswith("2 runs wait.")
+    assert len(history.entries) == 2  # nothing is lost
+    folder.unlink()
+    history.save_again()
+    qtbot.waitUntil(lambda: history.trouble == "")
+    assert told[-1] == ("2 runs were saved.", False)
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_bad_file_in_the_folder_leaves_the_others_readable(
+    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, ready_studio: Studio
+) -> None:
+    run(qtbot, benchmark, history, 64)
+    (folder_of(ready_studio) / "20260101-bad.json").write_text("{}")
+    history.refresh()
+    qtbot.waitUntil(lambda: len(history.refused) == 1)
+    assert history.refused[0].startswith("20260101-bad.json: This file is refused")
+    assert len(history.entries) == 1
+
+
+def test_closing_writes_what_waits(
+    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory, ready_studio: Studio
+) -> None:
+    run(qtbot, benchmark, history, 64, 128, 256)
+    path = folder_of(ready_studio)
+    for file in path.iterdir():
+        file.unlink()
+    history._kept.clear()
+    for kept in benchmark.runs:
+        benchmark.run_changed.emit(kept)
+    assert history.is_busy
+    ready_studio.close()
+    assert len(list(path.iterdir())) == 3
+
+
+def test_a_run_after_clear_is_kept_as_well(
+    qtbot: QtBot, benchmark: Benchmark, history: BenchmarkHistory
+) -> None:
+    for size in range(64, 72):  # each may come to lie where the one before it was
+        run(qtbot, benchmark, history, size)
+        benchmark.clear()
+        gc.collect()
+    assert len(history.entries) == 8
+
+
+def test_an_unexpected_error_is_said_and_the_history_goes_on(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    told: list[tuple[str, bool]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(_key: str) -> None:
+        raise ZeroDivisionError("no such thing")
+
+    run(qtbot, benchmark, history, 64)
+    monkeypatch.setattr(history._history, "delete", fail)
+    history.delete(entry(history, 64).key)
+    qtbot.waitUntil(lambda: bool(told) and not history.is_busy)
+    assert told[0][1]
+    assert "Traceback" not in told[0][0]
+    monkeypatch.undo()
+    run(qtbot, benchmark, history, 128)
+    assert len(history.entries) == 2
