@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import answers
 from gpu_studio.cli.screen import Table, note, say, say_bytes
-from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
+from gpu_studio.core.benchmark.ceiling_words import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.run_words import spread_text
 from gpu_studio.core.benchmark.runs import Run, RunState
 from gpu_studio.core.benchmark.trust import stamp_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
-from gpu_studio.core.benchmark.ceilings import share_text
+from gpu_studio.core.benchmark.ceiling_words import share_text
 from gpu_studio.core.benchmark.run_words import describe_run, mode_words, sign_of, spread_text
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.messages.run_messages import SQUARE

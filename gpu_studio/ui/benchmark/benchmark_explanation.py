@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 
-from gpu_studio.core.benchmark.ceilings import is_this_normal, share_text
+from gpu_studio.core.benchmark.ceiling_words import is_this_normal, share_text
 from gpu_studio.core.benchmark.part_words import part_rows, parts_sentence
 from gpu_studio.core.benchmark.run_words import mode_words
 from gpu_studio.core.units import format_duration
