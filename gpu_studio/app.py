@@ -19,6 +19,7 @@ from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.local import LocalEngine
 from gpu_studio.hardware.client import SensorReader
+from gpu_studio.hardware.surroundings import are_cards_simulated
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QMessageLogContext
 
+    from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.pc.torch_facts import PcProbed
     from gpu_studio.model.doctor import Probe
@@ -100,6 +102,8 @@ def build_window(
         modelled_factory=modelled_engine,
         data_folder=data_folder,
         probe=probe or real_probe,
+        recorded_factory=recorded_engine,
+        cards_are_simulated=are_cards_simulated(),
     )
     theme = Theme(kept)
     theme.apply()
@@ -114,6 +118,13 @@ def modelled_engine(environment: EngineEnvironment) -> Engine:
     from gpu_studio.engine.modelled import ModelledEngine
 
     return ModelledEngine(environment)
+
+
+def recorded_engine(recording: Recording, speed: float) -> Engine:
+    """Return an engine that replays a recording, ``speed`` times faster than it happened."""
+    from gpu_studio.engine.recorded import RecordedEngine
+
+    return RecordedEngine(recording, speed=speed)
 
 
 def main() -> int:
@@ -143,6 +154,12 @@ def main() -> int:
     return status
 
 
+def _are_cards_asleep() -> bool:
+    from gpu_studio.hardware.pci import are_all_cards_asleep
+
+    return are_all_cards_asleep()
+
+
 def _take_turn() -> None:
     """Do nothing, in Python."""
 
@@ -154,12 +171,6 @@ def _settings_path() -> Path | None:
         _log.warning("Settings cannot be kept: %s", error)
         return None
     return folder / "settings.json"
-def _are_cards_asleep() -> bool:
-    from gpu_studio.hardware.pci import are_all_cards_asleep
-
-    return are_all_cards_asleep()
-
-
 
 
 def _data_folder() -> Path:

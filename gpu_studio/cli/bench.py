@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import Interrupt, describe
+from gpu_studio.cli.bench_recording import Recorder
 from gpu_studio.cli.bench_request import plans
 from gpu_studio.cli.bench_runs import BenchRuns
 from gpu_studio.cli.screen import Progress, note, now, say
@@ -35,6 +36,7 @@ def run_bench(
     as_json: bool,
     kept: History | None = None,
     export_to: Path | None = None,
+    record_to: Path | None = None,
 ) -> int:
     """Run everything that was asked for; return the exit status.
 
@@ -44,19 +46,24 @@ def run_bench(
         as_json: print every event instead of a table.
         kept: where finished runs are kept; None for nowhere.
         export_to: a file for the results, whose ending says the format.
+        record_to: a file for all events, to be replayed.
 
     Raises:
         WrongUseError: there is no such workload, or it does not run so.
         StudioError: a device is not there, the engine does not start, or the file cannot be
             written.
     """
+    recorder = Recorder(log_path, as_json=as_json, path=record_to)
 
     def work(runs: BenchRuns, description: EngineDescribed) -> None:
         made = plans(request, description)
+        first = [run for plan in made for run in plan.requests()]
+        recorder.begin(description, {request.workload}, {run.device for run in first})
         for plan in made:
             runs.make(plan)
         if export_to is not None:
             export(runs.runs, description, export_to)
+        recorder.save(runs.runs)
 
     runs, interrupted = with_engine(work, log_path, as_json=as_json, kept=kept)
     _conclude(runs.results, request.is_sweep, as_json=as_json)

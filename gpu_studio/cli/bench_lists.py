@@ -139,6 +139,6 @@ def _entry_line(entry: HistoryEntry) -> str:
         *(["with transfers"] if result.transfers else []),
         format_duration(result.median_s),
         *([f"“{header.name}”"] if header.name else []),
-        *([result.recording] if result.recording else []),
+        *([f"recorded: {result.recording}"] if result.recording else []),
     )
     return "  ".join(what)

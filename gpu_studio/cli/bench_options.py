@@ -36,6 +36,17 @@ def add_command(commands: Commands) -> None:
     bench.add_argument(
         "--export", metavar="FILE", help="write the results to FILE: .csv, .json, .md or .txt"
     )
+    bench.add_argument(
+        "--record", metavar="FILE",
+        help="write every event to FILE, a recording that another PC can replay",
+    )  # fmt: skip
+    bench.add_argument(
+        "--replay", metavar="FILE",
+        help="show the runs in FILE, a recording or what --json printed, as they came, and end",
+    )  # fmt: skip
+    bench.add_argument(
+        "--at-once", action="store_true", help="with --replay: do not take the time it took"
+    )
     bench.add_argument("--no-history", action="store_true", help="do not keep the results")
     bench.add_argument("--list", action="store_true", help="list the workloads and end")
     bench.add_argument(
@@ -113,11 +124,20 @@ def _add_how(bench: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace, log_path: Path) -> int:
     from gpu_studio.cli.bench import check_export, run_bench
     from gpu_studio.cli.bench_lists import history
+    from gpu_studio.cli.bench_recording import check_place
 
     kept = None if options.no_history else history()
     if _is_about_lists(options):
         return _run_list(options, log_path)
     export_to = check_export(Path(options.export)) if options.export else None
+    if options.replay is not None or options.at_once:
+        from gpu_studio.cli.bench_replay import run_replay
+
+        return run_replay(
+            _replayed_file(options), at_once=options.at_once, as_json=options.json,
+            export_to=export_to,
+        )  # fmt: skip
+    record_to = check_place(Path(options.record)) if options.record else None
     if options.preset is not None or options.full_length:
         from gpu_studio.cli.bench_preset import run_preset
 
@@ -130,10 +150,12 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             as_json=options.json,
             kept=kept,
             export_to=export_to,
+            record_to=record_to,
         )
     return run_bench(
-        _request(options), log_path, as_json=options.json, kept=kept, export_to=export_to
-    )
+        _request(options), log_path, as_json=options.json, kept=kept, export_to=export_to,
+        record_to=record_to,
+    )  # fmt: skip
 
 
 def _is_about_lists(options: argparse.Namespace) -> bool:
@@ -154,6 +176,20 @@ def _run_list(options: argparse.Namespace, log_path: Path) -> int:
     if options.delete:
         return bench_lists.delete(kept, options.delete)
     return bench_lists.import_file(kept, Path(options.import_from))
+
+
+def _replayed_file(options: argparse.Namespace) -> Path:
+    if options.replay is None:
+        raise WrongUseError("--at-once belongs to a recording: add --replay FILE.")
+    asked = (
+        "workload", "size", "sweep", "dtype", "device", "option", "preset", "record", "naive",
+        "with_transfers",
+    )  # fmt: skip
+    given = next((name for name in asked if getattr(options, name)), None)
+    if given is not None:
+        shown = given.upper() if given == "workload" else "--" + given.replace("_", "-")
+        raise WrongUseError(f"A recording says itself what was run: leave {shown} out.")
+    return Path(options.replay)
 
 
 def _check_preset(options: argparse.Namespace) -> None:

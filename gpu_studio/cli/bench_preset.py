@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.bench import export, with_engine
+from gpu_studio.cli.bench_recording import Recorder
 from gpu_studio.cli.bench_request import BenchRequest, addresses, plans
 from gpu_studio.cli.screen import Table, note, say
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED
@@ -36,6 +37,7 @@ def run_preset(
     as_json: bool,
     kept: History | None,
     export_to: Path | None,
+    record_to: Path | None,
 ) -> int:
     """Run the experiment and set it beside what was published; return the exit status.
 
@@ -44,6 +46,7 @@ def run_preset(
     """
     table = published_table()
     tell = note if as_json else say
+    recorder = Recorder(log_path, as_json=as_json, path=record_to)
 
     def work(runs: BenchRuns, description: EngineDescribed) -> None:
         asked = BenchRequest(
@@ -52,6 +55,7 @@ def run_preset(
             devices=tuple(devices or addresses(description)),
         )
         plans(asked, description)  # refuses what this engine cannot do
+        recorder.begin(description, {table.workload}, set(asked.devices or ()))
         tell(f"{table.source}: {table.cpu} and {table.card}. {table.method}")
         runs.make(experiment(table, asked.devices or (), budget_s))
         if in_full_length and len(runs.results) == len(runs.runs):
@@ -60,6 +64,7 @@ def run_preset(
             runs.make_all(requests)
         if export_to is not None:
             export(runs.runs, description, export_to)
+        recorder.save(runs.runs)
 
     runs, interrupted = with_engine(work, log_path, as_json=as_json, kept=kept)
     if not as_json:

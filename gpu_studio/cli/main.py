@@ -26,6 +26,7 @@ from gpu_studio.cli import (
 from gpu_studio.cli.parser import OneLineParser
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WRONG_USE, WrongUseError
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.program_version import program_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,22 +129,6 @@ def _run(options: argparse.Namespace) -> int:
     from gpu_studio.cli.first_look import take_first_look
 
     return take_first_look(_start_log())
-
-
-def program_version() -> str:
-    """Return this program's version, from its installation or from its checkout."""
-    import re
-    from importlib import metadata
-
-    try:
-        return metadata.version("gpu-studio")
-    except metadata.PackageNotFoundError:
-        project = Path(__file__).resolve().parent.parent.parent / "pyproject.toml"
-        try:
-            found = re.search(r'^version = "(.+)"$', project.read_text(encoding="utf-8"), re.M)
-        except OSError:
-            found = None
-        return found[1] if found else "of unknown version"
 
 
 def _start_log() -> Path:

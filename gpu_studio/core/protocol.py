@@ -242,14 +242,22 @@ def is_last(event: Event, request: Request) -> bool:
 
 
 class RecordingHeader(Message, frozen=True, kw_only=True):
-    """The first line of a recording: where its events come from."""
+    """The first line of a recording: where its events come from.
 
+    ``device_name`` has the cards, ``pc`` the processor and the system they were in, ``recorded_at``
+    is ISO 8601, ``source`` the program. ``is_simulated`` says that the cards were stand-ins, as in
+    this program's own tests.
+    """
+
+    schema: int = 1
     title: str
     device_name: str
     driver_version: str | None
     torch_version: str
     recorded_at: str
     source: str
+    pc: str = ""
+    is_simulated: bool = False
 
 
 _encoder = msgspec.json.Encoder()

@@ -15,12 +15,21 @@ _VARIABLES = (
     "PYTORCH_ALLOC_CONF",
     "PYTORCH_NVML_BASED_CUDA_CHECK",
 )
+_SOFT_CARDS = "SOFT_CARDS_DIR"
 _OS_RELEASE = Path("/etc/os-release")
 
 
 def cuda_variables() -> dict[str, str]:
     """Return the variables of this process that CUDA or PyTorch reads."""
     return {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+
+
+def are_cards_simulated() -> bool:
+    """Return whether stand-ins for NVIDIA's libraries were put in front of them for this process.
+
+    The soft cards of ``tests/softcards`` say so in its environment.
+    """
+    return _SOFT_CARDS in os.environ
 
 
 def is_wsl(release: str | None = None) -> bool:

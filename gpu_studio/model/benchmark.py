@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -22,14 +23,15 @@ from gpu_studio.core.protocol import (
     SamplesMeasured,
     is_last,
 )
-from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.benchmark_devices import run_label
 from gpu_studio.model.benchmark_words import Notice, long_call_warning, progress_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.studio import Studio
 
 # Numbers change a few times a second: more cannot be read, and it costs. At once where a run hands
@@ -59,6 +61,14 @@ class PlanState(Enum):
         return self is not PlanState.IDLE
 
 
+class RunSource(NamedTuple):
+    """Who makes a plan's runs: of a recording its label, and what its devices are called."""
+
+    session: EngineSession
+    recording: str | None = None
+    device_names: Mapping[str, str] = MappingProxyType({})
+
+
 class Benchmark(QObject):
     """Runs plans and keeps their runs, the stopped and the failed ones included.
 
@@ -77,7 +87,7 @@ class Benchmark(QObject):
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._studio = studio
-        self._session = studio.session
+        self._source = RunSource(studio.session)
         self._state = PlanState.IDLE
         self._runs: list[Run] = []
         self._plan: RunPlan | None = None
@@ -89,7 +99,7 @@ class Benchmark(QObject):
         self._news = QTimer(self)
         self._news.setInterval(_LATEST_NEWS_MS)
         self._news.timeout.connect(self._tell_news)
-        self._session.event_received.connect(self._receive)
+        studio.session.event_received.connect(self._receive)
 
     @property
     def state(self) -> PlanState:
@@ -130,7 +140,7 @@ class Benchmark(QObject):
             return ""
         if self._state is PlanState.STOPPING:
             return "Stopping…"
-        device = device_label(run.request.device, self._studio.sensors.inventory)
+        device = run_label(run, self._studio.sensors.inventory)
         return progress_sentence(run, device, time_left_s(self._planned, self._waiting))
 
     @property
@@ -138,10 +148,18 @@ class Benchmark(QObject):
         """What to know about the run under way: a call too long to be stopped in between."""
         return long_call_warning(self._running)
 
-    def start(self, plan: RunPlan) -> None:
-        """Begin a plan; does nothing while another runs."""
+    def start(self, plan: RunPlan, source: RunSource | None = None) -> None:
+        """Begin a plan; does nothing while another runs.
+
+        Args:
+            plan: what is run.
+            source: who runs it; the window's engine by default.
+        """
         if self._state.is_busy:
             return
+        self._source = source or RunSource(self._studio.session)
+        if source is not None:
+            source.session.event_received.connect(self._receive)
         self._plan, self._planned = plan, []
         self._wait_for(plan.requests(self._next_number))
         self._notice = Notice()
@@ -155,7 +173,7 @@ class Benchmark(QObject):
         if self._state is PlanState.RUNNING and self._running is not None:
             self._state = PlanState.STOPPING
             self.plan_changed.emit()
-            self._session.stop(self._running.request)
+            self._source.session.stop(self._running.request)
 
     def clear(self) -> None:
         """Forget the runs; does nothing while a plan runs."""
@@ -181,7 +199,9 @@ class Benchmark(QObject):
 
     def _begin_next(self) -> None:
         run = Run(self._waiting.popleft())
-        engine = self._session.description
+        run.recording = self._source.recording
+        run.device_name = self._source.device_names.get(run.request.device, "")
+        engine = self._source.session.description
         for workload in engine.workloads if engine else ():
             if workload.name == run.request.workload:
                 run.size_text = workload.size_text  # a run that cannot begin tells none
@@ -190,7 +210,7 @@ class Benchmark(QObject):
         self._planned.append(run)
         self.run_begun.emit(run)
         self.plan_changed.emit()
-        self._session.submit(run.request)
+        self._source.session.submit(run.request)
 
     def _receive(self, request: Request, event: Event) -> None:
         run = self._running

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from gpu_studio.core.pc.devices import Device
 from gpu_studio.core.wheels import serves, version_numbers
 from gpu_studio.model.card_access import access_of
 
 if TYPE_CHECKING:
-    from gpu_studio.core.pc.devices import Device, Inventory
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.pc.devices import Inventory
+    from gpu_studio.core.protocol import EngineDescribed, RunFinished
 
 
 class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +49,27 @@ def device_label(address: str, inventory: Inventory | None) -> str:
         return "CPU"
     card = inventory.find(address) if inventory else None
     return _card_label(card, inventory) if card else address
+
+
+def run_label(run: Run, inventory: Inventory | None) -> str:
+    """Return what a run's device is called; a recording's is none of this PC's."""
+    name = run.result.device_name if run.result else run.device_name
+    return _label_of(run.request.device, name, run.recording, inventory)
+
+
+def result_label(result: RunFinished, inventory: Inventory | None) -> str:
+    """Return what a result's device is called, as `run_label` does."""
+    return _label_of(result.device, result.device_name, result.recording, inventory)
+
+
+def _label_of(
+    address: str, name: str, recording: str | None, inventory: Inventory | None
+) -> str:
+    if recording is None:
+        return device_label(address, inventory)
+    kind: Literal["cpu", "cuda"] = "cpu" if address == "cpu" else "cuda"
+    label = "CPU" if kind == "cpu" else Device(kind=kind, name=name or address).short_name
+    return f"{label}, recorded"
 
 
 def _card_label(card: Device, inventory: Inventory | None) -> str:

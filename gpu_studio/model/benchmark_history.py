@@ -171,8 +171,9 @@ class BenchmarkHistory(QObject):
         if run.result is None or run_id in self._kept:
             return
         self._kept.add(run_id)
-        now = _now()
-        self._do(lambda: self._history.keep(run, now), self._changed)
+        if run.recording is None:  # a recording has a file already, and is not of this PC
+            now = _now()
+            self._do(lambda: self._history.keep(run, now), self._changed)
         self._look_at_ghost(run.result)
 
     def _look_at_ghost(self, result: RunFinished) -> None:
@@ -211,7 +212,8 @@ class BenchmarkHistory(QObject):
         from gpu_studio.core.benchmark.kept_run import run_of
 
         run = run_of(kept)
-        self._ghost = (run, kept.name or f"{kept.result.device_name}, {kept.kept_at[:10]}")
+        label = kept.name or f"{kept.result.device_name}, {kept.kept_at[:10]}"
+        self._ghost = (run, f"{label}, recorded" if kept.result.recording else label)
         self.ghost_changed.emit()
         self.told.emit("The ghost is on the live plot.", False)
 

@@ -167,6 +167,7 @@ class PublishedExperiment(QObject):
             if table
             and (result.workload, result.dtype) == (table.workload, table.dtype)
             and result.cache == "hot"
+            and result.recording is None
         ]
 
     def _devices(self) -> list[str]:

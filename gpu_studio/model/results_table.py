@@ -17,7 +17,7 @@ from gpu_studio.core.units import (
     format_rate,
     format_ratio,
 )
-from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.benchmark_devices import run_label
 from gpu_studio.model.tool_tip import rich_tip
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class ResultsTable(QAbstractTableModel):
             Column.WORKLOAD: request.workload,
             Column.SIZE: run.size_label if run.size_text != SQUARE else str(request.size),
             Column.DTYPE: request.dtype,
-            Column.DEVICE: device_label(request.device, self._sensors.inventory),
+            Column.DEVICE: run_label(run, self._sensors.inventory),
             Column.MODE: mode_words(run),
             Column.MEDIAN: format_duration(summary.median_s) if summary else _NOTHING,
             Column.IQR: (
@@ -215,8 +215,7 @@ class ResultsTable(QAbstractTableModel):
 
     def _tool_tip(self, run: Run) -> str:
         """Return all facts as Qt's HTML, which names from outside cannot add to."""
-        label = device_label(run.request.device, self._sensors.inventory)
-        return rich_tip(describe_run(run, label))
+        return rich_tip(describe_run(run, run_label(run, self._sensors.inventory)))
 
 
 def _work(run: Run) -> tuple[str, int, str]:

@@ -15,14 +15,18 @@ from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.sensors import Sensors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from gpu_studio.core.engine import EngineFactory
+    from gpu_studio.core.benchmark.recording import Recording
+    from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.pc.devices import Inventory
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
+
+    RecordedFactory = Callable[[Recording, float], Engine]
 
 
 class Studio(QObject):
@@ -32,7 +36,8 @@ class Studio(QObject):
     where none is given), ``modelled_factory`` those of modelled cards. ``data_folder`` is where
     results are kept; None keeps them in memory alone. `doctor` has the findings, and tries a kernel
     on each card by ``probe`` where one is given; `headlines` chooses what is said over the tabs,
-    `runs` marks the runs of the session.
+    `runs` marks the runs of the session. ``recorded_factory`` makes the engine that replays a
+    recording; ``cards_are_simulated`` is told in every recording that is made.
 
     Signals:
         snippet_changed(str): the few lines of PyTorch that do what was just done.
@@ -53,10 +58,14 @@ class Studio(QObject):
         modelled_factory: EngineFactory | None = None,
         data_folder: Path | None = None,
         probe: Probe | None = None,
+        recorded_factory: RecordedFactory | None = None,
+        cards_are_simulated: bool = False,
     ) -> None:
         super().__init__(parent)
         self.settings = settings
         self.data_folder = data_folder
+        self.recorded_factory = recorded_factory
+        self.cards_are_simulated = cards_are_simulated
         self.session = EngineSession(engine_factory, self, wakes_cards=False)
         self.lab = LabEngines(self.session, lab_factory or engine_factory, modelled_factory, self)
         self.sensors = Sensors(sensor_source, self)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLabel,
     QScrollArea,
     QSplitter,
     QStackedWidget,
@@ -21,18 +20,22 @@ from PySide6.QtWidgets import (
 from gpu_studio.model.benchmark import Benchmark
 from gpu_studio.model.benchmark_history import BenchmarkHistory
 from gpu_studio.model.published_experiment import PublishedExperiment
+from gpu_studio.model.recording import RECORDING_ENDING, RecordingPlayer
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_export import ExportButton
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
 from gpu_studio.ui.benchmark.benchmark_history_page import HistoryPage
+from gpu_studio.ui.benchmark.benchmark_invitation import Invitation
 from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, View
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
-from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text, button
+from gpu_studio.ui.benchmark.recording_drop import FileDrop
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
     from gpu_studio.core.benchmark.runs import Run
@@ -43,15 +46,6 @@ _LEFT_WIDTH = 284
 _PLOT_TO_TABLE = (620, 380)
 _LOW = 620  # pixels
 _WORDS_TO_TABLE = (740, 260)
-_INVITATION: tuple[tuple[str, Role], ...] = (
-    ("Is your graphics card faster than your processor, and from which size on?", "title"),
-    ("Press Run: each device does the same work, one after the other.", "muted"),
-    (
-        "Every sample is drawn here as it comes, a table fills below, and the line above says who "
-        "wins.",
-        "muted",
-    ),
-)
 
 
 class BenchmarkTab(QWidget):
@@ -64,6 +58,7 @@ class BenchmarkTab(QWidget):
         self._choices = BenchmarkChoices(studio, theme, self)
         self._history = BenchmarkHistory(studio, self.benchmark, self)
         self._experiment = PublishedExperiment(studio, self.benchmark, self)
+        self._player = RecordingPlayer(studio, self.benchmark, self)
         self._panel = BenchmarkRunPanel(studio, self.benchmark, theme, self)
         self._plots = BenchmarkPlots(self.benchmark, studio.sensors, theme, self)
         self._results = BenchmarkResults(self.benchmark, studio.sensors, theme, self)
@@ -87,6 +82,8 @@ class BenchmarkTab(QWidget):
         self._panel.run_wanted.connect(self._run)
         self._head.view_chosen.connect(self._choose_view)
         self._experiment.begun.connect(self._plan_begun)
+        self._player.begun.connect(self._plan_begun)
+        FileDrop(self, RECORDING_ENDING).dropped.connect(self._open_recording)
         self._history.ghost_changed.connect(self._show_ghost)
         self._history.told.connect(self._tell_of_history)
         self._results.run_selected.connect(self._run_selected)
@@ -149,39 +146,32 @@ class BenchmarkTab(QWidget):
         splitter.addWidget(self._results)
         splitter.setSizes(list(_PLOT_TO_TABLE))
         self._pages = QStackedWidget()
-        self._pages.addWidget(self._make_empty_page())
+        invitation = Invitation(self._theme)
+        invitation.published_wanted.connect(self._choose_published)
+        invitation.recording_wanted.connect(self._choose_recording)
+        self._pages.addWidget(invitation)
         self._pages.addWidget(splitter)
         column.addWidget(self._pages, 1)
         return column
 
-    def _make_empty_page(self) -> QWidget:
-        page = Card()
-        page.column.addStretch(2)
-        picture = QLabel()
-        picture.setPixmap(icon("chart", self._theme, "muted").pixmap(QSize(48, 48)))
-        picture.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        page.column.addWidget(picture)
-        for text, role in _INVITATION:
-            label = Text(text, role, wraps=True)
-            label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-            page.column.addWidget(label)
-        preset = button(
-            "Or repeat a published experiment", self._choose_history,
-            name="benchmark.view.published", tip="The GT 1030 experiment, beside this PC",
-        )  # fmt: skip
-        line = QHBoxLayout()
-        line.addStretch(1)
-        line.addWidget(preset)
-        line.addStretch(1)
-        page.column.addSpacing(GAP)
-        page.column.addLayout(line)
-        page.column.addStretch(3)
-        return page
-
-    def _choose_history(self) -> None:
+    def _choose_history(self) -> HistoryPage:
         self._choose_view(View.HISTORY)
         assert self._history_page is not None
-        self._history_page.ensureWidgetVisible(self._history_page.published)
+        return self._history_page
+
+    def _choose_published(self) -> None:
+        page = self._choose_history()
+        page.ensureWidgetVisible(page.published)
+
+    def _choose_recording(self) -> None:
+        page = self._choose_history()
+        page.ensureWidgetVisible(page.recording)
+        page.recording.choose_file()
+
+    def _open_recording(self, path: Path) -> None:
+        page = self._choose_history()
+        page.ensureWidgetVisible(page.recording)
+        self._player.open_file(path)
 
     def _run(self) -> None:
         if not self._panel.can_run:
@@ -243,7 +233,7 @@ class BenchmarkTab(QWidget):
             history = self._view is View.HISTORY
             if history and self._history_page is None:
                 self._history_page = HistoryPage(
-                    self._history, self._experiment, self.benchmark, self._theme
+                    self._history, self._experiment, self._player, self.benchmark, self._theme
                 )
                 self._pages.addWidget(self._history_page)
             filled = bool(self.benchmark.runs) or self._history.ghost is not None

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.benchmark.recording_lines import system_name
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.pc.devices import Inventory, encode_sensor_event
 from gpu_studio.core.protocol import (
@@ -169,6 +170,7 @@ def _header(inventory: Inventory, card: Device, described: EngineDescribed) -> R
         torch_version=described.torch_version,
         recorded_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         source="python -m tests.gpu.record",
+        pc=f"{inventory.cpu.name}, {system_name()}",
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import torch
 
+from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.pc.devices import Inventory, Reading, decode_sensor_event
 from gpu_studio.core.protocol import (
     CacheEmptied,
@@ -18,9 +19,10 @@ from gpu_studio.core.protocol import (
     PlaceFinished,
     RecordingHeader,
     RunFinished,
+    decode_event,
 )
 from gpu_studio.engine.device import resolve, uuid_of
-from gpu_studio.engine.recorded import RecordedEngine, read_recording
+from gpu_studio.engine.recorded import RecordedEngine
 from tests.engine.answers import only, run_request
 from tests.gpu.record import main, record
 
@@ -34,7 +36,9 @@ def test_a_recording_replays_and_names_nobody(tmp_path: Path) -> None:
     events_file, sensors_file = record(
         tmp_path, sizes=(64,), budget_s=0.05, workloads=("elementwise", "matmul")
     )
-    header, events = read_recording(events_file)
+    recording = read_recording(events_file)
+    header = recording.header
+    events = [decode_event(line) for line in events_file.read_bytes().splitlines()[1:]]
     assert header.device_name == torch.cuda.get_device_name(resolve("cuda:0"))
     assert header.torch_version == torch.__version__
     results = only(RunFinished, events)
@@ -43,7 +47,8 @@ def test_a_recording_replays_and_names_nobody(tmp_path: Path) -> None:
     }  # fmt: skip
     for kind in (DeviceUsed, PlaceFinished, OomFinished, CacheEmptied):
         assert only(kind, events), kind
-    engine = RecordedEngine(events_file, speed=float("inf"))
+    assert {run.device_name for run in recording.runs} == {r.device_name for r in results}
+    engine = RecordedEngine(recording, speed=float("inf"))
     (described,) = engine.run(DescribeEngine())
     assert isinstance(described, EngineDescribed)
     assert described.recording == header.title

@@ -143,7 +143,7 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
                 ", ".join(part for part in (run.request.workload, mode_words(run)) if part),
                 run.size_label,
                 run.request.dtype,
-                result.device_name if result else run.request.device,
+                _device_words(run),
                 format_duration(summary.median_s) if summary else "–",
                 format_duration(summary.iqr_s) if summary and summary.samples > 1 else "–",
                 str(len(run.series)),
@@ -153,6 +153,12 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def _device_words(run: Run) -> str:
+    """Return where a run ran; a recording's device is of another PC, which it names."""
+    name = run.result.device_name if run.result else run.device_name or run.request.device
+    return f"{name} (recording: {run.recording})" if run.recording else name
 
 
 def _cells(run: Run, results: Sequence[RunFinished]) -> dict[str, Cell]:

@@ -14,7 +14,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.runs import Run, RunState
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import RunFinished, RunWorkload
+from gpu_studio.core.protocol import Message, RunFinished, RunWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +62,7 @@ class KeptRun(KeptHeader, frozen=True, kw_only=True):
 
 _T = TypeVar("_T")
 _Header = TypeVar("_Header", bound=KeptHeader)
+_Message = TypeVar("_Message", bound=Message)
 
 
 class _Probe(msgspec.Struct):
@@ -155,7 +156,16 @@ def check_result(result: RunFinished) -> RunFinished:
             raise refused("a number in it is less than zero")
     if sum(map(len, result.curves.values())) > _MOST_POINTS:
         raise refused("a curve in it is too long")
-    return msgspec.convert(_cleaned(msgspec.to_builtins(result)), RunFinished)
+    return check_texts(result)
+
+
+def check_texts(message: _Message) -> _Message:
+    """Return a message from outside with every text in one line.
+
+    Raises:
+        StudioError: a text or a list in it is too long.
+    """
+    return msgspec.convert(_cleaned(msgspec.to_builtins(message)), type(message))
 
 
 def check_samples(result: RunFinished, samples: bytes) -> None:

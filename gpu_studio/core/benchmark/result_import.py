@@ -1,4 +1,4 @@
-"""Results from elsewhere: a file of the history, an export, or what ``bench --json`` printed.
+"""Results from elsewhere: a file of the history, an export, or a recording.
 
 Nothing in a file is run. A file is taken as a whole or refused as a whole, and every result in it
 is labelled as a recording from then on, since it may be from another PC.
@@ -23,14 +23,16 @@ from gpu_studio.core.benchmark.kept_run import (
     decode_kept,
     refused,
 )
-from gpu_studio.core.protocol import RunFinished, RunStarted, SamplesMeasured, decode_event
+from gpu_studio.core.benchmark.recording import decode_recording, is_recording
+from gpu_studio.core.protocol import RunFinished  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from gpu_studio.core.benchmark.recording import Recording
+
 _MOST_RUNS = 1000
-_USUAL_BUDGET_S = 2.0
 
 
 class _Probe(msgspec.Struct):
@@ -70,9 +72,10 @@ def import_results(path: Path, imported_at: str) -> list[KeptRun]:
         StudioError: with one sentence why the file is refused.
     """
     content = read_capped(path)
-    lines = content.split(b"\n", 2)
-    if len(lines) > 1 and lines[1].strip() and _is_event(lines[0]):
-        kept = _from_events(content, imported_at)
+    label = clean_name(f"imported from {path.name}")
+    if is_recording(content):
+        recording = decode_recording(content, path.name)
+        kept, label = _from_recording(recording, imported_at), recording.label
     else:
         probe = decode_json(content, _Probe)
         if bytes(probe.runs):
@@ -83,7 +86,6 @@ def import_results(path: Path, imported_at: str) -> list[KeptRun]:
             raise refused("it has no results of this program")
     if not kept:
         raise refused("it has no finished run")
-    label = clean_name(f"imported from {path.name}")
     return [_labelled(one, label) for one in kept]
 
 
@@ -106,27 +108,13 @@ def _from_export(content: bytes) -> list[KeptRun]:
     ]
 
 
-def _from_events(content: bytes, imported_at: str) -> list[KeptRun]:
-    kept: list[KeptRun] = []
-    budget_s, samples_s = _USUAL_BUDGET_S, list[float]()
-    for line in content.splitlines():
-        if not line.strip():
-            continue
-        try:
-            event = decode_event(line)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-            raise refused("a line in it is no event of this program") from error
-        match event:
-            case RunStarted():
-                budget_s, samples_s = event.budget_s, []
-            case SamplesMeasured():
-                samples_s += event.samples_s
-            case RunFinished():
-                kept.append(_kept(event, budget_s, samples_s, imported_at))
-                samples_s = []
-        if len(kept) > _MOST_RUNS:
-            raise refused(f"it has more than {_MOST_RUNS} runs")
-    return kept
+def _from_recording(recording: Recording, imported_at: str) -> list[KeptRun]:
+    made_at = recording.header.recorded_at or imported_at
+    return [
+        _kept(run.result, run.request.budget_s, run.samples_s, made_at)
+        for run in recording.runs
+        if run.result is not None
+    ]
 
 
 def _kept(
@@ -144,11 +132,3 @@ def _kept(
         result=checked,
         samples=samples,
     )
-
-
-def _is_event(line: bytes) -> bool:
-    try:
-        decode_event(line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return False
-    return True

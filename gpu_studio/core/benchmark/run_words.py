@@ -34,10 +34,10 @@ def sign_of(run: Run) -> str:
     if stamp is not None:
         return stamp.sign
     if run.state is RunState.STOPPED:
-        return "■ stopped"
+        return "■ stopped" + ", recording" * bool(run.recording)
     if run.state is RunState.FAILED:
         return f"✖ {state_text(run)}"
-    return f"… {run.phase or run.state.value}"
+    return f"… {run.phase or run.state.value}" + ", recording" * bool(run.recording)
 
 
 def spread_text(iqr_s: float, median_s: float, samples: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import SQUARE
@@ -49,6 +49,14 @@ class RunState(Enum):
         return self in (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
 
 
+class Batch(NamedTuple):
+    """Which samples came together: those before ``end`` that are in no batch before it."""
+
+    end: int
+    calls_per_sample: int
+    spent_s: float
+
+
 class Run:
     """One workload on one device with its parameters, its samples and its result."""
 
@@ -63,11 +71,14 @@ class Run:
         self.calls_per_sample = 0
         self.spent_s = 0.0
         self.series = Series()
+        self.batches: list[Batch] = []
         self.result: RunFinished | None = None
         self.failure: Failure | None = None
         self.snippet = ""
         self.size_text = SQUARE
         self.recording: str | None = None
+        self.device_name = ""
+        self.has_begun = False
         self._summary: Summary | None = None
         self._interval_s: tuple[float, float] | None = None
 
@@ -81,6 +92,8 @@ class Run:
         """The share of the time budget that is spent, or of the calls asked for; 0 to 1."""
         if self.state.is_over:
             return 1.0
+        if self.request.calls is not None:
+            return min(len(self.series) * self.calls_per_sample / self.request.calls, 1.0)
         return min(self.spent_s / self.request.budget_s, 1.0) if self.request.budget_s else 0.0
 
     @property
@@ -92,8 +105,6 @@ class Run:
             # numpy sorts first: for a long run Python's own sort would be felt in the window.
             self._summary = summarize(np.sort(self.series.values).tolist())
         return self._summary
-        if self.request.calls is not None:
-            return min(len(self.series) * self.calls_per_sample / self.request.calls, 1.0)
 
     @property
     def interval_s(self) -> tuple[float, float] | None:
@@ -128,9 +139,9 @@ class Run:
             return False
         match event:
             case RunStarted():
-                self.state = RunState.PREPARING
+                self.state, self.has_begun = RunState.PREPARING, True
                 self.snippet, self.recording = event.snippet, event.recording
-                self.size_text = event.size_text
+                self.size_text, self.device_name = event.size_text, event.device_name
             case RunPhaseChanged():
                 self._enter_phase(event)
             case SamplesMeasured():
@@ -138,6 +149,7 @@ class Run:
                 self.calls_per_sample = event.calls_per_sample
                 self.spent_s = event.spent_s
                 self.series.append(event.samples_s)
+                self.batches.append(Batch(len(self.series), event.calls_per_sample, event.spent_s))
             case RunFinished():
                 self.state, self.result = RunState.FINISHED, event
             case RunStopped():

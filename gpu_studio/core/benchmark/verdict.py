@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunFinished
 
 _OPENING = "On this PC "
+_RECORDED = "In the recording "
 # A crossing between two sizes that are no further apart is called by the upper one alone.
 _NEAR = 1.1
 
@@ -39,7 +40,10 @@ def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> float | Non
 
 
 def same_kind(result: RunFinished, other: RunFinished) -> bool:
-    """Return whether two results may stand on one curve: the same work but for size and device."""
+    """Return whether two results may stand on one curve: the same work but for size and device.
+
+    What was recorded elsewhere stands on no curve of this PC's.
+    """
     return _kind_of(result) == _kind_of(other)
 
 
@@ -50,11 +54,12 @@ def verdict(results: Sequence[RunFinished]) -> str:
     latest = results[-1]
     alike = [result for result in results if same_kind(result, latest)]
     devices = dict.fromkeys(result.device for result in alike if result.device != "cpu")
+    opening = _opening(latest)
     work = f" ({_work_words(latest, results)})"
     sentences = [text for device in devices for text in _compared(alike, device, work)]
     if sentences:
         # The work is the same for each: the first sentence says it for all.
-        others = (text.replace(work, "").removeprefix(_OPENING) for text in sentences[1:])
+        others = (text.replace(work, "").removeprefix(opening) for text in sentences[1:])
         sentences[1:] = [text[:1].upper() + text[1:] for text in others]
     else:
         sentences = [_alone(alike)]
@@ -76,7 +81,8 @@ def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
             crossover = find_crossover(ratios_of(alike, device, with_transfers=with_transfers))
             if crossover.kind is not CrossoverKind.NOT_MEASURED:
                 mode = "With transfers" if with_transfers else "Computing only"
-                sentences.append(f"{mode}, {_places(crossover, alike, device)}")
+                label = _label(alike[-1])
+                sentences.append(f"{mode}{label}, {_places(crossover, alike, device)}")
     return sentences
 
 
@@ -121,7 +127,10 @@ def _name_of(results: Sequence[RunFinished], device: str) -> str:
 
 
 def _kind_of(result: RunFinished) -> tuple[object, ...]:
-    return result.workload, result.dtype, sorted(result.options.items()), result.cache
+    return (
+        result.workload, result.dtype, sorted(result.options.items()), result.cache,
+        result.recording,
+    )  # fmt: skip
 
 
 def _work_words(result: RunFinished, results: Iterable[RunFinished]) -> str:
@@ -141,10 +150,15 @@ def _compared(results: Sequence[RunFinished], device: str, work: str) -> Iterabl
     latest = next(result for result in reversed(results) if result.device == device)
     computing = find_crossover(ratios_of(results, device))
     if computing.ratios:
-        yield f"{_OPENING}{_Answer(computing, latest, work).text()}"
+        yield f"{_opening(latest)}{_Answer(computing, latest, work).text()}"
     transferring = find_crossover(ratios_of(results, device, with_transfers=True))
     if transferring.ratios:
-        yield f"{_OPENING}with the transfers {_Answer(transferring, latest, work).text()}"
+        answer = _Answer(transferring, latest, work).text()
+        yield f"{_opening(latest)}with the transfers {answer}"
+
+
+def _opening(result: RunFinished) -> str:
+    return _RECORDED if result.recording else _OPENING
 
 
 class _Answer:
@@ -162,7 +176,7 @@ class _Answer:
         self._name = _short(latest)
         self._size_text = latest.size_text
         self._work = work
-        self._label = f" (recording: {latest.recording})" if latest.recording else ""
+        self._label = _label(latest)
         self._best = max(self._ratios, key=lambda ratio: ratio.ratio)
         self._worst = min(self._ratios, key=lambda ratio: ratio.ratio)
 
@@ -225,12 +239,18 @@ class _Answer:
         return format_ratio(max(ratio.ratio, 1 / ratio.ratio))
 
 
+def _label(result: RunFinished) -> str:
+    return f" (recording: {result.recording})" if result.recording else ""
+
+
 def _alone(results: Sequence[RunFinished]) -> str:
     latest = results[-1]
     text = (
         f"{latest.device_name} needs {format_duration(latest.median_s)} for one call of "
         f"{latest.workload} at {format_size(latest.size, latest.size_text)}, {latest.dtype}."
     )
+    if latest.recording:
+        return f"{_RECORDED}{text.removesuffix('.')}{_label(latest)}."
     if latest.device == "cpu":
         return text + " With a GPU measured as well, this line compares the two."
     return text + " With the CPU measured as well, this line compares the two."

@@ -72,7 +72,10 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunStarted(Message, frozen=True, kw_only=True):
-    """A run was accepted; ``expected_call_s`` is known after the first call (`RunPhaseChanged`)."""
+    """A run was accepted; ``expected_call_s`` is known after the first call (`RunPhaseChanged`).
+
+    ``device_name`` is told by recordings: who watches one cannot look it up.
+    """
 
     run_id: str
     workload: str
@@ -85,6 +88,7 @@ class RunStarted(Message, frozen=True, kw_only=True):
     transfers: bool = False
     size_text: str = SQUARE
     snippet: str = ""
+    device_name: str = ""
     recording: str | None = None
 
 
@@ -126,11 +130,11 @@ class RunFinished(Message, frozen=True, kw_only=True):
     ``options`` holds all of the workload's options, the defaults included. ``parts_s`` splits one
     call by name (``copy in``, ``launch``, ``compute``, ``copy out``; ``loading``, …), ``curves``
     has what the work itself produced (``loss``), ``findings`` what it showed, in sentences.
+    ``timed_s`` is all timed calls together; null in a result of a version that did not tell it.
     """
 
     run_id: str
     workload: str
-    ``timed_s`` is all timed calls together; null in a result of a version that did not tell it.
     size: int
     dtype: str
     device: str
@@ -148,11 +152,11 @@ class RunFinished(Message, frozen=True, kw_only=True):
     first_call_s: float
     warm_up_s: float
     elapsed_s: float
+    timed_s: float | None = None
     verified: bool | None = None
     verification: str = ""
     throttled: bool | None = None
     other_processes: bool | None = None
-    timed_s: float | None = None
     share_of_ceiling: float | None = None
     ceiling: str = ""
     options: dict[str, str] = msgspec.field(default_factory=dict)

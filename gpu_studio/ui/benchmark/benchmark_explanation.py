@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.ceiling_words import is_this_normal, share_text
 from gpu_studio.core.benchmark.part_words import part_rows, parts_sentence
 from gpu_studio.core.benchmark.run_words import mode_words
 from gpu_studio.core.units import format_duration
-from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.benchmark_devices import run_label
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.benchmark.benchmark_findings import FindingsCard
 from gpu_studio.ui.parts import Card, Text, table
@@ -138,18 +138,18 @@ class Explanation(ScrollPage):
 
     def _beside(self, run: Run) -> list[Run]:
         """Return the run and the latest others of the same work, one a device and mode."""
-        work = (run.request.workload, run.request.size, run.request.dtype)
+        work = (run.request.workload, run.request.size, run.request.dtype, run.recording)
         latest: dict[tuple[str, str], Run] = {}
         for other in self._benchmark.runs:
             request = other.request
-            if other.result and (request.workload, request.size, request.dtype) == work:
+            theirs = (request.workload, request.size, request.dtype, other.recording)
+            if other.result and theirs == work:
                 latest[request.device, mode_words(other)] = other
         latest[run.request.device, mode_words(run)] = run
         return list(latest.values())
 
     def _label(self, run: Run) -> str:
-        label = device_label(run.request.device, self._sensors.inventory)
-        return f"{label} · recording" if run.recording else label
+        return run_label(run, self._sensors.inventory)
 
     def _full_label(self, run: Run) -> str:
         mode = mode_words(run)
@@ -242,7 +242,8 @@ class Explanation(ScrollPage):
             ]
         )
         inventory = self._sensors.inventory
-        device = inventory.find(run.request.device) if inventory else None
+        is_here = inventory is not None and run.recording is None
+        device = inventory.find(run.request.device) if inventory and is_here else None
         sentence = is_this_normal(result, device)
         self._ceiling.setText(
             f"{self._full_label(run)}: {sentence}"

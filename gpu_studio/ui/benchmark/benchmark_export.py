@@ -10,6 +10,8 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
 
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
+from gpu_studio.core.failure import StudioError
+from gpu_studio.model.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class ExportButton(QPushButton):
         self._menu.addSeparator()
         self._add("csv", "Results as &CSV…", self._save_csv)
         self._add("json", "Results and samples as &JSON…", self._save_json)
+        self._add("recording", "Recording, to be &watched again…", self._save_recording)
         self._menu.addSeparator()
         self._add("png", "Plot as &PNG…", self._save_png)
         self._add("svg", "Plot as &SVG…", self._save_svg)
@@ -74,9 +77,16 @@ class ExportButton(QPushButton):
         self._save("CSV table (*.csv)", ".csv", to_csv(self._runs()).encode())
 
     def _save_json(self) -> None:
-        now = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
-        text = to_json(self._runs(), self._studio.session.description, now)
+        text = to_json(self._runs(), self._studio.session.description, _now())
         self._save("JSON (*.json)", ".json", text.encode())
+
+    def _save_recording(self) -> None:
+        try:
+            content = recording_from(self._studio, self._runs(), _now())
+        except StudioError as error:
+            self.told.emit(str(error), True)
+            return
+        self._save(f"Recording (*{RECORDING_ENDING})", RECORDING_ENDING, content)
 
     def _save_png(self) -> None:
         from gpu_studio.ui.plots.plot_picture import png_of
@@ -123,3 +133,7 @@ class ExportButton(QPushButton):
             self.told.emit(f"Saved as {path}", False)
         else:
             self.told.emit(f"{path} could not be written: {file.errorString()}", True)
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")

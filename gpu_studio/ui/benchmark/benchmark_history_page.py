@@ -13,6 +13,7 @@ from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.benchmark.benchmark_published import PublishedCard
+from gpu_studio.ui.benchmark.recording_card import RecordingCard
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Card, Text, button, row, table
 from gpu_studio.ui.scroll_page import ScrollPage
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.benchmark import Benchmark
     from gpu_studio.model.benchmark_history import BenchmarkHistory
     from gpu_studio.model.published_experiment import PublishedExperiment
+    from gpu_studio.model.recording import RecordingPlayer
     from gpu_studio.ui.theme import Theme
 
 _HEAD = ("When", "Name", "Workload", "Size", "Median", "Precision", "Device", "Mode", "Stamp")
@@ -41,6 +43,7 @@ class HistoryPage(ScrollPage):
         self,
         history: BenchmarkHistory,
         experiment: PublishedExperiment,
+        player: RecordingPlayer,
         benchmark: Benchmark,
         theme: Theme,
         parent: QWidget | None = None,
@@ -50,6 +53,8 @@ class HistoryPage(ScrollPage):
         self._history, self._benchmark, self._theme = history, benchmark, theme
         self._deletes: str | None = None
         self._make_kept()
+        self.recording = RecordingCard(player, history, theme)
+        self.column.addWidget(self.recording)
         self.published = PublishedCard(experiment, theme)
         self.column.addWidget(self.published)
         history.contents_changed.connect(self._show_contents)

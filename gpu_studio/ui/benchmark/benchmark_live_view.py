@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.run_words import mode_words
 from gpu_studio.core.units import format_duration
-from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.benchmark_devices import run_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.theme import device_role
@@ -55,6 +55,7 @@ class LiveView(LivePlot):
         self._benchmark, self._sensors = benchmark, sensors
         self._selected: Run | None = None
         self._ghost: tuple[Run, str] | None = None
+        self._recording: str | None = None
         self._shown = CurveSet(self)
         benchmark.run_begun.connect(self._show_samples)
         benchmark.run_changed.connect(self._show_news)
@@ -72,6 +73,8 @@ class LiveView(LivePlot):
             for part in (run.request.workload, run.size_label, run.request.dtype, mode_words(run))
             if part
         )
+        if run.recording:
+            what += f" · recording: {run.recording}"
         calls = run.calls_per_sample
         if len(runs) > 1 or not calls:
             return what
@@ -114,16 +117,19 @@ class LiveView(LivePlot):
 
     def _show_samples(self) -> None:
         curves: dict[str, tuple[Look, CurveSource]] = {}
-        if self._selected is None:
+        runs = self._runs_in_question()
+        recording = runs[-1].recording if runs else None
+        if self._selected is None and recording == self._recording:
             # A device that has not come to this size keeps its place, without samples.
             curves = {
                 key: (look, _nothing)
                 for key, look in self._shown.looks.items()
                 if key not in (_MEDIAN, _GHOST)
             }
-        for run in self._runs_in_question():
-            address = run.request.device
-            look = Look(self._label(run), device_role(address), dashed=run.request.transfers)
+        self._recording = recording
+        for run in runs:
+            dashed = run.request.transfers or run.recording is not None
+            look = Look(self._label(run), device_role(run.request.device), dashed=dashed)
             curves[_key(run)] = (look, partial(_samples, run))
         if self._selected is not None:
             look = Look("median", "text", dashed=True)
@@ -136,9 +142,8 @@ class LiveView(LivePlot):
         self._describe()
 
     def _label(self, run: Run) -> str:
-        label = device_label(run.request.device, self._sensors.inventory)
-        mode = "with transfers" if run.request.transfers else ""
-        return " · ".join(part for part in (label, mode, "recording" * bool(run.recording)) if part)
+        label = run_label(run, self._sensors.inventory)
+        return f"{label} · with transfers" if run.request.transfers else label
 
     def _show_news(self) -> None:
         """Draw what has come at once: the run rests meanwhile."""
@@ -165,7 +170,7 @@ def _work(run: Run) -> Sequence[object]:
     request = run.request
     return (
         request.workload, request.size, request.dtype, sorted(request.options.items()),
-        request.cache,
+        request.cache, run.recording,
     )  # fmt: skip
 
 

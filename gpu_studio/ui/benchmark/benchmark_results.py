@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
 from gpu_studio.core.benchmark.run_words import describe_run, mode_words
-from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.benchmark_devices import run_label
 from gpu_studio.model.results_table import ADDRESS_ROLE, Column, ResultsTable
 from gpu_studio.model.sorted_results import RUN_ORDER, SortedResults
 from gpu_studio.ui.parts import Card, Text, table
@@ -124,7 +124,7 @@ class BenchmarkResults(Card):
     def _describe(self, run: Run | None) -> None:
         lines = []
         if run is not None:
-            lines = describe_run(run, device_label(run.request.device, self._sensors.inventory))
+            lines = describe_run(run, run_label(run, self._sensors.inventory))
         self._details.setText("\n".join(lines))
         self._details.setVisible(bool(lines))
 

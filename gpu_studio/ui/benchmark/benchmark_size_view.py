@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark.crossover import find_crossover, ratios_of
 from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind
 from gpu_studio.core.units import format_duration, format_size
-from gpu_studio.model.benchmark_devices import device_label
+from gpu_studio.model.benchmark_devices import result_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import LivePlot, Marker
 from gpu_studio.ui.theme import device_role
@@ -73,7 +73,9 @@ class SizeView(LivePlot):
         if not results:
             return "Nothing has finished yet."
         sentences = crossover_sentences(self._marked(results))
-        return " ".join(sentences) or f"{results[-1].workload}: medians, every finished run."
+        recording = results[-1].recording
+        whose = f" of the recording {recording}" if recording else ""
+        return " ".join(sentences) or f"{results[-1].workload}: medians, every finished run{whose}."
 
     def select(self, run: Run | None) -> None:
         """Show the work of one run; None shows what ran last."""
@@ -117,8 +119,8 @@ class SizeView(LivePlot):
         return [
             result
             for result in finished
-            if (result.workload, result.options, result.cache)
-            == (latest.workload, latest.options, latest.cache)
+            if (result.workload, result.options, result.cache, result.recording)
+            == (latest.workload, latest.options, latest.cache, latest.recording)
         ]
 
     def _marked(self, results: Sequence[RunFinished]) -> list[RunFinished]:
@@ -127,10 +129,9 @@ class SizeView(LivePlot):
 
     def _label(self, result: RunFinished, dtype: str = "") -> str:
         parts = (
-            device_label(result.device, self._sensors.inventory),
+            result_label(result, self._sensors.inventory),
             dtype,
             "with transfers" if result.transfers else "",
-            "recording" if result.recording else "",
         )
         return " · ".join(part for part in parts if part)
 

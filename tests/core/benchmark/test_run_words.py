@@ -87,11 +87,11 @@ def test_a_run_in_every_other_state() -> None:
     assert (sign_of(run), words(run).endswith("nothing is measured yet.")) == ("… waiting", True)
     run.apply(started(REQUEST, recording="A GT 1030 in 2025"))
     run.apply(RunPhaseChanged(run_id="1", phase="warm-up"))
-    assert sign_of(run) == "… warm-up"
+    assert sign_of(run) == "… warm-up, recording"
     run.apply(batch(REQUEST, (1.0,), spent_s=1.0, calls=1))
     run.apply(RunStopped(run_id="1"))
-    assert sign_of(run) == "■ stopped"
-    assert words(run).endswith("\n■ stopped.\nRecording: A GT 1030 in 2025.")
+    assert sign_of(run) == "■ stopped, recording"
+    assert words(run).endswith("\n■ stopped, recording.\nRecording: A GT 1030 in 2025.")
 
 
 def test_a_failure_is_told_once_with_one_full_stop() -> None:

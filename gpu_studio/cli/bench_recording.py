@@ -1,0 +1,112 @@
+"""Runs of the terminal as a recording: on standard output with ``--json``, in a file as well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.cli.answers import take_inventory
+from gpu_studio.cli.screen import note, now, say_bytes
+from gpu_studio.cli.status import WrongUseError
+from gpu_studio.core.benchmark.history import write_atomically
+from gpu_studio.core.benchmark.recording_lines import (
+    RecordedPc,
+    described_for_others,
+    header_of,
+    is_recordable,
+    recording_of,
+    system_name,
+)
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.program_version import program_version
+from gpu_studio.core.protocol import encode_all
+from gpu_studio.hardware.cpu import cpu_name
+from gpu_studio.hardware.surroundings import are_cards_simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.protocol import EngineDescribed, RecordingHeader
+
+
+class Recorder:
+    """Says where runs are from, and keeps them.
+
+    Args:
+        log_path: where the sensor reader, which knows the driver, writes its log.
+        as_json: every event is printed: what `begin` prints goes before them.
+        path: a file for `save`; None for none.
+    """
+
+    def __init__(self, log_path: Path, *, as_json: bool, path: Path | None) -> None:
+        self._log_path, self._as_json, self._path = log_path, as_json, path
+        self._header: RecordingHeader | None = None
+        self._described: EngineDescribed | None = None
+
+    def begin(
+        self, described: EngineDescribed, workloads: Collection[str], devices: Collection[str]
+    ) -> None:
+        """Take down where the runs that follow are made.
+
+        Args:
+            described: the engine.
+            workloads: the names of those that will be run.
+            devices: the addresses on which.
+        """
+        if not self._as_json and self._path is None:
+            return
+        self._described = described
+        self._header = header_of(
+            self._pc(described, devices), described, now(), f"GPU Studio {program_version()}"
+        )
+        if self._as_json:
+            say_bytes(encode_all([self._header, described_for_others(described, workloads)]))
+
+    def save(self, runs: Sequence[Run]) -> None:
+        """Write the file, if one was asked for.
+
+        Raises:
+            StudioError: it cannot be written.
+        """
+        if self._path is None or self._header is None or self._described is None:
+            return
+        if not any(map(is_recordable, runs)):
+            note("No run began, so that there is nothing to record.")
+            return
+        try:
+            write_atomically(self._path, recording_of(self._header, self._described, runs))
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise StudioError(
+                FailureKind.NOT_SAVED, f"The recording cannot be written to {self._path}: {reason}."
+            ) from error
+
+    def _pc(self, described: EngineDescribed, devices: Collection[str]) -> RecordedPc:
+        cards = tuple(card.name for card in described.cards if f"cuda:{card.cuda_index}" in devices)
+        return RecordedPc(
+            processor=cpu_name(),
+            system=system_name(),
+            cards=cards,
+            driver_version=self._driver_version() if cards else None,
+            is_simulated=are_cards_simulated() and bool(cards),
+        )
+
+    def _driver_version(self) -> str | None:
+        try:
+            return take_inventory(self._log_path).driver.version
+        except StudioError:
+            return None
+
+
+def check_place(path: Path) -> Path:
+    """Return a path to which a file can be written, as far as can be told before the runs.
+
+    Raises:
+        WrongUseError: its folder is not there, or it is a folder itself.
+    """
+    if path.is_dir():
+        raise WrongUseError(f"“{path}” is a folder: name a file.")
+    if not path.parent.is_dir():
+        raise WrongUseError(f"There is no folder “{path.parent}” for the recording.")
+    return path

@@ -1,0 +1,21 @@
+"""Which version of this program runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def program_version() -> str:
+    """Return this program's version, from its installation or from its checkout."""
+    import re
+    from importlib import metadata
+
+    try:
+        return metadata.version("gpu-studio")
+    except metadata.PackageNotFoundError:
+        project = Path(__file__).resolve().parent.parent.parent / "pyproject.toml"
+        try:
+            found = re.search(r'^version = "(.+)"$', project.read_text(encoding="utf-8"), re.M)
+        except OSError:
+            found = None
+        return found[1] if found else "of unknown version"

@@ -1,0 +1,104 @@
+"""Recordings: open a file, see where it is from, and watch its runs as if they were made now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QComboBox, QFileDialog
+
+from gpu_studio.model.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import Card, Text, button, row
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.model.benchmark_history import BenchmarkHistory
+    from gpu_studio.model.recording import RecordingPlayer
+    from gpu_studio.ui.theme import Theme
+
+_PACES = (
+    ("At its own pace", OWN_PACE),
+    ("Ten times as fast", 10 * OWN_PACE),
+    ("To the end at once", AT_ONCE),
+)
+_ABOUT = (
+    "A recording has every sample of somebody's runs, in the order in which they came: Export "
+    "makes one, and so does “gpu-studio bench --record FILE”. Wherever its numbers show, it says "
+    "that they were recorded, and on what."
+)
+_KINDS = f"Recording of GPU Studio (*{RECORDING_ENDING});;All files (*)"
+
+
+class RecordingCard(Card):
+    """One recording at a time; its runs come in the live plot and in the table of results."""
+
+    def __init__(
+        self,
+        player: RecordingPlayer,
+        history: BenchmarkHistory,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent, name="benchmark.recording")
+        self._player, self._history = player, history
+        self._about = Text(_ABOUT, "muted", name="benchmark.recording.about", wraps=True)
+        self._sentences = Text("", name="benchmark.recording.sentences", wraps=True)
+        self._outcome = Text("", "failure", name="benchmark.recording.outcome", wraps=True)
+        self.open_button = button(
+            "Open a recording…", self.choose_file, name="benchmark.recording.open",
+            tip="Somebody's runs, to watch here; nothing in the file is executed",
+        )  # fmt: skip
+        self.open_button.setIcon(icon("file", theme))
+        self._pace = QComboBox()
+        self._pace.setObjectName("benchmark.recording.pace")
+        self._pace.setAccessibleName("How fast the recording is played")
+        for title, speed in _PACES:
+            self._pace.addItem(title, speed)
+        self._play = button(
+            "Play", self._play_it, name="benchmark.recording.play",
+            tip="Show all its runs in the live plot, one after the other; Esc stops",
+        )  # fmt: skip
+        self._play.setIcon(icon("play", theme))
+        self._keep = button(
+            "Keep its results", self._keep_it, name="benchmark.recording.keep",
+            tip="Put its results among the kept runs, labelled: there they can race as ghosts",
+        )  # fmt: skip
+        self.column.addWidget(Text("Recordings", "title"))
+        self.column.addWidget(self._about)
+        self.column.addWidget(self._sentences)
+        self.column.addWidget(self._outcome)
+        self.column.addLayout(row(self.open_button, self._play, self._pace, self._keep))
+        player.changed.connect(self._show)
+        player.told.connect(self._tell)
+        self._outcome.hide()
+        self._show()
+
+    def choose_file(self) -> None:
+        """Ask for a file and open it."""
+        path, _ = QFileDialog.getOpenFileName(self.window(), "Open a recording", "", _KINDS)
+        if path:
+            self._player.open_file(Path(path))
+
+    def _play_it(self) -> None:
+        self._player.play(self._pace.currentData())
+
+    def _keep_it(self) -> None:
+        if self._player.path is not None:
+            self._history.import_file(self._player.path)
+
+    def _show(self) -> None:
+        sentences = self._player.sentences
+        self._sentences.setText("\n".join(sentences))
+        self._sentences.setVisible(bool(sentences))
+        self._about.setVisible(not sentences)
+        self.open_button.setEnabled(not self._player.is_reading)
+        for part in (self._play, self._pace):
+            part.setEnabled(self._player.can_play)
+        self._keep.setEnabled(bool(sentences))
+
+    def _tell(self, text: str, bad: bool) -> None:
+        self._outcome.set_role("failure" if bad else "muted")
+        self._outcome.setText(text)
+        self._outcome.setVisible(bool(text))
