@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from typing import TYPE_CHECKING
 
 from gpu_studio.core.units import format_bytes
+from gpu_studio.model.text_rows import TextTable
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
     from gpu_studio.core.memory.segment_map import SegmentMap
 
-_HEAD = ("At", "Size", "State")
-_NO_PARENT = QModelIndex()
+_AT, _SIZE, _STATE = range(3)
 
 
-class BlockTable(QAbstractTableModel):
+class BlockTable(TextTable):
     """Offset from the segment's start, size and state, a row a block."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(("At", "Size", "State"), numbers=(_AT, _SIZE), parent=parent)
         self._map: SegmentMap | None = None
         self._first = self._count = 0
 
@@ -33,51 +31,24 @@ class BlockTable(QAbstractTableModel):
         count = place.stop - place.start
         if count == self._count:
             self._map, self._first = blocks, place.start
-            if count:
-                self.dataChanged.emit(self.index(0, 0), self.index(count - 1, len(_HEAD) - 1))
+            self._tell_all_cells()
             return
         self.beginResetModel()
         self._map, self._first, self._count = blocks, place.start, count
         self.endResetModel()
 
-    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
-        """Return the number of blocks."""
-        return 0 if parent.isValid() else self._count
+    @property
+    def row_count(self) -> int:
+        """How many blocks there are."""
+        return self._count
 
-    def columnCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
-        """Return the number of columns."""
-        return 0 if parent.isValid() else len(_HEAD)
-
-    def data(
-        self,
-        index: QModelIndex | QPersistentModelIndex,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        """Return a cell's text or its alignment."""
+    def text(self, row: int, column: int) -> str:
+        """Return what stands in a cell."""
         from gpu_studio.core.memory.segment_map import STATE_WORDS
 
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(index.column())
-        if role != Qt.ItemDataRole.DisplayRole or self._map is None:
-            return None
-        block = self._first + index.row()
-        if index.column() == 2:
+        assert self._map is not None
+        block = self._first + row
+        if column == _STATE:
             return STATE_WORDS[int(self._map.block_states[block])]
-        sizes = self._map.block_sizes if index.column() else self._map.block_offsets
+        sizes = self._map.block_sizes if column == _SIZE else self._map.block_offsets
         return format_bytes(int(sizes[block]))
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Return a column's name or its alignment."""
-        if orientation is Qt.Orientation.Horizontal:
-            if role == Qt.ItemDataRole.DisplayRole:
-                return _HEAD[section]
-            if role == Qt.ItemDataRole.TextAlignmentRole:
-                return _alignment(section)
-        return None
-
-
-def _alignment(column: int) -> Qt.AlignmentFlag:
-    flags = Qt.AlignmentFlag
-    return flags.AlignVCenter | (flags.AlignLeft if column == 2 else flags.AlignRight)

@@ -113,7 +113,7 @@ def test_a_card_is_shown_as_a_tank_that_says_in_words_what_it_paints(tab, studio
     spoken = bar.accessibleDescription().replace("\u202f", " ")
     assert "Tensors 100 MiB" in spoken
     assert "Reserved, empty 20 MiB" in spoken
-    stretches = bar.stretches()
+    stretches = bar.places.stretches
     assert stretches[0].left() >= 0
     assert stretches[-1].right() <= bar.width()
     assert all(a.right() < b.left() for a, b in pairwise(stretches))
@@ -145,7 +145,7 @@ def test_the_tank_tells_what_is_pointed_at(tab, studio, qtbot):
     start(qtbot, tab, studio)
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
-    middle = bar.stretches()[2].center().toPoint()
+    middle = bar.places.stretches[2].center().toPoint()
     qtbot.mouseMove(bar, middle)
     qtbot.waitUntil(lambda: text(tab, "memory.sentence").startswith("Tensors"))
     qtbot.mouseMove(bar, QPoint(bar.width() - 4, 10))
@@ -296,7 +296,7 @@ def test_the_segments_are_read_while_they_are_looked_at(tab, with_segments, engi
     qtbot.waitUntil(lambda: view.blocks is not None)
     assert text(tab, "memory.largest") == "5 MiB in one piece"
     assert "of 20 MiB free in all: 75 % fragmented" in text(tab, "memory.fragmentation")
-    assert "1 segments with 3 blocks: 15 MiB allocated" in view.accessibleDescription().replace(
+    assert "1 segment with 3 blocks: 15 MiB allocated" in view.accessibleDescription().replace(
         "\u202f", " "
     )
     asked = sum(isinstance(request, ReadSegments) for request in engines.requests)
@@ -325,7 +325,7 @@ def test_the_map_is_walked_with_the_keyboard_and_tells_each_block(
     )
     qtbot.keyClick(view, Qt.Key.Key_Left)
     assert text(tab, "memory.block").startswith("Block 2 of 3")
-    middle = view.place_of(0).center().toPoint()
+    middle = view.places.block(0).center().toPoint()
     places = cycle((middle, middle + QPoint(1, 0)))
 
     def is_told_when_pointed_at():
@@ -680,7 +680,7 @@ def test_a_narrow_tank_takes_more_lines_for_its_names(tab, studio, qtbot):
     wide = bar.height()
     bar.setFixedWidth(260)
     qtbot.waitUntil(lambda: bar.height() > wide)
-    places = bar._label_places(bar.stretches())
+    places = bar.places.labels
     assert max(place.right() for place in places) <= 260
     assert max(place.bottom() for place in places) <= bar.height()
     assert not any(a.intersects(b) for a, b in pairwise(places))

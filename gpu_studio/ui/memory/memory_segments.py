@@ -16,6 +16,7 @@ from gpu_studio.model.block_table import BlockTable
 from gpu_studio.model.opened_snapshot import OpenedSnapshot
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.memory.segment_words import counted
 from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
 
 if TYPE_CHECKING:
@@ -149,8 +150,9 @@ class SegmentPage(QWidget):
             self._say_fragmentation(read)
             if read.left_out_segments:
                 self._fragmentation.setText(
-                    f"{self._fragmentation.text()} {read.left_out_segments} segments with "
-                    f"{read.left_out_blocks} blocks are not drawn."
+                    f"{self._fragmentation.text()} Not drawn: "
+                    f"{counted(read.left_out_segments, 'segment')} with "
+                    f"{counted(read.left_out_blocks, 'block')}."
                 )
         self._view.set_empty_text(self._nothing())
         self._view.show_map(self._shown)
@@ -167,17 +169,19 @@ class SegmentPage(QWidget):
         modelled = " (modelled)" if self._model.chosen.is_modelled else ""
         share = max(1 - largest_bytes / free_bytes, 0.0) if free_bytes else 0.0
         self._largest.setText(f"{format_bytes(largest_bytes)} in one piece")
-        count = len(self._shown) if self._shown is not None else 0
-        blocks = self._shown.block_count if self._shown is not None else 0
+        shown = ""
+        if self._shown is not None:
+            segments = counted(len(self._shown), "segment")
+            shown = f" {segments}, {counted(self._shown.block_count, 'block')}."
         self._fragmentation.setText(
             f"is the largest block to be had now, of {format_bytes(free_bytes)} {where}: "
-            f"{format_percent(share)} fragmented{modelled}. {count} segments, {blocks} blocks."
+            f"{format_percent(share)} fragmented{modelled}.{shown}"
         )
 
     def _say_snapshot(self, blocks: SegmentMap) -> None:
         self._largest.setText(self._snapshot.title)
         self._fragmentation.setText(
-            f"{len(blocks)} segments, {blocks.block_count} blocks: "
+            f"{counted(len(blocks), 'segment')}, {counted(blocks.block_count, 'block')}: "
             f"{format_bytes(blocks.allocated_bytes)} allocated of "
             f"{format_bytes(blocks.reserved_bytes)} reserved; the largest hole is "
             f"{format_bytes(blocks.largest_hole_bytes)} of {format_bytes(blocks.holes_bytes)}."

@@ -14,7 +14,9 @@ from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPalette, QPen
 from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 
 from gpu_studio.core.units import format_bytes
+from gpu_studio.ui.memory.segment_places import PITCH, SegmentPlaces
 from gpu_studio.ui.memory.segment_rows import RowPicture
+from gpu_studio.ui.memory.segment_words import block_in_words, map_in_words
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
@@ -22,9 +24,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.segment_map import SegmentMap
     from gpu_studio.ui.theme import Theme
 
-_BAR_HEIGHT, _PITCH = 20, 26
-_LEFT_PAD, _RIGHT_PAD = 8, 4
-_LEAST_BAR = 28  # pixels: a segment of 2 MiB beside one of 20 GiB can still be pointed at
+_LEFT_PAD = 8
 _NOTHING = -1
 
 
@@ -94,41 +94,19 @@ class SegmentMapView(QAbstractScrollArea):
         self._to_scale = to_scale
         self.viewport().update()
 
-    def row_of(self, segment: int) -> QRectF:
-        """Return where a segment is painted, in the viewport."""
-        top = segment * _PITCH - self.verticalScrollBar().value() + (_PITCH - _BAR_HEIGHT) / 2
-        return QRectF(self._label_width, top, self._bar_width(segment), _BAR_HEIGHT)
-
-    def place_of(self, block: int) -> QRectF:
-        """Return where a block is painted, in the viewport."""
+    @property
+    def places(self) -> SegmentPlaces:
+        """Where everything is in the viewport; there must be something to show."""
         assert self._map is not None
-        segment = self._map.segment_of(block)
-        row = self.row_of(segment)
-        scale = row.width() / int(self._map.sizes[segment])
-        left = row.x() + int(self._map.block_offsets[block]) * scale
-        return QRectF(left, row.y(), int(self._map.block_sizes[block]) * scale, row.height())
-
-    def describe(self, block: int) -> str:
-        """Return a block in words: its state, size, and where it is."""
-        from gpu_studio.core.memory.segment_map import STATE_WORDS
-
-        assert self._map is not None
-        segment = self._map.segment_of(block)
-        place = self._map.blocks_of(segment)
-        size_bytes = int(self._map.block_sizes[block])
-        state = STATE_WORDS[int(self._map.block_states[block])]
-        exact = f" ({size_bytes} bytes)" if size_bytes >= 1 << 10 else ""
-        pool = "small" if self._map.is_small[segment] else "large"
-        return (
-            f"Block {block - place.start + 1} of {place.stop - place.start}: {state}, "
-            f"{format_bytes(size_bytes)}{exact}, {format_bytes(self._map.block_offsets[block])} "
-            f"into the {pool} segment of {format_bytes(self._map.sizes[segment])} at "
-            f"{int(self._map.addresses[segment]):#x}."
-        )
+        scrolled = self.verticalScrollBar().value()
+        return SegmentPlaces(
+            self._map, self.viewport().width(), self._label_width, scrolled,
+            to_scale=self._to_scale,
+        )  # fmt: skip
 
     def minimumSizeHint(self) -> QSize:
         """Return room for two rows."""
-        return QSize(260, 2 * _PITCH)
+        return QSize(260, 2 * PITCH)
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
@@ -143,18 +121,18 @@ class SegmentMapView(QAbstractScrollArea):
             )
             return
         scrolled = self.verticalScrollBar().value()
-        first = scrolled // _PITCH
-        last = min(len(self._map), (scrolled + self.viewport().height()) // _PITCH + 1)
-        picture = RowPicture(self._theme, self.devicePixelRatioF())
+        first = scrolled // PITCH
+        last = min(len(self._map), (scrolled + self.viewport().height()) // PITCH + 1)
+        picture, places = RowPicture(self._theme, self.devicePixelRatioF()), self.places
         for segment in range(first, last):
-            row = self.row_of(segment)
+            row = places.row(segment)
             image = picture.of(self._map, segment, row.width(), row.height())
             painter.drawImage(row, image)
             self._paint_label(painter, segment, row)
         if self._block != _NOTHING and first <= self._map.segment_of(self._block) < last:
             role = "accent" if self.hasFocus() else "muted"
             painter.setPen(QPen(QColor(self._theme.colour(role)), 2))
-            place = self.place_of(self._block)
+            place = places.block(self._block)
             painter.drawRect(place.adjusted(-1, -2, max(3 - place.width(), 1), 2))
 
     def _paint_label(self, painter: QPainter, segment: int, row: QRectF) -> None:
@@ -178,14 +156,6 @@ class SegmentMapView(QAbstractScrollArea):
         wide = "0x" + "0" * (len(address) - 2)
         return metrics.horizontalAdvance(wide + "   99.99 MiB") + 2 * _LEFT_PAD
 
-    def _bar_width(self, segment: int) -> float:
-        assert self._map is not None
-        room = max(self.viewport().width() - self._label_width - _RIGHT_PAD, _LEAST_BAR)
-        if not self._to_scale:
-            return float(room)
-        share = int(self._map.sizes[segment]) / int(self._map.sizes[0])
-        return round(_LEAST_BAR + (room - _LEAST_BAR) * share)
-
     # ── pointing and walking ─────────────────────────────────────────────────────────────────
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -196,19 +166,18 @@ class SegmentMapView(QAbstractScrollArea):
         if self._block == _NOTHING:
             self._walk_to(0)
             return
-        segment = self.chosen_segment
-        place = self._map.blocks_of(segment)
-        page = max(self.viewport().height() // _PITCH - 1, 1)
+        place, places = self._map.blocks_of(self.chosen_segment), self.places
+        page = max(self.viewport().height() // PITCH - 1, 1)
         with_control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
         target = {
             Qt.Key.Key_Right: self._block + 1,
             Qt.Key.Key_Left: self._block - 1,
             Qt.Key.Key_Home: 0 if with_control else place.start,
             Qt.Key.Key_End: (self._map.block_count if with_control else place.stop) - 1,
-            Qt.Key.Key_Up: self._below(segment, -1),
-            Qt.Key.Key_Down: self._below(segment, 1),
-            Qt.Key.Key_PageUp: self._below(segment, -page),
-            Qt.Key.Key_PageDown: self._below(segment, page),
+            Qt.Key.Key_Up: places.below(self._block, -1),
+            Qt.Key.Key_Down: places.below(self._block, 1),
+            Qt.Key.Key_PageUp: places.below(self._block, -page),
+            Qt.Key.Key_PageDown: places.below(self._block, page),
         }.get(Qt.Key(event.key()))
         if target is None:
             super().keyPressEvent(event)
@@ -254,42 +223,24 @@ class SegmentMapView(QAbstractScrollArea):
     def viewportEvent(self, event: QEvent) -> bool:
         """Show the block under the pointer as a tool tip as well."""
         if isinstance(event, QHelpEvent):
-            pointed = self._block_at(QPointF(event.pos()))
-            told = self.describe(pointed) if pointed != _NOTHING else ""
+            told = self._told(self._block_at(QPointF(event.pos())))
             QToolTip.showText(event.globalPos(), told, self)
             return True
         if event.type() is QEvent.Type.Leave:
             self.leaveEvent(event)
         return super().viewportEvent(event)
 
-    def _below(self, segment: int, rows: int) -> int:
-        """Return the block so many rows below, about under the one that is walked to."""
-        assert self._map is not None
-        target = min(max(segment + rows, 0), len(self._map) - 1)
-        x = self.place_of(self._block).center().x()
-        row = self.row_of(target)
-        share = min(max((x - row.x()) / row.width(), 0.0), 1.0)
-        return self._map.block_at(target, int(share * int(self._map.sizes[target])))
-
     def _block_at(self, position: QPointF) -> int:
-        if self._map is None:
-            return _NOTHING
-        segment = int(position.y() + self.verticalScrollBar().value()) // _PITCH
-        if not 0 <= segment < len(self._map):
-            return _NOTHING
-        row = self.row_of(segment)
-        share = (position.x() - row.x()) / row.width()
-        if not 0 <= share <= 1:
-            return _NOTHING
-        return self._map.block_at(segment, int(share * int(self._map.sizes[segment])))
+        block = self.places.block_at(position) if self._map is not None else None
+        return _NOTHING if block is None else block
 
     def _walk_to(self, block: int) -> None:
         before = self.chosen_segment
         self._block, self._pointed = block, _NOTHING
         segment = self.chosen_segment
         bar = self.verticalScrollBar()
-        top = segment * _PITCH
-        bar.setValue(min(max(bar.value(), top + _PITCH - self.viewport().height()), top))
+        top = segment * PITCH
+        bar.setValue(min(max(bar.value(), top + PITCH - self.viewport().height()), top))
         if segment != before:
             self.segment_chosen.emit(segment)
         self._tell()
@@ -297,7 +248,12 @@ class SegmentMapView(QAbstractScrollArea):
 
     def _tell(self) -> None:
         block = self._pointed if self._pointed != _NOTHING else self._block
-        self.block_told.emit(self.describe(block) if block != _NOTHING else "")
+        self.block_told.emit(self._told(block))
+
+    def _told(self, block: int) -> str:
+        if self._map is None or block == _NOTHING:
+            return ""
+        return block_in_words(self._map, block)
 
     def _same_place(self, before: SegmentMap | None, block: int) -> int:
         """Return the block at the address that was walked to."""
@@ -312,16 +268,9 @@ class SegmentMapView(QAbstractScrollArea):
     def _fit_scroll_bar(self) -> None:
         rows = len(self._map) if self._map is not None else 0
         bar = self.verticalScrollBar()
-        bar.setRange(0, max(rows * _PITCH - self.viewport().height(), 0))
-        bar.setSingleStep(_PITCH)
-        bar.setPageStep(max(self.viewport().height(), _PITCH))
+        bar.setRange(0, max(rows * PITCH - self.viewport().height(), 0))
+        bar.setSingleStep(PITCH)
+        bar.setPageStep(max(self.viewport().height(), PITCH))
 
     def _sentence(self) -> str:
-        if self._map is None or not len(self._map):
-            return self._empty_text
-        return (
-            f"{len(self._map)} segments with {self._map.block_count} blocks: "
-            f"{format_bytes(self._map.allocated_bytes)} allocated, "
-            f"{format_bytes(self._map.holes_bytes)} free in between, the largest free block "
-            f"{format_bytes(self._map.largest_hole_bytes)}."
-        )
+        return map_in_words(self._map) if self._map else self._empty_text

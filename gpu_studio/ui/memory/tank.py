@@ -13,6 +13,7 @@ from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPainterPath, QP
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from gpu_studio.core.units import format_bytes, format_percent
+from gpu_studio.ui.memory.tank_layout import BAR_HEIGHT, LABEL_HEIGHT, SWATCH, TankLayout
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
@@ -34,12 +35,6 @@ _LOOKS = {
     "moments": ("gpu1", "solid"),
     "free": ("other", "empty"),
 }
-_BAR_HEIGHT = 34
-_LABEL_HEIGHT = 42
-_BETWEEN = 2.0
-_LEAST_WIDTH = 3.0  # so that a part of a few MiB can still be seen and pointed at
-_SWATCH = 10
-_LABEL_GAP = 18.0
 
 
 class TankBar(QWidget):
@@ -84,7 +79,8 @@ class TankBar(QWidget):
 
     def sizeHint(self) -> QSize:
         """Return room for the bar and the names under it."""
-        return QSize(400, _BAR_HEIGHT + 6 + _LABEL_HEIGHT * self._lines())
+        layout = self.places
+        return QSize(400, BAR_HEIGHT + 6 + LABEL_HEIGHT * (layout.lines if layout else 1))
 
     def minimumSizeHint(self) -> QSize:
         """Return the least room."""
@@ -99,24 +95,12 @@ class TankBar(QWidget):
         if self.minimumHeight() != self.sizeHint().height():
             self.setFixedHeight(self.sizeHint().height())
 
-    def _lines(self) -> int:
-        """Return how many lines of names there are."""
-        if self._tank is None:
-            return 1
-        return max((line for line, _ in self._flow()), default=0) + 1
-
-    def stretches(self) -> list[QRectF]:
-        """Return where each part of the bar is painted."""
+    @property
+    def places(self) -> TankLayout | None:
+        """Where everything is painted; None without a tank that has a size."""
         if self._tank is None or self._tank.total_bytes <= 0:
-            return []
-        shown = [part.size_bytes > 0 for part in self._tank.parts]
-        room = self.width() - 2 - _BETWEEN * (sum(shown) - 1) - _LEAST_WIDTH * sum(shown)
-        stretches, x = [], 1.0
-        for part, is_shown in zip(self._tank.parts, shown, strict=True):
-            width = _LEAST_WIDTH + room * self._tank.share(part) if is_shown else 0.0
-            stretches.append(QRectF(x, 1.0, width, _BAR_HEIGHT - 2.0))
-            x += width + (_BETWEEN if is_shown else 0.0)
-        return stretches
+            return None
+        return TankLayout(self._tank, self.width(), self.fontMetrics())
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
@@ -124,31 +108,36 @@ class TankBar(QWidget):
         """Paint the bar, its names, and the frame of the part that is walked to."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        whole = QRectF(0.5, 0.5, self.width() - 1, _BAR_HEIGHT - 1)
+        whole = QRectF(0.5, 0.5, self.width() - 1, BAR_HEIGHT - 1)
         outline = QPainterPath()
         outline.addRoundedRect(whole, 6, 6)
         painter.setPen(QPen(QColor(self._theme.colour("border")), 1))
         painter.setBrush(QColor(self._theme.colour("field")))
         painter.drawPath(outline)
-        if self._tank is None:
+        layout = self.places
+        if self._tank is None or layout is None:
             return
-        stretches = self.stretches()
         painter.save()
         painter.setClipPath(outline)
-        for part, stretch in zip(self._tank.parts, stretches, strict=True):
+        for part, stretch in zip(self._tank.parts, layout.stretches, strict=True):
             if stretch.width() > 0:
                 self._paint_part(painter, part.key, stretch)
         painter.restore()
         self._paint_end(painter)
-        if self.hasFocus() and 0 <= self._current < len(stretches):
+        if self.hasFocus():
+            self._paint_focus(painter, whole, layout)
+        for part, place in zip(self._tank.parts, layout.labels, strict=True):
+            self._paint_label(painter, part, place)
+
+    def _paint_focus(self, painter: QPainter, whole: QRectF, layout: TankLayout) -> None:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if 0 <= self._current < len(layout.stretches):
             painter.setPen(QPen(QColor(self._theme.colour("text")), 2))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(stretches[self._current].adjusted(1, 1, -1, -1), 3, 3)
-        elif self.hasFocus():
+            place = layout.stretches[self._current].adjusted(1, 1, -1, -1)
+            painter.drawRoundedRect(place, 3, 3)
+        else:
             painter.setPen(QPen(QColor(self._theme.colour("accent")), 2))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(whole.adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
-        self._paint_labels(painter, stretches)
 
     def _paint_end(self, painter: QPainter) -> None:
         """Strike out what lies beyond the card."""
@@ -157,13 +146,13 @@ class TankBar(QWidget):
             return
         x = round(self.width() * tank.card_bytes / tank.total_bytes)
         colour = QColor(self._theme.colour("failure"))
-        beyond = QRectF(x, 1, self.width() - x - 1, _BAR_HEIGHT - 2)
+        beyond = QRectF(x, 1, self.width() - x - 1, BAR_HEIGHT - 2)
         wash = QColor(self._theme.colour("card"))
         wash.setAlpha(150)
         painter.fillRect(beyond, wash)
         painter.fillRect(beyond, QBrush(colour, Qt.BrushStyle.BDiagPattern))
         painter.setPen(QPen(colour, 3))
-        painter.drawLine(QPointF(x, 0), QPointF(x, _BAR_HEIGHT))
+        painter.drawLine(QPointF(x, 0), QPointF(x, BAR_HEIGHT))
 
     def _paint_part(self, painter: QPainter, key: str, stretch: QRectF) -> None:
         role, pattern = _LOOKS[key]
@@ -181,78 +170,28 @@ class TankBar(QWidget):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(stretch.adjusted(0.5, 0.5, -0.5, -0.5))
 
-    def _paint_labels(self, painter: QPainter, stretches: list[QRectF]) -> None:
-        assert self._tank is not None
-        for part, place in zip(self._tank.parts, self._label_places(stretches), strict=True):
-            swatch = QRectF(place.x(), place.y() + 4, _SWATCH, _SWATCH)
-            self._paint_part(painter, part.key, swatch)
-            if _LOOKS[part.key][1] == "empty":
-                painter.setPen(QPen(QColor(self._theme.colour("other")), 1))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(swatch.adjusted(0.5, 0.5, -0.5, -0.5))
-            text = place.adjusted(_SWATCH + 6, 0, 0, 0)
-            line_height = place.height() / 2
-            painter.setPen(QColor(self._theme.colour("muted")))
-            painter.setFont(self.font())
-            flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-            name = self.fontMetrics().elidedText(
-                part.label, Qt.TextElideMode.ElideRight, int(text.width()) + 1
-            )
-            painter.drawText(QRectF(text.x(), text.y(), text.width(), line_height), flags, name)
-            painter.setPen(QColor(self._theme.colour("text")))
-            font = self.font()
-            font.setWeight(font.Weight.DemiBold)
-            painter.setFont(font)
-            under = QRectF(text.x(), text.y() + line_height - 1, text.width() + 12, line_height)
-            painter.drawText(under, flags, format_bytes(part.size_bytes))
-
-    def _label_widths(self) -> list[float]:
-        assert self._tank is not None
-        metrics = self.fontMetrics()
-        return [
-            _SWATCH + 8.0
-            + max(
-                metrics.horizontalAdvance(part.label),
-                1.1 * metrics.horizontalAdvance(format_bytes(part.size_bytes)),
-            )
-            for part in self._tank.parts
-        ]  # fmt: skip
-
-    def _flow(self) -> list[tuple[int, float]]:
-        """Return each name's line and x, side by side from the left."""
-        flow: list[tuple[int, float]] = []
-        line, x = 0, 0.0
-        for width in self._label_widths():
-            if x and x + width > self.width():
-                line, x = line + 1, 0.0
-            flow.append((line, x))
-            x += width + _LABEL_GAP
-        return flow
-
-    def _label_places(self, stretches: list[QRectF]) -> list[QRectF]:
-        """Return a place for each name.
-
-        Under its part, moved aside where two would meet; where they need more than one line, side
-        by side.
-        """
-        widths, flow = self._label_widths(), self._flow()
-        xs = [x for _, x in flow] if flow[-1][0] else self._under(stretches, widths)
-        y = _BAR_HEIGHT + 6.0
-        return [
-            QRectF(x, y + line * _LABEL_HEIGHT, width, _LABEL_HEIGHT - 4.0)
-            for x, width, (line, _) in zip(xs, widths, flow, strict=True)
-        ]
-
-    def _under(self, stretches: list[QRectF], widths: list[float]) -> list[float]:
-        xs: list[float] = []
-        for stretch, width in zip(stretches, widths, strict=True):
-            least = xs[-1] + widths[len(xs) - 1] + _LABEL_GAP if xs else 0.0
-            xs.append(max(stretch.x() if width else least, least))
-        limit = float(self.width())
-        for index in reversed(range(len(xs))):
-            xs[index] = min(xs[index], limit - widths[index])
-            limit = xs[index] - _LABEL_GAP
-        return xs
+    def _paint_label(self, painter: QPainter, part: TankPart, place: QRectF) -> None:
+        swatch = QRectF(place.x(), place.y() + 4, SWATCH, SWATCH)
+        self._paint_part(painter, part.key, swatch)
+        if _LOOKS[part.key][1] == "empty":
+            painter.setPen(QPen(QColor(self._theme.colour("other")), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(swatch.adjusted(0.5, 0.5, -0.5, -0.5))
+        text = place.adjusted(SWATCH + 6, 0, 0, 0)
+        line_height = place.height() / 2
+        painter.setPen(QColor(self._theme.colour("muted")))
+        painter.setFont(self.font())
+        flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        name = self.fontMetrics().elidedText(
+            part.label, Qt.TextElideMode.ElideRight, int(text.width()) + 1
+        )
+        painter.drawText(QRectF(text.x(), text.y(), text.width(), line_height), flags, name)
+        painter.setPen(QColor(self._theme.colour("text")))
+        font = self.font()
+        font.setWeight(font.Weight.DemiBold)
+        painter.setFont(font)
+        under = QRectF(text.x(), text.y() + line_height - 1, text.width() + 12, line_height)
+        painter.drawText(under, flags, format_bytes(part.size_bytes))
 
     # ── pointing and walking ─────────────────────────────────────────────────────────────────
 
@@ -296,12 +235,8 @@ class TankBar(QWidget):
         return super().event(event)
 
     def _part_at(self, position: QPointF) -> int:
-        stretches = self.stretches()
-        places = self._label_places(stretches) if stretches else []
-        for index, (stretch, place) in enumerate(zip(stretches, places, strict=True)):
-            if stretch.adjusted(-1, 0, 1, 0).contains(position) or place.contains(position):
-                return index
-        return -1
+        layout = self.places
+        return layout.part_at(position) if layout is not None else -1
 
     def _walk_to(self, index: int) -> None:
         if index == self._current:
