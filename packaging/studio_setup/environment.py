@@ -79,11 +79,12 @@ def _empty(environment: Path) -> None:
 
 
 def require_space(folder: Path, needed_bytes: int) -> None:
-    """Refuse before a download that cannot fit.
+    """Refuse before a download that cannot fit; the folder need not be there yet.
 
     Raises:
         SetupError: Less is free on that disk.
     """
+    folder = next(one for one in (folder, *folder.parents) if one.exists())
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise SetupError(

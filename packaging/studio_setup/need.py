@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from studio_setup import stamp as stamps
 from studio_setup.fingerprint import hardware_fingerprint
+from studio_setup.place import environment_folder
 from studio_setup.stamp import Verdict
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Need:
         wanted_tag: str | None,
     ) -> None:
         self.root = root
-        self.environment = root / ".venv"
+        self.environment = environment_folder(root)
         self.extras = extras
         self.opens_window = opens_window
         self.has_screen = has_screen

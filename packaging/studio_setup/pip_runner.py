@@ -24,6 +24,11 @@ _RAW_PROGRESS_SINCE = (24, 1)
 _LOG_LINES_SHOWN = 4
 _HINTS = (
     (
+        r"WinError 206|Windows Long Path",
+        "The folder's name is too long for Windows: move GPU Studio into a folder such as "
+        r"C:\GPU Studio, then start it there.",
+    ),
+    (
         r"No space left|not enough space",
         "The disk is full: free some space, then start this again.",
     ),

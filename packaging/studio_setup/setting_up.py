@@ -79,7 +79,7 @@ class SetUp:
         self._say(sighting, choice)
         level = self._install_libraries(with_venv=is_new)
         if is_new:
-            require_space(self.root, load_table().build(choice.tag).disk_bytes)
+            require_space(self.environment, load_table().build(choice.tag).disk_bytes)
             self._step(2, "Making the environment")
             make_environment(self.environment, self.console, self.log, self.pip.pass_fds)
         extras = sorted({*self.need.extras, *(old or {}).get("extras", ())})
@@ -124,7 +124,7 @@ class SetUp:
         self._say(sighting, choice)
         facts = {key: old[key] for key in ("wanted", "extras", "libraries")}
         try:
-            require_space(self.root, load_table().build(choice.tag).disk_bytes)
+            require_space(self.environment, load_table().build(choice.tag).disk_bytes)
             self._build(old, choice, facts | _what_was_seen(sighting))
         except SetupError as error:
             if stamps.read_stamp(str(self.environment)) is None:

@@ -96,6 +96,7 @@ def test_a_venv_that_fails_says_why(
 
 def test_a_full_disk_is_noticed_before_the_download(tmp_path: Path) -> None:
     require_space(tmp_path, 1)
+    require_space(tmp_path / "not" / "yet", 1)
     with pytest.raises(SetupError, match=r"needs 1000000\.0 GB"):
         require_space(tmp_path, 10**15)
 
@@ -135,6 +136,8 @@ def test_what_to_do_about_a_failed_import(line: str, words: str) -> None:
         ("NewConnectionError: Temporary failure in name resolution", "internet connection"),
         ("ERROR: [WinError 32] The process cannot access the file", "close GPU Studio"),
         ("ERROR: No matching distribution found for torch", "no fitting file"),
+        ("OSError: [WinError 206] The filename or extension is too long", "name is too long"),
+        ("[Errno 2] HINT: … does not have Windows Long Path support enabled.", "name is too long"),
         ("something new", "the log says more"),
     ],
 )

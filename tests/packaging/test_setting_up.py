@@ -74,6 +74,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(tmp_path / ".venv")
     for name in ("make_environment", "install_torch", "install_project", "try_imports"):
         monkeypatch.setattr(setting_up, name, getattr(world, name))
+    monkeypatch.setattr("studio_setup.need.environment_folder", lambda root: root / ".venv")
     monkeypatch.setattr(setting_up, "Pip", SilentPip)
     monkeypatch.setattr(SilentPip, "renewed", 0)
     monkeypatch.setattr(setting_up, "find_cards", lambda: world.sighting)
