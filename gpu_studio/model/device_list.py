@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
 
-from gpu_studio.core.pc.device_facts import summary_line
 from gpu_studio.model.tool_tip import plain_tip
 
 if TYPE_CHECKING:
@@ -32,7 +31,11 @@ class DeviceList(QAbstractListModel):
 
     def show(self, devices: Sequence[Device], engine: EngineDescribed | None) -> None:
         """Show these devices; while they are the same ones, a selection stays."""
-        rows = [(device, summary_line(device, engine)) for device in devices]
+        rows = []
+        if devices:  # not before the window's first paint: the facts' words and tables are many
+            from gpu_studio.core.pc.device_facts import summary_line
+
+            rows = [(device, summary_line(device, engine)) for device in devices]
         if [device.identity for device, _ in rows] != [d.identity for d, _ in self._rows]:
             self.beginResetModel()
             self._rows = rows

@@ -1,4 +1,8 @@
-"""What is found about this PC, kept up to date, and tried with a real kernel when asked to."""
+"""What is found about this PC, kept up to date, and tried with a real kernel when asked to.
+
+The rules and their tables are imported when there is something to judge: not before the window's
+first paint.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.pc.findings import find
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -139,6 +142,8 @@ class Doctor(QObject):
         inventory = self._sensors.inventory
         if inventory is None:
             return
+        from gpu_studio.core.pc.findings import find
+
         before = self._inventory
         if before is not None and _identities(before) != _identities(inventory):
             self._probed = None  # other cards: nothing was tried on them

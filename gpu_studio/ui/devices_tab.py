@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from gpu_studio.core.pc.card_facts import identity_line
 from gpu_studio.model.devices import DevicesModel
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.devices.copy_button import CopyButton
@@ -171,6 +170,8 @@ class DevicesTab(QWidget):
         self._copy.setEnabled(device is not None)
         if device is None or not self.isVisible():
             return
+        from gpu_studio.core.pc.card_facts import identity_line  # not before the first paint
+
         self._list.follow(device.identity)
         numbers = identity_line(device) if device.kind == "cuda" else ""
         self._name.setText(device.name)
