@@ -17,7 +17,6 @@ from PySide6.QtWidgets import QApplication, QMainWindow
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.engine.local import LocalEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.surroundings import are_cards_simulated
 from gpu_studio.model.settings import Settings
@@ -82,6 +81,8 @@ def build_window(
     def real_engine(environment: EngineEnvironment) -> Engine:
         # What CUDA may see is chosen before it starts: that takes a process of its own.
         if kept.choices.engine == "window" and environment == EngineEnvironment():
+            from gpu_studio.engine.local import LocalEngine
+
             return LocalEngine(are_cards_asleep=_are_cards_asleep)
         return ProcessEngine(environment, log_path=log_path)
 
