@@ -6,13 +6,13 @@ hold the terminal.
 
 from __future__ import annotations
 
-import queue
 import signal
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
+from gpu_studio.cli.stream import Stream
 from gpu_studio.core.benchmark.runs import describe_exit
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -28,13 +28,12 @@ from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from gpu_studio.core.engine import Engine
     from gpu_studio.core.protocol import Event, Request
 
-_T = TypeVar("_T")
 _LOOK_S = 0.1
 _STOP_PATIENCE_S = 1.0
 _SENSORS_PATIENCE_S = 15.0
@@ -46,31 +45,6 @@ _DRIVER_PATIENCE_S = 30.0
 
 class HeldEngineError(StudioError):
     """PyTorch did not answer: a driver that hangs holds it."""
-
-
-class Stream(Generic[_T]):
-    """An iterable, iterated by another thread; `wait` gives what has come."""
-
-    def __init__(self, source: Iterable[_T]) -> None:
-        self._arrived: queue.SimpleQueue[tuple[bool, _T | None]] = queue.SimpleQueue()
-        self.has_ended = False
-        threading.Thread(target=self._pump, args=(source,), daemon=True).start()
-
-    def wait(self, timeout_s: float) -> _T | None:
-        """Return the next value, or None when none came in time or `has_ended`."""
-        try:
-            is_value, value = self._arrived.get(timeout=timeout_s)
-        except queue.Empty:
-            return None
-        self.has_ended = not is_value
-        return value
-
-    def _pump(self, source: Iterable[_T]) -> None:
-        try:
-            for value in source:
-                self._arrived.put((True, value))
-        finally:
-            self._arrived.put((False, None))
 
 
 class Interrupt:
@@ -161,14 +135,21 @@ def _give_up(engine: Engine, is_over: threading.Event) -> None:
     engine.abandon()
 
 
-def describe_alone(log_path: Path) -> EngineDescribed:
-    """Return the account of an engine that is asked for nothing else; as `describe`."""
+@contextmanager
+def own_engine(log_path: Path) -> Iterator[tuple[Engine, Interrupt]]:
+    """Start an engine for one command, and hear Ctrl-C; it ends with the context."""
     engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
     try:
         with Interrupt().heard() as interrupt:
-            return describe(engine, interrupt)
+            yield engine, interrupt
     finally:
         engine.close()
+
+
+def describe_alone(log_path: Path) -> EngineDescribed:
+    """Return the account of an engine that is asked for nothing else; as `describe`."""
+    with own_engine(log_path) as (engine, interrupt):
+        return describe(engine, interrupt)
 
 
 def describe_beside(

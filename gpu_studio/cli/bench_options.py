@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpu_studio.cli.parser import device_address
 from gpu_studio.cli.status import WrongUseError
 from gpu_studio.core.benchmark.sizes import parse_dtypes, parse_sizes, parse_sweep
 from gpu_studio.core.failure import StudioError
@@ -237,7 +238,7 @@ def _request(options: argparse.Namespace) -> BenchRequest:
 def _parse_devices(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
-    devices = tuple(dict.fromkeys(text.replace(",", " ").split()))
+    devices = tuple(dict.fromkeys(map(device_address, text.replace(",", " ").split())))
     if not devices:
         raise WrongUseError("Name a device: cpu, or a card such as cuda:0.")
     return devices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli.parser import OneLineParser
+from gpu_studio.cli.parser import OneLineParser, device_address
 from gpu_studio.cli.status import WrongUseError
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _device(text: str | None) -> str:
         raise WrongUseError(f"Name a device: {_DEVICE_HELP}.")
     if is_modelled(text):
         _checked(lambda: card_at(text))
-    return text
+    return device_address(text)
 
 
 def _checked(check: object) -> None:

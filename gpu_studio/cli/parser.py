@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     Commands: TypeAlias = "argparse._SubParsersAction[OneLineParser]"
 
 
+def device_address(text: str) -> str:
+    """Return a device's address; ``cuda`` alone is PyTorch's current card, at first number 0."""
+    return "cuda:0" if text == "cuda" else text
+
+
 class OneLineParser(argparse.ArgumentParser):
     """A parser whose mistakes are one line, without the usage in front."""
 

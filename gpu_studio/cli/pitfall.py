@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import Interrupt, answers, describe, describe_alone
+from gpu_studio.cli.answers import answers, describe, describe_alone, own_engine
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.benchmark.runs import describe_exit
-from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.protocol import (
     EngineEnded,
     PitfallFailed,
@@ -23,11 +22,11 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.switching.pitfall_words import format_figure
 from gpu_studio.core.switching.usable_cards import usable_cards
-from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpu_studio.cli.answers import Interrupt
     from gpu_studio.core.engine import Engine
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
     from gpu_studio.core.protocol import EngineDescribed
@@ -43,20 +42,14 @@ def run_pitfall(name: str, device: str | None, log_path: Path, *, as_json: bool)
         WrongUseError: there is no such pitfall.
         StudioError: the engine does not start.
     """
-    progress = Progress()
-    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
-    try:
-        with Interrupt().heard() as interrupt:
-            progress.show("Starting PyTorch …")
-            description = describe(engine, interrupt)
-            pitfall = _find(name, description)
-            device = device or next(iter(usable_cards(description)), "cpu")
-            progress.clear()
-            request = RunPitfall(name=name, device=device)
-            return _perform(engine, request, pitfall, interrupt, progress, as_json=as_json)
-    finally:
+    with Progress() as progress, own_engine(log_path) as (engine, interrupt):
+        progress.show("Starting PyTorch …")
+        description = describe(engine, interrupt)
+        pitfall = _find(name, description)
+        device = device or next(iter(usable_cards(description)), "cpu")
         progress.clear()
-        engine.close()
+        request = RunPitfall(name=name, device=device)
+        return _perform(engine, request, pitfall, interrupt, progress, as_json=as_json)
 
 
 def list_pitfalls(log_path: Path, *, as_json: bool) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.cli.parser import device_address
 from gpu_studio.cli.status import WrongUseError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def add_command(commands: Commands) -> None:
     pitfall.add_argument(
         "--device",
         metavar="D",
+        type=device_address,
         help="cpu, or a card (default: the first that this PyTorch can use, else cpu)",
     )
     pitfall.add_argument("--json", action="store_true", help="one event a line on standard output")

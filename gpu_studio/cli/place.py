@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli.answers import Interrupt, answers, describe, take_inventory
+import msgspec
+
+from gpu_studio.cli.answers import answers, describe, describe_alone, own_engine, take_inventory
 from gpu_studio.cli.screen import Progress, Table, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.benchmark.runs import describe_exit
-from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.pc.link import Link, widest_link
 from gpu_studio.core.protocol import (
@@ -23,9 +24,9 @@ from gpu_studio.core.protocol import (
     encode,
 )
 from gpu_studio.core.switching.placement_words import describe_file, explain_move
-from gpu_studio.engine.client import ProcessEngine
 
 if TYPE_CHECKING:
+    from gpu_studio.cli.answers import Interrupt
     from gpu_studio.core.engine import Engine
     from gpu_studio.core.protocol import EngineDescribed, Event
 
@@ -41,17 +42,22 @@ def run_place(thing: str, device: str, dtype: str, log_path: Path, *, as_json: b
         WrongUseError: it is neither a model nor a file.
         StudioError: the engine does not start.
     """
-    progress = Progress()
-    engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
-    try:
-        with Interrupt().heard() as interrupt:
-            progress.show("Starting PyTorch …")
-            request = _request(thing, device, dtype, describe(engine, interrupt))
-            progress.clear()
-            return _perform(engine, request, interrupt, log_path, as_json=as_json)
-    finally:
+    with Progress() as progress, own_engine(log_path) as (engine, interrupt):
+        progress.show("Starting PyTorch …")
+        request = _request(thing, device, dtype, describe(engine, interrupt))
         progress.clear()
-        engine.close()
+        return _perform(engine, request, interrupt, log_path, as_json=as_json)
+
+
+def list_models(log_path: Path, *, as_json: bool) -> int:
+    """Print the built-in models that can be moved; return the exit status."""
+    models = describe_alone(log_path).models
+    if as_json:
+        say_bytes(msgspec.json.encode({"models": models}) + b"\n")
+        return DONE
+    for model in models:
+        say(f"{model.name:<12} {model.title}: {model.sentence}")
+    return DONE
 
 
 def _request(thing: str, device: str, dtype: str, description: EngineDescribed) -> PlaceModel:

@@ -24,6 +24,12 @@ class Progress:
         self._is_live = self._stream.isatty()
         self._width = 0
 
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
     def show(self, text: str) -> None:
         """Replace the line."""
         if not self._is_live:

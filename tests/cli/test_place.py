@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from gpu_studio.cli import bench_options, memory_options
+from gpu_studio.cli.main import build_parser
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -55,6 +58,8 @@ def test_a_file_is_described_before_it_is_placed(tmp_path: Path):
         (("mlp", "--device", "cuda:7"), 1, "There is no cuda:7 here"),
         (("mlp", "--device", "cpu", "--dtype", "int3"), 2, "choose float16"),
         (("mlp",), 2, "--device"),
+        ((), 2, "place --list"),
+        (("mlp", "--device", "cuda"), 1, "There is no cuda:0 here"),
         (("nowhere.pt", "--device", "cpu"), 1, "is not there"),
     ],
 )
@@ -63,6 +68,30 @@ def test_what_cannot_be_placed_is_one_line(arguments, status, words):
     assert (done.returncode, done.stdout) == (status, "")
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_list_names_the_models():
+    names = [line.split()[0] for line in typed("place", "--list").stdout.splitlines()]
+    assert names == ["linear_10", "linear_1000", "convnet", "mlp"]
+    listed = json.loads(typed("place", "--list", "--json").stdout)["models"]
+    assert [model["name"] for model in listed] == names
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["place", "mlp"], ["pitfall", "tiny_model"], ["memory", "oom"],
+        ["memory", "fit", "--parameters", "1e6"],
+    ],
+)  # fmt: skip
+def test_cuda_alone_is_pytorchs_current_card(command: list[str]):
+    options = build_parser().parse_args([*command, "--device", "cuda"])
+    device = options.device if command[0] != "memory" else memory_options._device(options.device)
+    assert device == "cuda:0"
+
+
+def test_cuda_alone_is_once_in_a_list_of_devices():
+    assert bench_options._parse_devices("cpu,cuda,cuda:0") == ("cpu", "cuda:0")
 
 
 def test_a_file_with_code_in_it_is_refused_in_json_too(tmp_path: Path):
@@ -89,9 +118,8 @@ def test_a_pitfall_in_words():
     done = typed("pitfall", "old_amp_import", "--device", "cpu")
     assert (done.returncode, done.stderr) == (0, "")
     text = done.stdout
-    places = [
-        text.index(word) for word in ("Broken:", "FutureWarning", "Why:", "The fix:", "Fixed:")
-    ]
+    order = ("Broken:", "FutureWarning", "Why:", "The fix:", "Fixed:", "With the fix: warnings 0")
+    places = [text.index(word) for word in order]
     assert places == sorted(places)
     assert max(map(len, text.splitlines())) <= 80
 

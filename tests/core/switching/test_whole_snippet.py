@@ -19,6 +19,7 @@ ORDER = 'os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"'
         ("cpu", 2, None, "import torch\n\ndevice"),
         ("cuda:0", 0, None, "import torch\n\ndevice"),
         ("cuda:0", 1, None, "import torch\n\ndevice"),
+        ("cuda:0", 0, "", "import torch\n\ndevice"),
         ("cuda:1", 2, None, f"import os\n\n{ORDER}\n\nimport torch\n\ndevice"),
         (
             "cuda:0", 1, "GPU-1",
