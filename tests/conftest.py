@@ -14,11 +14,13 @@ import hypothesis
 import pytest
 from shiboken6 import isValid
 
+from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
 from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensor_log, sensors
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.ui.theme import Theme
+from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
 from tests.patience import PATIENCE_MS
@@ -152,3 +154,15 @@ def theme(qapp: QApplication, settings: Settings) -> Theme:
     theme = Theme(settings)
     theme.apply()
     return theme
+
+
+@pytest.fixture
+def with_cuda(engines: Engines) -> Engines:
+    """Engines with two usable cards, whose allocator holds 1 GiB of 2 GiB reserved."""
+    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2)]
+    engines.scripts[ReadMemory] = lambda _engine, request: [
+        MemoryRead(
+            device=request.device, taken_at_s=0.0, allocated_bytes=1 << 30, reserved_bytes=2 << 30
+        )
+    ]
+    return engines

@@ -1,24 +1,19 @@
-"""What the Devices tab shows: the device that is looked at, and everything known of it."""
+"""What the Devices tab shows: the device that is looked at, and everything known of it.
+
+What words the facts is imported when there are facts: not before the window's first paint.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.pc.device_facts import facts_of
 from gpu_studio.core.pc.facts import FactGroup, PcSnapshot
-from gpu_studio.core.pc.report import report_json, report_markdown, report_text
-from gpu_studio.core.protocol import (
-    EngineEnded,
-    MemoryRead,
-    ReadMemory,
-    RequestFailed,
-    is_last,
-)
+from gpu_studio.model.card_memory import CardMemory
 from gpu_studio.model.device_list import DeviceList
-from gpu_studio.model.engine_state import EngineState
-from gpu_studio.model.headline import WAKE, Headline, headline_from, lost_headline
+from gpu_studio.model.device_verdict import verdict_before_devices, verdict_of_card, verdict_of_cpu
+from gpu_studio.model.headline import Headline, headline_from
 from gpu_studio.model.process_table import ProcessTable
 from gpu_studio.model.sensor_log import SensorLog
 
@@ -27,11 +22,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.pc.finding import Finding
     from gpu_studio.core.pc.run_effect import RunMark
     from gpu_studio.core.pc.sensor_history import SensorSpan
-    from gpu_studio.core.protocol import Event, Request
     from gpu_studio.model.studio import Studio
-
-_MEMORY_EVERY_MS = 2000
-_REPORTS = {"text": report_text, "markdown": report_markdown, "json": report_json}
 
 
 class DevicesModel(QObject):
@@ -56,20 +47,15 @@ class DevicesModel(QObject):
         self._studio = studio
         self._selected: str | None = None
         self._is_chosen = False
-        self._memory: dict[str, MemoryRead] = {}
-        self._question: ReadMemory | None = None
-        self._unanswered: str | None = None  # the address that an engine failed over when asked
         self.list = DeviceList(self)
         self.processes = ProcessTable(self)
         self.runs = studio.runs
         self.log = SensorLog(studio.sensors, self)
-        self._timer = QTimer(self)
-        self._timer.setInterval(_MEMORY_EVERY_MS)
-        self._timer.timeout.connect(self._ask_memory)
         session, sensors = studio.session, studio.sensors
+        self._memory = CardMemory(session, self._looked_at, self)
+        self._memory.read_taken.connect(self.facts_changed)
         session.engine_described.connect(self._meet_engine)
-        session.event_received.connect(self._receive)
-        session.state_changed.connect(self._enter)
+        session.state_changed.connect(self.facts_changed)
         sensors.inventory_changed.connect(self._find)
         studio.doctor.findings_changed.connect(self.facts_changed)
         studio.doctor.check_changed.connect(self.facts_changed)
@@ -90,16 +76,12 @@ class DevicesModel(QObject):
     def select(self, identity: str) -> None:
         """Look at another device."""
         self._is_chosen = True
-        self._unanswered = None
+        self._memory.choose()
         self._look_at(identity)
 
     def watch(self, watched: bool) -> None:
         """Ask the engine for PyTorch's own memory now and then, while somebody looks."""
-        if watched:
-            self._timer.start()
-            self._ask_memory()
-        else:
-            self._timer.stop()
+        self._memory.watch(watched)
 
     # ── what is known of it ──────────────────────────────────────────────────────────────────
 
@@ -114,7 +96,7 @@ class DevicesModel(QObject):
             reading=sensors.newest,
             engine=session.description,
             current_device=session.current_device,
-            memory=dict(self._memory),
+            memory=self._memory.by_address,
             links=sensors.links,
         )
 
@@ -122,7 +104,11 @@ class DevicesModel(QObject):
     def groups(self) -> tuple[FactGroup, ...]:
         """The rows of the device; of one that cannot be read, those that are known all the same."""
         device, snapshot = self.device, self.snapshot
-        groups = facts_of(device, snapshot) if device and snapshot else ()
+        if device is None or snapshot is None:
+            return ()
+        from gpu_studio.core.pc.device_facts import facts_of
+
+        groups = facts_of(device, snapshot)
         if self.is_readable:
             return groups
         known = [(g.title, tuple(fact for fact in g.facts if fact.is_known)) for g in groups]
@@ -166,19 +152,13 @@ class DevicesModel(QObject):
     @property
     def verdict(self) -> Headline:
         """Whether PyTorch can use the device, in one sentence."""
-        device = self.device
+        device, session = self.device, self._studio.session
         if device is None:
-            return _looking(self._studio.sensors.is_silent)
+            return verdict_before_devices(self._studio.sensors.is_silent)
         if device.kind == "cpu" and self.has_cards:
-            return self._verdict_of_cpu(device)
-        if device.unreadable is None and not self.is_readable:
-            return lost_headline(device, self._trouble_of(device))
-        findings = self._findings_of(device)
-        failures = [finding for finding in findings if finding.severity == "failure"]
-        usable = [finding for finding in findings if finding.code == "ok"]
-        for finding in failures or usable or findings:
-            return headline_from(finding)
-        return self._verdict_of_nobody(device)
+            return verdict_of_cpu(device, session.description, session.state)
+        findings, trouble = self._findings_of(device), self._trouble_of(device)
+        return verdict_of_card(device, findings, session.description, session.state, trouble)
 
     @property
     def also_found(self) -> list[Headline]:
@@ -195,12 +175,13 @@ class DevicesModel(QObject):
 
     def report(self, form: str, *, masked: bool) -> str:
         """Return everything known as ``text``, ``markdown`` or ``json``."""
+        from gpu_studio.core.pc.report import report_json, report_markdown, report_text
+
         snapshot = self.snapshot
-        return (
-            _REPORTS[form](snapshot, self._studio.doctor.findings, masked=masked)
-            if snapshot
-            else ""
-        )
+        if snapshot is None:
+            return ""
+        write = {"text": report_text, "markdown": report_markdown, "json": report_json}[form]
+        return write(snapshot, self._studio.doctor.findings, masked=masked)
 
     def _findings_of(self, device: Device) -> list[Finding]:
         return [f for f in self._studio.doctor.findings if f.device_uuid in (None, device.identity)]
@@ -209,33 +190,10 @@ class DevicesModel(QObject):
         snapshot = self.snapshot
         return snapshot.trouble(device) if device and snapshot else ""
 
-    def _verdict_of_cpu(self, device: Device) -> Headline:
-        engine = self._studio.session.description
-        if engine is None:
-            return self._verdict_of_nobody(device)
-        simd = f" with {engine.cpu_capability}" if engine.cpu_capability else ""
-        return Headline(
-            code="ok",
-            sentence=f"PyTorch runs on your {device.short_name}.",
-            detail=f"torch {engine.torch_version} uses {engine.cpu_threads} of its threads{simd}",
-            tone="good",
-        )
-
-    def _verdict_of_nobody(self, device: Device) -> Headline:
-        """Return what to say as long as PyTorch has not been heard."""
-        if self._studio.session.state is EngineState.FAILED:
-            sentence = f"PyTorch did not start, so nobody knows if it can use {device.short_name}."
-            return Headline(code="unknown", sentence=sentence)
-        if self._studio.session.description is None:
-            sentence = f"Asking PyTorch whether it can use your {device.short_name} …"
-            return Headline(code="waiting", sentence=sentence, tone="")
-        if self._studio.session.description.cards_asleep:
-            sentence = f"PyTorch was not asked about your {device.short_name}, since it slept."
-            return Headline(code="unknown", sentence=sentence, action=WAKE, tone="")
-        sentence = f"PyTorch says nothing about your {device.short_name}."
-        return Headline(code="unknown", sentence=sentence, detail=self.trouble)
-
     # ── what arrives ─────────────────────────────────────────────────────────────────────────
+
+    def _looked_at(self) -> Device | None:
+        return self.device
 
     def _find(self) -> None:
         inventory, engine = self._studio.sensors.inventory, self._studio.session.description
@@ -256,21 +214,11 @@ class DevicesModel(QObject):
             self._selected = identity
             self._show_processes()
             self.selection_changed.emit()
-            if self._timer.isActive():
-                self._ask_memory()
+            self._memory.look_elsewhere()
 
     def _meet_engine(self) -> None:
-        # A fresh engine holds nothing on any card.
-        self._memory.clear()
-        self._question = None
+        self._memory.forget()
         self._find()
-
-    def _enter(self, state: EngineState) -> None:
-        self.facts_changed.emit()
-        device = self.device
-        is_unread = device is not None and device.address not in self._memory
-        if state.is_idle and is_unread and self._timer.isActive():
-            self._ask_memory()
 
     def _read(self) -> None:
         self._show_processes()
@@ -281,40 +229,3 @@ class DevicesModel(QObject):
         device, engine = self.device, self._studio.session.description
         processes = self._studio.sensors.processes(device) if device else ()
         self.processes.show(processes, engine.pid if engine else None)
-
-    def _ask_memory(self) -> None:
-        device, session = self.device, self._studio.session
-        engine = session.description
-        address = device.address if device is not None and device.kind == "cuda" else None
-        if (
-            address is not None
-            and address != self._unanswered
-            and self._question is None
-            and engine is not None
-            and engine.cuda_available
-            and session.state.is_idle
-        ):
-            self._question = ReadMemory(device=address)
-            session.submit(self._question)
-
-    def _receive(self, request: Request, event: Event) -> None:
-        if request is not self._question or not isinstance(request, ReadMemory):
-            return
-        if is_last(event, request):
-            self._question = None
-        has_died = isinstance(event, EngineEnded) and not event.stopped
-        if has_died or isinstance(event, RequestFailed):
-            self._unanswered = request.device
-        if isinstance(event, MemoryRead):
-            self._memory[request.device] = event
-            self.facts_changed.emit()
-
-
-def _looking(is_silent: bool) -> Headline:
-    if is_silent:
-        return Headline(
-            code="unknown",
-            sentence="The PC's devices could not be read.",
-            detail="The sensors do not answer: usually the graphics driver hangs. Restart the PC.",
-        )
-    return Headline(code="waiting", sentence="Looking at what is in this PC …", tone="")

@@ -1,3 +1,5 @@
+"""Which device is looked at, its verdict, and what is known of it."""
+
 from __future__ import annotations
 
 import json
@@ -9,18 +11,13 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.pc.devices import CardReading, Telemetry
 from gpu_studio.core.protocol import (
     DescribeEngine,
-    EmptyCache,
-    EngineEnded,
-    MemoryRead,
-    ReadMemory,
     RequestFailed,
 )
-from gpu_studio.model import devices as module
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.device_list import SUMMARY_ROLE
 from gpu_studio.model.devices import DevicesModel
 from gpu_studio.model.engine_state import EngineState
-from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
 
@@ -32,17 +29,6 @@ def model(studio):
     return DevicesModel(studio)
 
 
-@pytest.fixture
-def with_cuda(engines):
-    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2)]
-    engines.scripts[ReadMemory] = lambda _engine, request: [
-        MemoryRead(
-            device=request.device, taken_at_s=0.0, allocated_bytes=GIB, reserved_bytes=2 * GIB
-        )
-    ]
-    return engines
-
-
 def start(qtbot, studio):
     studio.start()
     qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
@@ -52,11 +38,7 @@ def row(model, key):
     return next(fact for group in model.groups for fact in group.facts if fact.key == key)
 
 
-def questions(engines):
-    return [request.device for request in engines.requests if isinstance(request, ReadMemory)]
-
-
-# ── which device ──────────────────────────────────────────────────────────────────────────────
+# ── which device ───────────────────────────────────────────────────────────────────────────────
 
 
 def test_before_anything_is_found_it_says_that_it_looks(model):
@@ -112,7 +94,7 @@ def test_the_list_names_the_devices_and_learns_from_the_engine(qtbot, studio, mo
     assert "cuda:0" in model.list.index(1).data(SUMMARY_ROLE)
 
 
-# ── the verdict ───────────────────────────────────────────────────────────────────────────────
+# ── the verdict ────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -193,7 +175,7 @@ def test_sensors_that_never_answer_are_told(qtbot, studio, sensor_source, model,
     assert model.verdict.sentence == "The PC's devices could not be read."
 
 
-# ── what arrives ──────────────────────────────────────────────────────────────────────────────
+# ── what arrives ───────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -211,139 +193,6 @@ def test_a_reading_renews_rows_curves_and_processes(
     assert model.spans(60.0)[0].values.tolist() == [12.0]
 
 
-@pytest.mark.parametrize("inventory", [two_cards()])
-def test_pytorchs_memory_is_asked_for_while_somebody_looks(qtbot, studio, with_cuda, model):
-    start(qtbot, studio)
-    assert row(model, "allocated").reason == "Not read yet."
-    model._timer.setInterval(60_000)
-    model.watch(True)
-    qtbot.waitUntil(lambda: row(model, "allocated").is_known)
-    assert row(model, "allocated").value.startswith("1")
-    assert row(model, "reserved").value.startswith("2")
-    model.select(two_cards().cards[1].identity)
-    qtbot.waitUntil(lambda: questions(with_cuda)[-1] == "cuda:1")
-    model.watch(False)
-    assert not model._timer.isActive()
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_the_first_answer_comes_with_the_engine(qtbot, studio, with_cuda, model):
-    model._timer.setInterval(60_000)
-    model.watch(True)
-    studio.start()
-    qtbot.waitUntil(lambda: model.device is not None and row(model, "allocated").is_known)
-    assert questions(with_cuda) == ["cuda:0"]
-    model.watch(False)
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_it_is_asked_again_and_again_but_not_twice_at_once(
-    qtbot, studio, with_cuda, model, monkeypatch
-):
-    submitted = []
-    submit = studio.session.submit
-    monkeypatch.setattr(
-        studio.session, "submit", lambda request: (submitted.append(request), submit(request))
-    )
-    answers = with_cuda.scripts[ReadMemory]
-    with_cuda.scripts[ReadMemory] = lambda engine, request: [Pause(), *answers(engine, request)]
-    start(qtbot, studio)
-    model._timer.setInterval(5)
-    model.watch(True)
-    qtbot.waitUntil(with_cuda.latest.paused.is_set)
-    for _ in range(5):
-        with qtbot.waitSignal(model._timer.timeout):
-            pass
-    assert submitted.count(ReadMemory(device="cuda:0")) == 1
-    with_cuda.latest.go()
-    qtbot.waitUntil(lambda: len(questions(with_cuda)) == 2)
-    qtbot.waitUntil(with_cuda.latest.paused.is_set)
-    with_cuda.latest.go()
-    model.watch(False)
-    qtbot.waitUntil(lambda: studio.session.state.is_idle)
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_cpu_is_never_asked_for_it(qtbot, studio, with_cuda, model):
-    start(qtbot, studio)
-    model.select("cpu")
-    model._timer.setInterval(5)
-    model.watch(True)
-    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
-        pass
-    assert questions(with_cuda) == []
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_working_engine_is_not_disturbed(qtbot, studio, with_cuda, model):
-    with_cuda.scripts[EmptyCache] = [Pause()]
-    start(qtbot, studio)
-    work = EmptyCache(device="cuda:0")
-    studio.session.submit(work)
-    model._timer.setInterval(5)
-    model.watch(True)
-    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
-        pass
-    model.watch(False)
-    with_cuda.latest.go()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle)
-    assert questions(with_cuda) == []
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_card_that_pytorch_cannot_use_is_never_asked_for_it(qtbot, studio, engines, model):
-    engines.scripts[DescribeEngine] = [described()]
-    start(qtbot, studio)
-    model._timer.setInterval(5)
-    model.watch(True)
-    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
-        pass
-    assert questions(engines) == []
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_fresh_engine_holds_nothing(qtbot, studio, with_cuda, model):
-    start(qtbot, studio)
-    model.watch(True)
-    qtbot.waitUntil(lambda: row(model, "allocated").is_known)
-    model.watch(False)
-    with qtbot.waitSignal(studio.session.engine_described):
-        studio.session.restart()
-    assert row(model, "allocated").reason == "Not read yet."
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-@pytest.mark.parametrize(
-    ("end", "starts"),
-    [
-        (EngineEnded(exit_code=-11), 2),
-        (RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "No.", fatal=True)), 2),
-        (RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "No.")), 1),
-    ],
-)
-def test_a_question_that_an_engine_failed_over_is_not_asked_again(
-    qtbot, studio, with_cuda, model, end, starts
-):
-    answers = with_cuda.scripts[ReadMemory]
-    with_cuda.scripts[ReadMemory] = [end]
-    start(qtbot, studio)
-    model._timer.setInterval(5)
-    with qtbot.waitSignal(studio.session.event_received):
-        model.watch(True)
-    qtbot.waitUntil(lambda: [type(r) for r in with_cuda.requests].count(DescribeEngine) == starts)
-    qtbot.waitUntil(lambda: studio.session.state.is_idle)
-    for _ in range(5):
-        with qtbot.waitSignal(model._timer.timeout):
-            pass
-    assert len(questions(with_cuda)) == 1
-    with_cuda.scripts[ReadMemory] = answers
-    model.select("cpu")
-    model.select(gt_1030().cards[0].identity)
-    qtbot.waitUntil(lambda: row(model, "allocated").is_known)
-    model.watch(False)
-    qtbot.waitUntil(lambda: studio.session.state.is_idle)
-
-
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_reports_say_what_is_known(qtbot, studio, with_cuda, model):
     start(qtbot, studio)
@@ -352,7 +201,3 @@ def test_reports_say_what_is_known(qtbot, studio, with_cuda, model):
     value = json.loads(model.report("json", masked=False))
     assert value["devices"][1]["uuid"] == gt_1030().cards[0].uuid
     assert value["findings"][0]["code"] == "ok"
-
-
-def test_the_question_comes_at_most_every_two_seconds():
-    assert module._MEMORY_EVERY_MS >= 2000

@@ -68,6 +68,7 @@ class SensorGrid(QWidget):
         self._shown: tuple[SensorKind, ...] = ()
         self._spans: Sequence[SensorSpan] = ()
         self._columns = 0
+        self._has_marks = self._shows_table = False
         self._rows = TextRows(_HEAD, range(1, len(_HEAD)), self)
         self._choice = QComboBox()
         self._choice.setObjectName("devices.sensors.span")
@@ -117,9 +118,8 @@ class SensorGrid(QWidget):
         x = self._crosshair.x
         if x is not None and x < ends_s[0]:
             self._crosshair.move_to(None)
+        self._has_marks = bool(marks)
         self._read_at(self._crosshair.x)
-        if marks and self._crosshair.x is None:
-            self._reading.setText(_MARKED)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put as many plots side by side as there is room for."""
@@ -134,7 +134,7 @@ class SensorGrid(QWidget):
             self._cards[kind.key].show_value(time_s)
         newest_s = self._newest_s
         if time_s is None or newest_s is None:
-            self._reading.setText("")
+            self._reading.setText(_MARKED if self._has_marks and not self._shows_table else "")
             self._plots.setAccessibleDescription(_HINT)
             return
         said = f"{_ago(newest_s - time_s)}: all values are of that time"
@@ -197,11 +197,14 @@ class SensorGrid(QWidget):
             self._table_card.column.addWidget(self._table)
             self._column.addWidget(self._table_card)
             self._table_card.hide()
-        shows_plots = self._table_card.isHidden()
-        self._plots.setVisible(not shows_plots)
-        self._table_card.setVisible(shows_plots)
+        self._shows_table = not self._shows_table
+        self._plots.setVisible(not self._shows_table)
+        self._table_card.setVisible(self._shows_table)
         self._fit_table()
-        self._toggle.setText("Show as plots" if shows_plots else "Show as table")
+        if self._crosshair.x is not None:  # there is no line in a table
+            self._crosshair.move_to(None)
+        self._read_at(None)
+        self._toggle.setText("Show as plots" if self._shows_table else "Show as table")
         self._toggle.setAccessibleName(self._toggle.text())
 
     def _fit_table(self) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLabel, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QWidget
 
 from gpu_studio.core.pc.run_effect import RunMark
 from gpu_studio.core.pc.sensor_history import SensorTrack
@@ -103,6 +103,20 @@ def test_runs_are_marked_in_every_plot(grid, track):
     grid.show_spans(track.spans(60.0), "gpu0", marks)
     assert lines_at(grid, 50.0) == lines_at(grid, 70.0) == len(plots(grid))
     assert lines_at(grid, 20.0) == 0  # before the time that is shown
+    assert said(grid, "s.cursor") == "Dotted lines: where a run began and ended."
+
+
+def test_nothing_is_said_of_lines_where_there_are_none(grid, track):
+    marks = [RunMark("matmul", "cuda:0", 50.0, 70.0)]
+    grid.show_spans(track.spans(60.0), "gpu0", marks)
+    grid._crosshair.move_to(60.0)
+    toggle = grid.findChild(QPushButton, "devices.sensors.toggle")
+    toggle.click()
+    assert grid._crosshair.x is None
+    assert said(grid, "s.cursor") == ""
+    grid.show_spans(track.spans(60.0), "gpu0", marks)
+    assert said(grid, "s.cursor") == ""
+    toggle.click()
     assert said(grid, "s.cursor") == "Dotted lines: where a run began and ended."
 
 

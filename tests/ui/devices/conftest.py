@@ -1,0 +1,15 @@
+"""The Devices tab, as its tests see it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.ui.devices_tab import DevicesTab
+
+
+@pytest.fixture
+def tab(qtbot, studio, theme):
+    made = DevicesTab(studio, theme)
+    qtbot.addWidget(made)
+    made.resize(1000, 700)
+    return made

@@ -1,0 +1,223 @@
+"""What the Devices tab shows of a device while it is looked at, and hands on."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QLabel, QListView, QPushButton, QTableView
+
+from gpu_studio.core.pc.devices import GpuProcess
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
+from tests.ui.devices.person import find, is_shown, said, show_reading, start
+
+GIB = 1 << 30
+WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
+                                     arch_list=("sm_75", "sm_86"))  # fmt: skip
+
+
+# ── the sensors ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_sensors_are_curves_with_their_values_in_words(
+    qtbot, studio, with_cuda, tab, sensor_source, inventory
+):
+    start(qtbot, studio, tab)
+    cold = reading(inventory, 1.0, temperature_c=26.0, pstate=8)
+    hot = reading(inventory, 2.0, temperature_c=40.0, pstate=0, utilization_percent=100.0)
+    show_reading(qtbot, studio, sensor_source, cold)
+    show_reading(qtbot, studio, sensor_source, hot)
+    assert said(tab, "devices.sensor.temperature.value") == "40 °C"
+    assert said(tab, "devices.sensor.temperature.change") == "+14 °C"
+    assert said(tab, "devices.sensor.clock.value") == "227 MHz · P0"
+    assert said(tab, "devices.sensor.clock.change") == "P8 → P0"
+    plot = find(tab, LivePlot, "devices.sensor.temperature.plot")
+    qtbot.waitUntil(lambda: plot.plot is not None)
+    plot.refresh()
+    xs, ys = plot._curves["device"].item.getOriginalDataset()
+    assert (list(xs), list(ys)) == ([1.0, 2.0], [26.0, 40.0])
+    low, high = plot.plot.viewRange()[0]
+    assert (low, high) == (pytest.approx(-58.0), pytest.approx(2.0))
+    assert "between 26" in plot.accessibleDescription().replace("\u202f", " ")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_refused_sensor_says_so_in_place_of_a_curve(
+    qtbot, studio, with_cuda, tab, sensor_source, inventory
+):
+    start(qtbot, studio, tab)
+    for at_s in (1.0, 2.0):
+        show_reading(
+            qtbot, studio, sensor_source,
+            reading(inventory, at_s, power_w=None, power_limit_w=19.0),
+        )  # fmt: skip
+    assert said(tab, "devices.sensor.power.value") == "n/a"
+    assert said(tab, "devices.sensor.power.notice") == "This device does not report it."
+    assert not is_shown(tab, "devices.sensor.power.plot")
+    assert is_shown(tab, "devices.sensor.fan.plot")
+    power = find(tab, QLabel, "devices.details.power")
+    assert said(tab, "devices.details.power") == "n/a (limit 19 W)"
+    assert "does not report it" in power.toolTip()
+    assert power.property("role") == "muted"
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_sensor_that_answers_again_gets_its_curve_back(
+    qtbot, studio, with_cuda, tab, sensor_source, inventory
+):
+    start(qtbot, studio, tab)
+    for at_s in (1.0, 2.0):
+        show_reading(qtbot, studio, sensor_source, reading(inventory, at_s, fan_percent=None))
+    assert not is_shown(tab, "devices.sensor.fan.plot")
+    show_reading(qtbot, studio, sensor_source, reading(inventory, 3.0))
+    assert is_shown(tab, "devices.sensor.fan.plot")
+    assert not is_shown(tab, "devices.sensor.fan.notice")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_the_curves_are_a_table_too(qtbot, studio, with_cuda, tab, sensor_source, inventory):
+    start(qtbot, studio, tab)
+    for at_s, temperature_c in ((1.0, 30.0), (2.0, 40.0)):
+        show_reading(
+            qtbot, studio, sensor_source, reading(inventory, at_s, temperature_c=temperature_c)
+        )
+    toggle = find(tab, QPushButton, "devices.sensors.toggle")
+    qtbot.mouseClick(toggle, Qt.MouseButton.LeftButton)
+    view = find(tab, QTableView, "devices.sensors.table")
+    assert view.isVisible()
+    assert not is_shown(tab, "devices.sensor.temperature.plot")
+    # As high as its rows: it neither scrolls nor leaves the place of the plots empty.
+    rows_height = view.verticalHeader().length()
+    assert rows_height <= view.viewport().height() <= rows_height + 10
+    cells = [view.model().index(2, column).data() for column in range(6)]
+    assert [cell.replace("\u202f", " ") for cell in cells] == [
+        "Temperature", "40 °C", "+10 °C", "30 °C", "35 °C", "40 °C",
+    ]  # fmt: skip
+    qtbot.mouseClick(toggle, Qt.MouseButton.LeftButton)
+    assert is_shown(tab, "devices.sensor.temperature.plot")
+    assert toggle.text() == toggle.accessibleName() == "Show as table"
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_another_device_has_other_sensors_in_its_colour(
+    qtbot, studio, with_cuda, tab, sensor_source, inventory
+):
+    start(qtbot, studio, tab)
+    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0))
+    assert is_shown(tab, "devices.sensor.fan")
+    plot = find(tab, LivePlot, "devices.sensor.utilization.plot")
+    assert plot._curves["device"].role == "gpu0"
+    devices = find(tab, QListView, "devices.table")
+    qtbot.keyClick(devices, Qt.Key.Key_Home)
+    assert not is_shown(tab, "devices.sensor.fan")
+    assert plot._curves["device"].role == "cpu"
+    assert said(tab, "devices.sensor.utilization.value") == "12 %"
+
+
+# ── processes ──────────────────────────────────────────────────────────────────────────────────
+
+
+def with_processes(inventory, at_s, *processes):
+    taken = reading(inventory, at_s)
+    cards = tuple(msgspec.structs.replace(card, processes=processes) for card in taken.cards)
+    return msgspec.structs.replace(taken, cards=cards)
+
+
+def column(view, number):
+    return [view.model().index(row, number).data() for row in range(view.model().rowCount())]
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_processes_are_shown_and_sorted_by_a_click(
+    qtbot, studio, with_cuda, tab, sensor_source, inventory
+):
+    start(qtbot, studio, tab)
+    processes = (
+        GpuProcess(pid=4711, name="python", user="you", memory_bytes=336 << 20),
+        GpuProcess(pid=900, name="Xorg", user="root", kind="graphics", memory_bytes=400 << 20),
+    )
+    show_reading(qtbot, studio, sensor_source, with_processes(inventory, 1.0, *processes))
+    view = find(tab, QTableView, "devices.processes")
+    assert column(view, 1) == ["Xorg", "python  (this program's engine)"]
+    header = view.horizontalHeader()
+    assert view.model().headerData(4, Qt.Orientation.Horizontal) == "GPU memory ↓"
+    place = QPoint(header.sectionViewportPosition(0) + 10, 10)
+    qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert column(view, 0) == ["900", "4711"]
+    assert view.model().headerData(0, Qt.Orientation.Horizontal) == "PID ↑"
+    assert view.model().headerData(4, Qt.Orientation.Horizontal) == "GPU memory"
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_no_process_is_a_sentence(qtbot, studio, with_cuda, tab, sensor_source, inventory):
+    start(qtbot, studio, tab)
+    show_reading(qtbot, studio, sensor_source, with_processes(inventory, 1.0))
+    assert not is_shown(tab, "devices.processes")
+    assert said(tab, "devices.processes.note") == "No program computes or draws on this card."
+    one = GpuProcess(pid=1, name="python", memory_bytes=1)
+    show_reading(qtbot, studio, sensor_source, with_processes(inventory, 2.0, one))
+    assert is_shown(tab, "devices.processes")
+    assert not is_shown(tab, "devices.processes.note")
+
+
+# ── facts ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_facts_follow_the_readings_and_the_engine(
+    qtbot, studio, with_cuda, tab, sensor_source, inventory
+):
+    start(qtbot, studio, tab)
+    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0, fan_percent=35.0))
+    value = find(tab, QLabel, "devices.details.fan")
+    assert said(tab, "devices.details.fan") == "35 %"
+    assert value.accessibleName().replace("\u202f", " ") == "Fan: 35 %"
+    show_reading(qtbot, studio, sensor_source, reading(inventory, 2.0, fan_percent=60.0))
+    assert find(tab, QLabel, "devices.details.fan") is value
+    assert said(tab, "devices.details.fan") == "60 %"
+    qtbot.waitUntil(lambda: said(tab, "devices.details.allocated") == "1 GiB")
+    assert said(tab, "devices.details.reserved") == "2 GiB"
+    assert said(tab, "devices.details.cuda_available") == "yes"
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_hidden_tab_asks_for_nothing_and_catches_up(
+    qtbot, studio, with_cuda, tab, sensor_source, inventory
+):
+    start(qtbot, studio, tab)
+    qtbot.waitUntil(lambda: said(tab, "devices.details.allocated") == "1 GiB")
+    tab.hide()
+    assert not tab._model._memory._timer.isActive()
+    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0, fan_percent=77.0))
+    assert said(tab, "devices.details.fan") != "77 %"
+    tab.show()
+    assert said(tab, "devices.details.fan") == "77 %"
+    assert said(tab, "devices.sensor.fan.value") == "77 %"
+    assert tab._model._memory._timer.isActive()
+
+
+# ── copying ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+@pytest.mark.parametrize(
+    ("form", "start_of_text"),
+    [("text", "GPU Studio"), ("markdown", "## GPU Studio"), ("json", "{")],
+)
+def test_copying_masks_what_names_the_card(qtbot, studio, with_cuda, tab, form, start_of_text):
+    start(qtbot, studio, tab)
+    find(tab, QAction, f"devices.copy.{form}").trigger()
+    copied = QGuiApplication.clipboard().text()
+    assert copied.startswith(start_of_text)
+    assert "GT 1030" in copied
+    assert gt_1030_card().uuid not in copied
+    assert "masked" in said(tab, "devices.copied")
+    find(tab, QAction, "devices.copy.unmasked").trigger()
+    assert QGuiApplication.clipboard().text() == copied
+    find(tab, QAction, f"devices.copy.{form}").trigger()
+    assert gt_1030_card().uuid in QGuiApplication.clipboard().text()
+    assert said(tab, "devices.copied") == "Copied. Nothing is masked."

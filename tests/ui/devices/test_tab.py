@@ -1,0 +1,209 @@
+"""The Devices tab from its first look on: choosing, and how it fits."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLineEdit, QListView, QPushButton, QTableView, QWidget
+
+from gpu_studio.core.pc.finding import Finding, worst_first
+from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.ui.theme import COLOURS
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.fakes.scripted_engine import Pause
+from tests.ui.devices.person import find, is_shown, said, show_reading, start
+
+GIB = 1 << 30
+WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
+                                     arch_list=("sm_75", "sm_86"))  # fmt: skip
+
+
+# ── the start ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_everything_that_scripts_drive_is_there_from_the_start(tab):
+    names = ("table", "details", "sensors", "processes", "verdict", "copy")
+    assert all(tab.findChild(QWidget, f"devices.{name}") for name in names)
+
+
+def test_the_first_look_says_that_it_looks(qtbot, tab):
+    tab.show()
+    assert said(tab, "devices.verdict.sentence") == "Looking at what is in this PC …"
+    assert not find(tab, QPushButton, "devices.copy").isEnabled()
+    assert not is_shown(tab, "devices.details")
+
+
+@pytest.mark.parametrize("inventory", [cpu_only()])
+def test_a_pc_without_a_card_is_explained_and_shows_its_cpu(qtbot, studio, tab, sensor_source):
+    start(qtbot, studio, tab)
+    show_reading(qtbot, studio, sensor_source, reading(cpu_only(), 1.0))
+    assert said(tab, "devices.verdict.sentence").startswith("This PC has no NVIDIA card")
+    assert is_shown(tab, "devices.without_card")
+    assert said(tab, "devices.name") == "AMD Ryzen 7 5700G with Radeon Graphics"
+    assert said(tab, "devices.sensor.utilization.value") == "12 %"
+    assert said(tab, "devices.sensor.memory.value") == "8 GiB of 32 GiB"
+    assert said(tab, "devices.details.simd") == "AVX2"
+    assert not is_shown(tab, "devices.sensor.power")
+    assert not is_shown(tab, "devices.processes.card")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_pc_with_a_card_is_not_consoled(qtbot, studio, tab):
+    start(qtbot, studio, tab)
+    assert not is_shown(tab, "devices.without_card")
+
+
+def test_a_card_that_comes_later_ends_the_consolation(qtbot, studio, tab, sensor_source):
+    start(qtbot, studio, tab)
+    assert is_shown(tab, "devices.without_card")
+    with qtbot.waitSignal(studio.sensors.inventory_changed):
+        sensor_source.send(gt_1030())
+    assert not is_shown(tab, "devices.without_card")
+    assert said(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_nothing_was_chosen_by_being_shown(qtbot, studio, with_cuda, tab):
+    second = two_cards().cards[1]
+    with_cuda.scripts[DescribeEngine] = [Pause(), described_with_cuda(visible_devices=second.uuid)]
+    tab.show()
+    studio.start()
+    qtbot.waitUntil(
+        lambda: studio.sensors.inventory is not None and with_cuda.latest.paused.is_set()
+    )
+    assert said(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+    with qtbot.waitSignal(studio.session.engine_described):
+        with_cuda.latest.go()
+    assert said(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
+
+
+def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
+    code = (
+        "import sys\n"
+        "from PySide6.QtWidgets import QApplication\n"
+        "application = QApplication([])\n"
+        "from gpu_studio.model.settings import Settings\n"
+        "from gpu_studio.model.studio import Studio\n"
+        "from gpu_studio.ui.devices_tab import DevicesTab\n"
+        "from gpu_studio.ui.theme import Theme\n"
+        "class Source:\n"
+        "    def close(self): pass\n"
+        "class Engine(Source): pass\n"
+        "settings = Settings(None)\n"
+        "studio = Studio(lambda environment: Engine(), Source(), settings)\n"
+        "tab = DevicesTab(studio, Theme(settings))\n"
+        "heavy = sorted({'numpy', 'pyqtgraph', 'torch', 'pynvml'} & set(sys.modules))\n"
+        "studio.close()\n"
+        "sys.exit(' '.join(heavy) or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# ── choosing ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_the_keyboard_walks_the_devices(qtbot, studio, with_cuda, tab):
+    start(qtbot, studio, tab)
+    devices = find(tab, QListView, "devices.table")
+    assert devices.model().rowCount() == 3
+    assert said(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+    qtbot.keyClick(devices, Qt.Key.Key_Down)
+    assert said(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
+    assert said(tab, "devices.identity") == "nvidia-smi 1 = cuda:1"
+    qtbot.keyClick(devices, Qt.Key.Key_Home)
+    assert said(tab, "devices.name").startswith("AMD")
+    assert said(tab, "devices.identity") == ""
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_card_that_computes_nonsense_is_no_usable_card(
+    qtbot, studio, with_cuda, tab, monkeypatch
+):
+    start(qtbot, studio, tab)
+    card = studio.sensors.inventory.cards[1]
+    wrong = Finding(code="wrong_sum", sentence="It computes nonsense.", device_uuid=card.identity)
+    findings = worst_first([wrong, *studio.doctor.findings])
+    monkeypatch.setattr(studio.doctor, "_findings", findings)
+    tab._select(card.identity)
+    assert said(tab, "devices.verdict.sentence") == "It computes nonsense."
+    assert any(
+        said(tab, f"devices.finding.{number}.sentence") == "PyTorch can use your RTX 3060."
+        for number in range(2)
+    )
+    tab._select(studio.sensors.inventory.cards[0].identity)
+    assert said(tab, "devices.verdict.sentence") == "PyTorch can use your GT 1030."
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_click_chooses_a_device(qtbot, studio, with_cuda, tab):
+    start(qtbot, studio, tab)
+    devices = find(tab, QListView, "devices.table")
+    place = devices.visualRect(devices.model().index(2, 0)).center()
+    qtbot.mouseClick(devices.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert said(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
+    assert said(tab, "devices.verdict.sentence") == "PyTorch can use your RTX 3060."
+    assert said(tab, "devices.finding.0.sentence").startswith("Your own scripts number the cards")
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_device_is_painted_in_its_colour_and_told_in_words(qtbot, studio, with_cuda, tab, theme):
+    start(qtbot, studio, tab)
+    devices = find(tab, QListView, "devices.table")
+    image = devices.grab().toImage()
+    for row, role in enumerate(("cpu", "gpu0", "gpu1")):
+        index = devices.model().index(row, 0)
+        box = devices.visualRect(index)
+        colours = {
+            image.pixelColor(x, y).name().upper()
+            for x in range(box.left(), box.left() + 40)
+            for y in range(box.top(), box.bottom())
+        }
+        assert COLOURS[role][theme.is_dark] in colours
+        text = index.data(Qt.ItemDataRole.AccessibleTextRole)
+        assert ("CPU" if row == 0 else f"cuda:{row - 1}") in text
+
+
+# ── how it fits ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+@pytest.mark.parametrize("width", [740, 1000, 1600])
+def test_nothing_is_cut_off_at_the_right(
+    qtbot, studio, with_cuda, tab, sensor_source, inventory, width
+):
+    tab.resize(width, 560)
+    start(qtbot, studio, tab)
+    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0))
+    page = find(tab, QWidget, "devices.details").parentWidget().parentWidget()
+    area = page.parentWidget()
+    qtbot.waitUntil(lambda: page.width() == area.width())
+    cards = [w for w in tab.findChildren(QWidget) if w.objectName().count(".") == 2
+             and w.objectName().startswith("devices.sensor.") and w.isVisible()]  # fmt: skip
+    assert len(cards) == 9
+    assert max(card.width() for card in cards) - min(card.width() for card in cards) <= 1
+    assert all(card.mapTo(page, card.rect().topRight()).x() < area.width() for card in cards)
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_everything_to_press_has_a_name_and_is_reached_by_keyboard(
+    qtbot, studio, engines, tab, sensor_source, inventory
+):
+    engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
+    start(qtbot, studio, tab)
+    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0))
+    controls = [
+        widget
+        for kind in (QPushButton, QListView, QTableView, QLineEdit)
+        for widget in tab.findChildren(kind)
+        if widget.isVisible()
+    ]
+    assert len(controls) >= 6
+    for widget in controls:
+        assert widget.accessibleName(), widget.objectName()
+        assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus, widget.objectName()

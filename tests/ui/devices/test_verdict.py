@@ -1,0 +1,111 @@
+"""What the Devices tab says of a card that can be used, and of what goes wrong."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
+
+from gpu_studio.core.pc.devices import CardReading, Device, Telemetry
+from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.model import sensors as sensors_module
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, reading
+from tests.ui.devices.person import find, is_shown, said, show_reading, start
+
+GIB = 1 << 30
+WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
+                                     arch_list=("sm_75", "sm_86"))  # fmt: skip
+
+
+# ── the verdict ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_card_without_code_is_told_with_the_command(qtbot, studio, engines, tab):
+    engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
+    start(qtbot, studio, tab)
+    # The banner over the tabs says it all; until it is closed, the verdict is its sentence alone.
+    assert "no code for your GT 1030 (6.1)" in said(tab, "devices.verdict.sentence")
+    assert find(tab, QWidget, "devices.verdict").property("tone") == "failure"
+    assert not is_shown(tab, "devices.verdict.evidence")
+    assert not is_shown(tab, "devices.verdict.command")
+    studio.headlines.dismiss()
+    qtbot.waitUntil(lambda: is_shown(tab, "devices.verdict.command"))
+    assert is_shown(tab, "devices.verdict.evidence")
+    assert "sm_75 sm_86" in said(tab, "devices.verdict.evidence")
+    assert find(tab, QWidget, "devices.verdict").property("tone") == "failure"
+    command = find(tab, QLineEdit, "devices.verdict.command")
+    assert "cu126" in command.text()
+    qtbot.mouseClick(find(tab, QPushButton, "devices.verdict.copy"), Qt.MouseButton.LeftButton)
+    assert QGuiApplication.clipboard().text() == command.text()
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_where_all_is_well_there_is_nothing_to_type(qtbot, studio, with_cuda, tab):
+    start(qtbot, studio, tab)
+    assert find(tab, QWidget, "devices.verdict").property("tone") == "good"
+    assert not is_shown(tab, "devices.verdict.command")
+
+
+# ── what goes wrong ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_lost_card_says_so_instead_of_curves_and_processes(
+    qtbot, studio, with_cuda, tab, sensor_source, inventory
+):
+    start(qtbot, studio, tab)
+    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0))
+    assert is_shown(tab, "devices.sensors")
+    assert is_shown(tab, "devices.processes")
+    lost = CardReading(
+        uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
+    )
+    show_reading(
+        qtbot,
+        studio,
+        sensor_source,
+        msgspec.structs.replace(reading(inventory, 2.0), cards=(lost,)),
+    )
+    assert said(tab, "devices.verdict.sentence") == "GT 1030: It was lost."
+    assert not is_shown(tab, "devices.sensors")
+    assert not is_shown(tab, "devices.processes.card")
+    assert tab.findChild(QLabel, "devices.details.uuid") is not None
+    show_reading(qtbot, studio, sensor_source, reading(inventory, 3.0))
+    assert is_shown(tab, "devices.sensors")
+    assert is_shown(tab, "devices.processes")
+
+
+def test_silent_sensors_are_told(qtbot, studio, tab, sensor_source, monkeypatch):
+    start(qtbot, studio, tab)
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
+    with qtbot.waitSignal(studio.sensors.silence_changed):
+        sensor_source.send(reading(cpu_only(), 1.0))
+    assert is_shown(tab, "devices.trouble")
+    assert "stopped answering" in said(tab, "devices.trouble")
+    assert is_shown(tab, "devices.sensors")
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 6000)
+    show_reading(qtbot, studio, sensor_source, reading(cpu_only(), 2.0))
+    assert not is_shown(tab, "devices.trouble")
+
+
+@pytest.mark.parametrize(
+    "inventory",
+    [
+        msgspec.structs.replace(
+            cpu_only(),
+            devices=(
+                cpu_only().cpu,
+                Device(kind="cuda", name="<b>Card</b>", pci_bus_id="0:1:0.0", unreadable="Gone."),
+            ),
+        )
+    ],
+)
+def test_names_from_outside_are_shown_as_they_are(qtbot, studio, tab):
+    start(qtbot, studio, tab)
+    name = find(tab, QLabel, "devices.name")
+    assert name.text() == "<b>Card</b>"
+    assert name.textFormat() is Qt.TextFormat.PlainText
