@@ -157,6 +157,7 @@ class WorkloadRun:
         found.parts_s = call.parts_s()
         found.curves = call.curves()
         found.sentences = call.findings()
+        found.doubts = call.doubts()
 
     def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
         """Take samples until it is enough; hand them out at the run's pace."""

@@ -40,6 +40,7 @@ class Findings:
     parts_s: dict[str, float] = field(default_factory=dict)
     curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
     sentences: tuple[str, ...] = ()
+    doubts: dict[str, str] = field(default_factory=dict)
 
 
 def finish(
@@ -93,6 +94,7 @@ def finish(
         parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
         curves=found.curves,
         findings=found.sentences + _remarks(case),
+        doubts=found.doubts,
         naive=explain(found.naive, summary.median_s, case) if found.naive else None,
         peak_allocated_bytes=found.peak_allocated_bytes,
         share_of_ceiling=reached.share if reached else None,

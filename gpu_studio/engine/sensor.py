@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Protocol
 
 import msgspec
@@ -67,7 +68,7 @@ class Watch(Protocol):
 
 
 class CpuWatch:
-    """Whether other programs kept the CPU busy while this process was timed.
+    """Whether other programs kept the CPU busy while this process and its children were timed.
 
     Threads that wait for a core which somebody else holds make small operations a thousand times
     slower, evenly: the samples' own spread does not show it.
@@ -101,13 +102,29 @@ class CpuWatch:
             self.other_processes = (busy_s - own_s) / all_s > _LARGEST_SHARE_OF_OTHERS
 
     def _read(self) -> tuple[float, float, float]:
-        """Return seconds of core time: this process's, all processes', and all there was."""
-        own, system = self._process.cpu_times(), psutil.cpu_times()
+        """Return seconds of core time: the family's, all processes', and all there was."""
+        own_s, system = _family_s(self._process), psutil.cpu_times()
         idle_s = system.idle + getattr(system, "iowait", 0.0)
         # Linux counts the time of guests in that of users as well.
         guests_s = getattr(system, "guest", 0.0) + getattr(system, "guest_nice", 0.0)
         all_s = sum(system) - guests_s
-        return own.user + own.system, all_s - idle_s, all_s
+        return own_s, all_s - idle_s, all_s
+
+
+def _family_s(process: psutil.Process) -> float:
+    """Return the core time of a process and its children, those that have ended included.
+
+    Loaders and the processes of a group work for the run. Windows does not tell of those that
+    have ended.
+    """
+    family_s = 0.0
+    for one in (process, *process.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended: its parent counts it
+            spent = one.cpu_times()
+            family_s += spent.user + spent.system
+            family_s += getattr(spent, "children_user", 0.0)
+            family_s += getattr(spent, "children_system", 0.0)
+    return family_s
 
 
 class CardWatch:

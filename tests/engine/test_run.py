@@ -24,6 +24,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.core.statistics import grouped_interval, summarize
 from gpu_studio.engine import admission, run, run_check
 from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.matmul import Matmul
 from gpu_studio.engine.workloads.proof import Verification
@@ -198,6 +199,13 @@ def test_a_stop_in_a_rest_ends_the_run():
     events = list(Dispatcher().run(run_request(budget_s=60.0, rest_s=0.04), Stop()))
     assert isinstance(events[-1], RunStopped)
     assert len(only(SamplesMeasured, events)) == 1
+
+
+def test_what_the_work_doubts_is_in_the_result(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Call, "doubts", lambda call: {"odd": "It is odd."})
+    result = ask(run_request())[-1]
+    assert isinstance(result, RunFinished)
+    assert "odd" in stamp_of(result).words
 
 
 def test_a_run_survives_the_pipe():

@@ -96,14 +96,30 @@ class Counters:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.own_s = self.others_s = self.idle_s = self.guests_s = 0.0
-        process = SimpleNamespace(cpu_times=lambda: SimpleNamespace(user=self.own_s, system=0.0))
+        self.child_s = self.ended_s = 0.0
+        own = SimpleNamespace(cpu_times=self.own, children=self.children)
         monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
         monkeypatch.setattr(psutil, "cpu_times", self.system)
-        monkeypatch.setattr(psutil, "Process", lambda: process)
+        monkeypatch.setattr(psutil, "Process", lambda: own)
+
+    def own(self) -> SimpleNamespace:
+        return SimpleNamespace(
+            user=self.own_s, system=0.0, children_user=self.ended_s, children_system=0.0
+        )
+
+    def children(self, recursive: bool) -> list[SimpleNamespace]:
+        assert recursive
+        child = SimpleNamespace(user=0.0, system=self.child_s)  # as on Windows
+
+        def ended() -> None:
+            raise psutil.NoSuchProcess(1)
+
+        return [SimpleNamespace(cpu_times=lambda: child), SimpleNamespace(cpu_times=ended)]
 
     def system(self) -> SystemTimes:
         # Linux counts what a virtual machine spends twice: as a guest's time and as its user's.
-        return SystemTimes(self.own_s + self.others_s, self.idle_s, self.guests_s)
+        family_s = self.own_s + self.child_s + self.ended_s
+        return SystemTimes(family_s + self.others_s, self.idle_s, self.guests_s)
 
     def spend(self, *, own_s: float, others_s: float, idle_s: float, guests_s: float = 0.0) -> None:
         self.own_s += own_s
@@ -131,6 +147,16 @@ def test_other_programs_on_the_cpu_are_noticed(monkeypatch, spent, busy):
     counters.spend(**spent)
     watch.end()
     assert watch.other_processes is busy
+
+
+def test_what_works_for_a_run_is_no_other_program(monkeypatch):
+    counters = Counters(monkeypatch)
+    watch = CpuWatch()
+    watch.begin()
+    counters.child_s, counters.ended_s = 3.0, 2.0
+    counters.spend(own_s=1.0, others_s=0.1, idle_s=0.0)
+    watch.end()
+    assert watch.other_processes is False
 
 
 def test_the_time_of_guests_is_counted_once(monkeypatch):

@@ -74,6 +74,8 @@ def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
         lines.append(TrustLine(False, "the card slowed itself down"))
     elif cards and all(result.throttled is False for result in cards):
         lines.append(TrustLine(True, "no throttling"))
+    own = dict.fromkeys(doubt for result in results for doubt in result.doubts.values())
+    lines += [TrustLine(False, doubt) for doubt in own]
     busy = dict.fromkeys(_shared(result) for result in results if result.other_processes)
     lines += [TrustLine(False, sentence) for _, sentence in busy]
     if any(result.in_window_process for result in results):
@@ -136,6 +138,7 @@ def _doubts(result: RunFinished) -> Iterable[tuple[str, str]]:
         yield "throttled", "the card slowed itself down during the run"
     if result.other_processes:
         yield _shared(result)
+    yield from result.doubts.items()
     if result.in_window_process:
         yield "in window", "it ran inside the window's process, which disturbs it"
     if result.recording:

@@ -19,8 +19,8 @@ class RunWorkload(Message, frozen=True, kw_only=True):
     not timed but counts for the budget), ``transfers`` puts the copies to and from the device into
     each call, and ``naive`` asks for what a script without warm-up and synchronize would have
     printed, beside the result. ``calls`` asks for exactly so many timed calls, however long they
-    take; ``budget_s`` then says how long that is expected to be. ``rest_s`` is how long to rest after
-    each line of samples, so that a window draws them while nothing is timed.
+    take; ``budget_s`` then says how long that is expected to be. ``rest_s`` is how long to rest
+    after each line of samples, so that a window draws them while nothing is timed.
     """
 
     run_id: str
@@ -130,6 +130,7 @@ class RunFinished(Message, frozen=True, kw_only=True):
     ``options`` holds all of the workload's options, the defaults included. ``parts_s`` splits one
     call by name (``copy in``, ``launch``, ``compute``, ``copy out``; ``loading``, …), ``curves``
     has what the work itself produced (``loss``), ``findings`` what it showed, in sentences.
+    ``doubts`` are the work's own against that: sentences, by a word or two each.
     ``timed_s`` is all timed calls together; null in a result of a version that did not tell it.
     """
 
@@ -163,6 +164,7 @@ class RunFinished(Message, frozen=True, kw_only=True):
     parts_s: dict[str, float] = msgspec.field(default_factory=dict)
     curves: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     findings: tuple[str, ...] = ()
+    doubts: dict[str, str] = msgspec.field(default_factory=dict)
     peak_allocated_bytes: int | None = None
     naive: NaiveTime | None = None
     cache: str = "hot"

@@ -54,6 +54,10 @@ class Call(ABC):
         """Return what the work showed, in sentences; asked after the timing."""
         return ()
 
+    def doubts(self) -> dict[str, str]:
+        """Return what speaks against what the work showed: sentences, by a word or two each."""
+        return {}
+
     def close(self) -> None:  # noqa: B027 - most calls hold nothing
         """Give back what the call holds: processes, files, global settings. Called once, always.
 

@@ -10,19 +10,20 @@ import torch
 from torch import nn
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.units import format_duration, format_rate, format_ratio
+from gpu_studio.core.units import format_duration
 from gpu_studio.engine.replica import change_error, make_optimizer, weights_of
 from gpu_studio.engine.replica_group import ReplicaGroup
+from gpu_studio.engine.sensor import CpuWatch
 from gpu_studio.engine.timing import time_once
 from gpu_studio.engine.workloads.call import Call
+from gpu_studio.engine.workloads.scaling import Scaling, rounds_of
 from gpu_studio.engine.workloads.train_network import build_network, make_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gpu_studio.engine.workloads.case import Case
 
-_COMPARED_STEPS = 5
 _LONGEST_KEPT_S = 30.0
 
 
@@ -43,7 +44,7 @@ class ModuleCall(Call):
         self._optimizer = make_optimizer(self._model)
         self._batch = make_batch(case.size)
         self._on_device = tuple(part.to(case.device) for part in self._batch)
-        self._scaling: dict[str, tuple[float, ...]] = {}
+        self._scaling: Scaling | None = None
 
     def __call__(self) -> object:
         """Take one step."""
@@ -72,11 +73,9 @@ class ModuleCall(Call):
         """Return the samples a second of 1, 2, … cards; nothing on the CPU."""
         if self._case.is_on_card:
             shared = {cards: self._shared(cards) for cards in _steps_to(len(self._devices))}
-            self._scaling = scaling_of(
-                {cards: partial(self._step_s, model) for cards, model in shared.items()},
-                self._case.size,
-            )
-        return self._scaling
+            steps_s = {cards: partial(self._step_s, model) for cards, model in shared.items()}
+            self._scaling = Scaling(rounds_s=rounds_of(steps_s), size=self._case.size, word="card")
+        return self._scaling.curves if self._scaling else {}
 
     def findings(self) -> tuple[str, ...]:
         """Say where the parts of the batch went, and whether sharing pays."""
@@ -93,7 +92,11 @@ class ModuleCall(Call):
         with self._network.register_forward_pre_hook(note):
             output = self._model(self._on_device[0])
         told = f"{_told_shares(sorted(seen))} The outputs were collected on {output.device}."
-        return (told, *does_it_pay(self._scaling, self._case.size, "card"))
+        return (told, *(self._scaling.sentences() if self._scaling else ()))
+
+    def doubts(self) -> dict[str, str]:
+        """Return what speaks against the gain."""
+        return self._scaling.doubts() if self._scaling else {}
 
     def _step_s(self, model: nn.Module) -> float:
         return time_once(partial(self._step, model), self._case.device)
@@ -129,7 +132,7 @@ class GroupCall(Call):
             self._devices, case.size
         )
         self._elapsed_s: float | None = None
-        self._scaling: dict[str, tuple[float, ...]] = {}
+        self._scaling: Scaling | None = None
 
     @property
     def group(self) -> ReplicaGroup:
@@ -153,32 +156,37 @@ class GroupCall(Call):
 
     def curves(self) -> dict[str, tuple[float, ...]]:
         """Return the samples a second of 1, 2, … processes, each with its part of the cores."""
-        self._scaling = scaling_of(
-            {
-                processes: partial(self.group.step_s, processes)
-                for processes in _steps_to(len(self._devices))
-            },
-            self._case.size,
+        counts = _steps_to(len(self._devices))
+        watch = CpuWatch()
+        watch.begin()
+        rounds_s = rounds_of({count: partial(self.group.step_s, count) for count in counts})
+        watch.end()
+        is_on_card = self._case.is_on_card
+        self._scaling = Scaling(
+            rounds_s=rounds_s,
+            size=self._case.size,
+            word="card" if is_on_card else "process",
+            was_disturbed=None if is_on_card else watch.other_processes,
         )
-        return self._scaling
+        return self._scaling.curves
 
     def findings(self) -> tuple[str, ...]:
         """Say who had what, what starting took, and whether sharing pays."""
         group = self.group
         answer = group.check(len(self._devices))
         shares = [(share.device, share.rows) for share in answer.shares]
-        word = "card" if self._case.is_on_card else "process"
         start = (
             f"torchrun took {format_duration(group.start_s)} to start the processes, before the "
             f"timing; they talk by {group.backend}."
         )
         if group.has_fallen_back:
             start += " NCCL could not work here: its reason is in the log."
-        return (
-            _told_shares(shares),
-            start,
-            *does_it_pay(self._scaling, self._case.size, word),
-        )
+        gained = self._scaling.sentences() if self._scaling else ()
+        return (_told_shares(shares), start, *gained)
+
+    def doubts(self) -> dict[str, str]:
+        """Return what speaks against the gain."""
+        return self._scaling.doubts() if self._scaling else {}
 
     def keep(self) -> None:
         """Leave the processes to the next call of the same kind; `close` then ends nothing."""
@@ -239,38 +247,6 @@ def devices_of(case: Case) -> list[str]:
         return ["cpu"] * processes
     others = [index for index in range(torch.cuda.device_count()) if index != case.device.index]
     return [f"cuda:{index}" for index in [case.device.index, *others][:processes]]
-
-
-def scaling_of(steps_s: dict[int, Callable[[], float]], size: int) -> dict[str, tuple[float, ...]]:
-    """Return the samples a second by how many share, the best of a few steps each, in turns."""
-    best_s = {sharers: step_s() for sharers, step_s in steps_s.items()}  # the first is slower
-    for _ in range(_COMPARED_STEPS):
-        for sharers, step_s in steps_s.items():
-            best_s[sharers] = min(best_s[sharers], step_s())
-    return {
-        "sharers": tuple(float(sharers) for sharers in best_s),
-        "samples a second": tuple(size / seconds for seconds in best_s.values()),
-    }
-
-
-def does_it_pay(scaling: dict[str, tuple[float, ...]], size: int, word: str) -> tuple[str, ...]:
-    """Return what sharing gained, and a hint where it does not pay; empty for one alone."""
-    rates = scaling.get("samples a second", ())
-    if len(rates) < 2:
-        return ()
-    sharers, gain = int(scaling["sharers"][-1]), rates[-1] / rates[0]
-    plural = f"{word}es" if word.endswith("s") else f"{word}s"
-    gained = (
-        f"{sharers} {plural} learn from {format_rate(rates[-1], 'samples/s')}, one from "
-        f"{format_rate(rates[0], 'samples/s')}: {format_ratio(gain)} as many."
-    )
-    if gain > 1.0:
-        return (gained,)
-    return (
-        gained,
-        f"It does not pay here: agreeing takes longer than the sharing saves. A larger batch than "
-        f"{size} gives each more to do between two agreements.",
-    )
 
 
 def _steps_to(sharers: int) -> list[int]:

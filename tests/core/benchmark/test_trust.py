@@ -44,6 +44,7 @@ def test_a_good_result_is_verified() -> None:
         ({"throttled": True}, "throttled", "slowed itself down"),
         ({"other_processes": True}, "busy CPU", "kept the CPU busy"),
         ({"other_processes": True, "device": "cuda:0"}, "shared card", "another program"),
+        ({"doubts": {"unsure gain": "it changes"}}, "unsure gain", "it changes"),
         ({"in_window_process": True}, "in window", "window's process"),
         ({"recording": "A GT 1030 in 2025"}, "recording", "A GT 1030 in 2025"),
     ],
@@ -63,6 +64,12 @@ def test_what_is_not_known_is_a_fact_and_no_doubt() -> None:
     stamp = stamp_of(result(device="cuda:0", throttled=None, other_processes=None))
     assert not stamp.is_amber
     assert "throttling not known" in stamp.facts
+
+
+def test_what_the_work_itself_doubts_is_said_once() -> None:
+    unsure = [result(size, doubts={"unsure gain": "it changes"}) for size in (64, 512)]
+    doubts = [line for line in trust_lines(unsure) if not line.good]
+    assert [said(line) for line in doubts] == ["it changes"]
 
 
 def test_ten_samples_and_a_tenth_of_spread_are_enough() -> None:

@@ -1,38 +1,90 @@
-"""Whether sharing pays."""
+"""Whether sharing pays, and how sure that is."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gpu_studio.engine.workloads.replicated import does_it_pay, scaling_of
+import pytest
+
+from gpu_studio.engine.workloads.scaling import ROUNDS, Scaling, rounds_of
+
+STEADY = (0.1,) * ROUNDS
 
 
-def test_it_is_told_whether_sharing_pays():
-    scaling = {"sharers": (1.0, 2.0), "samples a second": (1000.0, 1800.0)}
-    (gained,) = does_it_pay(scaling, 64, "card")
-    assert gained == (
-        "2 cards learn from 1.80\u202fksamples/s, one from 1.00\u202fksamples/s: "
-        "1.8\u202f× as many."
+def shared(*shared_s: float, alone_s: tuple[float, ...] = STEADY, **changes: Any) -> Scaling:
+    """Return a comparison of one with two, by the seconds of two in each round."""
+    rounds_s = {1: alone_s, 2: shared_s * ROUNDS if len(shared_s) == 1 else shared_s}
+    return Scaling(rounds_s=rounds_s, size=64, **{"word": "process", **changes})
+
+
+def test_the_curve_is_that_of_the_median_steps():
+    noisy_s = (0.05,) * 6 + (0.9,) * 3
+    assert shared(*noisy_s).curves == {
+        "sharers": (1.0, 2.0), "samples a second": (pytest.approx(640), pytest.approx(1280)),
+    }  # fmt: skip
+
+
+def test_a_gain_is_told_with_its_interval():
+    (gained,) = shared(0.0625, word="card").sentences()
+    assert gained.replace("\u202f", " ") == (
+        "2 cards learn from 1.02 ksamples/s, one from 640 samples/s: 1.6 × as many "
+        "(95 % interval 1.6 × to 1.6 ×)."
     )
-    scaling["samples a second"] = (1000.0, 900.0)
-    gained, hint = does_it_pay(scaling, 64, "process")
+    assert shared(0.0625).doubts() == {}
+
+
+def test_the_interval_is_that_of_the_rounds_and_not_of_drifting_steps():
+    slower_s = tuple(0.1 * (1 + number) for number in range(ROUNDS))
+    half_s = tuple(seconds / 2 for seconds in slower_s)
+    gain = shared(*half_s, alone_s=slower_s).gain
+    assert (gain.low, gain.median, gain.high) == pytest.approx((2.0, 2.0, 2.0))
+
+
+def test_a_loss_is_told_with_what_would_help():
+    gained, hint = shared(0.11).sentences()
     assert gained.startswith("2 processes learn from")
     assert "does not pay here" in hint
     assert "batch than 64" in hint
-    assert does_it_pay({"sharers": (1.0,), "samples a second": (9.0,)}, 64, "card") == ()
-    assert does_it_pay({}, 64, "card") == ()
 
 
-def test_scaling_takes_the_best_of_a_few_steps_in_turns():
-    steps: list[int] = []
+def test_what_cannot_be_told_is_not():
+    around_one_s = (0.09, 0.09, 0.09, 0.095, 0.1, 0.11, 0.11, 0.11, 0.11)
+    _, unsure = shared(*around_one_s).sentences()
+    assert unsure.startswith("Whether it pays cannot be told")
+    assert shared(*around_one_s).doubts() == {}
 
-    def step_of(sharers: int, best_s: float) -> Any:
-        def step_s() -> float:
-            steps.append(sharers)
-            return best_s if len(steps) == 5 + sharers else 9.0
 
-        return step_s
+@pytest.mark.parametrize(
+    ("scaling", "reason"),
+    [
+        (shared(0.02), "cannot gain more than 2 times, so one alone was held up"),
+        (shared(*[0.05, 0.1, 0.2] * 3), "changed from round to round"),
+        (shared(0.06, was_disturbed=True), "other programs kept the CPU busy"),
+    ],
+)
+def test_a_gain_that_nobody_can_defend_is_in_doubt(scaling: Scaling, reason: str):
+    (doubt,) = scaling.doubts().values()
+    assert reason in doubt
 
-    scaling = scaling_of({1: step_of(1, 0.5), 2: step_of(2, 0.25)}, 100)
-    assert steps == [1, 2] * 6
-    assert scaling == {"sharers": (1.0, 2.0), "samples a second": (100 / 9.0, 100 / 9.0)}
+
+def test_one_alone_has_nothing_to_gain():
+    alone = Scaling(rounds_s={1: STEADY}, size=64, word="card", was_disturbed=True)
+    assert (alone.gain, alone.sentences(), alone.doubts()) == (None, (), {})
+
+
+@pytest.mark.parametrize(("step_s", "calls"), [(0.001, 2), (0.2, 1)])
+def test_the_order_turns_and_a_short_step_is_taken_twice(step_s: float, calls: int):
+    taken: list[int] = []
+
+    def step_of(sharers: int) -> Any:
+        def step() -> float:
+            taken.append(sharers)
+            return step_s * len(taken)
+
+        return step
+
+    rounds_s = rounds_of({1: step_of(1), 2: step_of(2), 4: step_of(4)})
+    up = [sharers for sharers in (1, 2, 4) for _ in range(calls)]
+    assert taken[: 2 * len(up)] == up + up[::-1]
+    assert [len(seconds) for seconds in rounds_s.values()] == [ROUNDS] * 3
+    assert rounds_s[1][0] == pytest.approx(step_s * calls)

@@ -1,0 +1,134 @@
+"""Does sharing pay? One step by 1, 2, … sharers in turns, and how sure the gain is.
+
+The rounds are compared one by one: what drifts (clocks, other programs) is the same for both steps
+of a round, so the ratio of a round tells more than the ratio of two medians. Threads that wait for
+each other lose a whole time slice when another program takes a core from one of them, processes
+with one thread lose nearly nothing: on a busy PC one process with all cores looks several times
+too slow. Such a comparison is in doubt, and says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.statistics import median_interval, quantile
+from gpu_studio.core.units import format_rate, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# Of nine, the interval leaves out the lowest and the highest.
+ROUNDS = 9
+_WIDEST_INTERVAL = 0.5  # of the gain
+_LONG_STEP_S = 0.05
+
+
+class Gain(msgspec.Struct, frozen=True):
+    """How many times the samples a second of one alone: the rounds' median and 95 % interval."""
+
+    median: float
+    low: float
+    high: float
+
+
+class Scaling(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps of the same batch by how many shared it.
+
+    ``rounds_s`` has the seconds of a step by the number of sharers, a round each, in the order
+    they were taken; ``size`` is the batch. ``word`` says what shares: ``card``, ``process``.
+    ``was_disturbed`` is whether other programs kept the CPU busy; None where that was not watched.
+    """
+
+    rounds_s: dict[int, tuple[float, ...]]
+    size: int
+    word: str
+    was_disturbed: bool | None = None
+
+    @property
+    def curves(self) -> dict[str, tuple[float, ...]]:
+        """The samples a second over the number of sharers, from the median step."""
+        return {
+            "sharers": tuple(float(sharers) for sharers in self.rounds_s),
+            "samples a second": tuple(self._rate(sharers) for sharers in self.rounds_s),
+        }
+
+    @property
+    def sharers(self) -> int:
+        """How many shared at most."""
+        return max(self.rounds_s)
+
+    @property
+    def gain(self) -> Gain | None:
+        """What the most sharers gained over one; None for one alone."""
+        if self.sharers == 1:
+            return None
+        rounds = zip(self.rounds_s[1], self.rounds_s[self.sharers], strict=True)
+        ratios = sorted(alone_s / shared_s for alone_s, shared_s in rounds)
+        return Gain(quantile(ratios, 0.5), *median_interval(ratios))
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return what sharing gained, and whether it pays; empty for one alone."""
+        gain = self.gain
+        if gain is None:
+            return ()
+        interval = f"{format_ratio(gain.low)} to {format_ratio(gain.high)}"
+        gained = (
+            f"{self.sharers} {self._plural} learn from "
+            f"{format_rate(self._rate(self.sharers), 'samples/s')}, one from "
+            f"{format_rate(self._rate(1), 'samples/s')}: {format_ratio(gain.median)} as many "
+            f"(95\u202f% interval {interval})."
+        )
+        if gain.low > 1.0:
+            return (gained,)
+        if gain.high < 1.0:
+            return (
+                gained,
+                "It does not pay here: agreeing takes longer than the sharing saves. A larger "
+                f"batch than {self.size} gives each more to do between two agreements.",
+            )
+        return (gained, "Whether it pays cannot be told: 1 lies in the interval.")
+
+    def doubts(self) -> dict[str, str]:
+        """Return what speaks against the gain, by a word or two."""
+        gain = self.gain
+        if gain is None:
+            return {}
+        found = []
+        if self.was_disturbed:
+            found.append("other programs kept the CPU busy while sharing was compared")
+        if gain.low > self.sharers:
+            found.append(
+                f"{self.sharers} {self._plural} cannot gain more than {self.sharers} times, so "
+                "one alone was held up"
+            )
+        elif gain.high - gain.low > _WIDEST_INTERVAL * gain.median:
+            found.append("what sharing gains changed from round to round")
+        return {"unsure gain": "; ".join(found)} if found else {}
+
+    def _rate(self, sharers: int) -> float:
+        return self.size / quantile(sorted(self.rounds_s[sharers]), 0.5)
+
+    @property
+    def _plural(self) -> str:
+        return f"{self.word}es" if self.word.endswith("s") else f"{self.word}s"
+
+
+def rounds_of(steps_s: Mapping[int, Callable[[], float]]) -> dict[int, tuple[float, ...]]:
+    """Return the seconds of a step by the number of sharers, a round each.
+
+    The order turns round by round. Of two short steps in a row the second counts: the first sets
+    up another number of threads.
+
+    Args:
+        steps_s: takes one step and returns its seconds, by the number of sharers.
+    """
+    rounds_s: dict[int, list[float]] = {sharers: [] for sharers in steps_s}
+    for number in range(ROUNDS):
+        for sharers in sorted(steps_s, reverse=number % 2 == 1):
+            step_s = steps_s[sharers]()
+            if step_s < _LONG_STEP_S:
+                step_s = steps_s[sharers]()
+            rounds_s[sharers].append(step_s)
+    return {sharers: tuple(taken_s) for sharers, taken_s in rounds_s.items()}
