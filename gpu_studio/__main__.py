@@ -7,6 +7,7 @@ import sys
 
 _X11_SOCKETS = "/tmp/.X11-unix/X"
 _PATIENCE_S = 3.0
+_WARNING = 0x30  # MB_ICONWARNING of winuser.h
 
 
 def main() -> int:
@@ -18,23 +19,31 @@ def main() -> int:
     try:
         from gpu_studio.app import main as open_window
     except ImportError as error:
-        sys.stderr.write(
+        _tell(
             f"The window cannot be opened, since a library is missing: {error}. On a checkout, "
             "“python3 packaging/bootstrap.py run” installs it; “gpu-studio devices” works without."
-            "\n"
         )
         return 1
     return open_window()
 
 
+def _tell(sentence: str) -> None:
+    """Say why there is no window; after a double-click on Windows there is no terminal for it."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{sentence}\n")
+    elif sys.platform == "win32":
+        import ctypes
+
+        ctypes.windll.user32.MessageBoxW(None, sentence, "GPU Studio", _WARNING)
+
+
 def has_display() -> bool:
     """Return whether a window can be shown: on Linux, a display or a platform chosen for Qt."""
-    if not sys.platform.startswith("linux"):
-        return True
     if any(os.environ.get(name) for name in ("WAYLAND_DISPLAY", "QT_QPA_PLATFORM")):
         return True
     display = os.environ.get("DISPLAY", "")
-    return display != "" and _answers(display)
+    is_linux = sys.platform.startswith("linux")
+    return (display != "" and _answers(display)) if is_linux else True
 
 
 def _answers(display: str) -> bool:
@@ -56,8 +65,11 @@ def _answers(display: str) -> bool:
             return False
         return True
     path = f"{_X11_SOCKETS}{number}"
-    with socket.socket(socket.AF_UNIX) as local:
-        return any(local.connect_ex(name) == 0 for name in (f"\0{path}", path))
+    is_there = False
+    if sys.platform != "win32":
+        with socket.socket(socket.AF_UNIX) as local:
+            is_there = any(local.connect_ex(name) == 0 for name in (f"\0{path}", path))
+    return is_there
 
 
 if __name__ == "__main__":

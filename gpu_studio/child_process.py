@@ -25,6 +25,24 @@ _LONGEST_LINE = 64 << 20
 _HOME_OF_THE_PACKAGE = Path(__file__).resolve().parent.parent
 
 
+def interpreter(executable: str = "", system: str = sys.platform) -> str:
+    """Return the Python that children are started with: on Windows never ``pythonw.exe``.
+
+    What a program without a console starts in its turn gets its standard streams from Windows only
+    where they are named, and torchrun does not name those of its workers. A console that nobody
+    sees (``CREATE_NO_WINDOW``) also keeps grandchildren from opening one that somebody does.
+
+    Args:
+        executable: an interpreter; empty is this process's own.
+        system: as `sys.platform`.
+    """
+    executable = executable or sys.executable
+    if system != "win32" or not executable.lower().endswith("pythonw.exe"):
+        return executable
+    beside = Path(executable).with_name("python.exe")
+    return str(beside) if beside.exists() else executable
+
+
 class ChildProcess:
     """One ``python -m module`` and its two pipes. `send` and `end` may be called by any thread.
 
@@ -46,7 +64,7 @@ class ChildProcess:
         log: IO[bytes] | None = open(log_path, "ab") if log_path else None  # noqa: SIM115
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
+                [interpreter(), "-m", module, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -9,8 +9,9 @@ Standard library only. The work is in the folder studio_setup; this file alone h
 by any Python, however old, so that a wrong one gets a sentence and no syntax error.
 """
 
-# ruff: noqa: UP032
+# ruff: noqa: UP020, UP032
 
+import io
 import json
 import os
 import sys
@@ -20,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 def unfit_python(root):
     """Say why this Python cannot be used, or None where it can."""
-    with open(os.path.join(root, "resources", "wheels.json")) as file:
+    with io.open(os.path.join(root, "resources", "wheels.json"), encoding="utf-8") as file:
         allowed = json.load(file)["python"]
     oldest, newest = tuple(allowed["oldest"]), tuple(allowed["newest"])
     reason = None

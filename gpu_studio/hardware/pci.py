@@ -56,8 +56,10 @@ def display_adapters() -> list[DisplayAdapter]:
     if sys.platform == "win32":
         import winreg
 
-        return adapters_in_registry(winreg)
-    return adapters_in_sysfs()
+        adapters = adapters_in_registry(winreg)
+    else:
+        adapters = adapters_in_sysfs()
+    return adapters
 
 
 def adapters_in_sysfs(

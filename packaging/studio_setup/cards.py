@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gpu_studio.core.wheels import CudaCard
 from studio_setup.fingerprint import nvidia_pci_devices
+from studio_setup.launch import NO_WINDOW
 
 _QUERY = ["--query-gpu=compute_cap,driver_version,name", "--format=csv,noheader"]
 _LINE = re.compile(r"(\d{1,3})\.(\d{1,2}),\s*(\d+(?:\.\d+)*),\s*(\S.*)")
@@ -72,14 +73,13 @@ def answer_of(command: list[str], timeout_s: float) -> str | None:
 
     A child that hangs in the driver may not die of a kill, so it is left behind, never waited for.
     """
-    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     try:
         child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            creationflags=flags,
+            creationflags=NO_WINDOW,
         )
     except OSError:
         return ""

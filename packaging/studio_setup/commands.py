@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from studio_setup.launch import become, clean_environ, start_detached
+from studio_setup.launch import become, clean_environ, start_detached, tell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ def run_command(root: Path, arguments: list[str]) -> int:
     try:
         request = parse(arguments)
     except WrongUseError as error:
-        print(f"{error} {_CALL} --help says more.", file=sys.stderr)
+        tell(f"{error} {_CALL} --help says more.")
         return 2
     if request.command == "help":
         print(USAGE, end="")
@@ -102,10 +102,10 @@ def run_command(root: Path, arguments: list[str]) -> int:
     try:
         return _start(root, request)
     except SetupError as error:
-        print(error, file=sys.stderr)
+        tell(str(error))
         return 1
     except OSError as error:
-        print(f"The set-up stopped: {error}.", file=sys.stderr)
+        tell(f"The set-up stopped: {error}.")
         return 1
     except KeyboardInterrupt:
         print("\nStopped. The next start goes on from here.", file=sys.stderr)
@@ -132,7 +132,8 @@ def _start(root: Path, request: Request) -> int:
     command = [need.python, "-m", "gpu_studio", *request.arguments]
     if request.in_window and sys.platform == "win32":
         return start_detached(
-            [need.python.replace("python.exe", "pythonw.exe"), *command[1:]], clean_environ()
+            [os.path.join(os.path.dirname(need.python), "pythonw.exe"), *command[1:]],
+            clean_environ(),
         )
     return become(command, clean_environ())
 

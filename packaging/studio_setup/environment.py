@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from studio_setup import stamp as stamps
 from studio_setup.console import SetupError
-from studio_setup.launch import clean_environ
+from studio_setup.launch import NO_WINDOW, clean_environ
 from studio_setup.project_wheel import build_pointer_wheel, read_project
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def make_environment(
         encoding="utf-8",
         errors="replace",
         check=False,
+        creationflags=NO_WINDOW,
         pass_fds=pass_fds,
     )
     log.write(done.stdout + done.stderr)
@@ -120,7 +121,9 @@ def install_project(pip: Pip, root: Path, pinned_torch: str, extras: Iterable[st
     # The window is there sooner where nothing has to be compiled first; a folder that may not be
     # written to only costs that.
     command = [python, "-I", "-m", "compileall", "-q", str(root / "gpu_studio")]
-    subprocess.run(command, capture_output=True, env=clean_environ(), check=False)
+    subprocess.run(
+        command, capture_output=True, env=clean_environ(), check=False, creationflags=NO_WINDOW
+    )
 
 
 def try_imports(environment: Path, modules: Iterable[str], log: Log) -> None:
@@ -139,6 +142,7 @@ def try_imports(environment: Path, modules: Iterable[str], log: Log) -> None:
         encoding="utf-8",
         errors="replace",
         check=False,
+        creationflags=NO_WINDOW,
     )
     log.write(f"$ {code}\n{done.stdout}{done.stderr}")
     if done.returncode == 0:

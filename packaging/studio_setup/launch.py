@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
+# As subprocess.CREATE_NO_WINDOW, without importing that at every start: a set-up without a console
+# would open a black window for each Python that it asks something.
+NO_WINDOW = 0x0800_0000 if sys.platform == "win32" else 0
+_WARNING = 0x30  # MB_ICONWARNING of winuser.h
+
 
 def clean_environ() -> dict[str, str]:
     """This process's environment without what would lead another Python into the wrong folders."""
@@ -13,6 +18,16 @@ def clean_environ() -> dict[str, str]:
         for name, value in os.environ.items()
         if name.upper() not in ("PYTHONHOME", "PYTHONPATH")
     }
+
+
+def tell(sentence: str) -> None:
+    """Say why nothing was started; after a double-click on Windows there is no terminal for it."""
+    if sys.stderr is not None:
+        print(sentence, file=sys.stderr)
+    elif sys.platform == "win32":
+        import ctypes
+
+        ctypes.windll.user32.MessageBoxW(None, sentence, "GPU Studio", _WARNING)
 
 
 def become(command: list[str], environ: dict[str, str]) -> int:
@@ -50,7 +65,9 @@ def python_version_of(python: str) -> str:
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     command = [python, "-I", "-c", code]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, creationflags=NO_WINDOW
+        )
     except OSError:
         return ""
     return done.stdout.strip()

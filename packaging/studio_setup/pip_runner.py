@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from studio_setup.console import SetupError
-from studio_setup.launch import clean_environ
+from studio_setup.launch import NO_WINDOW, clean_environ
 from studio_setup.stamp import python_in
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class Pip:
             capture_output=True,
             text=True,
             check=False,
+            creationflags=NO_WINDOW,
         )
         return tuple(int(part) for part in re.findall(r"\d+", done.stdout)[:2])
 
@@ -128,7 +129,7 @@ class Pip:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            creationflags=NO_WINDOW,
             pass_fds=self.pass_fds,
         )
         self.console.stops_with(child.kill)

@@ -14,6 +14,7 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 
 from studio_setup.console import SetupError
+from studio_setup.launch import NO_WINDOW
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,9 @@ def read_project(python: Path, pyproject: Path) -> dict[str, Any]:
         SetupError: The file cannot be read.
     """
     command = [str(python), "-I", "-X", "utf8", "-c", _READ_PROJECT, str(pyproject)]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=False, creationflags=NO_WINDOW
+    )
     if done.returncode != 0:
         raise SetupError(f"{pyproject} cannot be read: download GPU Studio again.")
     project: dict[str, Any] = json.loads(done.stdout)

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from studio_setup.console import SetupError
+from studio_setup.launch import NO_WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 APP_ID = "org.gpustudio.GPUStudio"
 _POWERSHELL = """
+[Console]::OutputEncoding = [Text.Encoding]::UTF8
 $shell = New-Object -ComObject WScript.Shell
 foreach ($place in 'Desktop', 'Programs') {
   $path = Join-Path ([Environment]::GetFolderPath($place)) 'GPU Studio.lnk'
@@ -133,7 +135,13 @@ def _make_links(root: Path, python: Path) -> list[Path]:
     }
     command = ["powershell", "-NoProfile", "-NonInteractive", "-Command", _POWERSHELL]
     done = subprocess.run(
-        command, env=environ, capture_output=True, text=True, errors="replace", check=False
+        command,
+        env=environ,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+        creationflags=NO_WINDOW,
     )
     made = [Path(line.strip()) for line in done.stdout.splitlines() if line.strip()]
     if done.returncode != 0 or not made:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import ctypes
 import socket
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -92,3 +93,15 @@ def test_a_missing_library_is_a_sentence(started, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "gpu_studio.app", None)
     assert entry.main() == 1
     assert "bootstrap.py run" in capsys.readouterr().err
+
+
+def test_a_missing_library_after_a_double_click_is_a_window(started, monkeypatch):
+    said = []
+    user32 = SimpleNamespace(MessageBoxW=lambda *arguments: said.append(arguments))
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(user32=user32), raising=False)
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.setattr("sys.stderr", None)  # as under pythonw.exe
+    monkeypatch.setattr("sys.argv", ["gpu-studio"])
+    monkeypatch.setitem(sys.modules, "gpu_studio.app", None)
+    assert entry.main() == 1
+    assert "a library is missing" in said[0][1]

@@ -95,7 +95,7 @@ def test_a_card_that_is_awake_is_asked_about(
     questions: list[str], dispatcher: Dispatcher, card: Path
 ):
     ask(POLITELY, dispatcher)
-    card.write_text("active\n")
+    card.write_text("active\n", encoding="utf-8")
     (described,) = ask(POLITELY, dispatcher)
     assert not described.cards_asleep
     assert "is_available" in questions

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -124,3 +126,30 @@ def test_what_a_command_needs(
     need = commands.need_of(root, parse(line.split()))
     assert (need.opens_window, need.has_screen) == (opens_window, has_screen)
     assert need.extras == (("lint", "test") if line == "test" else ())
+
+
+def test_a_set_up_without_a_terminal_says_so_in_a_window(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise SetupError("The disk is full.")
+
+    said: list[tuple[object, ...]] = []
+    user32 = SimpleNamespace(MessageBoxW=lambda *arguments: said.append(arguments))
+    monkeypatch.setattr(ctypes, "windll", SimpleNamespace(user32=user32), raising=False)
+    monkeypatch.setattr(commands, "_start", fail)
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.setattr("sys.stderr", None)  # as under pythonw.exe
+    assert run_command(root, ["run"]) == 1
+    assert said == [(None, "The disk is full.", "GPU Studio", 0x30)]
+
+
+def test_a_double_click_on_windows_starts_the_window_without_a_console(
+    root: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A folder that is itself called like the interpreter is no reason to go astray.
+    monkeypatch.setattr(_Need, "python", "/my python.exe/.venv/Scripts/python.exe")
+    monkeypatch.setattr(commands, "start_detached", commands.become)
+    monkeypatch.setattr("sys.platform", "win32")
+    assert run_command(root, ["--progress", "window", "run"]) == 7
+    assert started[0][0] == ["/my python.exe/.venv/Scripts/pythonw.exe", "-m", "gpu_studio"]

@@ -23,11 +23,9 @@ def test_the_environment_is_beside_the_program_as_long_as_windows_can_name_its_f
     elsewhere = environment_folder(TOO_LONG, "win32", HOME)
     assert elsewhere.parent == HOME / ".gpu-studio"
     # With a licence of PyTorch in it, both are names that Windows takes.
-    licence = (
-        "Lib/site-packages/torch-2.13.0+cu126.dist-info/licenses/third_party/kineto/libkineto/"
-    )
-    licence += "third_party/dynolog/third_party/prometheus-cpp/3rdparty/civetweb/src/third_party/"
-    licence += "duktape-1.5.2/LICENSE.txt"
+    licence = "Lib/site-packages/torch-2.13.0+cu126.dist-info/licenses/third_party/kineto/"
+    licence += "libkineto/third_party/dynolog/third_party/prometheus-cpp/3rdparty/civetweb/src/"
+    licence += "third_party/duktape-1.5.2/LICENSE.txt"
     assert len(str(FITS / ".venv" / licence)) < 260
     # The longest name that Windows gives a user has 20 characters.
     deepest = environment_folder(TOO_LONG, "win32", Path("C:/Users/" + "u" * 20))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from gpu_studio.child_process import interpreter
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.statistics import quantile
@@ -106,7 +106,7 @@ class Bench:
             path = Path(folder) / "pitfall.py"
             path.write_text(script, encoding="utf-8")
             process = subprocess.Popen(
-                [sys.executable, str(path)],
+                [interpreter(), str(path)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
