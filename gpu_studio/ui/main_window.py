@@ -6,22 +6,20 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, QTimer, QUrl
-from PySide6.QtGui import QAction, QActionGroup, QDesktopServices, QKeySequence
+from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, QTimer
 from PySide6.QtWidgets import (
     QApplication,
     QMainWindow,
-    QMessageBox,
     QTabWidget,
     QVBoxLayout,
     QWidget,
 )
 
 from gpu_studio.model.collector import Collector
-from gpu_studio.model.settings import THEMES
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_pane import CodePane
 from gpu_studio.ui.icons import icon
+from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.status import EffectLine, StatusLine
 
@@ -92,7 +90,7 @@ class MainWindow(QMainWindow):
         tabs_after_paint: bool = False,
     ) -> None:
         super().__init__()
-        self._studio, self._theme, self._log_path = studio, theme, log_path
+        self._studio, self._theme = studio, theme
         self._has_started = self._is_closed = False
         self._collector = Collector(self)
         studio.setParent(self)
@@ -131,7 +129,7 @@ class MainWindow(QMainWindow):
         self.statusBar().addPermanentWidget(StatusLine(studio))
         self.statusBar().addPermanentWidget(EffectLine(studio), 1)
         self.statusBar().setSizeGripEnabled(False)
-        self._make_menus()
+        fill_menus(self, studio, self._code.toggleViewAction(), log_path)
         self.setMinimumSize(*_SMALLEST)
         self._restore()
         self.tabs.currentChanged.connect(self._poll_for)
@@ -238,66 +236,6 @@ class MainWindow(QMainWindow):
     def _keep_code_pane(self) -> None:
         if self.isVisible() and not self.isMinimized():
             self._studio.settings.change(code_pane=not self._code.isHidden())
-
-    def _make_menus(self) -> None:
-        file_menu = self.menuBar().addMenu("&File")
-        file_menu.addAction("&Quit", QKeySequence.StandardKey.Quit, self.close)
-        view_menu = self.menuBar().addMenu("&View")
-        code = self._code.toggleViewAction()
-        code.setText("&Code pane")
-        code.setShortcut(QKeySequence("F9"))
-        view_menu.addAction(code)
-        view_menu.addSeparator()
-        themes = QActionGroup(self)
-        for choice in THEMES:
-            action = QAction(f"{choice.capitalize()} colours", self, checkable=True)
-            action.setData(choice)
-            action.setChecked(choice == self._studio.settings.choices.theme)
-            themes.addAction(action)
-            view_menu.addAction(action)
-        themes.triggered.connect(self._choose_theme)
-        view_menu.addSeparator()
-        ending = QAction("Allow &ending processes on the Devices tab", self, checkable=True)
-        ending.setObjectName("menu.may_end_processes")
-        ending.setChecked(self._studio.settings.choices.may_end_processes)
-        ending.toggled.connect(self._allow_ending)
-        view_menu.addAction(ending)
-        engine_menu = self.menuBar().addMenu("&Engine")
-        engine_menu.addAction("Start a &fresh engine", self._studio.session.restart)
-        local = QAction("Run workloads inside this &window's process", self, checkable=True)
-        local.setToolTip("Every result then says that the window disturbs it.")
-        local.setChecked(self._studio.settings.choices.engine == "window")
-        local.toggled.connect(self._choose_engine)
-        engine_menu.addAction(local)
-        help_menu = self.menuBar().addMenu("&Help")
-        log = help_menu.addAction("Open the &log folder", self._open_log_folder)
-        log.setEnabled(self._log_path is not None)
-        help_menu.addAction("&About GPU Studio", self._about)
-
-    def _choose_theme(self, action: QAction) -> None:
-        self._studio.settings.change(theme=action.data())
-
-    def _allow_ending(self, allowed: bool) -> None:
-        self._studio.settings.change(may_end_processes=allowed)
-
-    def _choose_engine(self, in_window: bool) -> None:
-        self._studio.settings.change(engine="window" if in_window else "process")
-        self._studio.session.restart()
-
-    def _open_log_folder(self) -> None:
-        if self._log_path is not None:
-            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._log_path.parent)))
-
-    def _about(self) -> None:
-        box = QMessageBox(self)
-        box.setWindowTitle("About GPU Studio")
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(
-            "GPU Studio shows what your graphics card is, whether PyTorch can use it, how fast "
-            "it is beside your CPU, and where its memory goes."
-        )
-        box.setInformativeText(f"Log: {self._log_path or 'none, its folder cannot be written'}")
-        box.exec()
 
 
 def show_unexpected(sentence: str) -> None:

@@ -1,0 +1,106 @@
+"""The window's menus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtGui import QAction, QDesktopServices
+from PySide6.QtWidgets import QMainWindow, QMessageBox
+
+from gpu_studio.ui.menus import fill_menus
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from tests.fakes.scripted_engine import Engines
+
+
+@pytest.fixture
+def log_path(tmp_path: Path) -> Path | None:
+    return tmp_path / "gpu-studio.log"
+
+
+@pytest.fixture
+def window(qtbot: QtBot, ready_studio: Studio, log_path: Path | None) -> QMainWindow:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    fill_menus(window, ready_studio, QAction("Code", window), log_path)
+    return window
+
+
+def action(window: QMainWindow, text: str) -> QAction:
+    menus = [menu.menu() for menu in window.menuBar().actions()]
+    found = [a for menu in menus for a in menu.actions() if a.text().replace("&", "") == text]
+    assert len(found) == 1, text
+    return found[0]
+
+
+def test_the_colours_are_chosen_and_kept(window: QMainWindow, ready_studio: Studio) -> None:
+    assert action(window, "System colours").isChecked()
+    action(window, "Dark colours").trigger()
+    assert ready_studio.settings.choices.theme == "dark"
+    assert not action(window, "System colours").isChecked()
+
+
+def test_ending_processes_is_allowed_and_forbidden(
+    window: QMainWindow, ready_studio: Studio
+) -> None:
+    allowing = action(window, "Allow ending processes on the Devices tab")
+    assert not allowing.isChecked()
+    allowing.trigger()
+    assert ready_studio.settings.choices.may_end_processes
+    allowing.trigger()
+    assert not ready_studio.settings.choices.may_end_processes
+
+
+def test_a_fresh_engine_starts(
+    qtbot: QtBot, window: QMainWindow, ready_studio: Studio, engines: Engines
+) -> None:
+    action(window, "Start a fresh engine").trigger()
+    qtbot.waitUntil(lambda: ready_studio.session.is_free)
+    assert len(engines.made) == 2
+
+
+def test_who_chooses_another_kind_of_engine_gets_it_at_once(
+    qtbot: QtBot, window: QMainWindow, ready_studio: Studio, engines: Engines
+) -> None:
+    inside = action(window, "Run workloads inside this window's process")
+    for kind, count in (("window", 2), ("process", 3)):
+        inside.trigger()
+        qtbot.waitUntil(lambda: ready_studio.session.is_free)
+        assert ready_studio.settings.choices.engine == kind
+        assert len(engines.made) == count
+
+
+def test_the_log_is_opened_and_told(
+    window: QMainWindow, log_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, shown = [], []
+    monkeypatch.setattr(QDesktopServices, "openUrl", opened.append)
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: shown.append(box.informativeText()))
+    action(window, "Open the log folder").trigger()
+    assert [url.toLocalFile() for url in opened] == [log_path.parent.as_posix()]
+    action(window, "About GPU Studio").trigger()
+    assert shown == [f"Log: {log_path}"]
+
+
+@pytest.mark.parametrize("log_path", [None])
+def test_without_a_log_there_is_none_to_open(
+    window: QMainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not action(window, "Open the log folder").isEnabled()
+    shown = []
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: shown.append(box.informativeText()))
+    action(window, "About GPU Studio").trigger()
+    assert shown == ["Log: none, its folder cannot be written"]
+
+
+def test_each_menu_and_entry_has_its_own_letter(window: QMainWindow) -> None:
+    menus = [menu.menu() for menu in window.menuBar().actions()]
+    for actions in (window.menuBar().actions(), *(menu.actions() for menu in menus)):
+        letters = [a.text().split("&")[1][0].lower() for a in actions if "&" in a.text()]
+        assert len(letters) == len(set(letters)), letters
