@@ -3,6 +3,12 @@ rem Double-click this in a fresh download: it sets GPU Studio up and opens it.
 setlocal
 title GPU Studio
 set "SCRIPT=%~dp0bootstrap.py"
+rem A double-click inside a downloaded .zip unpacks this file alone.
+if not exist "%SCRIPT%" (
+    echo The rest of GPU Studio is not here: unpack the whole download, then double-click this again.
+    pause
+    exit /b 1
+)
 
 set "FITS=import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))"
 
@@ -20,4 +26,4 @@ exit /b 1
 
 :start
 %PYTHON% "%SCRIPT%" --progress window run %*
-if errorlevel 1 pause
+if not "%errorlevel%"=="0" pause

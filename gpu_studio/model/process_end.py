@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import GpuProcess
+
+
+# ERROR_INVALID_PARAMETER of winerror.h: what opening a process that is gone ends in.
+_GONE_ON_WINDOWS = 87
 
 
 def question(process: GpuProcess) -> str:
@@ -29,13 +34,19 @@ def end_process(process: GpuProcess, own_pids: set[int]) -> str:
         return f"{process.name} belongs to this program: use Engine, Start a fresh engine."
     try:
         os.kill(process.pid, signal.SIGTERM)
-    except ProcessLookupError:
-        return f"{process.name} ({process.pid}) has already ended."
     except PermissionError:
         return f"{process.name} ({process.pid}) belongs to another user: you may not end it."
     except OSError as error:
+        if isinstance(error, ProcessLookupError) or _is_gone_on_windows(error):
+            return f"{process.name} ({process.pid}) has already ended."
         return f"{process.name} ({process.pid}) could not be ended: {error.strerror}."
-    return f"{process.name} ({process.pid}) was asked to end."
+    # Windows has no signal that a program could answer: it is over when the call returns.
+    outcome = "was ended" if sys.platform == "win32" else "was asked to end"
+    return f"{process.name} ({process.pid}) {outcome}."
+
+
+def _is_gone_on_windows(error: OSError) -> bool:
+    return getattr(error, "winerror", None) == _GONE_ON_WINDOWS
 
 
 def _draws(process: GpuProcess) -> bool:

@@ -20,7 +20,8 @@ def sleeper():
 
 def test_a_process_is_asked_to_end_and_ends(sleeper):
     said = end_process(GpuProcess(pid=sleeper.pid, name="python"), {os.getpid()})
-    assert said == f"python ({sleeper.pid}) was asked to end."
+    outcome = "was ended" if sys.platform == "win32" else "was asked to end"
+    assert said == f"python ({sleeper.pid}) {outcome}."
     assert sleeper.wait(10) != 0
 
 
@@ -35,6 +36,24 @@ def test_one_that_is_gone_is_said_to_be(sleeper):
     sleeper.wait()
     said = end_process(GpuProcess(pid=sleeper.pid, name="python"), set())
     assert said == f"python ({sleeper.pid}) has already ended."
+
+
+def test_one_that_is_gone_is_said_to_be_by_windows_too(monkeypatch):
+    def refuse(_pid, _signal):
+        error = OSError(22, "The parameter is incorrect")
+        error.winerror = 87
+        raise error
+
+    monkeypatch.setattr(os, "kill", refuse)
+    said = end_process(GpuProcess(pid=4711, name="python.exe"), set())
+    assert said == "python.exe (4711) has already ended."
+
+
+def test_windows_asks_nobody(monkeypatch):
+    monkeypatch.setattr(os, "kill", lambda _pid, _signal: None)
+    monkeypatch.setattr("sys.platform", "win32")
+    said = end_process(GpuProcess(pid=4711, name="game.exe"), set())
+    assert said == "game.exe (4711) was ended."
 
 
 def test_what_is_not_allowed_is_a_sentence(monkeypatch):
