@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from gpu_studio.ui.elided_text import ElidedText, SpareText
 from gpu_studio.ui.parts import GAP, Card, Text
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
+from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +66,9 @@ class SensorCard(Card):
         self.column.addWidget(self._notice)
         self.column.addStretch(1)
         self._notice.hide()
+        # A curve from the start: the plot makes it with itself, not with the first reading, when
+        # the engine starts as well.
+        self._take_role(device_role(None))
 
     def show_span(
         self, span: SensorSpan, role: str, ends_s: tuple[float, float], marks: Sequence[RunMark]
@@ -85,12 +89,7 @@ class SensorCard(Card):
         self.setAccessibleDescription(span.sentence)
         self.setToolTip(span.sentence)
         self.plot.describe(span.sentence)
-        if role != self._role:
-            self._role = role
-            self.plot.set_curve(
-                "device",
-                Curve("", role, self._points, filled=self._fills, smooth=True, gaps=True),
-            )
+        self._take_role(role)
         if span.has_values:
             self.plot.set_x_range(*ends_s)
             self.plot.set_y_range(*span.scale)
@@ -99,6 +98,14 @@ class SensorCard(Card):
             [(t, "", "accent") for t in times_s if t is not None and ends_s[0] <= t <= ends_s[1]]
         )
         self.plot.refresh()
+
+    def _take_role(self, role: str) -> None:
+        if role != self._role:
+            self._role = role
+            self.plot.set_curve(
+                "device",
+                Curve("", role, self._points, filled=self._fills, smooth=True, gaps=True),
+            )
 
     def show_value(self, time_s: float | None) -> None:
         """Show the value at a time, or the newest one."""
