@@ -15,7 +15,16 @@ import pytest
 from shiboken6 import isValid
 
 from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
-from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensor_log, sensors
+from gpu_studio.engine import client
+from gpu_studio.model import (
+    doctor,
+    engine_session,
+    lab_engines,
+    memory,
+    run_marks,
+    sensor_log,
+    sensors,
+)
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
@@ -23,7 +32,7 @@ from gpu_studio.ui.theme import Theme
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.scripted_engine import Engines
-from tests.patience import PATIENCE_MS
+from tests.patience import PATIENCE_MS, PATIENCE_S
 from tests.patient_qtbot import PatientQtBot
 
 if TYPE_CHECKING:
@@ -57,6 +66,8 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)
     monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(memory, "_HOLD_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from gpu_studio.app import _keep_small
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,7 +23,7 @@ from gpu_studio.ui.main_window import MainWindow
 class Deaf:
     def run(self, request):
         QTimer.singleShot(0, QApplication.instance(), QApplication.closeAllWindows)
-        time.sleep(30)
+        time.sleep(3600)
         yield
     def stop(self): pass
     abandon = close = stop
@@ -45,7 +46,7 @@ def test_a_call_that_cannot_be_ended_ends_with_the_program(tmp_path):
         env={**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=2 * PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

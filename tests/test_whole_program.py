@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.patience import PATIENCE_S
+
 ROOT = Path(__file__).resolve().parent.parent
 
 _OPENING = """
@@ -40,7 +42,7 @@ def wait(is_done):
     timer = QTimer()
     timer.timeout.connect(lambda: is_done() and loop.quit())
     timer.start(10)
-    QTimer.singleShot(60000, lambda: os._exit(98))
+    QTimer.singleShot(120000, lambda: os._exit(98))
     if not is_done():
         loop.exec()
 
@@ -108,7 +110,7 @@ def drive(script: str, *, sizes: str = "64", budget_s: float = 0.1) -> dict[str,
     out, err = child.communicate()
     assert child.returncode == 0, f"exit {child.returncode}\n{out}\n{err}"
     assert offspring, "the window started no engine and no sensor reader"
-    _, alive = psutil.wait_procs(offspring, timeout=5)
+    _, alive = psutil.wait_procs(offspring, timeout=PATIENCE_S)
     assert not alive, "processes outlive the window"
     return dict(line.split(" ", 1) for line in out.splitlines())
 

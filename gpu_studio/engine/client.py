@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MODULE = "gpu_studio.engine.serve"
+# A process that crashed closes its pipe before the driver has taken back its memory.
+_LONGEST_END_S = 5.0
 
 
 class ProcessEngine:
@@ -130,7 +132,7 @@ class ProcessEngine:
 
     def _discard(self, child: ChildProcess) -> int | None:
         """Wait for a child that closed its pipe or said it cannot go on; return its exit code."""
-        exit_code = child.end(timeout_s=1.0)
+        exit_code = child.end(timeout_s=_LONGEST_END_S)
         with self._lock:
             if self._child is child:
                 self._child = None

@@ -39,6 +39,7 @@ from gpu_studio.core.protocol import (
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Pause, ScriptedEngine
+from tests.patience import PATIENCE_S, until
 
 REQUEST = RunWorkload(run_id="1", workload="matmul", device="cpu", size=64, dtype="float32")
 
@@ -65,7 +66,8 @@ def events_until_the_end(engine):
     return events
 
 
-def test_ctrl_c_stops_the_run_and_its_end_still_comes():
+def test_ctrl_c_stops_the_run_and_its_end_still_comes(monkeypatch):
+    monkeypatch.setattr(module, "_STOP_PATIENCE_S", 3600.0)
     engine = engine_with([started(REQUEST), Pause()])
     events = events_until_the_end(engine)
     assert isinstance(events[-1], RunStopped)
@@ -126,7 +128,7 @@ class Reader:
     def readings(self):
         yield from self.script
         if self.hangs:
-            self.closed.wait(30)
+            self.closed.wait(2 * PATIENCE_S)
 
     def close(self):
         self.closed.set()
@@ -174,6 +176,7 @@ def test_an_engine_that_a_driver_holds_is_given_up():
     with pytest.raises(HeldEngineError):
         describe(engine, Interrupt(), patience_s=0.05)
     assert engine.calls == ["abandon"]
+    engine.close()
 
 
 def test_an_engine_that_ends_by_itself_is_not_one_that_is_held():
@@ -203,6 +206,8 @@ def test_a_driver_is_given_less_time_than_the_loading_of_pytorch(monkeypatch):
     engine = ScriptedEngine(scripts, EngineEnvironment())
     with pytest.raises(HeldEngineError):
         describe_beside(BESIDE, engine, Interrupt())
+    until(lambda: len(engine.requests) == 2)  # its thread may be late
+    engine.close()
     assert engine.requests == [ReadMemory(device="cpu"), DescribeEngine()]
 
 
@@ -212,6 +217,7 @@ def test_pytorch_that_does_not_load_is_not_the_drivers_fault(monkeypatch):
     engine = ScriptedEngine(scripts, EngineEnvironment())
     with pytest.raises(StudioError, match="not loaded") as raised:
         describe_beside(BESIDE, engine, Interrupt())
+    engine.close()
     assert not isinstance(raised.value, HeldEngineError)
 
 

@@ -15,6 +15,7 @@ import pytest
 from gpu_studio.cli import devices
 from gpu_studio.cli.main import main
 from gpu_studio.core.failure import FailureKind, StudioError
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
@@ -39,7 +40,7 @@ def type_in(environment):
     def type_in(*arguments, **changes):
         return subprocess.run(
             [sys.executable, "-m", "gpu_studio", *arguments],
-            capture_output=True, encoding="utf-8", timeout=100, cwd=ROOT,
+            capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT,
             env=environment | changes,
         )  # fmt: skip
 
@@ -122,7 +123,7 @@ def test_bench_prints_the_events_and_the_result(type_in):
     for result in results:
         assert (result["workload"], result["device"]) == ("elementwise", "cpu")
         low, high = result["ci95_s"]
-        assert 0 < low <= result["median_s"] <= high < 1
+        assert 0 < low <= result["median_s"] <= high
         assert result["samples"] > 0
         assert result["verified"] is True
         assert result["throttled"] is None
@@ -218,7 +219,7 @@ def test_without_a_display_the_terminal_does_the_main_job(type_in):
 def test_an_output_that_takes_nothing(environment, arguments, redirection, status, errors):
     command = f'"{sys.executable}" -m gpu_studio {arguments} {redirection}'
     done = subprocess.run(
-        command, shell=True, capture_output=True, text=True, timeout=100, cwd=ROOT, env=environment
+        command, shell=True, capture_output=True, text=True, timeout=240, cwd=ROOT, env=environment
     )
     assert (done.returncode, done.stderr) == (status, errors)
 
@@ -261,12 +262,21 @@ def test_help_imports_nothing_heavy(environment):
     subprocess.run([sys.executable, "-c", script], check=True, env=environment, cwd=ROOT)
 
 
+_WITH_PATIENCE = """
+import sys
+from gpu_studio.__main__ import main
+from gpu_studio.cli import answers
+answers._STOP_PATIENCE_S = 3600.0  # before an engine that hears no stop is ended
+sys.exit(main())
+"""
+
+
 @pytest.fixture
 def long_run(environment):
-    """A benchmark that measures for a minute, in a process group like a terminal's."""
+    """A benchmark that measures for an hour, in a process group like a terminal's."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "gpu_studio", "bench", "matmul", "--size", "64", "--device", "cpu",
-         "--budget-s", "60", "--json"],
+        [sys.executable, "-c", _WITH_PATIENCE, "bench", "matmul", "--size", "64", "--device",
+         "cpu", "--budget-s", "3600", "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=ROOT,
         env=environment, start_new_session=True,
     )  # fmt: skip
@@ -288,12 +298,12 @@ def test_ctrl_c_stops_the_run_and_leaves_no_child(long_run):
     children = psutil.Process(long_run.pid).children(recursive=True)
     assert children
     os.killpg(long_run.pid, signal.SIGINT)  # a terminal sends it to the engine as well
-    output, errors = long_run.communicate(timeout=20)
+    output, errors = long_run.communicate(timeout=PATIENCE_S)
     assert long_run.returncode == 130
     assert json.loads(lines_of(output)[-1])["type"] == "run_stopped"
     (line,) = lines_of(errors)
     assert line.startswith("Stopped after ")
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive
 
 
@@ -302,13 +312,13 @@ def test_a_killed_terminal_leaves_no_child(long_run):
     wait_for(long_run, "samples_measured")
     children = psutil.Process(long_run.pid).children(recursive=True)
     long_run.kill()
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive
 
 
 def test_a_reader_that_leaves_ends_the_run_without_a_trace(long_run):
     wait_for(long_run, "samples_measured")
     long_run.stdout.close()
-    assert long_run.wait(20) == 1
+    assert long_run.wait(PATIENCE_S) == 1
     assert long_run.stderr.read() == ""
     long_run.stdout = None

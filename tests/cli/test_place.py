@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def typed(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "gpu_studio", *arguments],
-        capture_output=True, encoding="utf-8", timeout=100, cwd=ROOT,
+        capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT,
     )  # fmt: skip
 
 

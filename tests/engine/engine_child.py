@@ -7,12 +7,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.protocol import Event, Request, decode_event, encode, is_last
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
-
-_END_S = 20.0
 
 
 class EngineChild:
@@ -70,7 +69,7 @@ class EngineChild:
 
     def wait(self) -> int:
         try:
-            return self.process.wait(_END_S)
+            return self.process.wait(PATIENCE_S)
         finally:
             self.process.kill()
             self.process.wait()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -16,7 +15,7 @@ from gpu_studio.core.protocol import (
     RunStopped,
     SamplesMeasured,
 )
-from gpu_studio.engine import run
+from gpu_studio.engine import run, run_check
 from gpu_studio.engine.dispatch import Dispatcher
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
@@ -87,11 +86,14 @@ class OneAtATime(KnittingCall):
     is_batched = False
 
 
+_OWN_S = 7e6
+
+
 class OwnClock(KnittingCall):
     is_batched = False
 
     def elapsed_s(self) -> float | None:
-        return 7.0 if self.made else None
+        return _OWN_S if self.made else None
 
 
 class Breaking(KnittingCall):
@@ -140,17 +142,21 @@ def test_every_timed_call_is_made(knitting: Knitting):
 
 def test_a_call_that_cannot_be_batched_is_a_sample(knitting: Knitting):
     knitting.call_type = OneAtATime
-    result = finished(ask(run_request(size=1, budget_s=0.01)))
+    made: list[int] = []
+    for event in Dispatcher().run(run_request(size=1, budget_s=0.01), threading.Event()):
+        if isinstance(event, RunPhaseChanged) and event.phase == "timing":
+            made.append(knitting.calls[-1].made)
+    result = finished([event])
     assert result.calls_per_sample == 1
-    assert result.median_s < 1e-3
+    assert knitting.calls[-1].made - made[0] == result.samples
 
 
 def test_a_call_with_a_clock_of_its_own_is_believed(knitting: Knitting):
     knitting.call_type = OwnClock
     events = ask(run_request(size=1, budget_s=0.01))
-    assert finished(events).median_s == 7.0
+    assert finished(events).median_s == _OWN_S
     # Its clock may run elsewhere; the budget is the user's time.
-    assert only(SamplesMeasured, events)[-1].spent_s < 1.0
+    assert only(SamplesMeasured, events)[-1].spent_s < _OWN_S
 
 
 @pytest.mark.parametrize("end", [RunFinished, RunStopped, RunFailed])
@@ -185,10 +191,10 @@ def test_the_check_of_a_large_size_closes_its_small_call(
     knitting: Knitting, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(knitting, "small_up_to", 4)
-    monkeypatch.setattr(OneAtATime, "__call__", lambda call: time.sleep(1e-3))
+    monkeypatch.setattr(run_check, "time_once", lambda call, device: 0.25)
     knitting.call_type = OneAtATime
     events = ask(run_request(size=12, budget_s=0.01))
     assert [call.closed for call in knitting.calls] == [1, 1]
     # Three times the work of the small one takes three times as long.
     warm_up = only(RunPhaseChanged, events)[2]
-    assert 3e-3 < warm_up.expected_call_s < 1.0
+    assert warm_up.expected_call_s == 0.75

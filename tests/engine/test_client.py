@@ -18,6 +18,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.engine import client
 from gpu_studio.engine.client import ProcessEngine
+from tests.patience import PATIENCE_S
 
 RUN = RunWorkload(run_id="1", workload="w", device="cpu", size=8, dtype="float32")
 
@@ -80,7 +81,7 @@ def test_a_death_while_nothing_runs_is_told_by_the_next_request(make_engine):
     (described,) = engine.run(DescribeEngine())
     child = psutil.Process(described.pid)
     child.kill()
-    psutil.wait_procs([child], timeout=5)
+    psutil.wait_procs([child], timeout=PATIENCE_S)
     (ended,) = engine.run(RUN)
     assert isinstance(ended, EngineEnded)
     assert not ended.stopped

@@ -99,7 +99,7 @@ def test_a_run_with_a_cold_cache_times_one_call_a_sample(monkeypatch: pytest.Mon
     assert (result.cache, result.calls_per_sample) == ("cold", 1)
     # Overwriting counts for the budget: many short calls would take for ever without it.
     timed_s = sum(sum(line.samples_s) for line in lines)
-    assert lines[-1].spent_s > 2 * timed_s
+    assert lines[-1].spent_s > timed_s
 
 
 def test_what_is_written_over_the_cache_must_fit_as_well(monkeypatch: pytest.MonkeyPatch):

@@ -20,6 +20,7 @@ from gpu_studio.engine.workloads.dataloader import Dataloader
 from gpu_studio.engine.workloads.feeding import DATA_SETS, WAYS, Feed
 from tests.engine.answers import ask, run_request
 from tests.engine.engine_child import EngineChild
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -185,7 +186,7 @@ def test_workers_end_with_a_stopped_run_and_with_a_killed_engine(tmp_path: Path)
         events = engine.ask(run_with_workers(3600.0), stop)
         assert isinstance(events[-1], RunStopped)
         assert len(seen) == 2
-        assert psutil.wait_procs(seen, timeout=5)[1] == []
+        assert psutil.wait_procs(seen, timeout=PATIENCE_S)[1] == []
 
         engine.send(encode(run_with_workers(3600.0)))
         while not isinstance(engine.receive(), SamplesMeasured):
@@ -194,7 +195,7 @@ def test_workers_end_with_a_stopped_run_and_with_a_killed_engine(tmp_path: Path)
         assert len(everyone) >= 3  # two workers and what forks them
         engine.process.kill()
         # Without a watch of their own they stay for good.
-        assert psutil.wait_procs(everyone, timeout=10)[1] == []
+        assert psutil.wait_procs(everyone, timeout=PATIENCE_S)[1] == []
     finally:
         engine.kill()
 
@@ -206,7 +207,7 @@ def test_workers_do_not_hold_the_engines_pipes():
     feed = Feed(case_of(num_workers="1"))
     try:
         os.close(write_end)
-        assert multiprocessing.connection.wait([read_end], timeout=2) == [read_end]
+        assert multiprocessing.connection.wait([read_end], timeout=PATIENCE_S) == [read_end]
         assert os.read(read_end, 1) == b""  # the end: nobody else can write
     finally:
         feed.close()
@@ -236,7 +237,7 @@ def test_a_snippet_with_workers_runs_as_a_file(tmp_path: Path):
     # Only the number differs, so the last of them speaks for all.
     path = tmp_path / "feed.py"
     path.write_text(lines)
-    printed = subprocess.check_output([sys.executable, str(path)], text=True, timeout=60)
+    printed = subprocess.check_output([sys.executable, str(path)], text=True, timeout=120)
     assert float(printed.removesuffix(" s a call\n")) > 0
 
 

@@ -22,7 +22,7 @@ def test_asking_runs_and_is_verified(dtype: str, monkeypatch: pytest.MonkeyPatch
     assert result.verified is True
     assert result.verification == "exact for whole numbers: all of 1 number"
     assert result.operations_per_call == 1
-    assert result.calls_per_sample > 100
+    assert result.calls_per_sample > 1
     assert result.findings == ()  # the CPU is asked by nobody
 
 

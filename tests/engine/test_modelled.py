@@ -173,5 +173,5 @@ from gpu_studio.engine.modelled import ModelledEngine
 request = RunMemoryExperiment(preset="activations", device="model:1996")
 print(list(ModelledEngine().run(request))[-1].outcome)
 """
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (ran.stdout.strip(), ran.stderr) == ("over_budget", "")

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import threading
-import time
 from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from gpu_studio.core.pc.devices import ASLEEP
+from gpu_studio.hardware import inventory as module
 from gpu_studio.hardware.inventory import Sensors
 from gpu_studio.hardware.nvml import Nvml
 from gpu_studio.hardware.pci import DisplayAdapter
+from gpu_studio.hardware.watchdog import Watchdog
 from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError, garbage_name
+from tests.patience import PATIENCE_S, until
 
 GT_1030_SLOT = DisplayAdapter(
     vendor_id=0x10DE, device_id=0x1D01, name="NVIDIA GeForce GT 1030", pci_bus_id="00000000:01:00.0"
@@ -210,24 +212,41 @@ def hanging():
     over = threading.Event()
 
     def hang(*_):
-        over.wait(30)
+        over.wait(2 * PATIENCE_S)
         raise NVMLError(999)
 
     yield hang
     over.set()
 
 
-def in_a_hurry(library):
+class OneIsLate(Watchdog):
+    """Waits long for every call but those about one subject."""
+
+    late = "the driver"
+
+    def call(self, subject, function, timeout_s):
+        return super().call(subject, function, 0.2 if subject == self.late else timeout_s)
+
+
+@pytest.fixture
+def one_is_late(monkeypatch):
+    monkeypatch.setattr(module, "Watchdog", OneIsLate)
+    monkeypatch.setattr(OneIsLate, "late", module._DRIVER)
+    return OneIsLate
+
+
+def with_driver(library):
     return Sensors(
         open_nvml=lambda: Nvml(library), find_adapters=lambda: [GT_1030_SLOT],
-        visible_devices=None, start_patience_s=0.2, call_patience_s=0.2,
+        visible_devices=None, start_patience_s=PATIENCE_S, call_patience_s=PATIENCE_S,
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("one_is_late")
 def test_a_driver_that_never_starts_leaves_the_cpu_and_the_card_on_the_bus(hanging):
     library = FakeNvml(GT_1030)
     library.nvmlInit = hanging
-    source = in_a_hurry(library)
+    source = with_driver(library)
     inventory = source.inventory()
     assert inventory.driver.is_silent
     (card,) = inventory.cards
@@ -239,28 +258,28 @@ def test_a_driver_that_never_starts_leaves_the_cpu_and_the_card_on_the_bus(hangi
     assert not source.is_outdated
 
 
-def test_a_driver_that_answers_at_last_outdates_the_inventory():
+def test_a_driver_that_answers_at_last_outdates_the_inventory(one_is_late):
     library = FakeNvml(GT_1030)
     start, go = library.nvmlInit, threading.Event()
 
     def slow():
-        go.wait(30)
+        go.wait(2 * PATIENCE_S)
         return start()
 
     library.nvmlInit = slow
-    source = in_a_hurry(library)
+    source = with_driver(library)
     assert source.inventory().driver.is_silent
+    one_is_late.late = "nobody"
     go.set()
-    deadline = time.monotonic() + 10
-    while not source.is_outdated:
-        assert time.monotonic() < deadline
+    until(lambda: source.is_outdated)
     (card,) = source.inventory().cards
     assert card.unreadable is None
 
 
-def test_one_card_that_hangs_leaves_the_others(hanging):
+def test_one_card_that_hangs_leaves_the_others(hanging, one_is_late):
     library = FakeNvml(GT_1030, RTX_3060)
-    source = in_a_hurry(library)
+    one_is_late.late = GT_1030_UUID
+    source = with_driver(library)
     source.inventory()
     ask = library.nvmlDeviceGetTemperature
 

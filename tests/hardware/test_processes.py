@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import getpass
 import os
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from gpu_studio.hardware.processes import ProcessNames
 def test_this_process_has_a_name_and_a_user():
     name, user = ProcessNames()(os.getpid())
     assert name == psutil.Process().name()
-    assert user == getpass.getuser()
+    assert user == psutil.Process().username().rpartition("\\")[2]  # Windows names the PC as well
 
 
 def test_windows_puts_the_pc_before_the_user(monkeypatch):

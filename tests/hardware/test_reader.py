@@ -16,6 +16,7 @@ from gpu_studio.core.pc.devices import (
 from gpu_studio.hardware import reader
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.reader import Commands, events
+from tests.patience import PATIENCE_S, until
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_the_child_writes_an_inventory_then_readings_and_ends_with_its_input(chi
     assert isinstance(first, Inventory)
     assert isinstance(second, Reading)
     assert third.taken_at_s > second.taken_at_s
-    _, errors = child.communicate(timeout=10)
+    _, errors = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 0
     assert errors == b""
 
@@ -46,13 +47,13 @@ def test_the_child_ends_when_told_to(child, word):
     child.stdout.readline()
     child.stdin.write(word)
     child.stdin.flush()
-    assert child.wait(10) == 0
+    assert child.wait(PATIENCE_S) == 0
 
 
 def test_the_child_ends_when_nobody_reads_it(child):
     child.stdout.readline()
     child.stdout.close()
-    assert child.wait(10) == 0
+    assert child.wait(PATIENCE_S) == 0
     assert child.stderr.read() == b""
 
 
@@ -103,11 +104,12 @@ def test_a_pause_rests_the_sensors_until_the_resume():
     commands.pause()
     waiting = threading.Thread(target=next, args=(stream,))
     waiting.start()
+    until(lambda: sensors.rests)
     waiting.join(0.2)
     assert waiting.is_alive()
     assert (sensors.readings, sensors.rests) == (1, 1)
     commands.resume()
-    waiting.join(10)
+    waiting.join(PATIENCE_S)
     assert sensors.readings == 2
 
 
@@ -115,7 +117,7 @@ def test_the_end_comes_also_while_paused():
     commands = Commands()
     stream = events(ScriptedSensors(), commands, 0.001)
     next(stream)
-    listen(commands, b"pause\n").join(10)
+    listen(commands, b"pause\n").join(PATIENCE_S)
     assert list(stream) == []
 
 
@@ -142,7 +144,7 @@ def test_a_child_inside_a_call_that_never_returns_ends_with_its_input(monkeypatc
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdout.readline() == b"ready\n"
-    process.communicate(timeout=10)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert reader._GRACE_S < 2  # shorter than the window waits before it kills
 
@@ -205,7 +207,7 @@ class TestSensorReader:
         while len(later) < settled + 3:
             reading.join(0.01)
         sensors.close()
-        reading.join(10)
+        reading.join(PATIENCE_S)
         assert not reading.is_alive()
 
     def test_paused_before_it_began_it_waits_after_the_inventory(self, sensors):

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
 from gpu_studio.hardware.watchdog import SilentError, Watchdog
+from tests.patience import PATIENCE_S, until
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def held():
     go = threading.Event()
 
     def wait():
-        go.wait(30)
+        go.wait(2 * PATIENCE_S)
         return "late"
 
     wait.go = go
@@ -29,16 +29,10 @@ def watchdog():
     one.close()
 
 
-def until(condition):
-    deadline_s = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline_s
-
-
 def test_an_answer_and_an_error_come_back(watchdog):
-    assert watchdog.call("card", lambda: 7, 5.0) == 7
+    assert watchdog.call("card", lambda: 7, PATIENCE_S) == 7
     with pytest.raises(ZeroDivisionError):
-        watchdog.call("card", lambda: 1 // 0, 5.0)
+        watchdog.call("card", lambda: 1 // 0, PATIENCE_S)
     assert not watchdog.has_left_behind
 
 
@@ -46,7 +40,7 @@ def test_a_call_that_hangs_is_left_behind_and_the_others_go_on(watchdog, held):
     with pytest.raises(SilentError):
         watchdog.call("card", held, 0.05)
     assert watchdog.is_stuck("card")
-    assert watchdog.call("other", lambda: 7, 5.0) == 7
+    assert watchdog.call("other", lambda: 7, PATIENCE_S) == 7
 
 
 def test_a_subject_that_hangs_is_not_asked_again_before_it_has_answered(watchdog, held):
@@ -54,9 +48,9 @@ def test_a_subject_that_hangs_is_not_asked_again_before_it_has_answered(watchdog
     with pytest.raises(SilentError):
         watchdog.call("card", held, 0.05)
     with pytest.raises(SilentError):
-        watchdog.call("card", lambda: asked.append(1), 5.0)
+        watchdog.call("card", lambda: asked.append(1), PATIENCE_S)
     assert asked == []
     held.go.set()
     until(lambda: not watchdog.is_stuck("card"))
-    assert watchdog.call("card", lambda: "now", 5.0) == "now"
+    assert watchdog.call("card", lambda: "now", PATIENCE_S) == "now"
     assert not watchdog.has_left_behind

@@ -108,6 +108,7 @@ def test_a_working_engine_is_not_disturbed(qtbot, studio, with_cuda, model):
     start(qtbot, studio)
     work = EmptyCache(device="cuda:0")
     studio.session.submit(work)
+    qtbot.waitUntil(with_cuda.latest.paused.is_set)
     model._memory._timer.setInterval(5)
     model.watch(True)
     with qtbot.assertNotEmitted(studio.session.event_received, wait=50):

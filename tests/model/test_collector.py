@@ -45,7 +45,7 @@ def test_garbage_is_destroyed_in_the_thread_of_the_collector(qtbot, automatic, m
 
     thread = threading.Thread(target=work)
     thread.start()
-    qtbot.waitUntil(lambda: knot() is None, timeout=20_000)
+    qtbot.waitUntil(lambda: knot() is None)
     thread.join()
     mine.stop()
     assert destroyed_in == [threading.get_ident()]

@@ -158,8 +158,8 @@ def test_a_card_that_is_lost_is_not_called_usable(
 def test_silent_sensors_are_told_and_their_last_words_stay(
     qtbot, studio, sensor_source, model, monkeypatch
 ):
+    start(qtbot, studio)
     monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
-    studio.start()
     with qtbot.waitSignal(studio.sensors.silence_changed):
         sensor_source.send(reading(cpu_only()))
     assert "stopped answering" in model.trouble

@@ -136,13 +136,13 @@ def test_silent_sensors_are_told_each_time(qtbot, studio, sensor_source, model, 
     assert model.headline.code == "driver_not_answering"
     model.dismiss()
     assert model.headline is None
-    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 6000)
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 3_600_000)
     sensor_source.send(reading(cpu_only()))
     qtbot.waitUntil(lambda: not studio.sensors.is_silent)
     monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
     sensor_source.send(reading(cpu_only()))
     qtbot.waitUntil(lambda: model.headline is not None)
-    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 6000)
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 3_600_000)
     sensor_source.send(reading(cpu_only()))
     qtbot.waitUntil(lambda: model.headline is None)
 

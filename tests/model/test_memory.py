@@ -20,7 +20,6 @@ from gpu_studio.core.protocol import (
     StageBegan,
     UseDevice,
 )
-from gpu_studio.model import memory as memory_module
 from gpu_studio.model import memory_history as history_module
 from gpu_studio.model.memory import LAB, MAIN, MemoryModel
 from gpu_studio.model.memory_history import Mark, MemoryHistory
@@ -479,9 +478,8 @@ def test_the_same_is_tried_with_expandable_segments_in_a_fresh_engine(
 
 
 def test_a_modelled_card_has_an_engine_that_stays_and_holds_for_a_while(
-    scripts, broken, engines, ready_studio, monkeypatch, qtbot
+    scripts, broken, engines, ready_studio, qtbot
 ):
-    monkeypatch.setattr(memory_module, "_HOLD_MS", 300)
     model = MemoryModel(ready_studio, ready_studio)
     model.choose("model:1996")
 
@@ -500,6 +498,7 @@ def test_a_modelled_card_has_an_engine_that_stays_and_holds_for_a_while(
     model.experiment.run(ON_MODEL)
     qtbot.waitUntil(lambda: model.is_held)
     assert parts(model)["tensors"] == 1024
+    model._release.setInterval(1)  # its time is over
     qtbot.waitUntil(lambda: not model.is_held)
     assert parts(model)["tensors"] == 0
     assert ready_studio.lab.modelled is not None

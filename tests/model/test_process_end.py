@@ -8,6 +8,7 @@ import pytest
 
 from gpu_studio.core.pc.devices import GpuProcess
 from gpu_studio.model.process_end import end_process, question
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def test_a_process_is_asked_to_end_and_ends(sleeper):
     said = end_process(GpuProcess(pid=sleeper.pid, name="python"), {os.getpid()})
     outcome = "was ended" if sys.platform == "win32" else "was asked to end"
     assert said == f"python ({sleeper.pid}) {outcome}."
-    assert sleeper.wait(10) != 0
+    assert sleeper.wait(PATIENCE_S) != 0
 
 
 def test_this_program_does_not_end_its_own(sleeper):

@@ -46,7 +46,8 @@ def test_rows_say_who_holds_the_card(table):
     assert [text.replace("\u202f", " ") for text in column(table, MEMORY)] == ["90 MiB", "n/a"]
 
 
-def test_this_programs_own_processes_are_marked(table):
+def test_this_programs_own_processes_are_marked(table, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 815)
     table.show([process(4711), process(os.getpid()), process(5)], 4711)
     assert column(table, PROGRAM) == [
         "python  (this program's engine)", "python  (this window)", "python",

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import csv
+import errno
+import os
 
 import pytest
 
@@ -43,7 +45,8 @@ def test_a_folder_that_cannot_be_written_is_said_once_and_ends_the_log(qtbot, lo
     log.start(tmp_path / "missing" / "sensors.csv")
     qtbot.waitUntil(lambda: not log.is_running)
     assert log.has_failed
-    assert log.sentence.startswith("The log ended: No such file or directory. 0 readings were")
+    reason = os.strerror(errno.ENOENT)  # in the language of the PC
+    assert log.sentence.startswith(f"The log ended: {reason}. 0 readings were")
 
 
 def test_closing_writes_what_was_taken(qtbot, log, ready_studio, sensor_source, tmp_path):

@@ -184,12 +184,13 @@ def test_a_reader_that_dies_again_and_again_is_left_alone(qtbot, make, monkeypat
 
 
 def test_closing_starts_no_other_reader(qtbot, make, monkeypatch):
-    monkeypatch.setattr(module, "_RESTART_AFTER_MS", 20)
+    monkeypatch.setattr(module, "_RESTART_AFTER_MS", 3_600_000)
     source = DyingSource([cpu_only(), reading(cpu_only())])
     sensors = make(source)
-    with qtbot.waitSignal(sensors.reading_taken):
-        sensors.start()
+    sensors.start()
+    qtbot.waitUntil(sensors._restart.isActive)  # it has died, and waits for another
     sensors.close()
+    assert not sensors._restart.isActive()
     with qtbot.assertNotEmitted(sensors.inventory_changed, wait=80):
         sensors.start()
     assert source.begun == 1

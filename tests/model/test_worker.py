@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, QThread, Slot
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.model.worker import Worker
+from tests.patience import PATIENCE_MS, PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +72,7 @@ def test_a_slow_start_is_slow_in_the_thread(qtbot: QtBot) -> None:
     gate = threading.Event()
 
     def values() -> list[str]:
-        assert gate.wait(20)
+        assert gate.wait(PATIENCE_S)
         return ["late"]
 
     worker, receiver = Worker(values), Receiver()
@@ -92,7 +93,7 @@ def test_interruption_ends_it_at_the_next_value_and_closes_the_generator(qtbot: 
         try:
             yield 1
             produced.set()
-            assert more.wait(20)
+            assert more.wait(PATIENCE_S)
             yield 2
             yield 3
         finally:
@@ -101,10 +102,10 @@ def test_interruption_ends_it_at_the_next_value_and_closes_the_generator(qtbot: 
     worker, receiver = Worker(values), Receiver()
     worker.value_produced.connect(receiver.take)
     worker.start()
-    assert produced.wait(20)
+    assert produced.wait(PATIENCE_S)
     worker.requestInterruption()
     with qtbot.waitSignal(worker.finished):
         more.set()
     assert receiver.values == [1]
-    assert worker.wait(5000)
+    assert worker.wait(PATIENCE_MS)
     assert closed.is_set()

@@ -19,6 +19,7 @@ from gpu_studio.engine.workloads.replicated import GroupCall, devices_of
 from tests.engine.answers import ask, run_request
 from tests.engine.data_parallel.cases import PROCESSES, WORKLOAD, case_of
 from tests.engine.data_parallel.test_replica_group import everyone
+from tests.patience import PATIENCE_S
 
 
 def test_a_run_checks_and_times_the_same_processes(monkeypatch: pytest.MonkeyPatch):
@@ -42,7 +43,7 @@ def test_a_run_checks_and_times_the_same_processes(monkeypatch: pytest.MonkeyPat
     assert "2 processes learn from" in result.findings[2]
     (group,) = started
     assert len(processes) == 3  # torchrun and its two
-    assert psutil.wait_procs(processes, timeout=10)[1] == []
+    assert psutil.wait_procs(processes, timeout=PATIENCE_S)[1] == []
     assert not Path(group._folder.name).exists()
 
 
@@ -108,7 +109,7 @@ def test_a_group_that_nobody_calls_for_ends_by_itself(monkeypatch: pytest.Monkey
     monkeypatch.setattr(replicated, "ReplicaGroup", lambda devices, size: fake)
     monkeypatch.setattr(replicated, "_LONGEST_KEPT_S", 0.05)
     WORKLOAD.verify(case_of(way=PROCESSES, processes="2"))
-    assert ended.wait(5.0)
+    assert ended.wait(PATIENCE_S)
 
 
 def test_the_chosen_card_comes_first(monkeypatch: pytest.MonkeyPatch):

@@ -17,6 +17,7 @@ from gpu_studio.engine.replica_group import ReplicaGroup, backends_for
 from tests.engine.answers import run_request
 from tests.engine.data_parallel.cases import PROCESSES
 from tests.engine.engine_child import EngineChild
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ def test_a_group_learns_what_one_process_would(group: ReplicaGroup):
 
 def test_a_group_times_its_steps_and_some_of_it_may_work(group: ReplicaGroup):
     for processes in (1, 2, 1, 2):
-        assert 0 < group.step_s(processes) < 10
+        assert group.step_s(processes) > 0
 
 
 def test_a_group_can_be_reached_from_this_pc_alone(group: ReplicaGroup):
@@ -69,14 +70,14 @@ def test_a_process_that_dies_ends_the_group_with_a_sentence(group: ReplicaGroup)
 
     with pytest.raises(StudioError, match=r"\(gloo\) ended"):
         go_on()
-    assert psutil.wait_procs(processes[1:], timeout=10)[1] == []
+    assert psutil.wait_procs(processes[1:], timeout=PATIENCE_S)[1] == []
 
 
 def test_processes_end_with_torchrun():
     one = ReplicaGroup(["cpu"], 16)
     launcher, *replicas = everyone(one)
     launcher.kill()
-    assert psutil.wait_procs(replicas, timeout=10)[1] == []
+    assert psutil.wait_procs(replicas, timeout=PATIENCE_S)[1] == []
     one.close()
 
 
@@ -98,7 +99,7 @@ def test_processes_end_with_a_killed_engine(tmp_path: Path):
         below = psutil.Process(engine.process.pid).children(recursive=True)
         assert len(below) >= 3
         engine.process.kill()
-        assert psutil.wait_procs(below, timeout=15)[1] == []
+        assert psutil.wait_procs(below, timeout=PATIENCE_S)[1] == []
     finally:
         engine.kill()
 

@@ -36,7 +36,7 @@ def test_the_snippet_of_processes_runs_as_its_first_line_says(tmp_path: Path):
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=90,
+        timeout=240,
         check=True,
     )
     assert float(found.stdout.removesuffix(" s a call\n")) > 0
