@@ -10,6 +10,10 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _WSL_LIBRARY = "usr/lib/wsl/lib/libcuda.so.1"
 _DISPLAY_CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
@@ -18,7 +22,9 @@ _DISPLAY_CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bf
 def hardware_fingerprint(system: str = sys.platform, root: str = "/") -> str:
     """A text that changes when a card or the driver changes; empty where there is neither."""
     if system == "win32":
-        return ";".join(_registry_adapters())
+        import winreg
+
+        return ";".join(_registry_adapters(winreg))
     if system != "linux":
         return ""
     parts = [*nvidia_pci_devices(root)]
@@ -63,9 +69,7 @@ def _text(path: str) -> str:
         return ""
 
 
-def _registry_adapters() -> list[str]:
-    import winreg
-
+def _registry_adapters(winreg: Any) -> list[str]:
     adapters = []
     with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _DISPLAY_CLASS) as display_class:
         for index in range(100):

@@ -32,7 +32,7 @@ def tell(sentence: str) -> None:
 
 def become(command: list[str], environ: dict[str, str]) -> int:
     """Become the command; on Windows, run it and give its exit status."""
-    if sys.platform != "win32":
+    if os.name != "nt":
         sys.stdout.flush()
         sys.stderr.flush()
         os.execve(command[0], command, environ)

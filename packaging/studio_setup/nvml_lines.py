@@ -14,10 +14,11 @@ import sys
 
 
 def _library() -> ctypes.CDLL:
-    if sys.platform != "win32":
-        return ctypes.CDLL("libnvidia-ml.so.1")
-    system = os.environ.get("SYSTEMROOT", r"C:\Windows")
-    return ctypes.CDLL(os.path.join(system, "System32", "nvml.dll"))
+    name = "libnvidia-ml.so.1"
+    if sys.platform == "win32":
+        system = os.environ.get("SYSTEMROOT", r"C:\Windows")
+        name = os.path.join(system, "System32", "nvml.dll")
+    return ctypes.CDLL(name)
 
 
 def card_lines(nvml: ctypes.CDLL) -> list[str]:

@@ -8,9 +8,14 @@ download would be in vain: pip finds out while it unpacks.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _LONGEST_NAME = 259
 # Lib\site-packages\torch-2.13.0+cu126.dist-info\licenses\…\duktape-1.5.2\LICENSE.txt has 191.
@@ -37,10 +42,7 @@ def environment_folder(root: Path, system: str = sys.platform, home: Path | None
 
 def allows_long_names() -> bool:
     """Whether this Windows was told to take names of any length."""
-    if sys.platform != "win32":
-        return False
-    import winreg
-
+    winreg: Any = importlib.import_module("winreg")
     try:
         with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _SWITCH) as key:
             return bool(winreg.QueryValueEx(key, "LongPathsEnabled")[0])

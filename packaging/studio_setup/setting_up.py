@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +146,7 @@ class SetUp:
         venv = libraries.missing_venv_package() if with_venv else None
         wanted = [*packages, venv] if venv else packages
         if wanted and libraries.has_apt():
-            if os.geteuid() == 0:
+            if sys.platform != "win32" and os.geteuid() == 0:
                 self.console.note(f"    Installing with apt: {' '.join(wanted)}")
                 if not libraries.apt_install(wanted, self.log):
                     self.console.note(f"    apt failed; its words are in {self.log.path}")

@@ -47,10 +47,11 @@ def make_shortcut(root: Path) -> list[Path]:
         SetupError: It cannot be made here.
     """
     python = getattr(sys, "_base_executable", None) or sys.executable
+    system: str = sys.platform
     try:
-        if sys.platform == "win32":
+        if system == "win32":
             return _make_links(root, Path(python))
-        if sys.platform == "linux":
+        if system == "linux":
             return _make_entries(root, Path(python), os.environ, Path.home())
     except OSError as error:
         raise SetupError(

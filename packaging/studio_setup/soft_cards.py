@@ -39,7 +39,7 @@ def why_skipped(root: Path) -> str | None:
     """Why these tests cannot run here, or None."""
     if not (root / _SUITE).is_dir():
         return f"there is no folder {_SUITE}."
-    if sys.platform != "linux" or platform.machine() != "x86_64":
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return "the stand-ins for a card are for Linux on x86-64."
     if shutil.which("gcc") is None:
         return "the stand-ins for a card are compiled with gcc, which is not installed."

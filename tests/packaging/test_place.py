@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import contextlib
+import sys
 from pathlib import Path
 
 import pytest
-from studio_setup import place
 from studio_setup.need import Need
 from studio_setup.place import environment_folder
 
@@ -13,9 +14,28 @@ TOO_LONG = Path("/" + "d" * 52)
 HOME = Path("/home/me")
 
 
+class Registry:
+    """Stands in for the module winreg: its one value, or an error where that is not there."""
+
+    HKEY_LOCAL_MACHINE = "HKLM"
+
+    def __init__(self, value: int | None) -> None:
+        self._value = value
+
+    def OpenKey(self, root: str, path: str) -> contextlib.AbstractContextManager[str]:
+        assert (root, path) == ("HKLM", r"SYSTEM\CurrentControlSet\Control\FileSystem")
+        return contextlib.nullcontext("key")
+
+    def QueryValueEx(self, key: str, name: str) -> tuple[int, int]:
+        assert (key, name) == ("key", "LongPathsEnabled")
+        if self._value is None:
+            raise FileNotFoundError
+        return self._value, 4
+
+
 @pytest.fixture(autouse=True)
 def windows_as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "allows_long_names", lambda: False)
+    monkeypatch.setitem(sys.modules, "winreg", Registry(0))
 
 
 def test_the_environment_is_beside_the_program_as_long_as_windows_can_name_its_files() -> None:
@@ -41,7 +61,9 @@ def test_every_program_folder_has_an_environment_of_its_own() -> None:
 
 def test_where_long_names_are_allowed_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert environment_folder(TOO_LONG, "linux", HOME) == TOO_LONG / ".venv"
-    monkeypatch.setattr(place, "allows_long_names", lambda: True)
+    monkeypatch.setitem(sys.modules, "winreg", Registry(None))
+    assert environment_folder(TOO_LONG, "win32", HOME) != TOO_LONG / ".venv"
+    monkeypatch.setitem(sys.modules, "winreg", Registry(1))
     assert environment_folder(TOO_LONG, "win32", HOME) == TOO_LONG / ".venv"
 
 
