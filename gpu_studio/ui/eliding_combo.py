@@ -13,6 +13,16 @@ if TYPE_CHECKING:
 _MARGIN = 16
 
 
+def narrow_combo(name: str, accessible_name: str, least_letters: int = 8) -> ElidingCombo:
+    """Return a combo box that a narrow panel can hold: it asks for room for so many letters."""
+    made = ElidingCombo()
+    made.setObjectName(name)
+    made.setAccessibleName(accessible_name)
+    made.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    made.setMinimumContentsLength(least_letters)
+    return made
+
+
 class ElidingCombo(QComboBox):
     """Shows as much of its text as there is room for."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import (
-    QComboBox,
     QFileDialog,
     QHBoxLayout,
     QVBoxLayout,
@@ -14,6 +13,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.model.tensor_placement import TensorPlacementModel
+from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.placement_result import PlacementResult
 from gpu_studio.ui.switcher.switcher_choose import what_is_waited_for
@@ -27,6 +27,7 @@ _SIZES = (256, 1000, 2048, 4096)
 _USUAL_SIZE = 1000
 _AS_IT_IS = "as it is"
 _FILE = "\x00file"
+_LETTERS = 6
 
 
 class PlacePage(QWidget):
@@ -64,7 +65,7 @@ class PlacePage(QWidget):
     def _make_identify(self) -> Card:
         card = Card(name="switcher.identify_card")
         card.column.setSpacing(8)
-        self._targets = _combo("switcher.target", "Device to place on")
+        self._targets = narrow_combo("switcher.target", "Device to place on", _LETTERS)
         self._targets.activated.connect(self._choose_target)
         self._identity = Text(role="muted", name="switcher.identity", wraps=True)
         card.column.addWidget(Text("1  Identify the device", "title"))
@@ -76,11 +77,13 @@ class PlacePage(QWidget):
     def _make_tensors(self) -> Card:
         card = Card(name="switcher.tensors_card")
         card.column.setSpacing(8)
-        self._sizes = _combo("switcher.tensors.size", "Size of the matrices")
+        self._sizes = narrow_combo("switcher.tensors.size", "Size of the matrices", _LETTERS)
         for size in _SIZES:
             self._sizes.addItem(f"{size} × {size}", size)
         self._sizes.setCurrentIndex(_SIZES.index(_USUAL_SIZE))
-        self._tensor_dtypes = _combo("switcher.tensors.dtype", "Type of the matrices")
+        self._tensor_dtypes = narrow_combo(
+            "switcher.tensors.dtype", "Type of the matrices", _LETTERS
+        )
         for dtype in DTYPES:
             self._tensor_dtypes.addItem(dtype, dtype)
         self._tensor_dtypes.setCurrentText("float32")
@@ -98,9 +101,9 @@ class PlacePage(QWidget):
     def _make_model(self) -> Card:
         card = Card(name="switcher.move_card")
         card.column.setSpacing(8)
-        self._models = _combo("switcher.model", "Model to move")
+        self._models = narrow_combo("switcher.model", "Model to move", _LETTERS)
         self._models.activated.connect(self._choose_model)
-        self._dtypes = _combo("switcher.dtype", "Type that the numbers become")
+        self._dtypes = narrow_combo("switcher.dtype", "Type that the numbers become", _LETTERS)
         self._dtypes.addItem(_AS_IT_IS, "")
         for dtype in DTYPES:
             self._dtypes.addItem(dtype, dtype)
@@ -248,15 +251,6 @@ class PlacePage(QWidget):
             or f"Press “{self._move.text()}”: each parameter and buffer of the model appears "
             "here, with its device before and after."
         )
-
-
-def _combo(name: str, accessible_name: str) -> QComboBox:
-    box = QComboBox()
-    box.setObjectName(name)
-    box.setAccessibleName(accessible_name)
-    box.setMinimumContentsLength(6)
-    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    return box
 
 
 def _line(wide: QWidget, narrow: QWidget) -> QHBoxLayout:

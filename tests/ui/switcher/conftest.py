@@ -1,0 +1,61 @@
+"""The Switcher over scripted engines, on a PC with two cards."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    InspectFile,
+    PlaceModel,
+    PlaceTensors,
+    RunPitfall,
+    RunWorkload,
+    UseDevice,
+)
+from gpu_studio.ui.switcher_tab import SwitcherTab
+from tests.fakes.pc import two_cards
+from tests.ui.switcher import answers
+
+
+@pytest.fixture
+def inventory():
+    return two_cards()
+
+
+@pytest.fixture
+def engines(engines, inventory):
+    engines.scripts |= {
+        DescribeEngine: answers.describe(inventory),
+        UseDevice: answers.use,
+        RunPitfall: answers.fall,
+        RunWorkload: answers.time_it,
+        InspectFile: answers.inspect,
+        PlaceModel: answers.place_model,
+        PlaceTensors: answers.place_tensors,
+    }
+    return engines
+
+
+@pytest.fixture
+def unstarted(engines, studio, theme, qtbot):
+    """The tab, shown, with its engine and sensors not yet started."""
+    tab = SwitcherTab(studio, theme)
+    qtbot.addWidget(tab)
+    tab.resize(980, 700)
+    tab.show()
+    qtbot.waitExposed(tab)
+    return tab
+
+
+@pytest.fixture
+def tab(unstarted, studio, qtbot):
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free and bool(unstarted.model.rows))
+    return unstarted
+
+
+@pytest.fixture
+def placing(tab):
+    tab.show_page("Place")
+    return tab

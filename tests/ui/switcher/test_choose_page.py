@@ -1,0 +1,149 @@
+"""Choosing a card in two ways, and what comes too late."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QLabel,
+    QPushButton,
+)
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    RequestFailed,
+    RunPitfall,
+    UseDevice,
+)
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import gt_1030
+from tests.fakes.scripted_engine import Pause
+from tests.ui.by_name import click, find, text
+from tests.ui.switcher.answers import FIRST, MODELS, SECOND, radio
+
+
+def test_before_the_engine_is_there_the_tab_says_so(unstarted, engines, studio, qtbot):
+    assert "engine is starting" in text(unstarted, "switcher.why")
+    engines.scripts[DescribeEngine] = [Pause(), described_with_cuda(models=MODELS)]
+    studio.start()
+    qtbot.waitUntil(lambda: "engine is starting" in text(unstarted, "switcher.why"))
+    for name in ("switcher.activate", "switcher.visible_only", "switcher.move", "switcher.model"):
+        assert not find(unstarted, name).isEnabled(), name
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    engines.latest.go()
+    qtbot.waitUntil(find(unstarted, "switcher.move").isEnabled)
+    assert find(unstarted, "switcher.activate").isEnabled()
+    assert find(unstarted, "switcher.why").isHidden()
+
+
+def test_a_card_is_chosen_with_the_mouse_anywhere_on_it(tab, qtbot):
+    qtbot.mouseClick(find(tab, f"switcher.card.{SECOND}"), Qt.MouseButton.LeftButton)
+    assert radio(tab, SECOND).isChecked()
+    assert not radio(tab, FIRST).isChecked()
+    assert find(tab, f"switcher.card.{SECOND}").property("selected") is True
+    assert find(tab, "switcher.move", QPushButton).text() == "Move to cuda:1"
+
+
+def test_a_card_is_chosen_with_the_keyboard(tab, qtbot):
+    first = radio(tab, FIRST)
+    assert first.isChecked()
+    first.setFocus()
+    qtbot.keyClick(first, Qt.Key.Key_Down)
+    assert radio(tab, SECOND).isChecked()
+    assert find(tab, "switcher.move", QPushButton).text() == "Move to cuda:1"
+
+
+def test_choosing_a_device_writes_the_lines_that_name_it(placing, studio, qtbot):
+    targets = find(placing, "switcher.target", QComboBox)
+    targets.setFocus()
+    qtbot.keyClick(targets, Qt.Key.Key_End)
+    order = 'import os\n\nos.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"\n\nimport torch\n'
+    assert studio.snippet.startswith(order)
+    assert 'torch.device("cuda:1")' in studio.snippet
+    placing.show_page("Choose")
+    radio(placing, "cpu").click()
+    assert studio.snippet.startswith("import torch\n")
+    assert 'torch.device("cpu")' in studio.snippet
+
+
+def test_use_this_card(tab, engines, qtbot):
+    radio(tab, SECOND).click()
+    click(qtbot, tab, "switcher.activate")
+    qtbot.waitUntil(lambda: "is now the current card" in text(tab, "switcher.said"))
+    assert engines.requests[-1] == UseDevice(cuda_index=1)
+    qtbot.waitUntil(lambda: "current" in radio(tab, SECOND).accessibleDescription())
+    assert find(tab, "switcher.said_card").property("tone") == "good"
+
+
+def test_no_such_card_is_told_with_the_valid_range(tab, engines, qtbot):
+    sentence = "cuda:1 is not there: this PC has cuda:0."
+    engines.scripts[UseDevice] = [
+        RequestFailed(failure=Failure(FailureKind.NO_SUCH_DEVICE, sentence))
+    ]
+    radio(tab, SECOND).click()
+    click(qtbot, tab, "switcher.activate")
+    qtbot.waitUntil(lambda: text(tab, "switcher.said").startswith(sentence))
+    assert find(tab, "switcher.said_card").property("tone") == "failure"
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_card_without_cuda_is_told_in_the_engines_words(unstarted, engines, studio, qtbot):
+    sentence = "CUDA is not available: This PyTorch is built without CUDA."
+    engines.scripts[DescribeEngine] = [described(models=MODELS)]
+    engines.scripts[UseDevice] = [RequestFailed(failure=Failure(FailureKind.NO_CUDA, sentence))]
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free and len(unstarted.model.rows) == 2)
+    radio(unstarted, FIRST).click()
+    assert not find(unstarted, "switcher.move").isEnabled()
+    click(qtbot, unstarted, "switcher.activate")
+    qtbot.waitUntil(lambda: text(unstarted, "switcher.said").startswith(sentence))
+    assert "built for the CPU alone" in radio(unstarted, FIRST).accessibleDescription()
+
+
+def test_what_is_lost_is_said_before_one_card_is_shown_and_there_is_a_way_back(tab, engines, qtbot):
+    assert "are lost, your results stay" in text(tab, "switcher.explained")
+    assert find(tab, "switcher.show_all").isHidden()
+    radio(tab, SECOND).click()
+    click(qtbot, tab, "switcher.visible_only")
+    assert engines.latest.environment.visible_devices == SECOND
+    qtbot.waitUntil(lambda: radio(tab, FIRST).text() == "hidden")
+    assert radio(tab, SECOND).text() == "cuda:0"
+    qtbot.waitUntil(find(tab, "switcher.show_all").isEnabled)
+    assert not find(tab, "switcher.visible_only").isEnabled()
+    click(qtbot, tab, "switcher.show_all")
+    qtbot.waitUntil(lambda: radio(tab, SECOND).text() == "cuda:1")
+    assert radio(tab, FIRST).text() == "cuda:0"
+    assert find(tab, "switcher.show_all").isHidden()
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_name_from_outside_is_plain_text(unstarted, sensor_source, studio, qtbot):
+
+    inventory = gt_1030()
+    evil = msgspec.structs.replace(inventory.cards[0], name="<b>bold</b> & co")
+    sensor_source._events[0] = msgspec.structs.replace(inventory, devices=(inventory.cpu, evil))
+    studio.start()
+    qtbot.waitUntil(lambda: len(unstarted.model.rows) == 2)
+    card = find(unstarted, f"switcher.card.{FIRST}")
+    names = [label for label in card.findChildren(QLabel) if label.text() == "<b>bold</b> & co"]
+    assert len(names) == 1
+    assert names[0].textFormat() is Qt.TextFormat.PlainText
+
+
+def test_what_comes_too_late_is_shown_live(tab, engines, studio, qtbot):
+    click(qtbot, tab, "switcher.demonstrate")
+    qtbot.waitUntil(lambda: "Too late: It was broken." in text(tab, "switcher.too_late"))
+    assert text(tab, "switcher.in_time") == "In time: It was fixed."
+    assert engines.requests[-1] == RunPitfall(
+        name="visible_devices_too_late", device="cuda:0", part="both"
+    )
+    assert find(tab, "switcher.stand_in").isHidden()
+
+
+def test_what_is_lost_is_said_beside_the_button_that_loses_it(tab):
+    lost = find(tab, "switcher.explained", QLabel)
+    assert "Models and memory of the present engine are lost" in lost.text()
+    assert lost.parent() is find(tab, "switcher.visible_only").parent()

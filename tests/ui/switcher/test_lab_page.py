@@ -1,0 +1,168 @@
+"""The pitfalls lab: broken, why, fixed."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from PySide6.QtWidgets import (
+    QComboBox,
+    QLabel,
+    QListWidget,
+    QPlainTextEdit,
+    QPushButton,
+)
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.pitfall_messages import Figure, PitfallOutcome
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    PitfallFailed,
+    RunPitfall,
+)
+from tests.fakes.descriptions import described
+from tests.fakes.scripted_engine import Pause
+from tests.fakes.switching_answers import pitfall, pitfall_finished
+from tests.ui.by_name import click, find, text
+from tests.ui.switcher.answers import PITFALLS, free
+
+
+def outcome(part, **changes):
+    return PitfallOutcome(part=part, sentence=f"It was {part}.", **changes)
+
+
+@pytest.fixture
+def lab(tab):
+    tab.show_page("Pitfalls")
+    return tab
+
+
+def test_broken_why_and_fixed(lab, engines, studio, qtbot):
+    assert text(lab, "switcher.lab.title") == "Mixed devices"
+    assert text(lab, "switcher.lab.why") == "There is a reason."
+    assert text(lab, "switcher.lab.remark") == "The book is wrong."
+    assert find(lab, "switcher.lab.broken_card").isHidden()
+    click(qtbot, lab, "switcher.lab.break")
+    qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
+    assert text(lab, "switcher.lab.broken.error") == "RuntimeError: two devices"
+    assert find(lab, "switcher.lab.broken.code", QPlainTextEdit).toPlainText() == "# broken"
+    assert find(lab, "switcher.lab.broken_card").property("tone") == "failure"
+    assert find(lab, "switcher.lab.fixed_card").isHidden()
+    assert studio.snippet == "# broken\n"
+    click(qtbot, lab, "switcher.lab.fix")
+    qtbot.waitUntil(find(lab, "switcher.lab.fixed_card").isVisible)
+    assert find(lab, "switcher.lab.fixed_card").property("tone") == "good"
+    figures = [label.text() for label in find(lab, "switcher.lab.fixed_card").findChildren(QLabel)]
+    assert "2.00\u202fms" in figures
+    assert find(lab, "switcher.lab.list", QListWidget).item(0).text().endswith("broken and fixed")
+    assert engines.requests[-1] == RunPitfall(name="mixed_devices", device="cuda:0", part="fixed")
+
+
+def test_broken_and_fixed_stand_side_by_side_where_there_is_room(lab, qtbot):
+    for name in ("break", "fix"):
+        click(qtbot, lab, f"switcher.lab.{name}")
+        qtbot.waitUntil(find(lab, f"switcher.lab.{name}").isEnabled)
+    broken, fixed = find(lab, "switcher.lab.broken_card"), find(lab, "switcher.lab.fixed_card")
+    why = find(lab, "switcher.lab.why_card")
+    qtbot.waitUntil(lambda: broken.y() < why.y() < fixed.y())
+    lab.resize(1500, 900)
+    qtbot.waitUntil(lambda: broken.y() == fixed.y() < why.y())
+    assert broken.x() < fixed.x()
+
+
+def test_another_pitfall_has_its_own_story(lab, qtbot):
+    click(qtbot, lab, "switcher.lab.break")
+    qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
+    find(lab, "switcher.lab.list", QListWidget).setCurrentRow(1)
+    assert text(lab, "switcher.lab.title") == "Visible devices too late"
+    assert find(lab, "switcher.lab.broken_card").isHidden()
+    assert find(lab, "switcher.lab.remark").isHidden()
+    find(lab, "switcher.lab.list", QListWidget).setCurrentRow(0)
+    assert find(lab, "switcher.lab.broken_card").isVisible()
+
+
+def test_it_is_broken_on_the_device_that_is_chosen(lab, engines, studio, qtbot):
+    find(lab, "switcher.lab.device", QComboBox).setCurrentText("cuda:1")
+    click(qtbot, lab, "switcher.lab.break")
+    free(qtbot, studio)
+    assert engines.requests[-1].device == "cuda:1"
+
+
+def test_a_stand_in_is_labelled(lab, engines, qtbot):
+    finished = pitfall_finished(RunPitfall(name="mixed_devices", device="cpu", part="broken"))
+    stands_in = msgspec.structs.replace(finished.broken, stand_in="The meta device stands in.")
+    engines.scripts[RunPitfall] = [msgspec.structs.replace(finished, broken=stands_in)]
+    click(qtbot, lab, "switcher.lab.break")
+    qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
+    assert text(lab, "switcher.lab.broken.title") == "Broken, with a stand-in"
+    assert text(lab, "switcher.lab.broken.stand_in") == "Stand-in: The meta device stands in."
+
+
+def test_a_loss_curve_is_drawn_and_said(lab, engines, qtbot):
+    finished = pitfall_finished(RunPitfall(name="mixed_devices", device="cpu", part="broken"))
+    learning = outcome("broken", curves={"loss": (2.0, 1.0)})
+    engines.scripts[RunPitfall] = [msgspec.structs.replace(finished, broken=learning)]
+    click(qtbot, lab, "switcher.lab.break")
+    qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
+    plot = find(lab, "switcher.lab.broken.plot")
+    assert plot.isVisible()
+    assert plot.curve_keys == ("loss",)
+    assert plot.accessibleDescription() == "loss: 2 to 1 in 2 steps."
+    assert find(lab, "switcher.lab.broken_card").property("tone") == "amber"  # slow, no error
+
+
+def test_a_failure_that_is_not_the_point_is_told_as_one(lab, engines, qtbot):
+    failure = Failure(FailureKind.NO_KERNEL, "This PyTorch has no code for the GT 1030.")
+    engines.scripts[RunPitfall] = [PitfallFailed(name="mixed_devices", failure=failure)]
+    click(qtbot, lab, "switcher.lab.break")
+    qtbot.waitUntil(lambda: text(lab, "switcher.lab.failure") == failure.message)
+    assert find(lab, "switcher.lab.failure_card").isVisible()
+    assert find(lab, "switcher.lab.break").isEnabled()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_while_one_runs_it_can_be_stopped_and_no_other_begins(lab, engines, studio, qtbot):
+    engines.scripts[RunPitfall] = [Pause(deaf=True)]
+    assert find(lab, "switcher.lab.stop").isHidden()
+    click(qtbot, lab, "switcher.lab.break")
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    assert find(lab, "switcher.lab.break", QPushButton).text() == "It runs …"
+    assert not find(lab, "switcher.lab.fix").isEnabled()
+    click(qtbot, lab, "switcher.lab.stop")
+    qtbot.waitUntil(find(lab, "switcher.lab.break").isEnabled)
+    assert "was ended before it had answered" in text(lab, "switcher.lab.failure")
+
+
+def test_the_longest_title_is_whole_in_the_narrowest_window(lab, engines, studio, qtbot):
+    long = pitfall("a_title_that_is_a_good_deal_longer_than_others")
+    engines.scripts[DescribeEngine] = [described(pitfalls=(*PITFALLS, long))]
+    studio.session.restart(studio.session.environment)
+    entries = find(lab, "switcher.lab.list", QListWidget)
+    qtbot.waitUntil(lambda: entries.count() == len(PITFALLS) + 1)
+    lab.resize(640, 500)
+    lab.show()
+    title = entries.item(len(PITFALLS)).text()
+    assert entries.fontMetrics().horizontalAdvance(title) < entries.viewport().width()
+
+
+@pytest.mark.parametrize(
+    ("fixed_s", "words"),
+    [(0.001, "With the fix: a call 1.00 ms"), (0.004, "The fix did not pay here: a call 4.00 ms")],
+)
+def test_what_the_fix_did_to_the_number_is_said_beside_it(lab, engines, qtbot, fixed_s, words):
+    def measure(_engine, request):
+        values_s = {"broken": 0.002, "fixed": fixed_s}
+        figure = Figure(
+            name="call_s", title="A call", value=values_s[request.part], unit="s", aim="less"
+        )
+        return [
+            pitfall_finished(request, **{request.part: outcome(request.part, figures=(figure,))})
+        ]
+
+    engines.scripts[RunPitfall] = measure
+    click(qtbot, lab, "switcher.lab.fix")
+    qtbot.waitUntil(find(lab, "switcher.lab.fixed_card").isVisible)
+    assert find(lab, "switcher.lab.fixed.comparison").isHidden()
+    click(qtbot, lab, "switcher.lab.break")
+    qtbot.waitUntil(find(lab, "switcher.lab.fixed.comparison").isVisible)
+    assert text(lab, "switcher.lab.fixed.comparison").replace("\u202f", " ").startswith(words)
+    assert find(lab, "switcher.lab.broken.comparison").isHidden()

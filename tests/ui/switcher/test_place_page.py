@@ -1,0 +1,149 @@
+"""Placing tensors, a model and a file, as a person does it."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QTableView,
+)
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    InspectFile,
+    PlaceModel,
+    PlaceTensors,
+    RequestFailed,
+)
+from gpu_studio.model.placement_table import AFTER, KIND, TYPE
+from gpu_studio.ui.switcher.switcher_place import PlacePage
+from tests.fakes.pc import cpu_only
+from tests.ui.by_name import click, find, text
+from tests.ui.switcher.answers import SECOND, free, radio
+
+
+def test_a_model_is_moved_and_proved(placing, engines, qtbot):
+    table = find(placing, "switcher.placement", QTableView)
+    assert not table.isVisible()
+    assert "Press “Move to cuda:0”" in text(placing, "switcher.hint")
+    models = find(placing, "switcher.model", QComboBox)
+    models.setFocus()
+    qtbot.keyClick(models, Qt.Key.Key_Down)
+    assert text(placing, "switcher.about_model") == "It has buffers."
+    targets = find(placing, "switcher.target", QComboBox)
+    qtbot.keyClick(targets, Qt.Key.Key_End)
+    assert radio(placing, SECOND).isChecked()  # the Choose page follows
+    click(qtbot, placing, "switcher.move")
+    qtbot.waitUntil(lambda: "same input, same output" in text(placing, "switcher.proof"))
+    assert engines.requests[-1] == PlaceModel(model="convnet", device="cuda:1")
+    assert table.isVisible()
+    assert table.model().index(1, AFTER).data() == "cuda:1"
+    assert find(placing, "switcher.proof_card").property("tone") == "good"
+    qtbot.keyClick(models, Qt.Key.Key_Up)
+    assert not table.isVisible()
+    assert find(placing, "switcher.proof_card").isHidden()
+
+
+@pytest.mark.parametrize("inventory", [cpu_only()])
+def test_without_a_card_the_same_table_has_the_cpu_as_its_target_and_says_why(tab, qtbot):
+    assert "The CPU is the only device here" in text(tab, "switcher.why")
+    assert "This PyTorch was built without CUDA." in text(tab, "switcher.why")
+    assert not find(tab, "switcher.activate").isEnabled()
+    assert not find(tab, "switcher.visible_only").isEnabled()
+    tab.show_page("Place")
+    assert radio(tab, "cpu").isChecked()
+    click(qtbot, tab, "switcher.move")
+    table = find(tab, "switcher.placement", QTableView)
+    qtbot.waitUntil(lambda: table.model().rowCount() == 2)
+    assert table.model().index(0, AFTER).data() == "cpu"
+
+
+def test_devices_in_the_table_take_their_own_ink(placing, theme, qtbot):
+    from PySide6.QtGui import QPalette
+    from PySide6.QtWidgets import QStyleOptionViewItem
+
+    radio(placing, SECOND).click()
+    click(qtbot, placing, "switcher.move")
+    table = find(placing, "switcher.placement", QTableView)
+    qtbot.waitUntil(lambda: table.model().rowCount() == 2)
+    inks = []
+    for column in range(AFTER + 1):
+        option = QStyleOptionViewItem()
+        table.itemDelegate().initStyleOption(option, table.model().index(0, column))
+        inks.append(option.palette.color(QPalette.ColorRole.Text).name().upper())
+    assert inks[-2:] == [theme.colour("cpu_ink"), theme.colour("gpu1_ink")]
+    assert inks[0] not in inks[-2:]
+
+
+def test_a_narrow_tab_keeps_the_devices_in_sight(placing, qtbot):
+    table = find(placing, "switcher.placement", QTableView)
+    click(qtbot, placing, "switcher.move")
+    qtbot.waitUntil(table.isVisible)
+    assert not table.isColumnHidden(KIND)
+    placing.resize(770, 520)
+    assert table.isColumnHidden(KIND)
+    assert table.isColumnHidden(TYPE)
+    qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() == 0)
+    assert placing.minimumSizeHint().width() <= 780
+    assert placing.minimumSizeHint().height() <= 500
+    placing.resize(1400, 900)
+    assert not table.isColumnHidden(TYPE)
+
+
+def test_the_three_steps_stand_side_by_side(placing):
+    cards = [find(placing, f"switcher.{name}_card") for name in ("identify", "tensors", "move")]
+    assert len({card.y() for card in cards}) == 1
+    assert [card.x() for card in cards] == sorted(card.x() for card in cards)
+
+
+def test_tensors_are_placed_on_the_chosen_device(placing, engines, studio, qtbot):
+    targets = find(placing, "switcher.target", QComboBox)
+    targets.setCurrentIndex(2)
+    targets.activated.emit(2)
+    find(placing, "switcher.tensors.size", QComboBox).setCurrentIndex(0)
+    click(qtbot, placing, "switcher.tensors.place")
+    qtbot.waitUntil(lambda: "their product is on cuda:1" in text(placing, "switcher.proof"))
+    assert engines.requests[-1] == PlaceTensors(device="cuda:1", size=256, dtype="float32")
+    assert find(placing, "switcher.placement", QTableView).model().rowCount() == 1
+    click(qtbot, placing, "switcher.move")
+    qtbot.waitUntil(lambda: "same output" in text(placing, "switcher.proof"))
+    assert "product" not in text(placing, "switcher.proof")
+
+
+def test_half_is_chosen_beside_the_model(placing, engines, studio, qtbot):
+    find(placing, "switcher.dtype", QComboBox).setCurrentText("float16")
+    click(qtbot, placing, "switcher.move")
+    free(qtbot, studio)
+    assert engines.requests[-1].dtype == "float16"
+
+
+def test_a_file_is_looked_at_before_it_can_be_moved(placing, engines, studio, qtbot):
+    page = placing.findChild(PlacePage)
+    page.open_path("/home/me/mine.pt")
+    qtbot.waitUntil(lambda: "weights_only" in text(placing, "switcher.about_model"))
+    assert "2 KiB on disk, 2 tensors of 1 KiB" in text(placing, "switcher.about_model")
+    models = find(placing, "switcher.model", QComboBox)
+    assert models.currentText() == "mine.pt"
+    assert not any(isinstance(request, PlaceModel) for request in engines.requests)
+    click(qtbot, placing, "switcher.move")
+    qtbot.waitUntil(lambda: "what the file holds" in text(placing, "switcher.proof"))
+    assert engines.requests[-1] == PlaceModel(path="/home/me/mine.pt", device="cuda:0")
+
+
+def test_a_refused_file_says_why_and_the_model_stays(placing, engines, studio, qtbot):
+    failure = Failure(FailureKind.FILE_REFUSED, "“evil.pt” has code in it.")
+    engines.scripts[InspectFile] = [RequestFailed(failure=failure)]
+    placing.findChild(PlacePage).open_path("evil.pt")
+    qtbot.waitUntil(lambda: text(placing, "switcher.about_model") == failure.message)
+    assert find(placing, "switcher.about_model").property("role") == "failure"
+    models = find(placing, "switcher.model", QComboBox)
+    assert models.currentText() == "Linear(10, 10)"
+    models.activated.emit(0)
+    assert text(placing, "switcher.about_model") == "One layer."
+
+
+def test_no_file_chosen_is_no_request(placing, engines):
+    before = len(engines.requests)
+    placing.findChild(PlacePage).open_path("")
+    assert len(engines.requests) == before

@@ -1,0 +1,67 @@
+"""What is so of all pages of the Switcher."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QListWidget,
+    QPlainTextEdit,
+    QPushButton,
+    QRadioButton,
+    QTableView,
+)
+
+from tests.ui.by_name import find
+from tests.ui.switcher.answers import FIRST, SECOND
+
+
+def titles(tab):
+    return [tab.pages.tabText(index) for index in range(tab.pages.count())]
+
+
+def test_the_pages_are_made_when_they_are_looked_at(tab):
+    assert titles(tab) == [
+        "Choose", "Place", "Pitfalls", "Feeding", "AMP and reproducibility", "Several cards",
+    ]  # fmt: skip
+    assert tab.findChild(QListWidget, "switcher.lab.list") is None
+    tab.show_page("Pitfalls")
+    assert find(tab, "switcher.lab").isVisible()
+    assert not find(tab, "switcher.cards").isVisible()
+
+
+def test_every_control_has_a_name_to_be_read_aloud(tab):
+    for kind in (QPushButton, QComboBox, QRadioButton, QTableView):
+        for widget in tab.findChildren(kind):
+            if not widget.objectName().startswith("qt_"):
+                assert widget.accessibleName(), widget.objectName()
+                assert widget.objectName(), widget
+
+
+def test_tab_reaches_the_devices_before_what_is_done_with_them(tab):
+    chain, at = [], tab.window()
+    while (at := at.nextInFocusChain()) is not tab.window():
+        chain.append(at.objectName())
+    places = [
+        chain.index(name)
+        for name in (
+            "switcher.pages", f"switcher.radio.{FIRST}", f"switcher.radio.{SECOND}",
+            "switcher.activate", "switcher.visible_only", "switcher.target",
+            "switcher.tensors.size", "switcher.model", "switcher.move", "switcher.placement",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("title", ["Place", "Pitfalls", "Feeding", "AMP and reproducibility"])
+def test_every_control_of_a_page_has_a_name_and_fits(tab, title):
+    tab.show_page(title)
+    for kind in (QPushButton, QComboBox, QCheckBox, QListWidget, QTableView, QPlainTextEdit):
+        for widget in tab.findChildren(kind):
+            if not widget.objectName().startswith("qt_"):
+                assert widget.objectName(), widget
+                assert widget.accessibleName(), widget.objectName()
+    tab.resize(760, 500)
+    assert tab.minimumSizeHint().width() <= 780
+    assert tab.minimumSizeHint().height() <= 500

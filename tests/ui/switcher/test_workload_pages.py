@@ -1,0 +1,110 @@
+"""Feeding, mixed precision and several cards: ways of a workload side by side."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QPushButton,
+    QTableView,
+)
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    RequestFailed,
+    RunWorkload,
+)
+from gpu_studio.ui.switcher_tab import SwitcherTab
+from tests.fakes.descriptions import described_with_cuda
+from tests.ui.by_name import click, find, text
+from tests.ui.switcher.answers import free
+
+
+@pytest.fixture
+def feeding(tab):
+    tab.show_page("Feeding")
+    return tab
+
+
+def test_all_ways_of_the_first_option_are_checked_and_the_default_of_the_others(feeding):
+    boxes = {box.objectName(): box.isChecked() for box in feeding.findChildren(QCheckBox)}
+    assert boxes == {
+        "switcher.dataloader.feed.a": True, "switcher.dataloader.feed.b": True,
+        "switcher.dataloader.workers.0": True, "switcher.dataloader.workers.2": False,
+    }  # fmt: skip
+    run = find(feeding, "switcher.dataloader.run", QPushButton)
+    assert run.text() == "Run 2 ways"
+    find(feeding, "switcher.dataloader.workers.2", QCheckBox).setChecked(True)
+    assert run.text() == "Run 4 ways"
+
+
+def test_the_ways_stand_side_by_side(feeding, engines, studio, qtbot):
+    assert find(feeding, "switcher.dataloader.results").isHidden()
+    click(qtbot, feeding, "switcher.dataloader.run")
+    free(qtbot, studio)
+    asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
+    assert [request.options for request in asked] == [
+        {"feed": "a", "workers": "0"}, {"feed": "b", "workers": "0"},
+    ]  # fmt: skip
+    assert {(request.device, request.size) for request in asked} == {("cuda:0", 64)}
+    rows = find(feeding, "switcher.dataloader.results", QTableView).model()
+    shown = [rows.index(row, 0).data() for row in range(rows.rowCount())]
+    assert shown == ["a", "b"]
+    assert rows.index(0, 2).data() == "1\u202fMiB"
+    assert rows.index(0, 3).data() == "loading 2.00\u202fms, computing 1.00\u202fms"
+    bars = find(feeding, "switcher.dataloader.parts").bars
+    assert [[part.name for part in bar.parts] for bar in bars] == [["loading", "computing"]] * 2
+    assert text(feeding, "switcher.dataloader.findings") == "a: a was tried.\nb: b was tried."
+    plot = find(feeding, "switcher.dataloader.loss")
+    assert plot.curve_keys == ("a", "b")
+
+
+def test_every_way_is_in_sight_where_the_table_is_wider_than_the_window(
+    feeding, engines, studio, qtbot
+):
+    feeding.resize(700, 900)
+    feeding.show()
+    click(qtbot, feeding, "switcher.dataloader.run")
+    free(qtbot, studio)
+    table = find(feeding, "switcher.dataloader.results", QTableView)
+    table.horizontalHeader().setMinimumSectionSize(200)
+    qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() > 0)
+    qtbot.waitUntil(lambda: table.verticalScrollBar().maximum() == 0)
+    last = table.model().index(table.model().rowCount() - 1, 0)
+    assert table.viewport().rect().contains(table.visualRect(last).bottomLeft())
+
+
+def test_a_workload_that_cannot_run_says_why(tab):
+    tab.show_page("Several cards")
+    assert text(tab, "switcher.data_parallel.reason") == "It needs two cards, or two processes."
+    assert not find(tab, "switcher.data_parallel.run").isEnabled()
+
+
+def test_mixed_precision_and_the_same_bits_are_on_one_page(tab, engines, studio, qtbot):
+    tab.show_page("AMP and reproducibility")
+    for name in ("train_step", "conv2d"):
+        assert text(tab, f"switcher.{name}.title") == f"Title of {name}"
+    click(qtbot, tab, "switcher.conv2d.run")
+    free(qtbot, studio)
+    assert engines.requests[-1].workload == "conv2d"
+    assert find(tab, "switcher.train_step.results").isHidden()
+
+
+def test_a_run_that_fails_says_so_in_the_sentence(feeding, engines, studio, qtbot):
+    failure = Failure(FailureKind.TOO_LARGE, "That does not fit.")
+    engines.scripts[RunWorkload] = [RequestFailed(failure=failure)]
+    click(qtbot, feeding, "switcher.dataloader.run")
+    free(qtbot, studio)
+    assert text(feeding, "switcher.dataloader.verdict") == "That does not fit."
+
+
+def test_an_engine_without_the_workload_says_so(engines, studio, theme, qtbot):
+    engines.scripts[DescribeEngine] = [described_with_cuda(workloads=())]
+    tab = SwitcherTab(studio, theme)
+    qtbot.addWidget(tab)
+    tab.show_page("Feeding")
+    assert "is starting" in text(tab, "switcher.dataloader.reason")
+    studio.start()
+    qtbot.waitUntil(lambda: "does not know" in text(tab, "switcher.dataloader.reason"))
+    assert not find(tab, "switcher.dataloader.run").isEnabled()
