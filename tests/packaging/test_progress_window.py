@@ -49,7 +49,7 @@ def test_a_closed_window_ends_a_silent_pip(
     def silent_child(command: list[str], **options: object) -> subprocess.Popen[str]:
         if closed_first:
             console.close()
-        child = popen([sys.executable, "-c", "import time; time.sleep(60)"], **options)
+        child = popen([sys.executable, "-c", "import time; time.sleep(600)"], **options)
         begun.set()
         return child
 
@@ -58,11 +58,11 @@ def test_a_closed_window_ends_a_silent_pip(
     outcome: list[bool] = []
     thread = threading.Thread(target=lambda: outcome.append(pip.uninstall("torch")))
     thread.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     while not closed_first and console._stop is None:
         begun.wait(0)
     console.close()
-    thread.join(10)
+    thread.join(60)
     assert outcome == [False]
 
 
