@@ -4,40 +4,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gpu_studio.core.units import format_count
-from gpu_studio.model.text_rows import TextRows
+from gpu_studio.model.text_rows import TextTable
 from gpu_studio.model.tool_tip import plain_tip
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex
-
     from gpu_studio.core.protocol import PlaceRow
 
 HEADINGS = ("Name", "Kind", "Shape", "Type", "Bytes", "Before", "After")
 NAME, KIND, SHAPE, TYPE, BYTES, BEFORE, AFTER = range(7)
 DEVICE_ROLE = Qt.ItemDataRole.UserRole  # the device that a cell names, whose ink it takes
-
+_NO_PARENT = QModelIndex()
 _KINDS = {"parameter": " (learned in training)", "buffer": " (kept, but not learned)"}
 
 
-class PlacementTable(TextRows):
+class PlacementTable(TextTable):
     """One row a tensor, in the order the engine tells them."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(HEADINGS, (BYTES,), parent)
         self._tensors: list[PlaceRow] = []
 
+    @property
+    def row_count(self) -> int:
+        """How many tensors there are."""
+        return len(self._tensors)
+
+    def text(self, row: int, column: int) -> str:
+        """Return what stands in a cell."""
+        return _texts(self._tensors[row])[column]
+
     def append(self, row: PlaceRow) -> None:
         """Add a tensor at the end."""
+        self.beginInsertRows(_NO_PARENT, self.row_count, self.row_count)
         self._tensors.append(row)
-        self.add_row(_texts(row))
+        self.endInsertRows()
 
     def clear(self) -> None:
         """Take all away."""
+        self.beginResetModel()
         self._tensors.clear()
-        self.set_rows(())
+        self.endResetModel()
 
     def data(
         self,

@@ -39,12 +39,6 @@ class TextTable(QAbstractTableModel):
     def text(self, row: int, column: int) -> str:
         """Return what stands in a cell."""
 
-    def add_row(self, row: tuple[str, ...]) -> None:
-        """Show one more row at the end; selection and scrolling stay."""
-        self.beginInsertRows(_NO_PARENT, len(self._rows), len(self._rows))
-        self._rows.append(row)
-        self.endInsertRows()
-
     def set_head(self, head: Sequence[str]) -> None:
         """Name the columns otherwise."""
         self._head = tuple(head)
