@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.pc.devices import ASLEEP
 from gpu_studio.core.pc.finding import Finding
 from gpu_studio.core.pc.finding_words import (
-    TORCH_PAGE,
     WAKE_BY_HAND,
     continued,
     driver_page,
@@ -24,14 +23,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.pc.pc_facts import PcFacts
 
 # NVML's error codes, nvml.h.
-_DRIVER_NOT_LOADED, _LIBRARY_NOT_FOUND, _VERSION_MISMATCH = 9, 12, 18
-# What PyTorch can do with others' cards: pytorch.org/get-started/locally and the documentation of
-# torch.xpu. This program measures CUDA.
-_OTHERS = {
-    "AMD": "PyTorch can use many AMD cards through its ROCm builds, on Linux",
-    "Intel": "PyTorch can use Intel's Arc and newer graphics through its XPU build",
-}
-_DRAWS_ALONE = "can draw, but PyTorch computes nothing on it"
+DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, _VERSION_MISMATCH = 9, 12, 18
 
 
 def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
@@ -91,7 +83,7 @@ def no_driver(facts: PcFacts) -> Iterator[Finding]:
     if driver.error is None:
         yield from _held_by_others(facts)
         return
-    absent = driver.error_code in (_LIBRARY_NOT_FOUND, _DRIVER_NOT_LOADED)
+    absent = driver.error_code in (LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED)
     cards = [card for card in facts.inventory.cards if not facts.is_dropped(card)]
     if not cards and (absent or facts.inventory.cards):
         return
@@ -109,9 +101,9 @@ def no_driver(facts: PcFacts) -> Iterator[Finding]:
 
 def _next_step(facts: PcFacts, cards: Sequence[Device]) -> str:
     code = facts.driver.error_code
-    if code == _DRIVER_NOT_LOADED:
+    if code == DRIVER_NOT_LOADED:
         return "Start it, or restart the PC."
-    if code != _LIBRARY_NOT_FOUND:
+    if code != LIBRARY_NOT_FOUND:
         return "Restart the PC."
     branches = {branch for card in cards if (branch := facts.last_branch(card))}
     if len(branches) == 1:
@@ -125,9 +117,9 @@ def _next_step(facts: PcFacts, cards: Sequence[Device]) -> str:
 
 def _driver_action(facts: PcFacts) -> str:
     code = facts.driver.error_code
-    if code == _LIBRARY_NOT_FOUND:
+    if code == LIBRARY_NOT_FOUND:
         return install_driver(facts.system, facts.inventory)
-    if facts.system == "Linux" and code == _DRIVER_NOT_LOADED:
+    if facts.system == "Linux" and code == DRIVER_NOT_LOADED:
         return "sudo modprobe nvidia"
     return restart(facts.system)
 
@@ -193,44 +185,6 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
         f"needed {floor}",
         action=other.pip_command if other else driver_page(facts.system),
     )
-
-
-def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
-    """No card of NVIDIA's; others are named with what PyTorch can do with them."""
-    absent = (None, _LIBRARY_NOT_FOUND, _DRIVER_NOT_LOADED)
-    if facts.inventory.cards or facts.driver.is_silent or facts.driver.error_code not in absent:
-        return
-    others = facts.inventory.other_gpus
-    sentence = "This PC has no NVIDIA card, so everything here runs on the CPU."
-    if facts.inventory.is_wsl:
-        sentence = (
-            "WSL shows no NVIDIA card, so everything here runs on the CPU. If Windows has one, "
-            "its driver has to be installed in Windows, not here."
-        )
-    if others:
-        verb = "is" if len(others) == 1 else "are"
-        sentence += f" {listed(others)} {verb} there: " + "; ".join(_uses(others)) + "."
-    yield Finding(
-        code="no_nvidia_card",
-        sentence=sentence,
-        evidence=f"Driver: {facts.driver.error or 'it sees no card.'} On the bus: "
-        f"{listed(others) or 'no graphics card'}",
-        action=TORCH_PAGE if any(_maker(name) in _OTHERS for name in others) else "",
-    )
-
-
-def _uses(others: Sequence[str]) -> Iterator[str]:
-    makers = list(dict.fromkeys(_maker(name) for name in others))
-    for maker in makers:
-        if maker in _OTHERS:
-            yield f"{_OTHERS[maker]}; CUDA, which this program measures, is NVIDIA's alone"
-        else:
-            names = [name for name in others if _maker(name) == maker]
-            yield f"{listed(names)} {_DRAWS_ALONE}"
-
-
-def _maker(name: str) -> str:
-    return name.split(" ", 1)[0]
 
 
 def wsl_limits(facts: PcFacts) -> Iterator[Finding]:

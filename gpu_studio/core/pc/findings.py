@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.pc import card_findings, driver_findings, torch_findings
+from gpu_studio.core.pc import absent_card, card_findings, driver_findings, torch_findings
 from gpu_studio.core.pc.finding import Finding, worst_first
 from gpu_studio.core.pc.pc_facts import PcFacts
 
@@ -43,7 +43,7 @@ _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
     torch_findings.cuda_init_failed,
     card_findings.device_busy,
     torch_findings.hidden_by_environment,
-    driver_findings.no_nvidia_card,
+    absent_card.no_nvidia_card,
     card_findings.card_unreadable,
     card_findings.not_as_named,
     card_findings.slow_link,

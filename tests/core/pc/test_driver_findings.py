@@ -1,0 +1,120 @@
+"""What is found of the driver, by the plain facts that lead to it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.pc.devices import (
+    CardReading,
+    Driver,
+    Reading,
+    Telemetry,
+)
+from gpu_studio.core.pc.finding import is_usable
+from tests.core.pc.doctor_facts import (
+    CPU_ENGINE,
+    ENGINE,
+    GT_1030,
+    NOT_RUNNING,
+    RTX_3060,
+    codes,
+    examined,
+    on_the_bus,
+    one,
+    pc,
+    probe,
+    tried,
+)
+
+
+def test_a_driver_that_never_answered_explains_everything():
+    silent = Driver(version="580.95.05", error="It does not answer.", is_silent=True)
+    findings = examined(pc(on_the_bus(GT_1030, "silent"), driver=silent), None)
+    assert codes(findings) == ["driver_not_answering"]
+    assert findings[0].action == "sudo reboot"
+
+
+def test_one_silent_card_of_two_is_named_and_the_other_is_used():
+    silent = CardReading(uuid="GPU-aaaa", telemetry=Telemetry(), error="?", error_code="silent")
+    reading = Reading(taken_at_s=1.0, cpu=Telemetry(), cards=(silent,))
+    findings = examined(pc(GT_1030, RTX_3060), readings=[reading])
+    assert codes(findings) == ["driver_not_answering", "mixed_order", "ok"]
+    assert [finding.device_uuid for finding in findings] == ["GPU-aaaa", None, "GPU-bbbb"]
+    by_kernel = examined(pc(RTX_3060), probe=probe(tried(RTX_3060, "silent", message="no answer")))
+    assert codes(by_kernel) == ["driver_not_answering"]
+
+
+def test_two_halves_of_a_driver_are_told_with_their_versions():
+    driver = Driver(
+        version="570.86.15", library_version="580.95.05", error="Restart the PC.", error_code=18
+    )
+    finding = one("driver_library_mismatch", examined(pc(driver=driver)))
+    assert "kernel module 570.86.15, library 580.95.05" in finding.evidence
+    assert finding.action == "sudo reboot"
+
+
+@pytest.mark.parametrize(
+    ("distribution", "action"),
+    [("linuxmint ubuntu debian", "sudo ubuntu-drivers install"),
+     ("debian", "sudo apt install nvidia-driver"),
+     ("arch", "https://www.nvidia.com/en-us/drivers/unix/")],
+)  # fmt: skip
+def test_a_missing_driver_is_installed_as_the_system_does_it(distribution, action):
+    driver = Driver(error="No NVIDIA driver is installed.", error_code=12)
+    card = on_the_bus(GT_1030, "no_driver", kernel_driver="nouveau")
+    finding = one("no_driver", examined(pc(card, driver=driver, distribution=distribution)))
+    assert finding.action == action
+    assert "branch 580, the last for Pascal cards" in finding.sentence
+    assert "driven by nouveau" in finding.evidence
+
+
+def test_a_card_that_another_driver_holds_is_no_dropped_one():
+    card = on_the_bus(RTX_3060, "not_served", kernel_driver="vfio-pci")
+    findings = examined(pc(GT_1030, card))
+    assert codes(findings) == ["no_driver", "ok"]
+    assert "vfio-pci" in findings[0].evidence
+
+
+def test_a_dropped_card_alone_is_known_by_the_library_s_version():
+    driver = Driver(library_version="595.71.05", error=NOT_RUNNING, error_code=9)
+    engine = msgspec.structs.replace(ENGINE, cuda_available=False)
+    findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver), engine)
+    assert codes(findings) == ["driver_dropped_card"]
+    assert "Driver 595 no longer serves your GT 1030 (Pascal)" in findings[0].sentence
+
+
+def test_a_driver_of_the_last_branch_has_dropped_nothing():
+    for version in ("580.95.05", "582.28"):  # Windows gives later ones of a branch higher numbers
+        driver = Driver(library_version=version, error=NOT_RUNNING, error_code=9)
+        findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver))
+        assert codes(findings) == ["no_driver"]
+        assert findings[0].action == "sudo modprobe nvidia"
+
+
+def test_the_limits_of_wsl_are_told_beside_what_works():
+    findings = examined(pc(RTX_3060, is_wsl=True))
+    assert codes(findings) == ["wsl_limits", "ok"]
+    assert is_usable(findings)
+    nothing = examined(pc(driver=Driver(error="None.", error_code=12), is_wsl=True))
+    assert "installed in Windows" in one("no_nvidia_card", nothing).sentence
+    assert one("no_nvidia_card", nothing).action == "https://www.nvidia.com/drivers"
+
+
+@pytest.mark.parametrize(
+    ("others", "facts", "words", "action"),
+    [
+        (("AMD Radeon RX 6600",), {}, "ROCm", "pytorch.org/get-started"),
+        (("Intel Arc A380",), {}, "XPU", "pip install torch --index-url"),
+        (("Intel UHD Graphics 630",), {}, "Arc and newer", "pytorch.org/get-started"),
+        (("Microsoft Basic Display",), {}, "computes nothing on it", "bench matmul --device cpu"),
+        ((), {}, "runs on the CPU", "bench matmul --device cpu"),
+        ((), {"system": "Darwin", "machine": "arm64"}, "mps", "torch.backends.mps"),
+    ],
+)
+def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(others, facts, words, action):
+    inventory = pc(driver=Driver(error="None.", error_code=12), other_gpus=others)
+    finding = one("no_nvidia_card", examined(inventory, CPU_ENGINE, **facts))
+    assert words in finding.sentence
+    assert all(name in finding.sentence for name in others)
+    assert action in finding.action
