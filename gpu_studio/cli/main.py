@@ -12,6 +12,7 @@ import errno
 import logging
 import os
 import sys
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,10 @@ _COMMANDS = (
 _NOBODY_READS = (errno.EPIPE, errno.EINVAL)
 # How signs are encoded for a terminal that lacks them, and the name of that for Python's codecs.
 _LETTERS = "gpu_studio.letters"
-_LETTERS_FOR = {"×": "x", "µ": "u", "“": '"', "”": '"', "’": "'", "…": "...", "°": ""}
+_LETTERS_FOR = {
+    "×": "x", "µ": "u", "“": '"', "”": '"', "’": "'", "…": "...", "°": "", "–": "-", "−": "-",
+    "→": "->", "·": "|", "√": "sqrt ", "ł": "l", "Ł": "L", "ß": "ss",
+}  # fmt: skip
 
 _ABOUT = """\
 See what your graphics card is, whether PyTorch can use it, how fast it is, and where its memory
@@ -99,7 +103,15 @@ def _with_letters(error: UnicodeError) -> tuple[str, int]:
     """Answer for a terminal that does not know a sign: 64 x 64, and never a crash."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end]
-    return "".join(_LETTERS_FOR.get(sign, "?") for sign in text), error.end
+    return "".join(map(_letters_for, text)), error.end
+
+
+def _letters_for(sign: str) -> str:
+    if sign in _LETTERS_FOR:
+        return _LETTERS_FOR[sign]
+    # A letter with a mark, as in a name or a folder, loses the mark.
+    plain = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode("ascii")
+    return plain or "?"
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from gpu_studio.cli import devices
-from gpu_studio.cli.main import main
+from gpu_studio.cli.main import _prepare_output, main
 from gpu_studio.core.failure import FailureKind, StudioError
 from tests.patience import PATIENCE_S
 
@@ -241,6 +242,26 @@ def test_a_terminal_without_the_signs_gets_letters(type_in):
     assert done.returncode == 0
     assert "8 x 8" in done.stdout
     assert "?" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("ascii", "Radoslaw Smigielski, Jorg & Sohne: 64 x 64 -> 1 024 us, -5 - 7 ?"),
+        ("cp437", "Radoslaw Smigielski, Jörg & Söhne: 64 x 64 -> 1 024 µs, -5 - 7 ?"),
+        ("cp1252", "Radoslaw Smigielski, Jörg & Söhne: 64 × 64 -> 1 024 µs, -5 – 7 ?"),
+    ],
+)
+def test_names_stay_legible_where_their_signs_are_missing(monkeypatch, encoding, shown):
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding=encoding))
+    monkeypatch.setattr("sys.stderr", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    _prepare_output()
+    sys.stdout.write(
+        "Radosław Śmigielski, Jörg & Söhne: 64 × 64 → 1\u202f024 µs, \u22125 – 7 \U0001f600"
+    )
+    sys.stdout.flush()
+    assert raw.getvalue().decode(encoding) == shown
 
 
 def test_help_and_version(type_in):
