@@ -83,7 +83,8 @@ class Recorder:
             ) from error
 
     def _pc(self, described: EngineDescribed, devices: Collection[str]) -> RecordedPc:
-        cards = tuple(card.name for card in described.cards if f"cuda:{card.cuda_index}" in devices)
+        names = {f"cuda:{card.cuda_index}": card.name for card in described.cards}
+        cards = tuple(names.get(device, device) for device in sorted(devices) if device != "cpu")
         return RecordedPc(
             processor=cpu_name(),
             system=system_name(),

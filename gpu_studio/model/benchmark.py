@@ -141,7 +141,10 @@ class Benchmark(QObject):
         if self._state is PlanState.STOPPING:
             return "Stopping…"
         device = run_label(run, self._studio.sensors.inventory)
-        return progress_sentence(run, device, time_left_s(self._planned, self._waiting))
+        # A recording is played as fast as somebody likes.
+        is_live = self._source.recording is None
+        left_s = time_left_s(self._planned, self._waiting) if is_live else None
+        return progress_sentence(run, device, left_s)
 
     @property
     def warning(self) -> str:

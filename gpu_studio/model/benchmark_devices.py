@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.pc.devices import Device
+from gpu_studio.core.pc.devices import short_name
 from gpu_studio.core.wheels import serves, version_numbers
 from gpu_studio.model.card_access import access_of
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.runs import Run
-    from gpu_studio.core.pc.devices import Inventory
+    from gpu_studio.core.pc.devices import Device, Inventory
     from gpu_studio.core.protocol import EngineDescribed, RunFinished
 
 
@@ -62,14 +62,10 @@ def result_label(result: RunFinished, inventory: Inventory | None) -> str:
     return _label_of(result.device, result.device_name, result.recording, inventory)
 
 
-def _label_of(
-    address: str, name: str, recording: str | None, inventory: Inventory | None
-) -> str:
+def _label_of(address: str, name: str, recording: str | None, inventory: Inventory | None) -> str:
     if recording is None:
         return device_label(address, inventory)
-    kind: Literal["cpu", "cuda"] = "cpu" if address == "cpu" else "cuda"
-    label = "CPU" if kind == "cpu" else Device(kind=kind, name=name or address).short_name
-    return f"{label}, recorded"
+    return f"{'CPU' if address == 'cpu' else short_name(name or address)}, recorded"
 
 
 def _card_label(card: Device, inventory: Inventory | None) -> str:

@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.comparability import Comparability, compare
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.pc.devices import short_name
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -212,8 +213,7 @@ class BenchmarkHistory(QObject):
         from gpu_studio.core.benchmark.kept_run import run_of
 
         run = run_of(kept)
-        label = kept.name or f"{kept.result.device_name}, {kept.kept_at[:10]}"
-        self._ghost = (run, f"{label}, recorded" if kept.result.recording else label)
+        self._ghost = (run, _ghost_label(kept))
         self.ghost_changed.emit()
         self.told.emit("The ghost is on the live plot.", False)
 
@@ -283,6 +283,15 @@ class BenchmarkHistory(QObject):
             with contextlib.suppress(StudioError):  # there is nobody left to tell
                 job()
         self._jobs.clear()
+
+
+def _ghost_label(kept: KeptRun) -> str:
+    name, recording = kept.result.device_name, kept.result.recording
+    if not recording:
+        return kept.name or f"{name}, {kept.kept_at[:10]}"
+    if kept.name or short_name(name) not in recording:
+        return f"{kept.name or name}, recorded: {recording}"
+    return f"recorded: {recording}"
 
 
 def _now() -> str:

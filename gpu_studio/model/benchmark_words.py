@@ -30,15 +30,15 @@ class Notice(msgspec.Struct, frozen=True):
     bad: bool = False
 
 
-def progress_sentence(run: Run, device: str, left_s: float) -> str:
-    """Return what is running now and how long the plan still takes."""
+def progress_sentence(run: Run, device: str, left_s: float | None) -> str:
+    """Return what is running now and how long the plan still takes; None where nobody can tell."""
     parts = (
         run.size_label,
         run.request.dtype,
         device,
         "with transfers" if run.request.transfers else "",
         _PHASES.get(run.phase, run.phase),
-        _left_text(left_s),
+        "" if left_s is None else _left_text(left_s),
     )
     return " · ".join(part for part in parts if part)
 

@@ -78,7 +78,8 @@ class RecordingPlayer(QObject):
     def can_play(self) -> bool:
         """Whether there is something to play, and nothing else runs."""
         is_free = not self._benchmark.state.is_busy and not self.is_reading
-        return self._recording is not None and is_free
+        can_replay = self._recording is not None and self._studio.recorded_factory is not None
+        return can_replay and is_free
 
     def open_file(self, path: Path) -> None:
         """Read a recording; what was open stays open until this one is, and where it is refused.

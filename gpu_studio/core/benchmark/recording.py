@@ -15,6 +15,7 @@ import msgspec
 from gpu_studio.core.benchmark.history import read_capped
 from gpu_studio.core.benchmark.kept_run import LONGEST_NAME, clean_name, refused
 from gpu_studio.core.benchmark.recording_runs import RecordedRun, RunsOfEvents
+from gpu_studio.core.pc.devices import short_name
 from gpu_studio.core.protocol import EngineDescribed, Event, RecordingHeader, decode_event
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     def label(self) -> str:
         """What stands beside every number of it: it names the devices."""
         header = self.header
-        named = header.device_name in header.title
+        named = short_name(header.device_name) in short_name(header.title)
         title = header.title if named else f"{header.device_name}: {header.title}"
         return clean_name(f"simulated card: {title}" if header.is_simulated else title)
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import Failure
+from gpu_studio.core.pc.devices import short_name
 from gpu_studio.core.protocol import (
     RecordingHeader,
     RunFailed,
+    RunPhaseChanged,
     RunStarted,
     RunStopped,
     SamplesMeasured,
@@ -51,9 +53,9 @@ def header_of(
         program: this program with its version.
     """
     devices = ", ".join(dict.fromkeys(pc.cards)) or pc.processor
-    place = f" with {pc.processor}" if pc.cards else ""
+    place = f" with {short_name(pc.processor)}" if pc.cards else ""
     return RecordingHeader(
-        title=f"{devices}{place}, {recorded_at[:16].replace('T', ' ')}",
+        title=f"{short_name(devices)}{place}, {recorded_at[:16].replace('T', ' ')}",
         device_name=devices,
         driver_version=pc.driver_version,
         torch_version=described.torch_version,
@@ -112,6 +114,10 @@ def _events_of(run: Run) -> Iterator[Event]:
         size_text=run.size_text,
         device_name=result.device_name if result else "",
     )
+    if run.batches:
+        yield RunPhaseChanged(
+            run_id=request.run_id, phase="timing", expected_call_s=run.expected_call_s
+        )
     samples_s, begin = run.series.values.tolist(), 0
     for batch in run.batches:
         yield SamplesMeasured(

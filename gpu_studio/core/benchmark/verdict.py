@@ -47,8 +47,13 @@ def same_kind(result: RunFinished, other: RunFinished) -> bool:
     return _kind_of(result) == _kind_of(other)
 
 
-def verdict(results: Sequence[RunFinished]) -> str:
-    """Return a few sentences about finished runs of the latest kind of work; empty without any."""
+def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
+    """Return a few sentences about finished runs of the latest kind of work; empty without any.
+
+    Args:
+        results: in the order of the runs.
+        in_brief: leave it at the first comparison, and what has to be said of wrong results.
+    """
     if not results:
         return ""
     latest = results[-1]
@@ -57,9 +62,14 @@ def verdict(results: Sequence[RunFinished]) -> str:
     opening = _opening(latest)
     work = f" ({_work_words(latest, results)})"
     sentences = [text for device in devices for text in _compared(alike, device, work)]
+    if in_brief:
+        del sentences[1:]
     if sentences:
-        # The work is the same for each: the first sentence says it for all.
-        others = (text.replace(work, "").removeprefix(opening) for text in sentences[1:])
+        # Work and recording are the same for each: the first sentence says them for all.
+        others = (
+            text.replace(work, "").replace(_label(latest), "").removeprefix(opening)
+            for text in sentences[1:]
+        )
         sentences[1:] = [text[:1].upper() + text[1:] for text in others]
     else:
         sentences = [_alone(alike)]
@@ -75,13 +85,13 @@ def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
     if not results:
         return []
     alike = [result for result in results if same_kind(result, results[-1])]
-    sentences = []
+    sentences: list[str] = []
     for device in dict.fromkeys(result.device for result in alike if result.device != "cpu"):
         for with_transfers in (False, True):
             crossover = find_crossover(ratios_of(alike, device, with_transfers=with_transfers))
             if crossover.kind is not CrossoverKind.NOT_MEASURED:
                 mode = "With transfers" if with_transfers else "Computing only"
-                label = _label(alike[-1])
+                label = "" if sentences else _label(alike[-1])
                 sentences.append(f"{mode}{label}, {_places(crossover, alike, device)}")
     return sentences
 

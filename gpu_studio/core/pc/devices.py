@@ -126,12 +126,16 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def short_name(self) -> str:
         """The name without what every card of the maker carries; one that tells none keeps all."""
-        name = self.name
-        if name.startswith("NVIDIA card"):
-            return name
-        for word in ("NVIDIA ", "GeForce ", "(R)", "(TM)", "AMD ", "Intel "):
-            name = name.replace(word, "")
-        return " ".join(name.split())
+        return short_name(self.name)
+
+
+def short_name(name: str) -> str:
+    """Return a device's name as `Device.short_name` does."""
+    if name.startswith("NVIDIA card"):
+        return name
+    for word in ("NVIDIA ", "GeForce ", "(R)", "(TM)", "AMD ", "Intel "):
+        name = name.replace(word, "")
+    return " ".join(name.split())
 
 
 class Driver(msgspec.Struct, frozen=True, kw_only=True):

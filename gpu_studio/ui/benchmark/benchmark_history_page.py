@@ -244,7 +244,7 @@ def _cells(entry: HistoryEntry) -> tuple[str, ...]:
         format_size(result.size, result.size_text),
         format_duration(result.median_s),
         result.dtype,
-        result.device_name.removeprefix("NVIDIA "),
+        result.device_name.removeprefix("NVIDIA ") + ", recorded" * bool(result.recording),
         ", ".join(mode),
         stamp_of(result).sign,
     )
@@ -254,7 +254,8 @@ def _sentence(entry: HistoryEntry) -> str:
     result = entry.header.result
     low, high = (format_duration(end) for end in result.ci95_s)
     torch = f", PyTorch {result.torch_version}" if result.torch_version else ""
+    recorded = f" Recorded: {result.recording}." if result.recording else ""
     return (
         f"{result.device_name}: {format_duration(result.median_s)} a call in the median of "
-        f"{result.samples} samples, 95\u202f% interval {low} to {high}{torch}."
+        f"{result.samples} samples, 95\u202f% interval {low} to {high}{torch}.{recorded}"
     )

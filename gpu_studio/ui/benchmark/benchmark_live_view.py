@@ -128,8 +128,8 @@ class LiveView(LivePlot):
             }
         self._recording = recording
         for run in runs:
-            dashed = run.request.transfers or run.recording is not None
-            look = Look(self._label(run), device_role(run.request.device), dashed=dashed)
+            address = run.request.device
+            look = Look(self._label(run), device_role(address), dashed=run.request.transfers)
             curves[_key(run)] = (look, partial(_samples, run))
         if self._selected is not None:
             look = Look("median", "text", dashed=True)

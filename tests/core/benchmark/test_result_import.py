@@ -12,7 +12,7 @@ from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES, encode_kept, 
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.protocol import RunStopped, encode_all
+from gpu_studio.core.protocol import RecordingHeader, RunStopped, encode_all
 from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
 from tests.core.benchmark.test_kept_run import HOSTILE
 from tests.fakes.run_answers import run_events
@@ -90,6 +90,20 @@ def test_a_file_without_results_says_so(tmp_path: Path, content: bytes, reason: 
     path.write_bytes(content)
     with pytest.raises(StudioError, match=reason):
         import_results(path, KEPT_AT)
+
+
+def test_a_recording_brings_its_label_and_its_date(tmp_path: Path) -> None:
+    header = RecordingHeader(
+        title="NVIDIA GeForce GT 1030, 2020-01-02", device_name="NVIDIA GeForce GT 1030",
+        driver_version=None, torch_version="2.13.0", recorded_at="2020-01-02T03:04:05+00:00",
+        source="elsewhere",
+    )  # fmt: skip
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(encode_all([header, *run_events(finished_run().request)]))
+    (kept,) = import_results(path, KEPT_AT)
+    assert kept.kept_at == "2020-01-02T03:04:05+00:00"
+    assert kept.result.recording == "NVIDIA GeForce GT 1030, 2020-01-02"
+    assert len(kept.samples_s) == 40
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:

@@ -48,6 +48,18 @@ def test_the_size_from_which_the_card_wins_and_the_cpus_best() -> None:
     )
 
 
+def test_in_brief_it_is_the_first_comparison_and_every_wrong_result() -> None:
+    whole = [*pairs({256: 0.5, 512: 2.0}), result(512, 2.0, "cuda:0", transfers=True)]
+    brief = verdict(whole, in_brief=True)
+    assert brief.count(".\u0020") == 0
+    assert verdict(whole).startswith(brief)
+    assert "transfers" in verdict(whole)
+    assert "transfers" not in brief
+    wrong = [*whole, result(512, 1.0, "cuda:1", verified=False)]
+    assert verdict(wrong, in_brief=True).endswith("gave wrong results: do not rely on this.")
+    assert verdict([], in_brief=True) == ""
+
+
 def test_a_tie_above_the_first_win_is_no_loss() -> None:
     text = said(pairs({256: 0.5, 512: 2.0, 1024: 0.99}))
     assert "wins from 512 × 512 on" in text
@@ -98,9 +110,41 @@ def test_a_later_run_replaces_an_earlier_one() -> None:
     assert speed_up(results[1], results) == pytest.approx(2.0)
 
 
-def test_a_recording_is_called_one() -> None:
-    results = [result(256, 1.0), result(256, 0.5, "cuda:0", recording="A GT 1030 in 2025")]
-    assert "(recording: A GT 1030 in 2025)" in said(results)
+THEIRS = "A GT 1030 in 2025"
+
+
+def recorded(results: list[RunFinished], label: str = THEIRS) -> list[RunFinished]:
+    return [msgspec.structs.replace(each, recording=label) for each in results]
+
+
+def test_a_recording_is_called_one_and_is_not_of_this_pc() -> None:
+    text = said(recorded(pairs({256: 2.0, 512: 4.0})))
+    assert text.startswith("In the recording the GeForce GT 1030 wins at every size measured")
+    assert text.endswith("(recording: A GT 1030 in 2025).")
+    both = said(recorded([*pairs({256: 2.0}), *with_transfers({256: 2.0})]))
+    assert "On this PC" not in both
+    assert "With the transfers the GeForce" in both
+    assert both.count(THEIRS) == 1
+    assert said(recorded([result(256, 1.0)])) == (
+        "In the recording Ryzen 7 5700G needs 1.00 s for one call of elementwise at 256 × 256, "
+        "float32 (recording: A GT 1030 in 2025)."
+    )
+    (place,) = crossover_sentences(recorded(pairs({256: 0.5, 512: 2.0})))
+    assert place.startswith("Computing only (recording: A GT 1030 in 2025), the GeForce")
+
+
+def test_a_recording_is_never_compared_with_this_pc_or_another_recording() -> None:
+    cpu, card = result(256, 1.0), result(256, 0.5, "cuda:0")
+    for there, here in (
+        (recorded([card]), [cpu]),
+        (recorded([cpu]), [card]),
+        (recorded([cpu]), recorded([card], "Another")),
+    ):
+        both = [*there, *here]
+        assert speed_up((here if here[0].device != "cpu" else there)[0], both) is None
+        assert "wins" not in said(both)
+        assert crossover_sentences(both) == []
+    assert speed_up(recorded([card])[0], recorded([cpu, card])) == 2.0
 
 
 def test_the_speed_up_is_over_the_cpu_at_the_same_work() -> None:

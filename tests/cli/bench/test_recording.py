@@ -1,0 +1,179 @@
+"""``bench --record`` and ``bench --replay``: runs that are watched again, also elsewhere."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from gpu_studio.cli import bench_recording
+from gpu_studio.core.benchmark.recording import read_recording
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.pc.torch_facts import TorchCard
+from gpu_studio.core.protocol import DescribeEngine
+from tests.cli.bench.terminal import WORKLOADS, asked
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import gt_1030
+
+RUN = ("matmul", "--size", "64,2048", "--no-history")
+CARD = TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030")
+
+
+@pytest.fixture(autouse=True)
+def this_pc(monkeypatch, engines):
+    engines.scripts[DescribeEngine] = [described_with_cuda(workloads=WORKLOADS, cards=(CARD,))]
+    monkeypatch.setattr(bench_recording, "cpu_name", lambda: "Ryzen 7 5700G")
+    monkeypatch.setattr(bench_recording, "take_inventory", lambda _: gt_1030())
+    monkeypatch.setattr(bench_recording, "are_cards_simulated", lambda: False)
+
+
+@pytest.fixture
+def path(type_in, tmp_path):
+    path = tmp_path / "run.jsonl"
+    status, _, errors = type_in(*RUN, "--record", str(path))
+    assert (status, errors) == (0, "")
+    return path
+
+
+def test_a_recording_names_the_card_the_pc_and_the_versions(path):
+    recording = read_recording(path)
+    header = recording.header
+    assert header.device_name == "NVIDIA GeForce GT 1030"
+    assert header.pc.startswith("Ryzen 7 5700G, ")
+    assert header.driver_version == gt_1030().driver.version
+    assert header.torch_version == "2.13.0+cu126"
+    assert header.source.startswith("GPU Studio ")
+    assert not header.is_simulated
+    assert [(run.request.size, run.request.device) for run in recording.runs] == [
+        (64, "cpu"), (64, "cuda:0"), (2048, "cpu"), (2048, "cuda:0"),
+    ]  # fmt: skip
+    assert recording.described is not None
+    assert [workload.name for workload in recording.described.workloads] == ["matmul"]
+
+
+def test_what_json_prints_is_a_recording(type_in, tmp_path):
+    status, output, _ = type_in(*RUN, "--json")
+    assert status == 0
+    kinds = [json.loads(line)["type"] for line in output.splitlines()]
+    assert kinds[:3] == ["recording_header", "engine_described", "run_started"]
+    assert kinds[-1] == "run_finished"
+    path = tmp_path / "printed.jsonl"
+    path.write_text(output, encoding="utf-8")
+    assert len(read_recording(path).runs) == 4
+
+
+def test_a_simulated_card_and_a_silent_driver_are_told(type_in, tmp_path, monkeypatch):
+    def silent(_):
+        raise StudioError(FailureKind.INTERNAL, "The driver does not answer.")
+
+    monkeypatch.setattr(bench_recording, "take_inventory", silent)
+    monkeypatch.setattr(bench_recording, "are_cards_simulated", lambda: True)
+    path = tmp_path / "run.jsonl"
+    type_in(*RUN, "--record", str(path))
+    recording = read_recording(path)
+    assert recording.header.driver_version is None
+    assert recording.label.startswith("simulated card: GT 1030 with Ryzen 7 5700G, ")
+    type_in(*RUN, "--device", "cpu", "--record", str(path))
+    assert read_recording(path).label.startswith("Ryzen 7 5700G, ")
+
+
+def test_a_replay_is_labelled_asks_no_engine_and_is_kept_nowhere(engines, type_in, path, tmp_path):
+    before = len(asked(engines))
+    status, output, errors = type_in("--replay", str(path), "--at-once")
+    assert (status, errors) == (0, "")
+    assert output.startswith("Recorded 20")
+    assert " on NVIDIA GeForce GT 1030 (Ryzen 7 5700G, " in output
+    rows = [line for line in output.splitlines() if " float32 " in line]
+    assert len(rows) == 4
+    assert output.count("in doubt: it is a recording: GT 1030 with Ryzen 7 5700G, ") == 4
+    verdict = output.splitlines()[-1]
+    assert verdict.startswith("In the recording the GeForce GT 1030 wins")
+    assert "On this PC" not in output
+    assert len(asked(engines)) == before
+    assert "Nothing is kept yet" in type_in("--history")[1]
+
+
+def test_a_replay_takes_the_time_it_took(type_in, path, monkeypatch):
+    from gpu_studio.cli import bench_replay
+
+    speeds = []
+    engine = bench_replay.RecordedEngine
+    monkeypatch.setattr(
+        bench_replay,
+        "RecordedEngine",
+        lambda recording, speed: speeds.append(speed) or engine(recording, speed=float("inf")),
+    )
+    type_in("--replay", str(path))
+    type_in("--replay", str(path), "--at-once")
+    assert speeds == [1.0, float("inf")]
+
+
+def test_a_replay_can_be_exported_and_recorded_again_under_its_first_label(type_in, path, tmp_path):
+    table = tmp_path / "table.csv"
+    _, output, notes = type_in("--replay", str(path), "--at-once", "--json", "--export", str(table))
+    assert notes.startswith("Recorded 20")
+    again = tmp_path / "again.jsonl"
+    again.write_text(output, encoding="utf-8")
+    first, second = read_recording(path), read_recording(again)
+    assert second.header == first.header
+    assert [run.samples_s for run in second.runs] == [run.samples_s for run in first.runs]
+    assert {run.result.recording for run in second.runs} == {first.label}
+    assert table.read_text(encoding="utf-8").count(first.label) == 4
+
+
+def test_what_failed_where_it_was_recorded_is_told_and_no_failure_here(type_in, path, tmp_path):
+    lines = path.read_bytes().splitlines(keepends=True)
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(b"".join(lines[:-1]))
+    status, output, errors = type_in("--replay", str(cut), "--at-once")
+    assert status == 0
+    assert "Its end is missing" in output
+    assert "The recording ends in the middle of this run." in errors
+
+
+def test_a_bad_file_is_one_line_and_status_1(type_in, tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(b"\x00\x01")
+    assert type_in("--replay", str(path)) == (
+        1, "", "gpu-studio: This file is refused: it is no recording of this program.\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--at-once",), "add --replay FILE"),
+        (("matmul", "--replay", "a.jsonl"), "leave WORKLOAD out"),
+        (("--replay", "a.jsonl", "--with-transfers"), "leave --with-transfers out"),
+        (("--replay", "a.jsonl", "--record", "b.jsonl"), "leave --record out"),
+        (("matmul", "--record", "."), "is a folder"),
+        (("matmul", "--record", "nowhere/a.jsonl"), "no folder"),
+    ],
+)
+def test_wrong_use_is_one_line_before_anything_runs(engines, type_in, arguments, words):
+    status, output, errors = type_in(*arguments)
+    assert (status, output, errors.count("\n")) == (2, "", 1)
+    assert words in errors
+    assert asked(engines) == []
+
+
+def test_a_recording_that_cannot_be_written_fails_after_the_results(type_in, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(bench_recording, "write_atomically", full)
+    path = tmp_path / "run.jsonl"
+    status, output, errors = type_in(*RUN, "--record", str(path))
+    assert status == 1
+    assert "2048" in output
+    assert "The recording cannot be written to " in errors
+    assert not path.exists()
+
+
+def test_the_preset_is_recorded_as_well(type_in, tmp_path):
+    path = tmp_path / "preset.jsonl"
+    type_in("--preset", "gt1030", "--budget-s", "0.1", "--no-history", "--record", str(path))
+    sizes = {run.request.size for run in read_recording(path).runs}
+    assert sizes == {512, 2048, 4096}
+    assert msgspec.json.decode(path.read_bytes().splitlines()[0])["type"] == "recording_header"

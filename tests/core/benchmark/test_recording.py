@@ -1,0 +1,287 @@
+"""What is taken for a recording, and why another file is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_studio.core.benchmark import recording as recording_module
+from gpu_studio.core.benchmark.history import LARGEST_FILE_BYTES
+from gpu_studio.core.benchmark.recording import (
+    Recording,
+    decode_recording,
+    is_recording,
+    read_recording,
+)
+from gpu_studio.core.benchmark.recording_words import recording_sentences
+from gpu_studio.core.failure import Failure, FailureKind, StudioError
+from gpu_studio.core.protocol import (
+    EngineDescribed,
+    EngineEnded,
+    RecordingHeader,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    RunStopped,
+    RunWorkload,
+    encode,
+    encode_all,
+)
+from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu_studio.core.protocol import Message
+
+HEADER = RecordingHeader(
+    title="NVIDIA GeForce GT 1030, 2026-01-02",
+    device_name="NVIDIA GeForce GT 1030",
+    driver_version="580.95",
+    torch_version="2.13.0",
+    recorded_at="2026-01-02T03:04:05+00:00",
+    source="this test",
+    pc="Ryzen 7 5700G, Linux",
+)
+REQUEST = RunWorkload(
+    run_id="run-1", workload="matmul", device="cuda:0", size=64, dtype="float32", budget_s=2.0
+)
+EVENTS = list(run_events(REQUEST))
+
+
+def decoded(*messages: Message) -> Recording:
+    return decode_recording(encode_all(messages), "theirs.jsonl")
+
+
+def refusal(content: bytes) -> str:
+    with pytest.raises(StudioError) as caught:
+        decode_recording(content, "theirs.jsonl")
+    assert caught.value.kind is FailureKind.FILE_REFUSED
+    return str(caught.value)
+
+
+def other_run(**changes: Any) -> list[Message]:
+    return list(run_events(msgspec.structs.replace(REQUEST, run_id="run-2", **changes)))
+
+
+def test_a_recording_has_its_runs_with_all_their_samples(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.jsonl"
+    described = EngineDescribed(pid=1, torch_version="2.13.0")
+    path.write_bytes(encode_all([HEADER, described, *EVENTS, *other_run(device="cpu")]))
+    found = read_recording(path)
+    assert (found.header, found.described, found.is_cut_off) == (HEADER, described, False)
+    card, cpu = found.runs
+    assert card.request == REQUEST
+    assert card.samples_s == list(samples_of(REQUEST))
+    assert card.result == EVENTS[-1]
+    assert (card.device_name, cpu.device_name) == ("NVIDIA GeForce GT 1030", "Ryzen 7 5700G")
+    assert found.spent_s == 4.0
+    assert found.label == HEADER.title
+
+
+def test_no_code_of_a_file_is_shown() -> None:
+    assert isinstance(EVENTS[0], RunStarted)
+    assert EVENTS[0].snippet
+    (run,) = decoded(HEADER, *EVENTS).runs
+    assert isinstance(run.events[0], RunStarted)
+    assert run.events[0].snippet == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "label"),
+    [
+        ({"title": "Lab 3"}, "NVIDIA GeForce GT 1030: Lab 3"),
+        ({"is_simulated": True}, "simulated card: NVIDIA GeForce GT 1030, 2026-01-02"),
+        ({"title": "GT\n1030", "device_name": "GT 1030"}, "GT 1030"),
+    ],
+)
+def test_a_label_names_the_device(header: dict[str, Any], label: str) -> None:
+    assert decoded(msgspec.structs.replace(HEADER, **header), *EVENTS).label == label
+
+
+def test_a_file_without_a_header_is_named_by_its_results() -> None:
+    found = decoded(*EVENTS)
+    assert found.label == "NVIDIA GeForce GT 1030, from theirs.jsonl"
+    assert (found.header.torch_version, found.header.recorded_at) == ("2.13.0", "")
+    assert "does not say on which device" in refusal(encode_all(EVENTS[:-1]))
+
+
+def test_what_windows_powershell_writes_is_read() -> None:
+    text = encode_all([HEADER, *EVENTS]).decode()
+    for content in (text.encode("utf-16"), text.encode("utf-8-sig")):
+        assert is_recording(content)
+        assert decode_recording(content, "a.jsonl").label == HEADER.title
+    assert "damaged" in refusal(b"\xff\xfe\x00")
+
+
+@pytest.mark.parametrize("cut", [2, 400])
+def test_a_run_that_was_cut_off_keeps_its_samples(cut: int) -> None:
+    content = encode_all([HEADER, *EVENTS, *other_run(device="cpu")])[:-cut]
+    found = decode_recording(content, "a.jsonl")
+    assert found.is_cut_off
+    whole, part = found.runs
+    assert whole.result is not None
+    assert part.result is None
+    assert len(part.samples_s) == 40
+    assert isinstance(part.events[-1], RunFailed)
+    assert "ends in the middle" in part.events[-1].failure.message
+    assert "Its end is missing" in " ".join(recording_sentences(found))
+
+
+def test_a_run_without_its_end_is_cut_off_at_the_end_of_a_line_as_well() -> None:
+    found = decoded(HEADER, *EVENTS[:-1])
+    assert found.is_cut_off
+    assert len(found.runs[0].samples_s) == 40
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (EngineEnded(exit_code=-9), "ended by the system"),
+        (
+            RunFailed(
+                run_id="run-1",
+                failure=Failure(FailureKind.ENGINE_ENDED, "Dead.", "/home/me/x.py", fatal=True),
+            ),
+            "Dead.",
+        ),
+    ],
+)
+def test_how_a_recorded_engine_died_ends_no_engine_here(last: Message, message: str) -> None:
+    (run,) = decoded(HEADER, *EVENTS[:-1], last).runs
+    end = run.events[-1]
+    assert isinstance(end, RunFailed)
+    assert message in end.failure.message
+    assert end.failure.kind is not FailureKind.ENGINE_ENDED
+    assert (end.failure.fatal, end.failure.traceback_text) == (False, "")
+
+
+def test_a_stopped_run_is_there_and_named_by_the_others() -> None:
+    stopped = [*other_run()[:-1], RunStopped(run_id="run-2", samples=40)]
+    found = decoded(HEADER, *EVENTS, *stopped)
+    assert not found.is_cut_off
+    assert found.runs[1].device_name == "NVIDIA GeForce GT 1030"
+    assert isinstance(found.runs[1].events[-1], RunStopped)
+
+
+GOOD = encode_all([HEADER, *EVENTS])
+
+
+def lines_with(number: int, line: bytes) -> bytes:
+    lines = GOOD.split(b"\n")
+    lines[number - 1] = line
+    return b"\n".join(lines)
+
+
+def changed(number: int, **changes: Any) -> bytes:
+    message = [HEADER, *EVENTS][number - 1]
+    return lines_with(number, encode(msgspec.structs.replace(message, **changes)).rstrip(b"\n"))
+
+
+LAST = len(EVENTS) + 1
+BATCH = LAST - 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no run"),
+        (b"\x00\x01\xfe\x89PNG" * 99, "no recording of this program"),
+        (b"not json\n", "no recording of this program"),
+        (b"[" * 100_000, "no recording of this program"),
+        (b'{"schema": 1}\n{"a": 2}\n', "no recording of this program"),
+        (encode(HEADER), "no run"),
+        (lines_with(1, b'{"type":"recording_header"}'), "does not say where it is from"),
+        (changed(1, schema=2), "newer version of this program wrote it (schema 2)"),
+        (changed(1, schema=0), "schema makes no sense"),
+        (changed(1, device_name=" "), "does not say on which device"),
+        (lines_with(3, b"{"), "its line 3 is damaged"),
+        (lines_with(3, b'{"type":"run_dreamt"}'), "line 3 is “run_dreamt”, which this version"),
+        (lines_with(3, b'{"type":"run_phase_changed"}'), "not as this program writes it"),
+        (lines_with(4, encode(HEADER).strip()), "another recording begins in its line 4"),
+        (
+            lines_with(
+                BATCH,
+                b'{"type":"samples_measured","run_id":"run-1","samples_s":[NaN],'
+                b'"calls_per_sample":1,"spent_s":2.0}',
+            ),
+            "is damaged",
+        ),
+        (changed(BATCH, samples_s=(0.0,)), "is not a time"),
+        (changed(BATCH, spent_s=0.5), "do not follow"),
+        (changed(BATCH, spent_s=1e300), "do not follow"),
+        (changed(BATCH, calls_per_sample=0), "do not follow"),
+        (changed(BATCH, samples_s=(1.0,)), "samples and says 40"),
+        (changed(BATCH, run_id="run-9"), "of a run that did not begin"),
+        (changed(LAST, size=128), "of another run"),
+        (changed(LAST, device_name=""), "on which device"),
+        (changed(LAST, median_s=1.0, ci95_s=(1.0, 1.0), p99_s=1.0), "do not give its median"),
+        (changed(LAST, verification="x" * 3000), "text in it is too long"),
+        (changed(2, device="cuda:../.."), "no address"),
+        (changed(2, size=1 << 40), "makes no sense"),
+        (changed(2, budget_s=0.0), "makes no sense"),
+    ],
+)
+def test_a_bad_file_is_refused_with_one_sentence(content: bytes, words: str) -> None:
+    message = refusal(content)
+    assert message.startswith("This file is refused: ")
+    assert words in message
+    assert message.count(". ") == 0
+
+
+def test_what_would_not_end_or_fit_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.jsonl"
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(StudioError, match=f"larger than {LARGEST_FILE_BYTES >> 20} MiB"):
+        read_recording(path)
+    with pytest.raises(StudioError, match="not there"):
+        read_recording(tmp_path / "absent.jsonl")
+    with pytest.raises(StudioError, match="not an ordinary file"):
+        read_recording(tmp_path)
+
+
+def test_a_line_that_is_too_long_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_module, "_LONGEST_LINE_BYTES", 2000)
+    long = lines_with(3, b'{"type":"run_phase_changed","phase":"' + b"x" * 2000 + b'"}')
+    assert "its line 3 is longer than" in refusal(long)
+
+
+@given(st.binary(max_size=400), st.integers(0, len(GOOD)), st.integers(0, 400))
+def test_a_damaged_file_is_refused_or_makes_sense(junk: bytes, at: int, length: int) -> None:
+    content = GOOD[:at] + junk + GOOD[at + length :]
+    try:
+        found = decode_recording(content, "a.jsonl")
+    except StudioError:
+        return
+    for run in found.runs:
+        assert all(sample_s > 0 for sample_s in run.samples_s)
+        assert isinstance(run.events[-1], (RunFinished, RunStopped, RunFailed))
+
+
+def test_what_a_recording_is_in_words() -> None:
+    found = decoded(HEADER, *EVENTS, *other_run(device="cpu", size=128))
+    origin, contents = (each.replace("\u202f", " ") for each in recording_sentences(found))
+    assert origin == (
+        "Recorded 2026-01-02 at 03:04 on NVIDIA GeForce GT 1030 (Ryzen 7 5700G, Linux), PyTorch "
+        "2.13.0, driver 580.95."
+    )
+    assert contents == (
+        "2 runs on NVIDIA GeForce GT 1030, Ryzen 7 5700G, 4.00 s at its own pace: matmul at "
+        "64 × 64, 128 × 128."
+    )
+    simulated = decoded(msgspec.structs.replace(HEADER, is_simulated=True), *EVENTS)
+    assert "simulated: their times are those of no real card" in recording_sentences(simulated)[2]
+    unsaid = recording_sentences(decoded(*EVENTS))[0]
+    assert unsaid.startswith("Recorded at a time that is not told on NVIDIA GeForce GT 1030 (its ")
+
+
+def test_a_batch_beside_a_run_is_refused() -> None:
+    assert "did not begin" in refusal(encode_all([HEADER, batch(REQUEST, (1.0,), 1.0)]))
+    assert "did not begin" in refusal(
+        encode_all([HEADER, started(REQUEST), finished(REQUEST, (1.0,), run_id="another")])
+    )

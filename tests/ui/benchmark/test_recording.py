@@ -1,0 +1,219 @@
+"""Recordings in the tab: opened by a button or a drop, played, labelled wherever they show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QMenu,
+    QPushButton,
+    QTableView,
+    QWidget,
+)
+
+from gpu_studio.core.benchmark.recording import read_recording
+from gpu_studio.core.protocol import RecordingHeader, RunWorkload, encode_all
+from gpu_studio.engine.recorded import RecordedEngine
+from gpu_studio.model.results_table import Column
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.fakes.pc import gt_1030
+from tests.fakes.run_answers import run_events
+from tests.ui.benchmark.person import cells, click, drawn, drawn_keys, run, text, wait_over
+from tests.ui.by_name import find
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.benchmark_tab import BenchmarkTab
+
+LABEL = "A100 with Ryzen 7 5700G, 2026-01-02 03:04"
+HEADER = RecordingHeader(
+    title=LABEL,
+    device_name="NVIDIA A100",
+    driver_version="580.95",
+    torch_version="2.13.0",
+    recorded_at="2026-01-02T03:04:05+00:00",
+    source="this test",
+    pc="Ryzen 7 5700G, Linux",
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    requests = [
+        RunWorkload(
+            run_id=f"theirs-{device}-{size}", workload="elementwise", device=device, size=size,
+            dtype="float32", budget_s=2.0,
+        )
+        for size in (64, 2048)
+        for device in ("cpu", "cuda:0")
+    ]  # fmt: skip
+    events = [
+        event
+        for request in requests
+        for event in run_events(
+            request, **({"device_name": "NVIDIA A100"} if request.device != "cpu" else {})
+        )
+    ]
+    path = tmp_path / "theirs.jsonl"
+    path.write_bytes(encode_all([HEADER, *events]))
+    return path
+
+
+@pytest.fixture
+def replaying(studio: Studio, ready: BenchmarkTab) -> BenchmarkTab:
+    """The tab of a window that can replay recordings."""
+    studio.recorded_factory = lambda recording, speed: RecordedEngine(recording, speed=speed)
+    return ready
+
+
+def drop(tab: QWidget, *paths: Path) -> bool:
+    """Drag files over the tab and let them go there; return whether it would take them."""
+    dragged = QMimeData()
+    dragged.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    how = (Qt.DropAction.CopyAction, dragged, Qt.MouseButton.LeftButton)
+    enter = QDragEnterEvent(tab.rect().center(), *how, Qt.KeyboardModifier.NoModifier)
+    enter.ignore()
+    QApplication.sendEvent(tab, enter)
+    center = QPointF(tab.rect().center())
+    QApplication.sendEvent(tab, QDropEvent(center, *how, Qt.KeyboardModifier.NoModifier))
+    return enter.isAccepted()
+
+
+def play(qtbot: QtBot, tab: BenchmarkTab, path: Path) -> None:
+    """Open a recording by dropping it, and play it to its end at once."""
+    assert drop(tab, path)
+    button = find(tab, "benchmark.recording.play", QPushButton)
+    qtbot.waitUntil(button.isEnabled)
+    pace = find(tab, "benchmark.recording.pace", QComboBox)
+    pace.setCurrentText("To the end at once")
+    click(qtbot, tab, "benchmark.recording.play")
+    wait_over(qtbot, tab)
+
+
+def test_a_file_is_opened_by_the_button_and_says_what_it_is(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+    click(qtbot, replaying, "benchmark.view.recording")
+    qtbot.waitUntil(lambda: text(replaying, "benchmark.recording.sentences") != "")
+    said = text(replaying, "benchmark.recording.sentences")
+    assert said.startswith("Recorded 2026-01-02 at 03:04 on NVIDIA A100 (Ryzen 7 5700G, Linux)")
+    assert "4 runs on Ryzen 7 5700G, NVIDIA A100, 8.00 s at its own pace" in said
+    assert replaying.benchmark.runs == []
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()], ids=["card"])
+def test_wherever_its_numbers_show_they_are_called_recorded(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path
+) -> None:
+    play(qtbot, replaying, path)
+    assert text(replaying, "benchmark.verdict").startswith("In the recording the A100 wins")
+    assert LABEL in text(replaying, "benchmark.verdict")
+    assert f"▲ recording: {LABEL}" in text(replaying, "benchmark.trust")
+    assert cells(replaying, Column.DEVICE) == ["CPU, recorded", "A100, recorded"] * 2
+    assert cells(replaying, Column.STAMP) == ["▲ recording"] * 4
+    assert LABEL in text(replaying, "benchmark.plot.caption")
+    sizes = find(replaying, "benchmark.plot.sizes", LivePlot)
+    legend = [sizes._curves[key].label for key in sizes.curve_keys]
+    assert legend == ["CPU, recorded", "A100, recorded"]
+    click(qtbot, replaying, "benchmark.view.live")
+    live = find(replaying, "benchmark.plot", LivePlot)
+    assert [live._curves[key].label for key in live.curve_keys] == legend
+    assert len(drawn(replaying, "benchmark.plot", "cuda:0")[1]) == 40
+    assert LABEL in text(replaying, "benchmark.plot.caption")
+    click(qtbot, replaying, "benchmark.view.explanation")
+    assert "recorded" in text(replaying, "benchmark.plot.caption")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()], ids=["card"])
+def test_it_mixes_into_no_verdict_and_no_curve_of_this_pc(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path
+) -> None:
+    run(qtbot, replaying, "64, 2048")
+    before = text(replaying, "benchmark.verdict")
+    assert before.startswith("On this PC")
+    speed_ups = cells(replaying, Column.SPEED_UP)
+    play(qtbot, replaying, path)
+    assert cells(replaying, Column.SPEED_UP)[: len(speed_ups)] == speed_ups
+    live = find(replaying, "benchmark.plot", LivePlot)
+    assert {live._curves[key].label for key in drawn_keys(replaying)} == {
+        "CPU, recorded", "A100, recorded",
+    }  # fmt: skip
+    click(qtbot, replaying, "benchmark.view.live")
+    run(qtbot, replaying, "64, 2048")
+    assert text(replaying, "benchmark.verdict") == before
+    assert not any("recorded" in live._curves[key].label for key in drawn_keys(replaying))
+
+
+def test_another_file_is_not_taken_and_a_bad_one_is_refused_with_its_reason(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path, tmp_path: Path
+) -> None:
+    assert not drop(replaying, tmp_path / "picture.png")
+    assert not drop(replaying, path, path)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(b"<b>\x00")
+    assert drop(replaying, bad)
+    qtbot.waitUntil(lambda: text(replaying, "benchmark.recording.outcome") != "")
+    assert text(replaying, "benchmark.recording.outcome") == (
+        "bad.jsonl: This file is refused: it is no recording of this program."
+    )
+    assert not find(replaying, "benchmark.recording.play", QPushButton).isEnabled()
+    drop(replaying, path)
+    qtbot.waitUntil(lambda: find(replaying, "benchmark.recording.play", QPushButton).isEnabled())
+    assert text(replaying, "benchmark.recording.outcome") == ""
+
+
+def test_its_results_are_kept_when_asked_and_race_as_a_ghost(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path
+) -> None:
+    drop(replaying, path)
+    keep = find(replaying, "benchmark.recording.keep", QPushButton)
+    qtbot.waitUntil(keep.isEnabled)
+    click(qtbot, replaying, "benchmark.recording.keep")
+    table = find(replaying, "benchmark.history.table", QTableView)
+    qtbot.waitUntil(lambda: table.model().rowCount() == 4)
+    texts = [
+        str(table.model().index(row, column).data())
+        for row in range(4)
+        for column in range(table.model().columnCount())
+    ]
+    assert texts.count("A100, recorded") == 2
+    assert {value for value in texts if value.startswith("2026")} == {"2026-01-02 03:04"}
+    row = next(row for row in range(4) if table.model().index(row, 6).data() == "A100, recorded")
+    table.selectRow(row)
+    assert f"Recorded: {LABEL}." in text(replaying, "benchmark.history.details")
+    click(qtbot, replaying, "benchmark.history.ghost")
+    live = find(replaying, "benchmark.plot", LivePlot)
+    qtbot.waitUntil(lambda: "ghost" in live.curve_keys)
+    assert live._curves["ghost"].label == f"ghost: recorded: {LABEL}"
+
+
+def test_runs_made_here_are_exported_as_a_recording(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path, chosen_path: Path
+) -> None:
+    def export() -> None:
+        menu = find(replaying, "benchmark.export.menu", QMenu)
+        next(
+            action
+            for action in menu.actions()
+            if action.objectName() == "benchmark.export.recording"
+        ).trigger()
+
+    play(qtbot, replaying, path)
+    export()
+    assert "None of these runs was made here" in text(replaying, "benchmark.export.outcome")
+    run(qtbot, replaying, "64")
+    export()
+    made = read_recording(chosen_path.with_suffix(".jsonl"))
+    assert [each.request.size for each in made.runs] == [64]
+    assert made.runs[0].samples_s == replaying.benchmark.runs[-1].series.values.tolist()
