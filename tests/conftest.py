@@ -19,8 +19,8 @@ from gpu_studio.engine import client
 from gpu_studio.model import (
     doctor,
     engine_session,
+    held_result,
     lab_engines,
-    memory,
     run_marks,
     sensor_log,
     sensors,
@@ -66,7 +66,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)
     monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
-    monkeypatch.setattr(memory, "_HOLD_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(held_result, "_FRESH_MS", _AN_HOUR_MS)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)
 
 

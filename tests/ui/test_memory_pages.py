@@ -144,7 +144,7 @@ def test_a_number_that_is_none_is_refused_in_place(fits, qtbot):
 
 
 def test_the_pcs_ram_is_no_card(memory, fits):
-    memory.choose("cpu")
+    memory.devices.choose("cpu")
     assert "Choose a card above" in text(fits, "memory.fit.reason")
 
 

@@ -464,7 +464,7 @@ def test_a_modelled_card_is_filled_without_asking(tab, scripts, studio, monkeypa
     monkeypatch.setattr(QMessageBox, "exec", lambda box: pytest.fail("nothing can be filled"))
     scripts[RunMemoryExperiment] = [oom_finished("card_full", device="model:1996", modelled=True)]
     start(qtbot, tab, studio, LAB_PAGE)
-    tab.model.choose("model:1996")
+    tab.model.devices.choose("model:1996")
     find(tab, "memory.oom.whole_card", QCheckBox).click()
     click(qtbot, tab, "memory.oom.run")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)

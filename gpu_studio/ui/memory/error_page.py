@@ -12,6 +12,7 @@ from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.units import format_bytes, format_count
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.memory.whole_rows import show_whole_rows
 from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
 from gpu_studio.ui.scroll_page import ScrollPage
 
@@ -146,7 +147,7 @@ class ErrorPage(QWidget):
         rows = _rows_of(explained.numbers) if explained else []
         self._rows.set_rows(rows)
         self._numbers_card.setVisible(bool(rows))
-        self._table.setFixedHeight(_ROW_HEIGHT * len(rows) + 34)
+        show_whole_rows(self._table)
 
     def _tell_part(self, told: str) -> None:
         self._part.setText(

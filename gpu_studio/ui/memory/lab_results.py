@@ -11,6 +11,7 @@ from gpu_studio.core.memory.tank import tank_of_error
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.memory.whole_rows import show_whole_rows
 from gpu_studio.ui.parts import GAP, Card, Text, table
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class LabResults(QWidget):
         self._rows.set_head(("", *(result.conf or _DEFAULT for result in results), "")[:3])
         self._rows.set_rows(rows)
         self._table.setColumnHidden(2, len(results) < 2)
-        self._table.setFixedHeight(_ROW_HEIGHT * len(rows) + 34)
+        show_whole_rows(self._table)
 
 
 def _rows_of(results: tuple[LabResult, ...]) -> list[tuple[str, str, str]]:

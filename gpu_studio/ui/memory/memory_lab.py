@@ -59,7 +59,7 @@ class LabPage(QWidget):
         line.addWidget(page, 3)
         self._invitation = self._make_invitation()
         page.column.addWidget(self._invitation)
-        self._results = LabResults(theme, model.tank_reached)
+        self._results = LabResults(theme, model.tanks.reached)
         page.column.addWidget(self._results)
         self._actions = QWidget()
         self._actions.setLayout(self._make_actions())

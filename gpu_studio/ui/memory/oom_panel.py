@@ -141,7 +141,7 @@ class OomPanel(Card):
         self._experiment.state_changed.connect(self._update_state)
         self._model.memory_changed.connect(self._update_limits)
         self._model.chosen_changed.connect(self._update_state)
-        self._model.choices_changed.connect(self._update_state)
+        self._model.devices.choices_changed.connect(self._update_state)
         studio.session.state_changed.connect(self._update_state)
 
     # ── the plan ─────────────────────────────────────────────────────────────────────────────
@@ -270,6 +270,6 @@ class OomPanel(Card):
             return "The engine is starting: PyTorch is being loaded."
         if chosen.is_card:
             return "" if chosen.address else f"PyTorch cannot use this card. {chosen.reason}"
-        if self._model.has_usable_card:
+        if self._model.devices.has_usable_card:
             return "Choose a card above: an experiment fills a card's memory, not the PC's."
         return "Choose a modelled card above: an experiment fills a card, not the PC's memory."

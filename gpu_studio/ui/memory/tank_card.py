@@ -1,0 +1,180 @@
+"""The card with the tank: whose memory it is, the bar, its numbers, and what they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QInputDialog, QTableView, QWidget
+
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB, card_at
+from gpu_studio.core.units import format_bytes
+from gpu_studio.model.card_access import short_name
+from gpu_studio.model.memory import ENGINE_NAMES
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.eliding_combo import ElidingCombo
+from gpu_studio.ui.memory.memory_curves import toggle
+from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.memory.tank_words import what_is_shown
+from gpu_studio.ui.memory.whole_rows import show_whole_rows
+from gpu_studio.ui.parts import GAP, Card, Text, table
+
+if TYPE_CHECKING:
+    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.memory import MemoryModel
+    from gpu_studio.ui.theme import Theme
+
+_OWN = "own"
+
+
+class TankCard(Card):
+    """Says whose memory is shown, lets a person choose, and shows it.
+
+    Args:
+        session: the program's own engine.
+        model: the memory.
+        theme: gives the colours.
+    """
+
+    def __init__(
+        self, session: EngineSession, model: MemoryModel, theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(parent, name="memory.tank_card")
+        self._session, self._model = session, model
+        self._title = Text(role="headline", name="memory.title")
+        self._badge = Text("MODELLED", role="section", name="memory.modelled")
+        self._badge.setToolTip("No card is asked: these are the rules of PyTorch's allocator")
+        self._numbers = toggle("Numbers", "memory.tank.numbers", "Show the bar as a table")
+        self._numbers.toggled.connect(self._toggle_numbers)
+        self._make_choices()
+        self._lay_out_head()
+        self._tank = TankBar(theme, name="memory.tank")
+        self._tank.part_told.connect(self._show_sentence)
+        self._rows = TextRows(
+            ("Part", "Memory", "Share", "What it is"), numbers=(1, 2), parent=self
+        )
+        self._table: QTableView | None = None  # made when it is first asked for
+        self._room: int | None = None
+        self._sentence = Text(role="muted", name="memory.sentence", wraps=True)
+        self.column.addWidget(self._tank)
+        self.column.addWidget(self._sentence)
+        model.devices.choices_changed.connect(self._list_cards)
+        model.chosen_changed.connect(self._show_chosen)
+        model.memory_changed.connect(self._show_memory)
+        session.state_changed.connect(self._show_memory)
+        self._list_cards()
+        self._show_chosen()
+
+    def _make_choices(self) -> None:
+        self._engines = QComboBox()
+        self._engines.setObjectName("memory.engine")
+        self._engines.setAccessibleName("Which engine's allocator is shown")
+        self._engines.setToolTip(
+            "Whose allocator the tank, the curves, the map and empty_cache show"
+        )
+        self._engines.activated.connect(self._choose_engine)
+        self._cards = ElidingCombo()
+        self._cards.setObjectName("memory.card")
+        self._cards.setAccessibleName("Whose memory is shown")
+        self._cards.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self._cards.setMaximumWidth(300)
+        self._cards.activated.connect(self._choose)
+
+    def _lay_out_head(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(GAP)
+        self.column.addLayout(head)
+        head.addWidget(self._title)
+        head.addWidget(self._badge)
+        head.addStretch(1)
+        for control in (self._numbers, self._engines, self._cards):
+            head.addWidget(control)
+
+    # ── the device ───────────────────────────────────────────────────────────────────────────
+
+    def _list_cards(self) -> None:
+        self._cards.clear()
+        was_modelled = False
+        for choice in self._model.devices.choices:
+            if choice.is_modelled and not was_modelled:
+                self._cards.insertSeparator(self._cards.count())
+                was_modelled = True
+            self._cards.addItem(choice.title, choice.identity)
+        self._cards.addItem("Modelled: a size of your own …", _OWN)
+        self._cards.setCurrentIndex(self._cards.findData(self._model.chosen.identity))
+
+    def _choose(self, index: int) -> None:
+        identity = self._cards.itemData(index)
+        if identity == _OWN:
+            self._ask_own()
+        elif identity is not None:
+            self._model.devices.choose(identity)
+        self._cards.setCurrentIndex(self._cards.findData(self._model.chosen.identity))
+
+    def _ask_own(self) -> None:
+        mib, has_chosen = QInputDialog.getInt(
+            self, "Model a card", "How many MiB does CUDA see of it?", 16_000, LEAST_MIB, MOST_MIB
+        )
+        if not has_chosen:
+            return
+        try:
+            self._model.devices.choose_own(mib)
+        except StudioError as error:
+            self._sentence.setText(str(error))
+
+    def _choose_engine(self, index: int) -> None:
+        self._model.show_engine(self._engines.itemData(index))
+
+    def _show_chosen(self) -> None:
+        chosen = self._model.chosen
+        self._cards.setCurrentIndex(self._cards.findData(chosen.identity))
+        self._badge.setVisible(chosen.is_modelled)
+        engines = self._model.engines
+        self._engines.clear()
+        for engine in engines:
+            self._engines.addItem(ENGINE_NAMES[engine], engine)
+        self._engines.setCurrentIndex(engines.index(self._model.engine))
+        self._engines.setVisible(len(engines) > 1)
+        self._show_memory()
+
+    # ── the numbers ──────────────────────────────────────────────────────────────────────────
+
+    def _show_memory(self) -> None:
+        tank, device, chosen = self._model.tank, self._model.devices.described, self._model.chosen
+        size = f"  ·  {format_bytes(tank.total_bytes)}" if tank else ""
+        if chosen.is_modelled and chosen.address is not None:
+            title = short_name(card_at(chosen.address).name)  # its size is part of it
+        elif chosen.is_card:
+            title = f"{device.short_name if device else chosen.title}{size}"
+        else:
+            title = f"This PC's RAM{size}"
+        self._title.setText(title)
+        self._tank.show_tank(tank)
+        if self._table is not None and self._numbers.isChecked() and tank is not None:
+            self._rows.set_rows(tank.rows())
+            self._fit_table()
+        self._show_sentence("")
+
+    def set_room(self, height: int) -> None:
+        """Be no higher than that: the table shows fewer rows then, and scrolls."""
+        self._room = height
+        self._fit_table()
+
+    def _fit_table(self) -> None:
+        if self._table is None or self._room is None or self._table.isHidden():
+            return
+        rest = self.sizeHint().height() - self._table.height()
+        show_whole_rows(self._table, self._room - rest)
+
+    def _show_sentence(self, told: str) -> None:
+        self._sentence.setText(told or what_is_shown(self._model, self._session))
+
+    def _toggle_numbers(self, shown: bool) -> None:
+        if self._table is None:
+            self._table = table(
+                self._rows, name="memory.tank.table", accessible_name="Where the memory is"
+            )
+            self.column.insertWidget(self.column.count() - 1, self._table)
+        self._table.setVisible(shown)
+        self._show_memory()

@@ -1,0 +1,43 @@
+"""What the tests of the memory model look at, and the experiments they run."""
+
+from __future__ import annotations
+
+from gpu_studio.core.protocol import (
+    RunMemoryExperiment,
+)
+from tests.fakes.memory_answers import (
+    memory_read,
+)
+
+MIB = 1 << 20
+EXPERIMENT = RunMemoryExperiment(preset="gt1030", device="cuda:0", budget_bytes=1200 * MIB)
+ON_MODEL = RunMemoryExperiment(preset="gt1030", device="model:1996")
+
+
+def plain(text):
+    return text.replace("\u202f", " ")
+
+
+def parts(model):
+    """The tank in MiB."""
+    return {part.key: part.size_bytes // MIB for part in model.tank.parts}
+
+
+def real(model):
+    """The choices that are devices of the PC."""
+    return [choice for choice in model.devices.choices if not choice.is_modelled]
+
+
+def idle(qtbot, studio):
+    qtbot.waitUntil(lambda: studio.session.is_free)
+
+
+def breaking(*ending):
+    """The answers of an experiment that breaks, then these."""
+    yield memory_read(mark="start")
+    yield memory_read(allocated=1024, reserved=1024, mark="oom", taken_at_s=10.5)
+    yield from ending
+
+
+def at_the_pause(qtbot, engines):
+    qtbot.waitUntil(lambda: engines.latest.paused.is_set())

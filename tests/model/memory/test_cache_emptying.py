@@ -1,0 +1,86 @@
+"""empty_cache: what it says before, and after."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    EmptyCache,
+    EngineEnded,
+    ReadMemory,
+    RequestFailed,
+)
+from tests.fakes.memory_answers import (
+    cache_emptied,
+    memory_read,
+)
+from tests.model.memory.looks import (
+    MIB,
+    idle,
+    parts,
+    plain,
+)
+
+
+def test_empty_cache_says_before_what_it_will_free_and_then_what_it_freed(model, scripts, qtbot):
+    before = memory_read(allocated=100, reserved=336, releasable_bytes=128 * MIB)
+    scripts[ReadMemory] = [before]
+    scripts[EmptyCache] = [cache_emptied(before, 128)]
+    model.poll()
+    idle(qtbot, model.parent())
+    assert plain(model.cache_sentence) == (
+        "empty_cache can free 128 MiB of the 236 MiB that are reserved and empty; the other "
+        "108 MiB share segments with living tensors."
+    )
+    model.empty_cache()
+    assert not model.can_empty_cache, "one at a time"
+    idle(qtbot, model.parent())
+    assert plain(model.cache_sentence).startswith("empty_cache freed 128 MiB, as it said.")
+    assert parts(model)["holes"] == 108
+
+
+def test_empty_cache_admits_that_it_freed_something_else(model, scripts, qtbot):
+    before = memory_read(allocated=0, reserved=20)
+    scripts[EmptyCache] = [cache_emptied(before, 18, predicted_bytes=20 * MIB)]
+    model.poll()
+    idle(qtbot, model.parent())
+    model.empty_cache()
+    idle(qtbot, model.parent())
+    assert "freed 18 MiB, 20 MiB were expected" in plain(model.cache_sentence)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "The card is lost.")), "is lost"),
+        (EngineEnded(exit_code=-11), "did not answer"),
+    ],
+)
+def test_empty_cache_that_fails_says_so(model, scripts, qtbot, answer, said):
+    scripts[EmptyCache] = [answer]
+    model.poll()
+    idle(qtbot, model.parent())
+    told = []
+    model.emptying.changed.connect(lambda: told.append(model.emptying.result))
+    model.empty_cache()
+    qtbot.waitUntil(lambda: any(said in text for text in told))
+    assert not model.emptying.is_going_on
+    idle(qtbot, model.parent())
+
+
+@pytest.mark.parametrize(
+    ("allocated", "reserved", "releasable", "said"),
+    [
+        (100, 100, 0, "nothing to free"),
+        (100, 120, 20, "can free all 20 MiB"),
+        (100, 120, 0, "can free 0 bytes of the 20 MiB"),
+    ],
+)
+def test_the_prediction(model, scripts, qtbot, allocated, reserved, releasable, said):
+    scripts[ReadMemory] = [
+        memory_read(allocated=allocated, reserved=reserved, releasable_bytes=releasable * MIB)
+    ]
+    model.poll()
+    idle(qtbot, model.parent())
+    assert said in plain(model.cache_sentence)

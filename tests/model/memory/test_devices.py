@@ -1,0 +1,114 @@
+"""Whose memory is looked at."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    ReadMemory,
+    UseDevice,
+)
+from gpu_studio.model.memory import MemoryModel
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.fakes.scripted_engine import Pause
+from tests.model.memory.looks import (
+    MIB,
+    idle,
+    parts,
+    real,
+)
+
+
+def test_the_first_usable_card_is_looked_at(model):
+    assert [(c.title, c.address) for c in real(model)] == [
+        ("This PC's RAM", "cpu"),
+        ("cuda:0 GT 1030", "cuda:0"),
+    ]
+    assert model.chosen.address == "cuda:0"
+
+
+@pytest.mark.parametrize("inventory", [cpu_only()])
+def test_without_a_card_the_modelled_gt_1030_is_offered(scripts, studio, qtbot):
+    scripts[DescribeEngine] = [described()]
+    model = MemoryModel(studio, studio)
+    assert model.chosen.address == "cpu", "nobody knows yet"
+    studio.start()
+    qtbot.waitUntil(lambda: model.chosen.is_modelled)
+    assert model.chosen.address == "model:1996"
+    assert model.chosen.title == "Modelled: GT 1030, 2 GiB"
+    assert not model.devices.has_usable_card
+    idle(qtbot, studio)
+    model.devices.choose("cpu")
+    assert not model.chosen.is_card
+
+
+def test_a_card_that_pytorch_cannot_use_has_no_address_but_a_reason(engines, ready_studio):
+    model = MemoryModel(ready_studio, ready_studio)
+    card = model.devices.choices[1]
+    assert (card.title, card.address) == ("GT 1030", None)
+    assert card.reason == "This PyTorch was built without CUDA."
+    assert model.chosen.is_modelled
+    model.devices.choose(card.identity)
+    model.poll()
+    assert not any(isinstance(request, ReadMemory) for request in engines.requests)
+
+
+def test_before_the_engine_is_there_the_sensors_tell(scripts, studio, sensor_source, qtbot):
+    scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    model = MemoryModel(studio, studio)
+    studio.start()
+    sensor_source.send(reading(gt_1030()))
+    qtbot.waitUntil(lambda: studio.sensors.newest is not None)
+    model.devices.choose(model.devices.choices[1].identity)
+    assert model.devices.choices[1].reason == "The engine is starting."
+    assert parts(model) == {"others": 348, "free": 1700}
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_the_card_in_use_is_followed_until_one_is_chosen_by_hand(model, engines, qtbot, scripts):
+    from gpu_studio.core.protocol import DeviceUsed
+
+    scripts[UseDevice] = lambda _engine, request: [
+        DeviceUsed(cuda_index=request.cuda_index, name="card")
+    ]
+    session = model.parent().session
+    session.submit(UseDevice(cuda_index=1))
+    qtbot.waitUntil(lambda: model.chosen.address == "cuda:1")
+    model.devices.choose("cpu")
+    session.submit(UseDevice(cuda_index=0))
+    idle(qtbot, model.parent())
+    assert model.chosen.address == "cpu"
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_readings_stay_with_their_card_when_numbers_change(model, scripts, qtbot):
+    """In an engine that sees only the second card, that card is cuda:0."""
+    studio = model.parent()
+    model.devices.choose(model.devices.choices[2].identity)
+    model.poll()
+    idle(qtbot, studio)
+    assert len(model.history.points) == 1
+    second = two_cards().cards[1].uuid
+    scripts[DescribeEngine] = [described_with_cuda(device_count=1, visible_devices=second)]
+    studio.session.restart(EngineEnvironment(visible_devices=second))
+    qtbot.waitUntil(lambda: model.chosen.address == "cuda:0")
+    idle(qtbot, studio)
+    assert model.chosen.identity == second
+    model.poll()
+    idle(qtbot, studio)
+    assert len(model.history.points) == 2
+    model.devices.choose(model.devices.choices[1].identity)
+    assert model.chosen.reason == "CUDA_VISIBLE_DEVICES hides this card from PyTorch."
+    assert model.history.points == []
+
+
+def test_a_card_of_ones_own_size_can_be_modelled(model):
+    model.devices.choose_own(3000)
+    assert model.chosen.address == "model:3000"
+    assert model.sizes_bytes[0] == 3000 * MIB
+    with pytest.raises(StudioError):
+        model.devices.choose_own(1)

@@ -1,0 +1,160 @@
+"""What an experiment came to."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineEnded,
+    RequestFailed,
+    RunMemoryExperiment,
+    StageBegan,
+)
+from gpu_studio.model.oom_experiment import (
+    BUDGET_STEP_BYTES,
+    OomState,
+    default_budget,
+    largest_budget,
+)
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.memory_answers import (
+    memory_read,
+    oom_finished,
+    segments_read,
+)
+from tests.fakes.scripted_engine import Pause
+from tests.model.memory.looks import (
+    EXPERIMENT,
+    MIB,
+    at_the_pause,
+    breaking,
+    plain,
+)
+
+
+def test_what_was_reached_is_the_failure_even_where_more_was_taken_before(
+    model, scripts, engines, qtbot
+):
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1200, reserved=1200),
+        memory_read(allocated=800, reserved=1200, mark="oom", taken_at_s=10.2),
+        segments_read(memory_read(allocated=800, reserved=1200, mark="oom", taken_at_s=10.2)),
+        memory_read(allocated=1100, reserved=1200, taken_at_s=10.3),
+        memory_read(allocated=1000, reserved=1200, mark="oom", taken_at_s=10.4),
+        segments_read(memory_read(allocated=1000, reserved=1200, mark="oom", taken_at_s=10.4)),
+        oom_finished(),
+    ]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    result = model.experiment.results[0]
+    assert result.reached.allocated_bytes == 800 * MIB
+    assert result.segments.read == result.reached
+
+
+def test_what_was_reached_without_a_failure_is_the_end(model, scripts, engines, qtbot):
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1200, reserved=1200),
+        memory_read(allocated=460, reserved=1200, mark="held", taken_at_s=10.2),
+        segments_read(memory_read(allocated=460, reserved=1200, mark="held", taken_at_s=10.2)),
+        memory_read(allocated=0, reserved=1200, mark="freed", taken_at_s=10.3),
+        oom_finished("fits"),
+    ]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    result = model.experiment.results[0]
+    assert result.reached.allocated_bytes == 460 * MIB
+    assert result.segments.read == result.reached
+
+
+def test_a_running_experiment_is_stopped(model, scripts, engines, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: breaking(
+        Pause(), oom_finished("stopped", tensors=4)
+    )
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    model.experiment.stop()
+    assert model.experiment.state is OomState.STOPPING
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.experiment.outcome.headline == "Stopped."
+    assert "4 tensors" in model.experiment.outcome.sentence
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_experiment_that_hears_no_stop_ends_with_its_engine(model, scripts, engines, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: breaking(Pause(deaf=True))
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.RUNNING)
+    model.experiment.stop()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert "in the middle of a call" in model.experiment.outcome.sentence
+    assert model.parent().session.is_free, "the program's own engine was not touched"
+
+
+def test_an_experiment_whose_engine_only_starts_is_taken_back(model, scripts, engines, qtbot):
+    scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    model.experiment.run(EXPERIMENT)
+    assert model.experiment.state is OomState.WAITING
+    assert model.experiment.outcome.headline == "Starting."
+    at_the_pause(qtbot, engines)
+    model.experiment.stop()
+    assert model.experiment.state is OomState.IDLE
+    assert model.experiment.outcome.sentence == "It had not begun."
+
+
+def test_a_stage_says_what_happens_now_and_is_marked(model, scripts, engines, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        StageBegan(stage="training", sentence="The batch is doubled."),
+        memory_read(allocated=64, reserved=64, taken_at_s=10.2),
+        Pause(),
+        oom_finished(),
+    ]
+    model.experiment.run(EXPERIMENT)
+    at_the_pause(qtbot, engines)
+    qtbot.waitUntil(lambda: "64 MiB allocated" in plain(model.experiment.outcome.sentence))
+    assert model.experiment.outcome.sentence.startswith("The batch is doubled. ")
+    assert [mark.label for mark in model.history.marks] == ["experiment", "training"]
+    engines.latest.go()
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+
+
+def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: breaking(EngineEnded(exit_code=-9))
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    outcome = model.experiment.outcome
+    assert outcome.headline == "The engine died."
+    assert "run out of memory" in outcome.sentence
+    assert outcome.tone == "failure"
+    assert len(model.history.points) == 2
+    assert model.history.marks[-1].label == "engine died"
+    assert model.parent().session.description is not None, "the other one lives"
+
+
+@pytest.mark.parametrize("kind", [FailureKind.NO_CUDA, FailureKind.NO_SUCH_DEVICE])
+def test_a_refused_experiment_says_why_and_what_next(model, scripts, qtbot, kind):
+    scripts[RunMemoryExperiment] = [
+        RequestFailed(failure=Failure(kind, "There is no cuda:0 here."))
+    ]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.experiment.outcome.sentence == "There is no cuda:0 here."
+    assert model.experiment.outcome.next_step
+
+
+def test_options_of_the_users_own_environment_are_told(model, scripts, qtbot):
+    scripts[RunMemoryExperiment] = [oom_finished(conf="max_split_size_mb:64")]
+    model.experiment.run(EXPERIMENT)
+    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
+    assert model.experiment.results[0].conf == "max_split_size_mb:64"
+
+
+def test_the_default_budget_is_three_quarters_of_what_is_free_and_never_the_whole_card():
+    assert default_budget(1996 * MIB, 1600 * MIB) == 1200 * MIB
+    assert default_budget(1996 * MIB, 0) == BUDGET_STEP_BYTES
+    for total in (256 * MIB, 1996 * MIB, 12 << 30, 139 << 30):
+        assert 0 < largest_budget(total) <= total - 64 * MIB
+        assert default_budget(total, total) <= largest_budget(total)

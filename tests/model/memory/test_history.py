@@ -1,0 +1,69 @@
+"""What a device's memory held over time."""
+
+from __future__ import annotations
+
+import math
+
+from gpu_studio.model import memory_history as history_module
+from gpu_studio.model.memory_history import Mark, MemoryHistory
+from tests.fakes.memory_answers import (
+    memory_read,
+)
+from tests.model.memory.looks import (
+    MIB,
+    plain,
+)
+
+
+def test_a_stretch_in_which_nobody_looked_is_a_gap():
+    history = MemoryHistory()
+    for at_s in (0.0, 0.5, 60.0, 60.5):
+        history.add(memory_read(allocated=64, reserved=128), at_s)
+    xs, ys = history.curve(0.0)
+    assert xs == [0.0, 0.5, 0.5, 60.0, 60.5]
+    assert [math.isnan(y) for y in ys] == [False, False, True, False, False]
+    assert history.curve(0.0, "upper")[1][0] == 128 * MIB
+
+
+def test_a_curve_begins_with_what_still_held():
+    history = MemoryHistory()
+    for second in range(10):
+        history.add(memory_read(allocated=second, reserved=128), float(second))
+    assert history.curve(7.5)[0] == [7.0, 8.0, 9.0]
+
+
+def test_the_table_has_readings_and_marks_newest_first():
+    history = MemoryHistory()
+    history.add(memory_read(allocated=64, reserved=128), 1.0)
+    history.mark(Mark(at_s=1.5, label="run"))
+    history.add(memory_read("cpu"), 2.0)
+    assert [row[0] for row in history.rows()] == ["2.0", "1.5", "1.0"]
+    assert plain(history.rows()[2][1]) == "64 MiB"
+    assert history.rows()[0][2] == "n/a"
+    assert history.rows()[1][4] == "run"
+
+
+def test_active_and_requested_are_kept_as_well():
+    history = MemoryHistory()
+    history.add(memory_read(allocated=1, reserved=2, active_bytes=30, requested_bytes=20), 0.0)
+    assert history.curve(0.0, "active")[1] == [30]
+    assert history.curve(0.0, "requested")[1] == [20]
+
+
+def test_an_old_history_is_let_go(monkeypatch):
+    monkeypatch.setattr(history_module, "_MOST_POINTS", 10)
+    history = MemoryHistory()
+    for second in range(95):
+        history.add(memory_read(allocated=second, reserved=128), float(second))
+    assert 10 <= len(history.points) <= 20
+    assert history.points[-1].at_s == 94.0
+    assert history.since(90.5)[0].at_s == 90.0
+
+
+def test_a_loop_that_frees_at_every_step_is_one_mark_a_second():
+    history = MemoryHistory()
+    for tenth in range(25):
+        history.mark(Mark(at_s=tenth / 10, label="freed"))
+    assert [mark.at_s for mark in history.marks] == [0.0, 1.0, 2.0]
+    history.mark(Mark(at_s=2.1, label="out of memory", is_failure=True))
+    assert history.marks[-1].is_failure

@@ -1,0 +1,117 @@
+"""What the engine reads, and what is made of it."""
+
+from __future__ import annotations
+
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    ReadMemory,
+    ReadSegments,
+    RunWorkload,
+)
+from gpu_studio.model.memory import MemoryModel
+from tests.fakes.memory_answers import (
+    memory_read,
+    no_context,
+    segments_read,
+)
+from tests.fakes.scripted_engine import Pause
+from tests.model.memory.looks import (
+    MIB,
+    idle,
+    parts,
+    real,
+)
+
+
+def test_a_poll_reads_and_the_tank_sums_to_the_card(model, qtbot):
+    model.poll()
+    idle(qtbot, model.parent())
+    assert parts(model) == {
+        "driver": 52, "not_told": 338, "tensors": 100, "holes": 20, "free": 1538,
+    }  # fmt: skip
+    assert sum(parts(model).values()) == 2048
+
+
+def test_nothing_is_asked_while_the_engine_works(model, engines, scripts, qtbot):
+    scripts[RunWorkload] = [Pause()]
+    session = model.parent().session
+    request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
+    session.submit(request)
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    model.poll()
+    session.stop(request)
+    idle(qtbot, model.parent())
+    assert not any(isinstance(asked, ReadMemory) for asked in engines.requests)
+    model.poll()
+    qtbot.waitUntil(lambda: isinstance(engines.requests[-1], ReadMemory))
+
+
+def test_polls_do_not_pile_up(model, engines, scripts, qtbot):
+    scripts[ReadMemory] = [Pause(), memory_read()]
+    model.poll()
+    model.poll()
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    model.poll()
+    engines.latest.go()
+    idle(qtbot, model.parent())
+    assert sum(isinstance(asked, ReadMemory) for asked in engines.requests) == 1
+
+
+def test_without_a_context_there_are_no_numbers_of_pytorch(model, scripts, qtbot):
+    scripts[ReadMemory] = [no_context()]
+    model.poll()
+    idle(qtbot, model.parent())
+    assert not model.has_allocator_numbers
+    assert model.history.points == []
+    assert model.cache_sentence == ""
+    assert not model.can_empty_cache
+
+
+def test_an_engine_that_died_holds_nothing_any_more(model, scripts, qtbot):
+    model.poll()
+    idle(qtbot, model.parent())
+    scripts[ReadMemory] = [EngineEnded(exit_code=-9)]
+    model.poll()
+    qtbot.waitUntil(lambda: any(mark.is_failure for mark in model.history.marks))
+    assert model.latest is None
+    assert len(model.history.points) == 1, "what was read stays"
+    idle(qtbot, model.parent())
+
+
+def test_a_fresh_engine_goes_on_where_the_old_ones_clock_stopped(model, scripts, qtbot):
+    scripts[ReadMemory] = [memory_read(taken_at_s=1000.0)]
+    model.poll()
+    idle(qtbot, model.parent())
+    model.parent().session.restart()
+    idle(qtbot, model.parent())
+    scripts[ReadMemory] = [memory_read(taken_at_s=5.0)]
+    model.poll()
+    qtbot.waitUntil(lambda: len(model.history.points) == 2)
+    first, second = (point.at_s for point in model.history.points)
+    assert first < second <= model.now_s
+    idle(qtbot, model.parent())
+
+
+def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
+    scripts, studio, sensor_source, qtbot
+):
+    sensor_source._events.clear()
+    model = MemoryModel(studio, studio)
+    studio.start()
+    idle(qtbot, studio)
+    assert [choice.address for choice in real(model)] == ["cpu", "cuda:0", "cuda:1"]
+    model.poll()
+    qtbot.waitUntil(lambda: model.tank is not None)
+    assert parts(model) == {"not_told": 338, "tensors": 100, "holes": 20, "free": 1538}
+    idle(qtbot, studio)
+
+
+def test_segments_are_read_where_they_are_looked_at(model, scripts, engines, qtbot):
+    scripts[ReadSegments] = lambda _engine, request: [
+        segments_read(memory_read(request.device, allocated=100, reserved=120))
+    ]
+    model.poll(with_segments=True)
+    qtbot.waitUntil(lambda: model.segments is not None)
+    assert engines.requests[-1] == ReadSegments(device="cuda:0")
+    assert model.latest.allocated_bytes == 100 * MIB, "the counters come with them"
+    assert model.segments.largest_block_bytes == 5 * MIB
