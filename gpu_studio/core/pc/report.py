@@ -42,7 +42,10 @@ _FILE_ADDRESS = re.compile(r"\bfile://(?=/)", re.IGNORECASE)
 # A home's own folder is called as its user; on Windows that may be two words.
 _WINDOWS_HOME = re.compile(r"([A-Za-z]:[\\/]Users[\\/])[^\\/\"'\n]+", re.IGNORECASE)
 _POSIX_HOME = re.compile(r"(/(?:home|Users)/)[^\s/\"']+")
-_POSIX_PATH = re.compile(r"(?<![\w/.:])/(?:[^\s/\"']+/)+([^\s/\"']*)")
+# A folder of several words ends where a slash follows: two paths in a sentence stay two.
+_WORD = r"[^\s/\"':;,]+"
+_POSIX_FOLDER = rf"(?:[^\s/\"']+|{_WORD}(?: +{_WORD})+)/"
+_POSIX_PATH = re.compile(rf"(?<![\w/.:])/(?:{_POSIX_FOLDER})+([^\s/\"']*)")
 _WINDOWS_PATH = re.compile(r"(?<!\w)(?:[A-Za-z]:[\\/]|\\\\)(?:[^\\/\"'\n]+[\\/])*([^\\/\s\"']*)")
 
 
