@@ -62,6 +62,7 @@ examples:
   gpu-studio bench matmul --size 512,2048       time it on every device
   gpu-studio bench matmul --sweep 64:4096       find the size from which the GPU wins
   gpu-studio bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json
+  gpu-studio bench --replay run.jsonl           watch what --record or --json kept
   gpu-studio memory explain error.txt           what an out-of-memory error means
   gpu-studio place convnet --device cuda:0      move a model, and see the proof
   gpu-studio pitfall mixed_devices              make a common mistake, and mend it"""

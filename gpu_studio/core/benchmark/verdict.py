@@ -91,8 +91,9 @@ def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
             crossover = find_crossover(ratios_of(alike, device, with_transfers=with_transfers))
             if crossover.kind is not CrossoverKind.NOT_MEASURED:
                 mode = "With transfers" if with_transfers else "Computing only"
-                label = "" if sentences else _label(alike[-1])
-                sentences.append(f"{mode}{label}, {_places(crossover, alike, device)}")
+                if alike[-1].recording and not sentences:
+                    mode = f"{_RECORDED.strip()}, {mode[0].lower()}{mode[1:]}"
+                sentences.append(f"{mode}, {_places(crossover, alike, device)}")
     return sentences
 
 

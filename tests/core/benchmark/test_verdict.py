@@ -130,7 +130,7 @@ def test_a_recording_is_called_one_and_is_not_of_this_pc() -> None:
         "float32 (recording: A GT 1030 in 2025)."
     )
     (place,) = crossover_sentences(recorded(pairs({256: 0.5, 512: 2.0})))
-    assert place.startswith("Computing only (recording: A GT 1030 in 2025), the GeForce")
+    assert place.startswith("In the recording, computing only, the GeForce GT 1030 and the CPU")
 
 
 def test_a_recording_is_never_compared_with_this_pc_or_another_recording() -> None:
