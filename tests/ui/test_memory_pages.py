@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QTableView
+from PySide6.QtWidgets import QCheckBox, QComboBox, QPlainTextEdit, QPushButton, QTableView
 
 from gpu_studio.core.allocator import AllocatorModel
 from gpu_studio.ui.memory.error_page import ErrorPage
@@ -81,10 +81,24 @@ def test_the_example_is_one_and_clear_takes_it_away(reader, qtbot):
     qtbot.waitUntil(lambda: text(reader, "memory.error.headline") == "Paste one.")
 
 
-def test_of_several_errors_the_first_is_explained(reader, qtbot):
+def test_of_several_errors_the_first_is_explained_or_the_last(reader, qtbot):
+    def free():
+        numbers = find(reader, "memory.error.numbers", QTableView).model()
+        rows = [[numbers.index(r, c).data() for c in (0, 1)] for r in range(numbers.rowCount())]
+        return dict(rows)["Free on the card"].replace("\u202f", " ")
+
+    last = find(reader, "memory.error.last", QCheckBox)
+    assert last.isHidden()
     one = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1.95 GiB "
     paste(reader, f"{one}of which 1.00 GiB is free.\n{one}of which 3.00 MiB is free.")
     qtbot.waitUntil(lambda: "2 errors" in text(reader, "memory.error.meaning"))
+    assert (free(), last.isVisible()) == ("1 GiB", True)
+    last.click()
+    assert "this is the last" in text(reader, "memory.error.meaning")
+    assert free() == "3 MiB"
+    paste(reader, f"{one}of which 1.00 GiB is free.")
+    qtbot.waitUntil(last.isHidden)
+    assert "errors" not in text(reader, "memory.error.meaning")
 
 
 # ── will it fit ──────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QHeaderView, QPlainTextEdit, QWidget
 
 from gpu_studio.core.memory.allocator_error import card_full
 from gpu_studio.core.memory.oom_reader import explain_oom_text
@@ -78,6 +78,10 @@ class ErrorPage(QWidget):
         self._text.setPlaceholderText("torch.OutOfMemoryError: CUDA out of memory. Tried to …")
         self._text.setTabChangesFocus(True)
         card.column.addWidget(self._text, 1)
+        self._last = QCheckBox("Explain the last error of the text")
+        self._last.setObjectName("memory.error.last")
+        self._last.toggled.connect(self._explain)
+        card.column.addWidget(self._last)
         foot = QHBoxLayout()
         foot.setSpacing(8)
         foot.addWidget(
@@ -123,19 +127,14 @@ class ErrorPage(QWidget):
 
     def _explain(self) -> None:
         text = self._text.toPlainText()[:_LONGEST_TEXT]
-        explained = explain_oom_text(text)
+        explained = explain_oom_text(text, last=self._last.isChecked())
+        self._last.setVisible(explained is not None and explained.errors > 1)
         if explained is None:
             self._headline.setText("Not an out-of-memory error." if text.strip() else "Paste one.")
             self._meaning.setText(_NOTHING if text.strip() else _EMPTY)
         else:
-            several = (
-                f" There are {explained.errors} errors in the text; this is the first, the cause "
-                "of those that follow."
-                if explained.errors > 1
-                else ""
-            )
             self._headline.setText(explained.headline)
-            self._meaning.setText(f"{explained.meaning}{several}")
+            self._meaning.setText(f"{explained.meaning}{self._which_of(explained.errors)}")
         self._account.set_tone("failure" if explained else ("amber" if text.strip() else ""))
         steps = explained.first_steps if explained else ()
         self._advice.setText("Try first:\n" + "\n".join(f"• {step}" for step in steps))
@@ -148,6 +147,17 @@ class ErrorPage(QWidget):
         self._rows.set_rows(rows)
         self._numbers_card.setVisible(bool(rows))
         show_whole_rows(self._table)
+
+    def _which_of(self, errors: int) -> str:
+        """Return which error of a text with several is explained; empty where it has one."""
+        if errors < 2:
+            return ""
+        which = (
+            "last: where the first was caught, this is the one that ended the program"
+            if self._last.isChecked()
+            else "first, the cause of those that follow"
+        )
+        return f" There are {errors} errors in the text; this is the {which}."
 
     def _tell_part(self, told: str) -> None:
         self._part.setText(
