@@ -31,7 +31,8 @@ from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, View
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.benchmark.recording_drop import FileDrop
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text
+from gpu_studio.ui.elided_text import ElidedText
+from gpu_studio.ui.parts import GAP, MARGIN, Card
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +47,8 @@ _LEFT_WIDTH = 284
 _PLOT_TO_TABLE = (620, 380)
 _LOW = 620  # pixels
 _WORDS_TO_TABLE = (740, 260)
+# Under a banner in a low window the table is scrolled to: a lower plot shows nothing.
+_LEAST_PLOT = 250
 
 
 class BenchmarkTab(QWidget):
@@ -65,7 +68,8 @@ class BenchmarkTab(QWidget):
         export = ExportButton(studio, lambda: self._results.runs, self._plots, theme)
         self._results.offer_copies(export.copy_actions)
         self._head = BenchmarkHead(self.benchmark, export, theme, self)
-        self._caption = Text("", "muted", name="benchmark.plot.caption", wraps=True)
+        self._caption = ElidedText("", "muted", name="benchmark.plot.caption", wraps=True)
+        self._caption.setContentsMargins(8, 0, 0, 0)
         self._caption.setParent(self)
         self._view = View.LIVE
         self._view_was_chosen = False
@@ -118,15 +122,8 @@ class BenchmarkTab(QWidget):
     def _arrange_left(self) -> QWidget:
         left = Card()
         left.setFixedWidth(_LEFT_WIDTH)
-        scroll = QScrollArea()
-        scroll.setObjectName("benchmark.choices")
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(self._choices)
         left.column.setSpacing(GAP)
-        left.column.addWidget(scroll, 1)
+        left.column.addWidget(_scrolled(self._choices, "benchmark.choices"), 1)
         left.column.addWidget(self._panel)
         return left
 
@@ -136,7 +133,6 @@ class BenchmarkTab(QWidget):
         column.addWidget(self._head)
         plots = Card()
         plots.column.setContentsMargins(6, 8, 6, 4)
-        self._caption.setIndent(8)
         plots.column.addWidget(self._caption)
         plots.column.addWidget(self._plots, 1)
         splitter = self._splitter = QSplitter(Qt.Orientation.Vertical)
@@ -145,12 +141,14 @@ class BenchmarkTab(QWidget):
         splitter.addWidget(plots)
         splitter.addWidget(self._results)
         splitter.setSizes(list(_PLOT_TO_TABLE))
+        plots.setMinimumHeight(_LEAST_PLOT)
+        runs = _scrolled(splitter, "benchmark.page")
         self._pages = QStackedWidget()
         invitation = Invitation(self._theme)
         invitation.published_wanted.connect(self._choose_published)
         invitation.recording_wanted.connect(self._choose_recording)
-        self._pages.addWidget(invitation)
-        self._pages.addWidget(splitter)
+        self._pages.addWidget(_scrolled(invitation, "benchmark.invitation"))
+        self._pages.addWidget(runs)
         column.addWidget(self._pages, 1)
         return column
 
@@ -214,17 +212,23 @@ class BenchmarkTab(QWidget):
         self._show_caption()
 
     def _show_caption(self) -> None:
-        """Say what is in front; in a low window its first sentence, and the rest in a tool tip."""
+        """Say what is in front; in a low window in one line, and the whole in a tool tip."""
         caption = self._plots.caption
         # The uncertainty of a crossing stands behind it, and is marked in the plot as well.
         first = caption.partition(". ")[0].partition(" (")[0]
-        is_low = self.height() < _LOW and first != caption
-        self._caption.setText(f"{first} …" if is_low else caption)
-        self._caption.setToolTip(rich_tip([caption]) if is_low else "")
+        is_cut = self._is_low and first != caption
+        self._caption.setText(f"{first} …" if is_cut else caption)
+        self._caption.setWordWrap(not self._is_low)
+        self._caption.setToolTip(rich_tip([caption]) if self._is_low else "")
+
+    @property
+    def _is_low(self) -> bool:
+        return self.height() < _LOW
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give the plot the room of the caption where there is little."""
+        """Give the plot the room of the words where there is little."""
         super().resizeEvent(event)
+        self._head.set_brief(self._is_low)
         self._show_caption()
 
     def _show_page(self) -> None:
@@ -279,3 +283,15 @@ class BenchmarkTab(QWidget):
         self._show_page()
         self._head.show_results()
         self._plan_changed()
+
+
+def _scrolled(widget: QWidget, name: str) -> QScrollArea:
+    """Return a widget that is scrolled where the window is too low for it."""
+    scroll = QScrollArea()
+    scroll.setObjectName(name)
+    scroll.setFrameShape(QFrame.Shape.NoFrame)
+    scroll.setWidgetResizable(True)
+    scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    scroll.setWidget(widget)
+    return scroll

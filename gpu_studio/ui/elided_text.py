@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class ElidedText(Text):
-    """A line that ends in "…" where it is too long, and is selectable no less."""
+    """A line that ends in "…" where it is too long, and is selectable no less.
+
+    With word wrap on it takes as many lines as it needs.
+    """
 
     def minimumSizeHint(self) -> QSize:
         """Return a width that any column has."""
@@ -22,7 +25,7 @@ class ElidedText(Text):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the text, or as much of it as fits."""
-        if self.sizeHint().width() <= self.width():
+        if self.wordWrap() or self.sizeHint().width() <= self.width():
             super().paintEvent(event)
             return
         painter = QPainter(self)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # Of these a run's highest value is told; of temperature and memory what they rose by as well.
 _HIGHEST_TOLD = {"utilization": "busy", "power": "power", "clock": "SM clock"}
 _CHANGE_TOLD = ("temperature", "memory")
+# A load that rounds to nothing: the readings are of the idle device before or after the run.
+_IDLE_PERCENT = 0.5
 
 
 class RunMark(msgspec.Struct, frozen=True):
@@ -43,6 +45,8 @@ def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
     if not len(during["time"]):
         return f"{mark.title}: over before the sensors were read."
     parts = [_most_awake(said["pstate"])]
+    busy = _told(during["utilization"])
+    saw_it = not len(busy) or float(busy.max()) >= _IDLE_PERCENT
     for kind in sensors_of(track.device):
         values, inside = _told(said[kind.key]), _told(during[kind.key])
         if not len(inside):
@@ -50,11 +54,12 @@ def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
         rise = float(inside.max() - values[0])
         if kind.key in _CHANGE_TOLD and kind.change_from and rise >= kind.change_from:
             parts.append(f"{signed(kind, rise)} (up to {kind.words(float(inside.max()))})")
-        elif kind.key in _HIGHEST_TOLD:
+        elif kind.key in _HIGHEST_TOLD and saw_it:
             parts.append(f"{_HIGHEST_TOLD[kind.key]} up to {kind.words(float(inside.max()))}")
     parts.append(_brakes(during["reasons"]))
     seen = ", ".join(part for part in parts if part)
-    return f"{mark.title}: {seen or 'the sensors showed no change'}."
+    nothing = "the sensors showed no change" if saw_it else "no reading of the sensors fell into it"
+    return f"{mark.title}: {seen or nothing}."
 
 
 def _told(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QButtonGroup, QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.trust import trust_lines
 from gpu_studio.core.benchmark.verdict import same_kind, verdict
+from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_plots import View
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, Text, button, row
+from gpu_studio.ui.parts import GAP, Role, Text, button, row
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
@@ -55,6 +56,7 @@ class BenchmarkHead(QWidget):
     ) -> None:
         super().__init__(parent)
         self._benchmark, self._export = benchmark, export
+        self._is_brief = False
         self._verdict = Text("", "headline", name="benchmark.verdict", wraps=True)
         self._trust = Text("", "muted", name="benchmark.trust", wraps=True)
         self._outcome = Text("", "muted", name="benchmark.export.outcome", wraps=True)
@@ -115,15 +117,30 @@ class BenchmarkHead(QWidget):
             part.setVisible(bool(runs))
         for view in (View.SIZES, View.EXPLANATION):
             self._buttons[view].setEnabled(bool(runs))
-        sentence = verdict(self._benchmark.results)
-        if not sentence:
-            sentence = "Nothing has finished yet." if runs else "Nothing was measured yet."
-        self._verdict.setText(sentence)
-        self._fit()
+        self._show_verdict()
         lines = trust_lines(self.latest_kind())
         self._trust.setText("\u00a0\u00a0·  ".join(map(str, lines)))
         self._trust.set_role("muted" if all(line.good for line in lines) else "amber")
         self._trust.setVisible(bool(lines))
+
+    def set_brief(self, in_brief: bool) -> None:
+        """Leave it at the first sentence of the verdict, where the plot needs the room."""
+        if in_brief != self._is_brief:
+            self._is_brief = in_brief
+            self._show_verdict()
+
+    def _show_verdict(self) -> None:
+        results = self._benchmark.results
+        whole = verdict(results)
+        if not whole:
+            runs = self._benchmark.runs
+            whole = "Nothing has finished yet." if runs else "Nothing was measured yet."
+        brief = verdict(results, in_brief=True) if self._is_brief else ""
+        is_cut = bool(brief) and brief != whole
+        self._verdict.setText(f"{brief} …" if is_cut else whole)
+        self._verdict.setToolTip(rich_tip([whole]) if is_cut else "")
+        self._verdict.setAccessibleName(whole)
+        self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Let every button be read whole, and the verdict take two lines."""
@@ -132,7 +149,11 @@ class BenchmarkHead(QWidget):
 
     def _fit(self) -> None:
         lines = 2 * len(self._verdict.text()) / (self.width() * _HEADLINE_LETTERS or 1)
-        self._verdict.set_role("headline" if lines <= 2 else "title" if lines <= 3 else "value")
+        if lines <= 2 and not self._is_brief:
+            role: Role = "headline"
+        else:
+            role = "title" if lines <= (2 if self._is_brief else 3) else "value"
+        self._verdict.set_role(role)
         for made, text in self._longs.items():
             made.setText(text)
         if sum(control.sizeHint().width() + GAP for control in self.controls) > self.width():

@@ -44,6 +44,17 @@ def test_what_held_the_card_back_is_said():
     assert "held back" not in sentence([hot, BUSY, BUSY], 0.5, 2.0)
 
 
+def test_what_no_reading_saw_is_not_told_as_nothing():
+    asleep = IDLE | {"power_w": 8.0}
+    unseen = "matmul: no reading of the sensors fell into it."
+    assert sentence([asleep, asleep, asleep], 0.5, 2.0) == unseen
+    assert sentence([asleep, asleep | {"utilization_percent": 0.4}], 0.5, 2.0) == unseen
+    warm = asleep | {"temperature_c": 40.0}
+    assert sentence([asleep, warm, warm], 0.5, 2.0) == "matmul: +14 °C (up to 40 °C)."
+    silent = asleep | {"utilization_percent": None}
+    assert "SM clock up to" in sentence([silent, silent], 0.5, 2.0)
+
+
 def test_an_idle_card_is_not_held_back():
     assert "held back" not in sentence([IDLE, IDLE, IDLE], 0.5, 2.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QTableView
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QScrollArea, QTableView
 
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.results_table import Column
@@ -108,16 +108,52 @@ def test_a_second_precision_gets_into_the_legend(qtbot: QtBot, ready: BenchmarkT
 
 
 @with_a_card
-def test_a_low_window_tells_where_the_curves_cross_in_short(
+def test_a_low_window_keeps_a_plot_that_can_be_read(qtbot: QtBot, ready: BenchmarkTab) -> None:
+    find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
+    run(qtbot, ready, "64, 512, 2048")
+    plot = find(ready, "benchmark.plot.sizes", LivePlot)
+    results = find(ready, "benchmark.results", QTableView)
+    page = find(ready, "benchmark.page", QScrollArea)
+    assert page.verticalScrollBar().maximum() == 0
+    ready.resize(755, 440)  # what is left of a small window under a banner
+    qtbot.waitUntil(lambda: page.verticalScrollBar().maximum() > 0 and plot.height() >= 200)
+    assert results.height() >= 80
+    page.ensureWidgetVisible(results)
+    assert not results.visibleRegion().isEmpty()
+
+
+@with_a_card
+def test_a_low_window_says_the_first_comparison_and_keeps_the_rest_at_hand(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
+    run(qtbot, ready, "64, 512, 2048")
+    whole = text(ready, "benchmark.verdict")
+    assert "with the transfers" in whole.lower()
+    ready.resize(755, 440)
+    verdict = find(ready, "benchmark.verdict", QLabel)
+    qtbot.waitUntil(lambda: verdict.text().endswith(" …"))
+    assert whole.startswith(text(ready, "benchmark.verdict")[:-2])
+    assert "transfers" not in verdict.text()
+    assert "transfers" in verdict.toolTip()
+    assert "transfers" in verdict.accessibleName()
+    ready.resize(1240, 720)
+    qtbot.waitUntil(lambda: text(ready, "benchmark.verdict") == whole)
+    assert verdict.toolTip() == ""
+
+
+@with_a_card
+def test_a_low_window_tells_where_the_curves_cross_in_one_line(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
     run(qtbot, ready, "64, 512")
     click(qtbot, ready, "benchmark.view.sizes")
     whole = text(ready, "benchmark.plot.caption")
     assert "(measured: between 64 × 64 and 512 × 512)" in whole
-    ready.resize(1240, 560)
+    ready.resize(720, 560)
     caption = find(ready, "benchmark.plot.caption", QLabel)
     qtbot.waitUntil(lambda: caption.text().endswith(" …"))
     assert whole.startswith(text(ready, "benchmark.plot.caption")[:-2])
     assert "measured" not in caption.text()
     assert "measured" in caption.toolTip()
+    assert not caption.wordWrap()
