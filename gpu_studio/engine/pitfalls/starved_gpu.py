@@ -40,6 +40,7 @@ class StarvedGpu:
         return _SCRIPT.format(
             device=device,
             workers=_WORKERS if is_fixed else 0,
+            warm_up=_WORKERS,
             pin=", pin_memory=True" if is_fixed and is_card else "",
             non_blocking=", non_blocking=True" if is_fixed and is_card else "",
             wait=f'torch.cuda.synchronize("{device}")' if is_card else "pass",
@@ -95,15 +96,17 @@ def main():
         torch.nn.Linear(3 * 32 * 32, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)
     ).to(device)
     batches = iter(loader)
-    model(next(batches).to(device)).sum().backward()  # workers and device have started
+    for _ in range({warm_up}):  # until device and every worker have started
+        model(next(batches).to(device)).sum().backward()
     work = 0.0
     start = time.perf_counter()
     for batch in batches:
         begin = time.perf_counter()
         model(batch.to(device{non_blocking})).sum().backward()
         {wait}
-        work += time.perf_counter() - begin
-    whole = time.perf_counter() - start
+        end = time.perf_counter()
+        work += end - begin
+    whole = end - start  # without the workers' own end
     print(f"{{work:.6f}} s at work, {{whole - work:.6f}} s waiting")
 
 
