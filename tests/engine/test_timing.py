@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import gc
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from gpu_studio.engine import timing
 from gpu_studio.engine.timing import CpuStopwatch, IntervalRule, choose_calls, warm_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CPU = torch.device("cpu")
 
@@ -97,6 +101,17 @@ def test_choosing_ends_with_a_stop(clock: Clock):
     assert call.count == 2
 
 
+@pytest.fixture
+def automatic() -> Iterator[None]:
+    """Python's own collection, as a process of the engine has it."""
+    was_enabled = gc.isenabled()
+    gc.enable()
+    yield
+    if not was_enabled:
+        gc.disable()
+
+
+@pytest.mark.usefixtures("automatic")
 def test_a_batch_is_timed_without_the_collector_and_as_a_whole(clock: Clock):
     call = clock.call_taking(0.5)
     seen: list[bool] = []
@@ -111,13 +126,11 @@ def test_a_batch_is_timed_without_the_collector_and_as_a_whole(clock: Clock):
     assert gc.isenabled()
 
 
+@pytest.mark.usefixtures("automatic")
 def test_the_collector_stays_off_where_it_was_off(clock: Clock):
     gc.disable()
-    try:
-        CpuStopwatch().time(clock.call_taking(0.1), 1)
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
+    CpuStopwatch().time(clock.call_taking(0.1), 1)
+    assert not gc.isenabled()
 
 
 def test_warm_up_lasts_three_tenths_of_a_second(clock: Clock):

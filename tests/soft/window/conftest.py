@@ -17,6 +17,7 @@ from gpu_studio.app import build_window
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.model.settings import Settings
 from tests.conftest import nothing_left_behind as nothing_left_behind  # a fixture for all here
+from tests.conftest import pytest_runtest_protocol as pytest_runtest_protocol
 from tests.soft.window.person import Person
 
 if TYPE_CHECKING:
