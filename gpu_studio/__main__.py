@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -39,11 +40,16 @@ def _tell(sentence: str) -> None:
 
 def has_display() -> bool:
     """Return whether a window can be shown: on Linux, a display or a platform chosen for Qt."""
-    if any(os.environ.get(name) for name in ("WAYLAND_DISPLAY", "QT_QPA_PLATFORM")):
+    is_chosen = any(os.environ.get(name) for name in ("WAYLAND_SOCKET", "QT_QPA_PLATFORM"))
+    system: str = sys.platform
+    if is_chosen or not system.startswith("linux"):
         return True
-    display = os.environ.get("DISPLAY", "")
-    is_linux = sys.platform.startswith("linux")
-    return (display != "" and _answers(display)) if is_linux else True
+    wayland, display = (os.environ.get(name, "") for name in ("WAYLAND_DISPLAY", "DISPLAY"))
+    # A socket below the folder of the session, as libwayland looks for it: a terminal that outlived
+    # its session, or that of another user, still has the name.
+    if wayland and _is_listening(os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), wayland)):
+        return True
+    return display != "" and _answers(display)
 
 
 def _answers(display: str) -> bool:
@@ -52,24 +58,32 @@ def _answers(display: str) -> bool:
     A server of this PC listens at a socket of that number, in a file or in Linux's abstract names,
     another one at the port 6000 and more: X(7). A name of any other form is left to Qt.
     """
-    import socket
-
     host, _, number = display.rpartition(":")
     number = number.partition(".")[0]
     if not number.isdecimal() or "/" in host:
         return True
     if host not in ("", "unix"):
+        import socket
+
         try:
             socket.create_connection((host, 6000 + int(number)), _PATIENCE_S).close()
         except (OSError, OverflowError):
             return False
         return True
     path = f"{_X11_SOCKETS}{number}"
-    is_there = False
+    return _is_listening(f"\0{path}") or _is_listening(path)
+
+
+def _is_listening(path: str) -> bool:
+    """Return whether somebody listens at a Unix socket, which Windows' Python does not know."""
+    import socket
+
+    is_listening = False
     if sys.platform != "win32":
-        with socket.socket(socket.AF_UNIX) as local:
-            is_there = any(local.connect_ex(name) == 0 for name in (f"\0{path}", path))
-    return is_there
+        with socket.socket(socket.AF_UNIX) as local, contextlib.suppress(OSError):
+            local.connect(path)
+            is_listening = True
+    return is_listening
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ def started(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr(entry, "_answers", lambda display: True)
+    monkeypatch.setattr(entry, "_is_listening", lambda path: True)
     app = ModuleType("gpu_studio.app")
     app.main = lambda: seen.append("window") or 0
     monkeypatch.setitem(sys.modules, "gpu_studio.app", app)
@@ -41,6 +42,27 @@ def test_a_display_that_does_not_answer_is_none(started, monkeypatch):
     monkeypatch.setattr("sys.argv", ["gpu-studio"])
     entry.main()
     assert started == [[]]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Wayland is for Unix")
+def test_a_wayland_session_that_has_ended_is_none(monkeypatch, tmp_path):
+    for name in (*NAMES, "WAYLAND_SOCKET"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-7")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert not entry.has_display()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "wayland-7"))
+        assert not entry.has_display()
+        server.listen()
+        assert entry.has_display()
+        monkeypatch.delenv("XDG_RUNTIME_DIR")
+        assert not entry.has_display()
+        monkeypatch.setenv("WAYLAND_DISPLAY", str(tmp_path / "wayland-7"))
+        assert entry.has_display()
+    monkeypatch.setenv("WAYLAND_DISPLAY", "/" + "x" * 200)  # longer than any socket's name
+    assert not entry.has_display()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="X11 is for Unix")
