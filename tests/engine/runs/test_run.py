@@ -1,0 +1,79 @@
+"""A run's phases, and what its result says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.protocol import (
+    RunFinished,
+    RunPhaseChanged,
+    RunStarted,
+    SamplesMeasured,
+    decode_event,
+    encode,
+)
+from gpu_studio.core.statistics import grouped_interval, summarize
+from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.workloads.call import Call
+from tests.engine.answers import ask, only, run_request
+
+
+def test_a_run_goes_through_its_phases_in_order():
+    events = ask(run_request())
+    assert isinstance(events[0], RunStarted)
+    phases = [event.phase for event in only(RunPhaseChanged, events)]
+    assert phases == ["set-up", "verification", "warm-up", "timing"]
+    timing = events.index(only(RunPhaseChanged, events)[-1])
+    assert events[timing].expected_call_s > 0
+    assert all(isinstance(event, SamplesMeasured) for event in events[timing + 1 : -1])
+    assert isinstance(events[-1], RunFinished)
+    assert all(event.run_id == "r1" for event in events)
+
+
+@pytest.mark.parametrize("workload", ["elementwise", "matmul"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_every_workload_runs_and_is_verified_in_every_dtype(workload: str, dtype: str):
+    result = ask(run_request(workload=workload, dtype=dtype))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verified is True
+    assert (result.workload, result.dtype, result.size) == (workload, dtype, 32)
+
+
+def test_the_result_is_the_summary_of_every_sample_that_was_sent():
+    events = ask(run_request(budget_s=0.4))
+    samples_s = [sample for event in only(SamplesMeasured, events) for sample in event.samples_s]
+    result, summary = events[-1], summarize(samples_s)
+    assert isinstance(result, RunFinished)
+    assert result.samples == len(samples_s) > 0
+    assert result.median_s == summary.median_s
+    assert result.iqr_s == summary.iqr_s
+    assert result.ci95_s == grouped_interval(samples_s, result.calls_per_sample)
+    assert result.p99_s == summary.p99_s
+    assert result.throughput == result.bytes_per_call / result.median_s
+    assert result.calls_per_sample == only(SamplesMeasured, events)[0].calls_per_sample
+
+
+def test_what_the_work_doubts_is_in_the_result(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Call, "doubts", lambda call: {"odd": "It is odd."})
+    result = ask(run_request())[-1]
+    assert isinstance(result, RunFinished)
+    assert "odd" in stamp_of(result).words
+
+
+def test_a_run_survives_the_pipe():
+    for event in ask(run_request()):
+        assert decode_event(encode(event)) == event
+
+
+def test_a_result_says_where_and_how_it_was_obtained():
+    dispatcher = Dispatcher(in_window_process=True, cpu_name="Ryzen 7 5700G")
+    result = ask(run_request(), dispatcher)[-1]
+    assert isinstance(result, RunFinished)
+    assert result.device_name == "Ryzen 7 5700G"
+    assert result.in_window_process
+    assert result.cpu_threads == torch.get_num_threads()
+    assert result.torch_version == torch.__version__
+    assert (result.throttled, result.other_processes, result.tf32) == (None, None, None)
+    assert not ask(run_request())[-1].in_window_process
