@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyqtgraph as pg
-    from PySide6.QtGui import QHideEvent, QPaintEvent, QShowEvent
+    from PySide6.QtGui import QHideEvent, QPaintEvent, QResizeEvent, QShowEvent
 
     from gpu_studio.ui.theme import Theme
 
@@ -195,6 +195,11 @@ class LivePlot(QFrame):
             self._building = True
             QTimer.singleShot(0, self, self._build)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Let the legend be read whole in another width."""
+        super().resizeEvent(event)
+        self._place_legend()
+
     def showEvent(self, event: QShowEvent) -> None:
         """Draw only while somebody can look."""
         super().showEvent(event)
@@ -234,13 +239,17 @@ class LivePlot(QFrame):
         self.refresh()
 
     def _add_item(self, curve: Curve) -> None:
-        from gpu_studio.ui.plots.plot_canvas import place_legend
-
         assert self.plot is not None
         # pyqtgraph writes labels as HTML, and a device's name comes from outside.
         label = curve.label.replace("&", "&amp;").replace("<", "&lt;")
         curve.show_in(self.plot.plot([], [], name=label or None, **curve.options(self._theme)))
-        place_legend(self.plot, self._style.legend_columns)
+        self._place_legend()
+
+    def _place_legend(self) -> None:
+        from gpu_studio.ui.plots.plot_canvas import place_legend
+
+        if self.plot is not None:
+            place_legend(self.plot, self._style.legend_columns, self.width())
 
     def _recolour(self) -> None:
         """Take the theme's colours; pyqtgraph's items keep theirs, so they are made again."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QGraphicsGridLayout
 
 from gpu_studio.ui.plots.plot_curve import ink
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LEGEND_ROW = 22  # pixels
+_LEGEND_SAMPLE = 20 + 2 * 25  # pixels: pyqtgraph's piece of curve, and its gaps
 _TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
 _BAND_ALPHA = 40
 
@@ -79,15 +81,50 @@ def make_canvas(style: AxesStyle, parent: QWidget) -> pg.PlotWidget:
     return plot
 
 
-def place_legend(plot: pg.PlotWidget, columns: int) -> None:
-    """Give a legend over the plot the room of its rows."""
+def place_legend(plot: pg.PlotWidget, most_columns: int, room: int) -> None:
+    """Give a legend over the plot the room of its rows, as many as its labels need to be read.
+
+    Args:
+        plot: has the legend.
+        most_columns: how many labels stand side by side where there is room; 1 lies in the plot.
+        room: the width that there is, in pixels.
+    """
     from gpu_studio.ui.plots.axes import END_ROOM
 
-    if columns > 1:
+    if most_columns > 1:
         item = plot.plotItem
+        columns = _columns_for(item.legend, most_columns, room - 2 * _LEGEND_ROW)
+        if columns != item.legend.columnCount:
+            _arrange_legend(item.legend, columns)
         rows = -(-len(item.legend.items) // columns)
         item.layout.setContentsMargins(1, max(END_ROOM // 2, rows * _LEGEND_ROW), END_ROOM, 1)
         item.legend.anchor((0, 0), (0, 0), offset=(_LEGEND_ROW, -_LEGEND_ROW // 2))
+
+
+def _columns_for(legend: pg.LegendItem, most: int, room: float) -> int:
+    """Return how many labels fit beside each other, at least one."""
+    widths = [label.itemRect().width() + _LEGEND_SAMPLE for _, label in legend.items]
+    for columns in range(most, 1, -1):
+        if sum(max(widths[at::columns], default=0) for at in range(columns)) <= room:
+            return columns
+    return 1
+
+
+def _arrange_legend(legend: pg.LegendItem, columns: int) -> None:
+    """Lay a legend's labels out again: its own layout does not forget columns it has had."""
+    layout = QGraphicsGridLayout()
+    layout.setHorizontalSpacing(legend.layout.horizontalSpacing())
+    layout.setVerticalSpacing(legend.layout.verticalSpacing())
+    for at in range(legend.layout.count() - 1, -1, -1):
+        legend.layout.removeAt(at)
+    legend.setLayout(layout)
+    legend.layout, legend.columnCount, legend.rowCount = layout, columns, 1
+    for at, (sample, label) in enumerate(legend.items):
+        row, column = divmod(at, columns)
+        layout.addItem(sample, row, 2 * column)
+        layout.addItem(label, row, 2 * column + 1)
+        legend.rowCount = row + 1
+    legend.updateSize()
 
 
 def recolour(plot: pg.PlotWidget, theme: Theme, legend_columns: int) -> None:

@@ -156,6 +156,21 @@ def test_it_mixes_into_no_verdict_and_no_curve_of_this_pc(
     assert not any("recorded" in live._curves[key].label for key in drawn_keys(replaying))
 
 
+@pytest.mark.parametrize("inventory", [gt_1030()], ids=["card"])
+def test_a_card_of_this_pc_stands_beside_no_recorded_processor(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path
+) -> None:
+    run(qtbot, replaying, "64")
+    request = RunWorkload(
+        run_id="theirs", workload="elementwise", device="cpu", size=64, dtype="float32",
+        options=replaying.benchmark.runs[0].request.options,
+    )  # fmt: skip
+    path.write_bytes(encode_all([HEADER, *run_events(request)]))
+    play(qtbot, replaying, path)
+    live = find(replaying, "benchmark.plot", LivePlot)
+    assert [live._curves[key].label for key in live.curve_keys] == ["CPU, recorded"]
+
+
 def test_another_file_is_not_taken_and_a_bad_one_is_refused_with_its_reason(
     qtbot: QtBot, replaying: BenchmarkTab, path: Path, tmp_path: Path
 ) -> None:

@@ -84,6 +84,31 @@ def test_a_label_from_outside_is_not_read_as_html(shown):
     assert label.item.toPlainText() == "<img src=x> & co"
 
 
+def test_labels_are_read_whole_in_any_width(qtbot, shown):
+    plot = shown(legend=3)
+    for number in range(4):
+        name = f"RTX 3060, recorded · with transfers {number}"
+        plot.set_curve(name, Curve(name, "cpu", lambda: ([0, 1], [1, 2])))
+    legend = plot.plot.plotItem.legend
+    label_width = round(legend.items[0][1].itemRect().width())
+
+    def rows():
+        legend.layout.activate()
+        return len({round(label.sceneBoundingRect().top()) for _, label in legend.items})
+
+    # Three side by side, two, one, and three again.
+    for width, count in (
+        (4 * label_width + 400, 2), (2 * label_width + 200, 2), (label_width + 150, 4),
+        (4 * label_width + 400, 2),
+    ):  # fmt: skip
+        plot.resize(width, 300)
+        qtbot.waitUntil(lambda width=width: plot.plot.width() == width - 2 * plot.frameWidth())
+        assert rows() == count
+        assert all(label.sceneBoundingRect().right() <= width for _, label in legend.items)
+    plot.remove_curve("RTX 3060, recorded · with transfers 3")
+    assert rows() == 1
+
+
 def test_the_theme_recolours_curves(shown, settings, theme):
     plot = shown()
     plot.set_curve("a", Curve("A", "gpu0", lambda: ([0, 1], [1, 2])))
