@@ -45,6 +45,7 @@ def explain_file(name: str, *, last: bool, as_json: bool) -> int:
         say()
         for part, memory, share, meaning in found.tank.rows():
             say(f"  {part:<16}{memory:>12}{share:>8}  {meaning}")
+        say("  Sizes are those of the text, which has two decimals of them.")
     say()
     for number, step in enumerate(found.first_steps, 1):
         say(f"{number}. {step}")

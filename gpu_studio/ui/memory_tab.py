@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from gpu_studio.model.memory import MemoryModel
@@ -17,7 +17,7 @@ from gpu_studio.ui.parts import GAP, MARGIN
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
+    from PySide6.QtGui import QHideEvent, QShowEvent
 
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
@@ -85,11 +85,12 @@ class MemoryTab(QWidget):
         self._pages.currentChanged.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
+    def event(self, event: QEvent) -> bool:
         """Leave the pages the room they need beside the tank's table."""
-        super().resizeEvent(event)
-        pages = self._pages.sizeHint().height() + self._stack.minimumSizeHint().height()
-        self._tank_card.set_room(self.height() - GAP - MARGIN - 2 * _SPACING - pages)
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.LayoutRequest):
+            pages = self._pages.sizeHint().height() + self._stack.minimumSizeHint().height()
+            self._tank_card.set_room(self.height() - GAP - MARGIN - 2 * _SPACING - pages)
+        return super().event(event)
 
     # ── pages ────────────────────────────────────────────────────────────────────────────────
 

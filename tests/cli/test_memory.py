@@ -62,6 +62,7 @@ def test_explain_in_words(type_in: Any, tmp_path: Path):
     assert status == 0
     assert lines[0] == "Fragmented."
     assert any(line.strip().startswith("Tensors") for line in lines)
+    assert any("two decimals" in line for line in lines)
     assert any("expandable_segments:True" in line for line in lines)
 
 

@@ -54,7 +54,9 @@ def test_an_error_becomes_a_tank_a_meaning_and_what_to_try(reader, qtbot):
     assert "expandable_segments" in text(reader, "memory.error.advice")
     numbers = find(reader, "memory.error.numbers", QTableView).model()
     assert numbers.index(0, 0).data() == "Tried to allocate"
-    assert numbers.index(0, 2).data() == "20\u202f971\u202f520"
+    exact = [[numbers.index(row, column).data() for column in (1, 2)] for row in range(2)]
+    assert exact == [["20\u202fMiB", "± 5.12\u202fKiB"], ["3.95\u202fGiB", "± 5.12\u202fMiB"]]
+    assert "to two decimals" in text(reader, "memory.error.part")
 
 
 def test_an_error_without_numbers_has_a_meaning_and_no_tank(reader, qtbot):

@@ -494,10 +494,10 @@ def test_the_experiment_runs_and_tells_its_end(tab, scripts, engines, studio, qt
     assert find(tab, "memory.oom.result").property("tone") == "amber"
     assert "had reached. The lab's engine has ended" in text(tab, "memory.sentence")
     assert find(tab, "memory.engine", QComboBox).currentText() == "The lab's engine"
-    assert text(tab, "memory.oom.tank_words") == "The tank as the error's own numbers tell it."
+    assert "The tank of the error" in text(tab, "memory.oom.tank_words")
     drawn = find(tab, "memory.oom.tank", TankBar).tank
     assert {part.key: part.size_bytes // MIB for part in drawn.parts} == {
-        "not_told": 338, "tensors": 1024, "holes": 0, "free": 634,
+        "driver": 52, "not_told": 338, "tensors": 1024, "holes": 0, "free": 634,
     }  # fmt: skip
     numbers = find(tab, "memory.oom.numbers", QTableView).model()
     rows = {
@@ -505,6 +505,24 @@ def test_the_experiment_runs_and_tells_its_end(tab, scripts, engines, studio, qt
     }
     assert rows["Tensors at the end"] == "4"
     assert rows["Reserved"].replace("\u202f", " ") == "1 GiB"
+
+
+def test_an_error_that_the_counters_do_not_agree_with_is_drawn_as_its_text_tells_it(
+    tab, scripts, studio, qtbot
+):
+    """Another process took 100 MiB between the error and the reading."""
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        memory_read(allocated=1024, reserved=1024, mark="oom", free_bytes=534 * MIB),
+        oom_finished(error_text=ERROR),
+    ]
+    run(qtbot, tab, studio)
+    drawn = find(tab, "memory.oom.tank", TankBar)
+    qtbot.waitUntil(lambda: drawn.tank is not None)
+    assert {part.key: part.size_bytes // MIB for part in drawn.tank.parts} == {
+        "not_told": 338, "tensors": 1024, "holes": 0, "free": 634,
+    }  # fmt: skip
+    assert text(tab, "memory.oom.tank_words").endswith("to two decimals.")
 
 
 def test_the_engine_selector_goes_back_to_the_programs_own(tab, scripts, studio, qtbot):

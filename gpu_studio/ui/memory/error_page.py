@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QHeaderView, QPlainTextEdi
 
 from gpu_studio.core.memory.allocator_error import card_full
 from gpu_studio.core.memory.oom_reader import explain_oom_text
-from gpu_studio.core.units import format_bytes, format_count
+from gpu_studio.core.memory.oom_text import rounding_bytes
+from gpu_studio.core.units import format_bytes
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory.whole_rows import show_whole_rows
@@ -106,7 +107,7 @@ class ErrorPage(QWidget):
         for widget in (self._headline, self._meaning, self._tank, self._part, self._advice):
             self._account.column.addWidget(widget)
         self._numbers_card = Card(name="memory.error.numbers_card")
-        self._rows = TextRows(("In the text", "Size", "Bytes"), numbers=(1, 2), parent=self)
+        self._rows = TextRows(("In the text", "Size", "Exact to"), numbers=(1, 2), parent=self)
         self._table = table(
             self._rows, name="memory.error.numbers", accessible_name="The numbers in the text"
         )
@@ -161,17 +162,23 @@ class ErrorPage(QWidget):
 
     def _tell_part(self, told: str) -> None:
         self._part.setText(
-            told or "The card as the text describes it; what it leaves out is told so."
+            told
+            or "The card as the text describes it, to two decimals of each unit; what it leaves "
+            "out is told so."
         )
 
 
 def _rows_of(numbers: OomNumbers) -> list[tuple[str, str, str]]:
-    rows = []
-    for key, label in _LABELS.items():
-        size_bytes = getattr(numbers, key)
-        if size_bytes is not None:
-            rows.append((label, format_bytes(size_bytes), format_count(size_bytes)))
-    for process in numbers.processes:
-        exact = format_count(process.bytes)
-        rows.append((f"Process {process.pid}", format_bytes(process.bytes), exact))
-    return rows
+    sizes = {label: getattr(numbers, key) for key, label in _LABELS.items()}
+    sizes |= {f"Process {process.pid}": process.bytes for process in numbers.processes}
+    return [
+        (label, format_bytes(size_bytes), _exactness(size_bytes))
+        for label, size_bytes in sizes.items()
+        if size_bytes is not None
+    ]
+
+
+def _exactness(size_bytes: int) -> str:
+    """Return how far the size may be from what PyTorch knew."""
+    off_bytes = rounding_bytes(size_bytes)
+    return f"± {format_bytes(off_bytes)}" if off_bytes else "the byte"

@@ -79,11 +79,13 @@ class ResultCard(Card):
         stages = [f"• {stage.sentence}" for stage in finished.stages]
         self._stages.setText("\n".join(stages))
         self._stages.setVisible(bool(stages))
-        error_tank = tank_of_error(read_oom_text(finished.error_text))
-        if error_tank is not None:
-            self._show_tank(error_tank, "The tank as the error's own numbers tell it.")
-        elif tank is not None:
+        told = tank_of_error(read_oom_text(finished.error_text))
+        if told is None:
             self._show_tank(tank, "The tank at the end, before all was freed.")
+        elif tank is not None and _is_the_errors(result):
+            self._show_tank(tank, "The tank of the error: its own numbers, to the byte.")
+        else:
+            self._show_tank(told, "The tank as the error's text tells it, to two decimals.")
 
     def _show_tank(self, tank: Tank | None, words: str) -> None:
         self._words = words
@@ -152,6 +154,15 @@ class LabResults(QWidget):
         self._rows.set_rows(rows)
         self._table.setColumnHidden(2, len(results) < 2)
         show_whole_rows(self._table)
+
+
+def _is_the_errors(result: LabResult) -> bool:
+    """Return whether the counters were read before anything changed after the error."""
+    read, finished = result.reached, result.finished
+    if read is None or finished is None:
+        return False
+    counted = (read.free_bytes, read.total_bytes)
+    return counted == (finished.free_bytes, finished.total_bytes)
 
 
 def _rows_of(results: tuple[LabResult, ...]) -> list[tuple[str, str, str]]:

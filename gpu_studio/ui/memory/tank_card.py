@@ -16,7 +16,7 @@ from gpu_studio.ui.eliding_combo import ElidingCombo
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory.tank_words import what_is_shown
-from gpu_studio.ui.memory.whole_rows import show_whole_rows
+from gpu_studio.ui.memory.whole_rows import height_of_rows, show_whole_rows
 from gpu_studio.ui.parts import GAP, Card, Text, table
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class TankCard(Card):
         self._cards.activated.connect(self._choose)
 
     def _lay_out_head(self) -> None:
-        head = QHBoxLayout()
+        self._head = head = QHBoxLayout()
         head.setSpacing(GAP)
         self.column.addLayout(head)
         head.addWidget(self._title)
@@ -157,15 +157,26 @@ class TankCard(Card):
         self._show_sentence("")
 
     def set_room(self, height: int) -> None:
-        """Be no higher than that: the table shows fewer rows then, and scrolls."""
+        """Be no higher than that, if the table is shown."""
         self._room = height
         self._fit_table()
 
     def _fit_table(self) -> None:
+        """Show the table beside the bar; where there is no room for both, in its place."""
         if self._table is None or self._room is None or self._table.isHidden():
+            self._tank.show()
             return
-        rest = self.sizeHint().height() - self._table.height()
-        show_whole_rows(self._table, self._room - rest)
+        margins = self.column.contentsMargins()
+        head, sentence = (
+            self._head.sizeHint(),
+            self._sentence.heightForWidth(self._sentence.width()),
+        )
+        rest = margins.top() + margins.bottom() + head.height() + sentence
+        room = self._room - rest - 2 * self.column.spacing()
+        beside_bar = room - self._tank.sizeHint().height() - self.column.spacing()
+        has_room = beside_bar >= height_of_rows(self._table)
+        self._tank.setVisible(has_room)
+        show_whole_rows(self._table, beside_bar if has_room else room)
 
     def _show_sentence(self, told: str) -> None:
         self._sentence.setText(told or what_is_shown(self._model, self._session))
@@ -178,3 +189,4 @@ class TankCard(Card):
             self.column.insertWidget(self.column.count() - 1, self._table)
         self._table.setVisible(shown)
         self._show_memory()
+        self._fit_table()

@@ -10,6 +10,16 @@ if TYPE_CHECKING:
 _LEAST_ROWS = 2  # fewer are no table: then the others are scrolled to
 
 
+def height_of_rows(view: QTableView, rows: int | None = None) -> int:
+    """Return how high a table is that shows so many rows whole; None for all."""
+    bar = view.horizontalScrollBar()
+    frame = 2 * view.frameWidth() + view.horizontalHeader().sizeHint().height()
+    if bar.maximum() > 0:
+        frame += bar.sizeHint().height()
+    rows = view.model().rowCount() if rows is None else rows
+    return frame + view.verticalHeader().defaultSectionSize() * rows
+
+
 def show_whole_rows(view: QTableView, room: int | None = None) -> None:
     """Make a table as high as its rows, or as those for which there is room.
 
@@ -17,12 +27,8 @@ def show_whole_rows(view: QTableView, room: int | None = None) -> None:
         view: its rows are all of one height.
         room: how high it may be, in pixels; None for as high as it likes.
     """
-    model, bar = view.model(), view.horizontalScrollBar()
-    row_height = view.verticalHeader().defaultSectionSize()
-    rows = model.rowCount()
-    frame = 2 * view.frameWidth() + view.horizontalHeader().sizeHint().height()
-    if bar.maximum() > 0:
-        frame += bar.sizeHint().height()
+    rows = view.model().rowCount()
     if room is not None:
-        rows = min(rows, max((room - frame) // row_height, _LEAST_ROWS))
-    view.setFixedHeight(frame + row_height * rows)
+        fitting = (room - height_of_rows(view, 0)) // view.verticalHeader().defaultSectionSize()
+        rows = min(rows, max(fitting, _LEAST_ROWS))
+    view.setFixedHeight(height_of_rows(view, rows))
