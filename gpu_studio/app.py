@@ -26,7 +26,7 @@ from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.theme import Theme
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.engine import Engine, EngineFactory
-    from gpu_studio.core.pc.torch_facts import PcProbed
+    from gpu_studio.core.pc.torch_facts import PcProbed, TorchCard
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
 
@@ -90,10 +90,10 @@ def build_window(
         # What the lab breaks is a process of its own, whatever the setting says.
         return ProcessEngine(environment, log_path=log_path)
 
-    def real_probe(is_over: Callable[[], bool]) -> PcProbed:
-        from gpu_studio.engine.probe_client import probe_pc
+    def real_probe(is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:
+        from gpu_studio.engine.probe_client import probing
 
-        return probe_pc(log_path, load_s=_LINK_LOAD_S, is_over=is_over)
+        return probing(log_path, load_s=_LINK_LOAD_S, is_over=is_over)
 
     studio = Studio(
         engine_factory or real_engine,

@@ -17,7 +17,7 @@ from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.pc.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep, TorchCard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _MODULE = "gpu_studio.engine.probe"
@@ -37,16 +37,31 @@ def probe_pc(
     card_patience_s: float = _CARD_PATIENCE_S,
     is_over: Callable[[], bool] = lambda: False,
 ) -> PcProbed:
+    """Return what comes last of `probing`."""
+    patience = (start_patience_s, card_patience_s)
+    last = PcProbed()
+    for told in probing(log_path, load_s=load_s, patience_s=patience, is_over=is_over):
+        if isinstance(told, PcProbed):
+            last = told
+    return last
+
+
+def probing(
+    log_path: Path | None = None,
+    *,
+    load_s: float = 0.0,
+    patience_s: tuple[float, float] = (_START_PATIENCE_S, _CARD_PATIENCE_S),
+    is_over: Callable[[], bool] = lambda: False,
+) -> Iterator[TorchCard | PcProbed]:
     """Run one real kernel on every card that a script of the user's would see.
 
-    Blocks for some seconds, since PyTorch is imported. Makes a CUDA context on every card, which
-    is gone when this returns.
+    Yields each card when its turn comes, and last what came of all. Takes some seconds before the
+    first, since PyTorch is imported. Makes a CUDA context on every card, which is gone at the end.
 
     Args:
         log_path: where the child's standard error goes; None is this process's own.
         load_s: for how long to copy on each card, so that its link can be read at work.
-        start_patience_s: how long PyTorch and CUDA may take to start.
-        card_patience_s: how long one card may take.
+        patience_s: how long PyTorch and CUDA may take to start, and how long one card may take.
         is_over: whether to give up; asked several times a second.
 
     Raises:
@@ -58,18 +73,22 @@ def probe_pc(
     while True:
         attempt = _Attempt(log_path, len(probed), load_s)
         try:
-            outcome = attempt.follow(start_patience_s, card_patience_s, is_over)
+            yield from attempt.follow(*patience_s, is_over)
         finally:
             attempt.end()
         found, cards = attempt.pc or found, attempt.cards or cards
         if found is None:
-            return PcProbed(error=f"PyTorch could not start CUDA: {attempt.why}.")
+            yield PcProbed(error=f"PyTorch could not start CUDA: {attempt.why}.")
+            return
         told = list(attempt.probed)
-        if outcome is not None and attempt.begun is not None:
-            told.append(CardProbed(card=attempt.begun, outcome=outcome, message=attempt.why))
+        if attempt.outcome is not None and attempt.begun is not None:
+            told.append(
+                CardProbed(card=attempt.begun, outcome=attempt.outcome, message=attempt.why)
+            )
         probed += told
         if not told or len(probed) >= len(cards) or is_over():
-            return msgspec.structs.replace(found, cards=tuple(probed))
+            yield msgspec.structs.replace(found, cards=tuple(probed))
+            return
 
 
 class _Attempt:
@@ -80,6 +99,7 @@ class _Attempt:
         self.cards: tuple[TorchCard, ...] = ()
         self.begun: TorchCard | None = None
         self.probed: list[CardProbed] = []
+        self.outcome: Outcome | None = None  # how it failed; None where it did not
         self.why = ""
         self._load_s = load_s
         self._child = ChildProcess(
@@ -90,8 +110,8 @@ class _Attempt:
 
     def follow(
         self, start_patience_s: float, card_patience_s: float, is_over: Callable[[], bool]
-    ) -> Outcome | None:
-        """Take steps until the child ends; return how it failed, None where it did not."""
+    ) -> Iterator[TorchCard]:
+        """Take steps until the child ends; yield each card that it begins with."""
         patience_s = start_patience_s
         deadline_s = time.monotonic() + patience_s
         while not is_over():
@@ -99,15 +119,17 @@ class _Attempt:
                 line = self._lines.get(timeout=_LOOK_S)
             except queue.Empty:
                 if time.monotonic() > deadline_s:
-                    self.why = f"no answer within {patience_s:.0f} s"
-                    return "silent"
+                    self.outcome, self.why = "silent", f"no answer within {patience_s:.0f} s"
+                    return
                 continue
             if line is None:
-                return self._outcome_of_end()
+                self._note_end()
+                return
             self._take(_decoder.decode(line))
+            if self.begun is not None:
+                yield self.begun
             patience_s = card_patience_s + self._load_s
             deadline_s = time.monotonic() + patience_s
-        return None
 
     def end(self) -> None:
         """End the child, also in the middle of a call."""
@@ -120,12 +142,10 @@ class _Attempt:
         if step.probed is not None:
             self.probed.append(step.probed)
 
-    def _outcome_of_end(self) -> Outcome | None:
+    def _note_end(self) -> None:
         exit_code = self._child.end()
-        if exit_code == 0:
-            return None
-        self.why = f"its process ended with exit code {exit_code}"
-        return "died"
+        if exit_code != 0:
+            self.outcome, self.why = "died", f"its process ended with exit code {exit_code}"
 
     def _pump(self) -> None:
         try:

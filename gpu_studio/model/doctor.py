@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.pc.torch_facts import PcProbed
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import Inventory
     from gpu_studio.core.pc.finding import Finding
     from gpu_studio.core.pc.link import Link
-    from gpu_studio.core.pc.torch_facts import PcProbed
+    from gpu_studio.core.pc.torch_facts import TorchCard
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
 
-    # Runs a kernel on every card in a process of its own; asks now and then whether to give up.
-    Probe = Callable[[Callable[[], bool]], PcProbed]
+    # Runs a kernel on every card in a process of its own: yields each as its turn comes, and last
+    # what came of all. It asks now and then whether to give up.
+    Probe = Callable[[Callable[[], bool]], Iterator[TorchCard | PcProbed]]
 
 _CHECK = "check"  # what the sensors are wanted for
 _LONGEST_END_MS = 5000
@@ -36,7 +38,7 @@ class Doctor(QObject):
 
     Signals:
         findings_changed(): something else is found now.
-        check_changed(): the kernels of a check began, or are over.
+        check_changed(): the kernels of a check began, have come to the next card, or are over.
     """
 
     findings_changed = Signal()
@@ -54,6 +56,7 @@ class Doctor(QObject):
         self._findings: Sequence[Finding] = ()
         self._inventory: Inventory | None = None
         self._probed: PcProbed | None = None
+        self._turn: TorchCard | None = None
         self._links: dict[str, Link] = {}
         self._worker: Worker | None = None
         self._is_over = threading.Event()
@@ -84,7 +87,7 @@ class Doctor(QObject):
     def sentence(self) -> str:
         """How the check stands; empty before the first one."""
         if self.is_checking:
-            return "Running a small kernel on each card, in a process of its own …"
+            return self._progress()
         if self._trouble:
             return self._trouble
         if self._probed is None:
@@ -99,7 +102,7 @@ class Doctor(QObject):
         """Try a real kernel on every card; makes a CUDA context on each for a few seconds."""
         if not self.can_check:
             return
-        self._trouble = ""
+        self._trouble, self._turn = "", None
         self._is_over.clear()
         self._worker = Worker(self._probe_once, self)
         self._worker.value_produced.connect(self._take)
@@ -109,24 +112,44 @@ class Doctor(QObject):
         self._worker.start()
         self.check_changed.emit()
 
+    def stop(self) -> None:
+        """Give a check up, and its process; what was known before stays."""
+        if self.is_checking:
+            self._is_over.set()
+            self._trouble = "The check was stopped."
+            self.check_changed.emit()
+
     def close(self) -> None:
-        """Give a check up, and its process."""
+        """Give a check up, and wait for its end."""
         self._is_over.set()
         if self._worker is not None:
             self._worker.wait(_LONGEST_END_MS)
 
-    def _probe_once(self) -> Iterator[PcProbed]:
+    def _probe_once(self) -> Iterator[TorchCard | PcProbed]:
         assert self._probe is not None
-        yield self._probe(self._is_over.is_set)
+        yield from self._probe(self._is_over.is_set)
+
+    def _progress(self) -> str:
+        if self._is_over.is_set():
+            return "Stopping the check …"
+        if self._turn is None:
+            return "Loading PyTorch in a process of its own; on a slow PC this takes a minute …"
+        return f"Running a small kernel on cuda:{self._turn.cuda_index}, {self._turn.name} …"
 
     def _compare_links(self) -> None:
         """Look again when a card was seen to work over another link than before."""
         if self._links != self._sensors.links:
             self._look()
 
-    def _take(self, probed: PcProbed) -> None:
-        self._probed = probed
-        self._look()
+    def _take(self, told: TorchCard | PcProbed) -> None:
+        if self._is_over.is_set():
+            return  # half a check says nothing about the other cards
+        if isinstance(told, PcProbed):
+            self._probed = told
+            self._look()
+        else:
+            self._turn = told
+            self.check_changed.emit()
 
     def _fail(self, _failure: Failure) -> None:
         self._trouble = "The check could not be started; the log says why."

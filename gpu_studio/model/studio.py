@@ -73,7 +73,7 @@ class Studio(QObject):
         self.headlines = HeadlineModel(self, self)
         self.runs = RunMarks(self, self)
         self._snippet = ""
-        self._asked_for: tuple[int | str, ...] | None = None
+        self._asked_for: tuple[int, tuple[str, ...]] | None = None
         self.session.engine_described.connect(self._engine_described)
         self.session.event_received.connect(self._event_received)
         self.lab.session_began.connect(self._lab_began)
@@ -111,7 +111,7 @@ class Studio(QObject):
         """Let the engine ask CUDA once a card that slept was woken by somebody else."""
         engine = self.session.description
         awake = [card.identity for card in inventory.cards if card.unreadable_code != "asleep"]
-        asked_for = (engine.pid, *awake) if engine is not None and awake else None
+        asked_for = (engine.pid, tuple(awake)) if engine is not None and awake else None
         # Once: the engine looks for itself, and may find that the card sleeps again.
         if asked_for is not None and asked_for != self._asked_for:
             self._asked_for = asked_for

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LIST_WIDTHS = (236, 312)
+_CHECK = "Try a real kernel on each card"
 _CHECK_TIP = "Starts PyTorch in a process of its own and lets each card add a few numbers"
 _WITHOUT_CARD = (
     "Benchmark: times your CPU, with the same workloads, curves and checks.",
@@ -55,12 +56,7 @@ class DevicesTab(QWidget):
         self._verdict.action_requested.connect(self._act)
         self._also_found: list[VerdictCard] = []
         self._doctor = studio.doctor
-        self._check = button(
-            "Try a real kernel on each card",
-            studio.doctor.check,
-            name="devices.check",
-            tip=_CHECK_TIP,
-        )
+        self._check = button(_CHECK, self._check_or_stop, name="devices.check", tip=_CHECK_TIP)
         self._checked = Text("", "muted", name="devices.checked", wraps=True)
         self._trouble = Text("", "amber", name="devices.trouble", wraps=True)
         self._sensors = SensorGrid(theme)
@@ -148,6 +144,12 @@ class DevicesTab(QWidget):
         halves.addLayout(left)
         halves.addWidget(page, 1)
 
+    def _check_or_stop(self) -> None:
+        if self._doctor.is_checking:
+            self._doctor.stop()
+        else:
+            self._doctor.check()
+
     def _select(self, identity: str) -> None:
         """Show at once what somebody asked for."""
         self._model.select(identity)
@@ -165,7 +167,10 @@ class DevicesTab(QWidget):
         self._show(self._verdict, self._model.verdict)
         self._show_also_found(self._model.also_found)
         self._check_line.setVisible(bool(self._model.has_cards))
-        self._check.setEnabled(self._doctor.can_check)
+        is_checking = self._doctor.is_checking
+        self._check.setText("Stop the check" if is_checking else _CHECK)
+        self._check.setAccessibleName(self._check.text())
+        self._check.setEnabled(is_checking or self._doctor.can_check)
         self._checked.setText(self._doctor.sentence)
         self._copy.setEnabled(device is not None)
         if device is None or not self.isVisible():

@@ -28,14 +28,16 @@ class ScriptedProbe:
             )
         )
         self.let_go = threading.Event()
+        self.turns = 0  # that come before it waits
         self.gave_up = False
 
     def __call__(self, is_over):
+        yield from (card.card for card in self.probed.cards[: self.turns])
         while not self.let_go.wait(0.005):
             if is_over():
                 self.gave_up = True
                 break
-        return self.probed
+        yield self.probed
 
 
 @pytest.fixture
@@ -84,10 +86,35 @@ def test_one_check_at_a_time_and_the_sensors_watch_it(qtbot, studio, probe):
     studio.doctor.check()
     assert (studio.doctor.is_checking, studio.doctor.can_check) == (True, False)
     assert studio.sensors.is_polled
-    assert studio.doctor.sentence.startswith("Running a small kernel")
+    assert studio.doctor.sentence.startswith("Loading PyTorch")
     probe.let_go.set()
     qtbot.waitUntil(lambda: not studio.doctor.is_checking)
     assert not studio.sensors.is_polled
+
+
+def test_a_check_tells_where_it_is(qtbot, studio, probe):
+    probe.turns = 2
+    studio.doctor.check()
+    qtbot.waitUntil(lambda: "cuda:1, NVIDIA GeForce RTX 3060" in studio.doctor.sentence)
+    probe.let_go.set()
+    qtbot.waitUntil(lambda: not studio.doctor.is_checking)
+    assert "2 of 2" in studio.doctor.sentence
+
+
+def test_a_check_can_be_stopped_and_then_says_nothing_of_the_cards(qtbot, studio, probe):
+    probe.turns = 1
+    before = studio.doctor.findings
+    studio.doctor.stop()
+    assert studio.doctor.sentence == ""
+    studio.doctor.check()
+    qtbot.waitUntil(lambda: "cuda:0" in studio.doctor.sentence)
+    studio.doctor.stop()
+    assert studio.doctor.sentence == "Stopping the check …"
+    qtbot.waitUntil(lambda: not studio.doctor.is_checking)
+    assert probe.gave_up
+    assert studio.doctor.sentence == "The check was stopped."
+    assert studio.doctor.findings == before
+    assert studio.doctor.can_check
 
 
 def test_other_cards_were_not_tried(qtbot, studio, probe, sensor_source):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
@@ -9,10 +11,11 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
 from gpu_studio.core.pc.devices import CardReading, Device, Telemetry
+from gpu_studio.core.pc.torch_facts import PcProbed, TorchCard
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model import sensors as sensors_module
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.pc import cpu_only, gt_1030, reading
+from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
 from tests.ui.devices.person import find, is_shown, said, show_reading, start
 
 GIB = 1 << 30
@@ -109,3 +112,28 @@ def test_names_from_outside_are_shown_as_they_are(qtbot, studio, tab):
     name = find(tab, QLabel, "devices.name")
     assert name.text() == "<b>Card</b>"
     assert name.textFormat() is Qt.TextFormat.PlainText
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_check_is_watched_and_stopped_by_its_own_button(
+    qtbot, studio, with_cuda, tab, inventory, monkeypatch
+):
+    never = threading.Event()
+
+    def probe(is_over):
+        yield TorchCard(cuda_index=0, name=inventory.cards[0].name)
+        while not is_over():
+            never.wait(0.005)
+        yield PcProbed()
+
+    monkeypatch.setattr(studio.doctor, "_probe", probe)
+    start(qtbot, studio, tab)
+    check = find(tab, QPushButton, "devices.check")
+    qtbot.waitUntil(check.isEnabled)
+    check.click()
+    qtbot.waitUntil(lambda: "kernel on cuda:0" in said(tab, "devices.checked"))
+    assert (check.text(), check.accessibleName()) == ("Stop the check", "Stop the check")
+    check.click()
+    qtbot.waitUntil(lambda: said(tab, "devices.checked") == "The check was stopped.")
+    assert check.text() == "Try a real kernel on each card"
+    assert check.isEnabled()
