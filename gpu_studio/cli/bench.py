@@ -50,8 +50,7 @@ def run_bench(
 
     Raises:
         WrongUseError: there is no such workload, or it does not run so.
-        StudioError: a device is not there, the engine does not start, or the file cannot be
-            written.
+        StudioError: no such device, no engine, or a file that cannot be written.
     """
     recorder = Recorder(log_path, as_json=as_json, path=record_to)
 

@@ -33,6 +33,12 @@ def add_command(commands: Commands) -> None:
     bench.add_argument("workload", nargs="?", metavar="WORKLOAD", help="what to run; see --list")
     _add_what(bench)
     _add_how(bench)
+    _add_output(bench)
+    _add_instead(bench)
+    bench.set_defaults(run=_run)
+
+
+def _add_output(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--json", action="store_true", help="one event a line on standard output")
     bench.add_argument(
         "--export", metavar="FILE", help="write the results to FILE: .csv, .json, .md or .txt"
@@ -41,6 +47,11 @@ def add_command(commands: Commands) -> None:
         "--record", metavar="FILE",
         help="write every event to FILE, a recording that another PC can replay",
     )  # fmt: skip
+    bench.add_argument("--no-history", action="store_true", help="do not keep the results")
+
+
+def _add_instead(bench: argparse.ArgumentParser) -> None:
+    """Add what is done instead of running anything."""
     bench.add_argument(
         "--replay", metavar="FILE",
         help="show the runs in FILE, a recording or what --json printed, as they came, and end",
@@ -48,7 +59,6 @@ def add_command(commands: Commands) -> None:
     bench.add_argument(
         "--at-once", action="store_true", help="with --replay: do not take the time it took"
     )
-    bench.add_argument("--no-history", action="store_true", help="do not keep the results")
     bench.add_argument("--list", action="store_true", help="list the workloads and end")
     bench.add_argument(
         "--history",
@@ -67,7 +77,6 @@ def add_command(commands: Commands) -> None:
         "--import", metavar="FILE", dest="import_from",
         help="keep the results in FILE, from another PC or an export, and end",
     )  # fmt: skip
-    bench.set_defaults(run=_run)
 
 
 def _add_what(bench: argparse.ArgumentParser) -> None:

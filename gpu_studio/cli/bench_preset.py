@@ -19,7 +19,7 @@ from gpu_studio.core.benchmark.reference import (
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from gpu_studio.cli.bench_runs import BenchRuns
@@ -58,10 +58,8 @@ def run_preset(
         recorder.begin(description, {table.workload}, set(asked.devices or ()))
         tell(f"{table.source}: {table.cpu} and {table.card}. {table.method}")
         runs.make(experiment(table, asked.devices or (), budget_s))
-        if in_full_length and len(runs.results) == len(runs.runs):
-            requests = full_length(table, runs.results, len(runs.runs) + 1)
-            tell(full_length_sentence(table, requests))
-            runs.make_all(requests)
+        if in_full_length:
+            _make_in_full(runs, table, tell)
         if export_to is not None:
             export(runs.runs, description, export_to)
         recorder.save(runs.runs)
@@ -74,6 +72,14 @@ def run_preset(
     if interrupted:
         return INTERRUPTED
     return FAILED if runs.has_failed else DONE
+
+
+def _make_in_full(runs: BenchRuns, table: PublishedTable, tell: Callable[[str], None]) -> None:
+    """Make every iteration of the table, unless a budgeted run of it has failed."""
+    if len(runs.results) == len(runs.runs):
+        requests = full_length(table, runs.results, len(runs.runs) + 1)
+        tell(full_length_sentence(table, requests))
+        runs.make_all(requests)
 
 
 def experiment_lines(table: PublishedTable, results: Sequence[RunFinished]) -> list[str]:

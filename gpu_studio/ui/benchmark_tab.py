@@ -21,7 +21,7 @@ from gpu_studio.model.benchmark import Benchmark
 from gpu_studio.model.benchmark_history import BenchmarkHistory
 from gpu_studio.model.published_experiment import PublishedExperiment
 from gpu_studio.model.recording import RECORDING_ENDING, RecordingPlayer
-from gpu_studio.model.tool_tip import rich_tip
+from gpu_studio.ui.benchmark.benchmark_caption import Caption
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_export import ExportButton
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
@@ -31,7 +31,6 @@ from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, View
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.benchmark.recording_drop import FileDrop
-from gpu_studio.ui.elided_text import ElidedText
 from gpu_studio.ui.parts import GAP, MARGIN, Card
 
 if TYPE_CHECKING:
@@ -68,9 +67,7 @@ class BenchmarkTab(QWidget):
         export = ExportButton(studio, lambda: self._results.runs, self._plots, theme)
         self._results.offer_copies(export.copy_actions)
         self._head = BenchmarkHead(self.benchmark, export, theme, self)
-        self._caption = ElidedText("", "muted", name="benchmark.plot.caption", wraps=True)
-        self._caption.setContentsMargins(8, 0, 0, 0)
-        self._caption.setParent(self)
+        self._caption = Caption(self)
         self._view = View.LIVE
         self._view_was_chosen = False
         self._is_arranged = False
@@ -81,6 +78,11 @@ class BenchmarkTab(QWidget):
             self._escape,
             context=Qt.ShortcutContext.WidgetWithChildrenShortcut,
         )
+        self._connect()
+        self._choices_changed()
+        self._show_results()
+
+    def _connect(self) -> None:
         self._choices.changed.connect(self._choices_changed)
         self._choices.run_wanted.connect(self._run)
         self._panel.run_wanted.connect(self._run)
@@ -95,8 +97,6 @@ class BenchmarkTab(QWidget):
         self.benchmark.run_begun.connect(self._run_begun)
         self.benchmark.runs_cleared.connect(self._show_results)
         self.benchmark.plan_changed.connect(self._plan_changed)
-        self._choices_changed()
-        self._show_results()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Arrange the parts when they are first seen: their sizes cost more than they do."""
@@ -212,14 +212,7 @@ class BenchmarkTab(QWidget):
         self._show_caption()
 
     def _show_caption(self) -> None:
-        """Say what is in front; in a low window in one line, and the whole in a tool tip."""
-        caption = self._plots.caption
-        # The uncertainty of a crossing stands behind it, and is marked in the plot as well.
-        first = caption.partition(". ")[0].partition(" (")[0]
-        is_cut = self._is_low and first != caption
-        self._caption.setText(f"{first} …" if is_cut else caption)
-        self._caption.setWordWrap(not self._is_low)
-        self._caption.setToolTip(rich_tip([caption]) if self._is_low else "")
+        self._caption.say(self._plots.caption, in_one_line=self._is_low)
 
     @property
     def _is_low(self) -> bool:

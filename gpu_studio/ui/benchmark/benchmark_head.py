@@ -65,15 +65,7 @@ class BenchmarkHead(QWidget):
         )
         self._clear.setIcon(icon("trash", theme))
         self._group = QButtonGroup(self)
-        self._buttons: dict[View, QPushButton] = {}
-        for view, (name, tip) in _NAMES.items():
-            made = QPushButton(view.value)
-            made.setObjectName(f"benchmark.view.{name}")
-            made.setAccessibleName(view.value)
-            made.setToolTip(tip)
-            made.setCheckable(True)
-            self._group.addButton(made)
-            self._buttons[view] = made
+        self._buttons = {view: self._view_button(view) for view in _NAMES}
         self._longs = {
             self._buttons[View.SIZES]: View.SIZES.value,
             self._clear: self._clear.text(),
@@ -83,6 +75,19 @@ class BenchmarkHead(QWidget):
         self._buttons[View.LIVE].setChecked(True)
         self._group.buttonClicked.connect(self._choose)
         export.told.connect(self.tell)
+        self._arrange()
+
+    def _view_button(self, view: View) -> QPushButton:
+        name, tip = _NAMES[view]
+        made = QPushButton(view.value)
+        made.setObjectName(f"benchmark.view.{name}")
+        made.setAccessibleName(view.value)
+        made.setToolTip(tip)
+        made.setCheckable(True)
+        self._group.addButton(made)
+        return made
+
+    def _arrange(self) -> None:
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
@@ -90,7 +95,7 @@ class BenchmarkHead(QWidget):
         column.addWidget(self._trust)
         bar = row(*self._buttons.values())
         bar.addWidget(self._clear)
-        bar.addWidget(export)
+        bar.addWidget(self._export)
         column.addLayout(bar)
         column.addWidget(self._outcome)
         self._outcome.hide()

@@ -79,16 +79,19 @@ class BenchmarkResults(Card):
         self._table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self._table.verticalScrollBar().rangeChanged.connect(self._follow)
         self._table.selectionModel().selectionChanged.connect(self._selection_changed)
+        self._prepare_head()
+        self._make_sorting()
+        self._model.rowsInserted.connect(self._fit_columns)
+        self._model.modelReset.connect(self._selection_changed)
+        benchmark.run_changed.connect(self._run_changed)
+
+    def _prepare_head(self) -> None:
         # Fitting the columns to each change would measure every row each time.
         header = self._table.horizontalHeader()
         header.setStretchLastSection(False)
         header.setResizeContentsPrecision(0)  # fit what is in sight, not a thousand rows
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
-        self._make_sorting()
-        self._model.rowsInserted.connect(self._fit_columns)
-        self._model.modelReset.connect(self._selection_changed)
-        benchmark.run_changed.connect(self._run_changed)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the columns into another width."""
