@@ -36,6 +36,9 @@ class Placed(Protocol):
     # Whether proving it runs kernels on the device, or copies alone.
     needs_kernels: bool
 
+    def is_current(self) -> bool:
+        """Return whether it is still what it was made from; a file may have changed."""
+
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
         """Yield name, kind and tensor of each."""
 
@@ -66,6 +69,10 @@ class PlacedModel:
         self._model, self._example = self.built_in.build()
         self._before: torch.Tensor | None = None
         self._dtypes: set[torch.dtype] = set()
+
+    def is_current(self) -> bool:
+        """Return true: nobody changes a built-in model."""
+        return True
 
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
         """Yield parameters, then buffers."""
@@ -132,10 +139,15 @@ class PlacedFile:
         self.key = ("", path)
         self.title = Path(path).name
         self._path = path
+        self._version = _version_of(path)
         self._file = open_tensors(path)
         self._tensors = dict(self._file)
         # What they have been rounded to on their way: half and back keeps half's digits.
         self._coarsest: torch.dtype | None = None
+
+    def is_current(self) -> bool:
+        """Return whether the file is untouched: its tensors stay in it until they are read."""
+        return _version_of(self._path) == self._version
 
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
         """Yield the tensors in the file's order."""
@@ -180,11 +192,22 @@ class PlacedFile:
         return f"{opened}\n{_MOVE.format(device=device, convert=convert)}"
 
 
+def _version_of(path: str) -> tuple[int, ...]:
+    """Return what changes when a file is written; nothing where it is gone."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Return whether two tensors are equal bit for bit, NaN included."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
-    raw = [tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (one, other)]
+    # A conjugate or negative view has its sign beside its bytes.
+    plain = [tensor.resolve_conj().resolve_neg().contiguous() for tensor in (one, other)]
+    raw = [tensor.reshape(-1).view(torch.uint8) for tensor in plain]
     return torch.equal(*raw)
 
 

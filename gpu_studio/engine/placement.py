@@ -26,6 +26,9 @@ from gpu_studio.engine.placed import Placed, placed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    # Allocated, reserved, and taken on the card; None on the CPU.
+    _Memory = tuple[int | None, int | None, int | None]
+
 
 def use_device(cuda_index: int) -> DeviceUsed:
     """Make a card the current one of this process.
@@ -69,27 +72,16 @@ class Placement:
         dtype = _dtype_of(request.dtype)
         device = resolve_device(request.device)
         thing = self._take(request)
-        try:
-            if thing.needs_kernels or dtype is not None:
-                # This also makes a card's context, which takes long and is no part of the move.
-                prove_kernels(device)
-            _refuse_too_large(thing, device)
-        except StudioError:
-            self._placed = thing  # nothing of it was touched: it stays where it was
-            raise
+        self._check(thing, device, dtype)
         before = {name: _Place.of(tensor) for name, _, tensor in thing.tensors()}
         thing.begin_proof()
         memory_before = _memory(device)
         elapsed_s = _move(thing, device, dtype)
-        memory_after = _memory(device)
+        deltas = _differences(memory_before, _memory(device))
         rows = [_row(name, kind, tensor, before[name]) for name, kind, tensor in thing.tensors()]
         yield from rows
         proof = thing.end_proof()
         moved = [row for row in rows if row.device_before != row.device_after]
-        deltas = [
-            None if earlier is None or later is None else later - earlier
-            for earlier, later in zip(memory_before, memory_after, strict=True)
-        ]
         # Kept only now: what stopped half-way belongs nowhere.
         self._placed = thing
         yield PlaceFinished(
@@ -111,10 +103,25 @@ class Placement:
             snippet=thing.snippet(request.device, request.dtype),
         )
 
+    def _check(self, thing: Placed, device: torch.device, dtype: torch.dtype | None) -> None:
+        """Raise `StudioError` where the device cannot take a thing, which stays where it was."""
+        try:
+            if thing.needs_kernels or dtype is not None:
+                # This also makes a card's context, which takes long and is no part of the move.
+                prove_kernels(device)
+            _refuse_too_large(thing, device)
+        except StudioError:
+            self._placed = thing
+            raise
+
     def _take(self, request: PlaceModel) -> Placed:
-        """Return the thing from where it was placed, or a new one on the CPU."""
+        """Return the thing from where it was placed, or a new one on the CPU.
+
+        A file that was written meanwhile is opened again: what is mapped of it is no longer there.
+        """
         thing, self._placed = self._placed, None
-        if thing is not None and thing.key == (request.model, request.path):
+        is_same = thing is not None and thing.key == (request.model, request.path)
+        if thing is not None and is_same and thing.is_current():
             return thing
         del thing
         return placed(request.model, request.path)
@@ -179,7 +186,14 @@ def _move(thing: Placed, device: torch.device, dtype: torch.dtype | None) -> flo
     return time.perf_counter() - start_s
 
 
-def _memory(device: torch.device) -> tuple[int | None, int | None, int | None]:
+def _differences(before: _Memory, after: _Memory) -> list[int | None]:
+    return [
+        None if earlier is None or later is None else later - earlier
+        for earlier, later in zip(before, after, strict=True)
+    ]
+
+
+def _memory(device: torch.device) -> _Memory:
     """Return allocated and reserved bytes of PyTorch, and what is taken on the card by all."""
     if device.type != "cuda":
         return None, None, None

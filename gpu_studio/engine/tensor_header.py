@@ -10,11 +10,13 @@ import pickle
 import stat
 import struct
 import zipfile
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.tensor_archive import LONGEST_PICKLE, ZipReader
 from gpu_studio.engine.tensor_pickle import (
     ITEM_BYTES,
     DescribedTensor,
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-_LONGEST_PICKLE = 64 << 20
-_MOST_RECORDS = 1_000_000
 _MOST_VALUES = 200_000
 _DEEPEST = 8
 # torch.serialization.MAGIC_NUMBER: the first pickle of the format before 1.6.
@@ -100,7 +100,7 @@ def _read(file: BinaryIO, size_bytes: int, shown: str) -> FileHeader:
     if not head:
         refuse(f"{shown} is empty.")
     if head.startswith(b"PK\x03\x04"):
-        reader: _ZipReader | _LegacyReader = _ZipReader(file, size_bytes, shown)
+        reader: ZipReader | _LegacyReader = ZipReader(file, size_bytes, shown)
     elif head.startswith((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")):
         reader = _LegacyReader(file, size_bytes, shown)
     else:
@@ -121,7 +121,7 @@ def _read(file: BinaryIO, size_bytes: int, shown: str) -> FileHeader:
         size_bytes=size_bytes,
         tensors=tuple(tensors),
         left_out=left_out,
-        is_zip=isinstance(reader, _ZipReader),
+        is_zip=isinstance(reader, ZipReader),
     )
 
 
@@ -140,73 +140,11 @@ def _what_else(head: bytes, size_bytes: int, shown: str) -> str:
     return f"{shown} is no file of torch.save: it begins with neither of its two formats. {only}"
 
 
-class _ZipReader:
-    """The format since 1.6: a zip archive of data.pkl and a record a storage, uncompressed."""
-
-    def __init__(self, file: BinaryIO, size_bytes: int, shown: str) -> None:
-        self._size_bytes = size_bytes
-        self._shown = shown
-        self.protocol = 0
-        try:
-            self._archive = zipfile.ZipFile(file)
-            self._records = {record.filename: record for record in self._archive.infolist()}
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
-            refuse(f"{shown} is cut off: the list at its end is missing. Copy it again.")
-        self._prefix = self._check_records()
-
-    def root(self) -> Any:
-        """Return the described object of the file."""
-        raw = self._archive.read(f"{self._prefix}data.pkl")
-        stream = io.BytesIO(raw)
-        self.protocol = check_opcodes(stream, self._shown)
-        stream.seek(0)
-        return Describer(stream, self._storage, self._shown).load()
-
-    def _check_records(self) -> str:
-        if len(self._records) > _MOST_RECORDS:
-            refuse(f"{self._shown} has {len(self._records)} records, too many for a model.")
-        stored_bytes = 0
-        for name, record in self._records.items():
-            if record.compress_type != zipfile.ZIP_STORED or record.flag_bits & 1:
-                refuse(f"{self._shown} is a packed zip archive. torch.save does not pack.")
-            stored_bytes += record.file_size
-            if stored_bytes > self._size_bytes:
-                refuse(
-                    f"{self._shown} says that its part {name[-40:]} brings it to "
-                    f"{format_bytes(stored_bytes)}, but the file has "
-                    f"{format_bytes(self._size_bytes)}."
-                )
-        pickles = [name for name in self._records if name.rsplit("/", 1)[-1] == "data.pkl"]
-        if len(pickles) != 1:
-            refuse(f"{self._shown} is a zip archive, but not one that torch.save wrote.")
-        prefix = pickles[0].removesuffix("data.pkl")
-        if any(name.startswith((f"{prefix}code/", f"{prefix}constants.pkl"))
-               for name in self._records):  # fmt: skip
-            refuse(
-                f"{self._shown} has code in it: it is a TorchScript program. Save the tensors "
-                "alone, with torch.save(model.state_dict(), …)."
-            )
-        if self._records[pickles[0]].file_size > _LONGEST_PICKLE:
-            refuse(f"{self._shown} has a list of tensors of more than 64 MiB.")
-        return prefix
-
-    def _storage(self, key: str, dtype: str, count: int) -> StorageHeader:
-        record = self._records.get(f"{self._prefix}data/{key}")
-        declared = count * ITEM_BYTES[dtype]
-        if record is None or record.file_size < declared:
-            there = format_bytes(record.file_size) if record else "nothing"
-            refuse(
-                f"{self._shown} declares {format_bytes(declared)} for one tensor and has {there} "
-                "of it: it is cut off or forged."
-            )
-        return StorageHeader(key, dtype, declared)
-
-
 class _LegacyReader:
     """The format before 1.6: five pickles, then each storage with its length in front."""
 
     def __init__(self, file: BinaryIO, size_bytes: int, shown: str) -> None:
-        self._stream = io.BytesIO(file.read(_LONGEST_PICKLE))
+        self._stream = io.BytesIO(file.read(LONGEST_PICKLE))
         self._size_bytes = size_bytes
         self._shown = shown
         self._declared: dict[str, int] = {}
@@ -257,6 +195,12 @@ def _flatten(root: Any, shown: str) -> tuple[list[TensorHeader], int]:
             left_out += 1
     if not tensors:
         refuse(f"{shown} holds a mapping, but no tensor is in it.")
+    twice = [name for name, count in Counter(one.name for one in tensors).items() if count > 1]
+    if twice:
+        refuse(
+            f"{shown} holds several tensors that would go by the name “{twice[0][:60]}” here. Save "
+            "them with names that are texts, each with one of its own."
+        )
     return tensors, left_out
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import pickletools
+import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
@@ -36,6 +37,8 @@ ITEM_BYTES = {
     "int8": 1, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16, "uint16": 2, "uint32": 4,
     "uint64": 8, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1,
 }  # fmt: skip
+# Types of PyTorch beside those above, of which there are more with every version.
+_NUMBERS = re.compile(r"(bits|complex|float|q?u?int)\d")
 _STORAGES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16",
     "BFloat16Storage": "bfloat16", "LongStorage": "int64", "IntStorage": "int32",
@@ -144,6 +147,8 @@ def _known(module: str, name: str = "", *, shown: str) -> Any:
             f"{shown} holds a tensor of a kind that is not opened here ({name[:60]}): a sparse, "
             "quantized or meta tensor, for example. Save plain ones, as tensor.to_dense() makes."
         )
+    if module == "torch" and _NUMBERS.match(name):
+        refuse(f"{shown} holds numbers of the type torch.{name[:60]}, which is not opened here.")
     if module.split(".")[0] in ("__main__", "torch") or module.startswith("models"):
         refuse(
             f"{shown} has code in it: opening it would make a {module[:60]}.{name[:60]}. If it is "

@@ -25,14 +25,9 @@ def place_tensors(request: PlaceTensors) -> Iterator[Event]:
         StudioError: no such device or dtype, or no room.
     """
     check_dtype(request.dtype)
-    if not 1 <= request.size <= LARGEST_SIZE:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"The size {request.size} is out of range: give 1 to {LARGEST_SIZE}.",
-        )
     device = resolve(request.device)
     prove_kernels(device)
-    _refuse_too_large(request, device)
+    _check_size(request, device)
     side, dtype = request.size, getattr(torch, request.dtype)
     # The first random numbers on a device start its generator, which is no part of making these.
     torch.rand(8, 8, device=device, dtype=dtype)
@@ -42,19 +37,9 @@ def place_tensors(request: PlaceTensors) -> Iterator[Event]:
     made, made_s = _timed(lambda: torch.rand(side, side, device=device, dtype=dtype), device)
     after = _allocated(device)
     result = moved @ made
-    for name, tensor, came_from in (
-        ("x", moved, "cpu"), ("w", made, str(device)), ("x @ w", result, str(device)),
-    ):  # fmt: skip
-        yield PlaceRow(
-            name=name,
-            kind="tensor",
-            shape=tuple(tensor.shape),
-            dtype=request.dtype,
-            bytes=tensor.nbytes,
-            device_before=came_from,
-            device_after=str(tensor.device),
-            dtype_before=request.dtype,
-        )
+    yield _row("x", moved, "cpu", request.dtype)
+    yield _row("w", made, str(device), request.dtype)
+    yield _row("x @ w", result, str(device), request.dtype)
     yield TensorsPlaced(
         device=request.device,
         size=side,
@@ -70,6 +55,19 @@ def place_tensors(request: PlaceTensors) -> Iterator[Event]:
     )
 
 
+def _row(name: str, tensor: torch.Tensor, came_from: str, dtype: str) -> PlaceRow:
+    return PlaceRow(
+        name=name,
+        kind="tensor",
+        shape=tuple(tensor.shape),
+        dtype=dtype,
+        bytes=tensor.nbytes,
+        device_before=came_from,
+        device_after=str(tensor.device),
+        dtype_before=dtype,
+    )
+
+
 def _timed(make: Callable[[], torch.Tensor], device: torch.device) -> tuple[torch.Tensor, float]:
     """Return a tensor and the seconds until the device has it."""
     synchronize(device)
@@ -79,7 +77,13 @@ def _timed(make: Callable[[], torch.Tensor], device: torch.device) -> tuple[torc
     return tensor, time.perf_counter() - start_s
 
 
-def _refuse_too_large(request: PlaceTensors, device: torch.device) -> None:
+def _check_size(request: PlaceTensors, device: torch.device) -> None:
+    """Raise `StudioError` for a size that is none, or that does not fit."""
+    if not 1 <= request.size <= LARGEST_SIZE:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"The size {request.size} is out of range: give 1 to {LARGEST_SIZE}.",
+        )
     one_bytes = request.size**2 * ITEM_BYTES[request.dtype]
     for place, count in ((torch.device("cpu"), 2), (device, 3)):
         available = free_bytes(place)

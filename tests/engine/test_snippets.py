@@ -113,7 +113,7 @@ def test_the_lines_that_torchrun_starts_are_not_said_to_run_as_they_stand():
         assert runs_as_it_stands(workload.snippet(case)) is is_pasted
 
 
-# The others are run as scripts when their pitfall is: see test_pitfalls.
+# The others are run as scripts when their pitfall is: see pitfalls/test_measured.
 _IN_THIS_PROCESS = [
     pitfall
     for pitfall in PITFALLS

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import struct
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -23,6 +21,7 @@ from gpu_studio.core.protocol import (
     PlaceRow,
     RequestFailed,
 )
+from gpu_studio.engine import placed
 from gpu_studio.engine.dispatch import Dispatcher
 from gpu_studio.engine.placed import PlacedFile
 from gpu_studio.engine.tensor_file import open_tensors
@@ -30,200 +29,8 @@ from gpu_studio.engine.tensor_header import read_header
 from tests.engine.answers import ask, only
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-TEN_GB = 10 << 30
-WITNESS = "GPU_STUDIO_TEST_WITNESS"
-
-
-class Evil:
-    """Runs code when a careless reader opens it."""
-
-    def __reduce__(self) -> Any:
-        return exec, (f"import os; os.environ[{WITNESS!r}] = 'ran'",)
-
-
-def state_dict() -> dict[str, torch.Tensor]:
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4))
-    return net.state_dict()
-
-
-def saved(value: Any, **options: Any) -> bytes:
-    stream = io.BytesIO()
-    torch.save(value, stream, **options)
-    return stream.getvalue()
-
-
-LEGACY = {"_use_new_zipfile_serialization": False}
-GOOD: dict[str, Callable[[], bytes]] = {
-    "state dict": lambda: saved(state_dict()),
-    "state dict, old format": lambda: saved(state_dict(), **LEGACY),
-    "checkpoint": lambda: saved({"model": state_dict(), "epoch": 3, "note": ["a"]}),
-    "many types": lambda: saved(
-        {
-            "parameter": torch.nn.Parameter(torch.ones(3)),
-            "bfloat16": torch.ones(3, dtype=torch.bfloat16),
-            "view": torch.arange(12.0).reshape(3, 4)[:, 1:3],
-            "scalar": torch.tensor(3),
-            "empty": torch.ones(0, 4),
-            "uint16": torch.ones(3, dtype=torch.uint16),
-            "float8": torch.ones(3).to(torch.float8_e4m3fn),
-            "complex": torch.ones(3, dtype=torch.complex64),
-        }
-    ),
-    "tied": lambda: saved(dict.fromkeys(("encoder", "decoder"), torch.ones(4, 4))),
-}
-
-
-def rezipped(change: Callable[[str, bytes], bytes | None]) -> bytes:
-    """Return a good file whose records were changed; None leaves one out."""
-    out = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(saved(state_dict()))) as source,
-        zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as target,
-    ):
-        for record in source.infolist():
-            changed = change(record.filename, source.read(record))
-            if changed is not None:
-                target.writestr(record.filename, changed)
-    return out.getvalue()
-
-
-def with_pickle(raw: bytes) -> bytes:
-    return rezipped(lambda name, old: raw if name.endswith("data.pkl") else old)
-
-
-def forged_length() -> bytes:
-    """A tensor whose storage is declared to have 10 GB, in a file of some kilobytes."""
-    good = saved({"w": torch.ones(77)})
-    with zipfile.ZipFile(io.BytesIO(good)) as source:
-        raw = source.read("archive/data.pkl")
-    assert b"K\x4dtq" in raw  # BININT1 77, TUPLE: the storage's length
-    raw = raw.replace(b"K\x4dtq", b"\x8a\x08" + struct.pack("<q", TEN_GB // 4) + b"tq")
-    out = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(good)) as source,
-        zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as target,
-    ):
-        for record in source.infolist():
-            target.writestr(
-                record.filename,
-                raw if record.filename.endswith("data.pkl") else source.read(record),
-            )
-    return out.getvalue()
-
-
-def beyond_its_storage() -> bytes:
-    """Six numbers from the seventh of ten on."""
-    with zipfile.ZipFile(io.BytesIO(saved({"w": torch.arange(10.0)[4:]}))) as source:
-        raw = source.read("archive/data.pkl")
-    assert b"QK\x04K\x06\x85" in raw  # the storage, the offset 4, the shape (6,)
-    raw = raw.replace(b"QK\x04K\x06\x85", b"QK\x07K\x06\x85")
-    stored = torch.arange(10.0).numpy().tobytes()
-    return rezipped(
-        lambda name, old: raw if name.endswith("data.pkl")
-        else stored if name.endswith("data/0") else old
-    )  # fmt: skip
-
-
-def packed() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
-        target.writestr("archive/data.pkl", b"\x80\x02}.")
-        target.writestr("archive/data/0", bytes(50 << 20))
-    return out.getvalue()
-
-
-def forged_record() -> bytes:
-    """A zip archive whose list says that a record has 10 GB."""
-    raw = bytearray(saved({"w": torch.ones(1000)}))
-    at = raw.rindex(b"PK\x01\x02", 0, raw.rindex(b"data/0"))
-    for offset in (20, 24):  # packed and unpacked size in the central directory
-        raw[at + offset : at + offset + 4] = struct.pack("<I", 4_000_000_000)
-    return bytes(raw)
-
-
-def overlapping_stride() -> bytes:
-    """One number that is said to be 40 GB of them, by a stride of zero."""
-    return saved({"w": torch.ones(1).expand(TEN_GB)})
-
-
-def deep(levels: int) -> dict[str, Any]:
-    inner: dict[str, Any] = {"w": torch.ones(1)}
-    for _ in range(levels):
-        inner = {"x": inner}
-    return inner
-
-
-BAD: dict[str, tuple[Callable[[], bytes], str]] = {
-    "empty": (lambda: b"", "is empty"),
-    "truncated": (lambda: saved(state_dict())[:900], "cut off"),
-    "truncated, old format": (lambda: saved(state_dict(), **LEGACY)[:-40], "cut off or forged"),
-    "truncated in the list": (lambda: saved(state_dict(), **LEGACY)[:300], "damaged or cut off"),
-    "a record is missing": (
-        lambda: rezipped(lambda name, raw: None if name.endswith("data/0") else raw),
-        "has nothing of it",
-    ),
-    "a record is short": (
-        lambda: rezipped(lambda name, raw: raw[:-4] if name.endswith("data/0") else raw),
-        "cut off or forged",
-    ),
-    "text": (lambda: b"weights: 1, 2, 3\n" * 10, "no file of torch.save"),
-    "HDF5": (lambda: b"\x89HDF\r\n\x1a\n" + bytes(100), "HDF5"),
-    "safetensors, 10 GB header": (
-        lambda: struct.pack("<Q", TEN_GB) + b'{"w":{}}', "10\u202fGiB, more than the whole file",
-    ),
-    "another zip archive": (
-        lambda: rezipped(lambda name, raw: None if name.endswith("data.pkl") else raw),
-        "not one that torch.save wrote",
-    ),
-    "packed": (packed, "packed zip archive"),
-    "a record of 10 GB": (forged_record, "but the file has"),
-    "a storage of 10 GB": (forged_length, "declares 10\u202fGiB"),
-    "a stride of zero": (overlapping_stride, "repeats the same numbers"),
-    "a tensor beyond its storage": (beyond_its_storage, "damaged or cut off"),
-    "a text of 10 GB": (
-        lambda: with_pickle(b"\x80\x02\x8d" + struct.pack("<Q", TEN_GB) + b"x."),
-        "damaged or cut off",
-    ),
-    "a memo of 10 GB": (
-        lambda: with_pickle(b"\x80\x02}r" + struct.pack("<I", 0x7FFFFFFF) + b"."),
-        "remembered as number 2147483647",
-    ),
-    "bytes of 10 GB": (
-        lambda: with_pickle(b"\x80\x02\x8e" + struct.pack("<Q", TEN_GB) + b"x."),
-        "damaged or cut off",
-    ),
-    "code": (lambda: saved({"w": torch.ones(3), "x": Evil()}), "exec. It was not opened"),
-    "code, old format": (lambda: saved({"x": Evil()}, **LEGACY), "exec. It was not opened"),
-    "code, plain pickle": (lambda: pickle.dumps(Evil()), "exec. It was not opened"),
-    "code, plain pickle 2": (lambda: pickle.dumps(Evil(), 2), "exec. It was not opened"),
-    "code in an old opcode": (
-        lambda: with_pickle(b"\x80\x02(S'x'\nios\nsystem\n."), "uses INST",
-    ),
-    "code made of parts": (
-        lambda: with_pickle(b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x02id\x85R."),
-        "would call posix.system",
-    ),
-    "a whole model": (lambda: saved(torch.nn.Linear(2, 2)), "model.state_dict()"),
-    "a sparse tensor": (
-        lambda: saved({"a": torch.eye(3).to_sparse()}),
-        "holds a tensor of a kind that is not opened here (_rebuild_sparse_tensor)",
-    ),
-    "an expanded tensor": (
-        lambda: saved({"a": torch.ones(1).expand(5)}), "repeats the same numbers, as expand() does",
-    ),
-    "a list": (lambda: saved([torch.ones(2)]), "holds a list"),
-    "one tensor": (lambda: saved(torch.ones(2)), "holds one tensor"),
-    "no tensor": (lambda: saved({"epoch": 3}), "no tensor is in it"),
-    "nested": (lambda: saved(deep(40)), "nests mappings"),
-    "itself inside": (
-        lambda: with_pickle(b"\x80\x02}q\x00X\x01\x00\x00\x00xh\x00s."), "nests mappings",
-    ),
-    "a newer pickle": (lambda: saved(state_dict(), pickle_protocol=4), "pickle protocol 4"),
-    "a pickle that is none": (lambda: with_pickle(b"\x80\x02q"), "damaged or cut off"),
-}  # fmt: skip
+from tests.engine.tensor_files import BAD, GOOD, LEGACY, WITNESS, saved, state_dict
 
 
 def refusal(path: Path) -> str:
@@ -283,6 +90,36 @@ def test_a_changed_bit_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(PlacedFile, "move", spoiling)
     assert ask(PlaceModel(path=str(path), device="cpu"))[-1].same_output is False
+
+
+def test_a_file_that_was_written_meanwhile_is_opened_again(tmp_path: Path):
+    """Its tensors stay in the file until they are read: what was mapped may be gone."""
+    path, dispatcher = tmp_path / "mine.pt", Dispatcher()
+    request = PlaceModel(path=str(path), device="cpu")
+    path.write_bytes(saved({"w": torch.ones(1000)}))
+    assert ask(request, dispatcher)[-1].tensors == 1
+    path.write_bytes(saved({"w": torch.ones(10), "b": torch.ones(10)}))
+    rows = only(PlaceRow, ask(request, dispatcher))
+    assert [(row.name, row.shape) for row in rows] == [("w", (10,)), ("b", (10,))]
+    path.write_bytes(path.read_bytes()[:200])
+    assert "cut off" in ask(request, dispatcher)[-1].failure.message
+    path.unlink()
+    assert "is not there" in ask(request, dispatcher)[-1].failure.message
+
+
+def test_a_file_that_nobody_wrote_stays_where_it_was_placed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path, dispatcher = tmp_path / "mine.pt", Dispatcher()
+    path.write_bytes(saved({"w": torch.ones(10)}))
+    request = PlaceModel(path=str(path), device="cpu")
+    ask(request, dispatcher)
+
+    def reopen(_path: str) -> None:
+        raise AssertionError("it was opened again")
+
+    monkeypatch.setattr(placed, "open_tensors", reopen)
+    assert ask(request, dispatcher)[-1].same_output is True
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
 
+    from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
     from gpu_studio.engine.pitfalls.pitfall import Pitfall
 
 # The six of the book's chapter first, then what this program knows beside them.
@@ -80,14 +81,7 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
     for part in _PARTS[request.part]:
         bench.check_stop()
         yield PitfallStarted(name=request.name, part=part, snippet=snippets[part])
-        try:
-            # What PyTorch does beside the work, an optimizer for example, asks the current card.
-            on_card = torch.cuda.device(device) if bench.has_card else contextlib.nullcontext()
-            with on_card:
-                outcomes[part] = pitfall.run(part, bench)
-        finally:
-            if device.type == "cuda" and torch.cuda.is_initialized():
-                torch.cuda.empty_cache()
+        outcomes[part] = _run_part(pitfall, part, bench)
     yield PitfallFinished(
         name=request.name,
         device=request.device,
@@ -101,3 +95,15 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
         snippet=snippets[_PARTS[request.part][-1]],
         elapsed_s=time.perf_counter() - started_s,
     )
+
+
+def _run_part(pitfall: Pitfall, part: str, bench: Bench) -> PitfallOutcome:
+    """Run one part on its device, and leave nothing of it in PyTorch's cache."""
+    try:
+        # What PyTorch does beside the work, an optimizer for example, asks the current card.
+        on_card = torch.cuda.device(bench.device) if bench.has_card else contextlib.nullcontext()
+        with on_card:
+            return pitfall.run(part, bench)
+    finally:
+        if bench.has_card and torch.cuda.is_initialized():
+            torch.cuda.empty_cache()

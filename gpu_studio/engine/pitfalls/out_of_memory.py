@@ -12,6 +12,7 @@ from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.pitfalls.out_of_memory_snippets import snippet_for
 from gpu_studio.engine.pitfalls.pitfall import Bench, count, memory
 
 _WIDTH, _LAYERS = 1024, 8
@@ -47,21 +48,18 @@ class OutOfMemory:
 
     def snippet(self, part: str, device: str) -> str:
         """Return lines that break off, or that print what is needed."""
-        fixed = part == "fixed"
-        if device == "cpu":
-            return (_FIXED_ON_META if fixed else _BROKEN_ON_META).format(**_NET)
-        return (_FIXED if fixed else _BROKEN).format(
-            device=device, budget=_BUDGET_BYTES, share=_BUDGET_SHARE, **_NET
-        )
+        return snippet_for(
+            part,
+            device,
+            width=_WIDTH, layers=_LAYERS, first=_FIRST_BATCH, budget=_BUDGET_BYTES,
+            share=_BUDGET_SHARE,
+        )  # fmt: skip
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
         """Double the batch until it breaks, or show what makes the same batch fit."""
         if bench.has_card:
             return _on_card(part, bench)
         return _modelled(part, bench)
-
-
-_NET = {"width": _WIDTH, "layers": _LAYERS, "first": _FIRST_BATCH}
 
 
 def _network(device: torch.device) -> nn.Module:
@@ -84,7 +82,7 @@ def _on_card(part: str, bench: Bench) -> PitfallOutcome:
     try:
         batch, error = _first_that_breaks(model, bench)
         torch.cuda.empty_cache()
-        if part == "broken":
+        if part == "broken" or not error:
             return _outcome(part, batch, error, budget, _ALLOWED)
         halved = _peak_of(model, batch // 2, device, trains=True)
         torch.cuda.empty_cache()
@@ -183,20 +181,18 @@ def _fill(batch: int, *, trains: bool) -> tuple[int, str]:
 
 
 def _outcome(part: str, batch: int, error: str, budget: int, words: str = "{}") -> PitfallOutcome:
-    room = words.format(format_bytes(budget))
-    sentence = (
-        f"A batch of {batch} does not fit into {room}; {batch // 2} did."
-        if error
-        else f"Even a batch of {batch // 2} passed: this card has room for all that was tried."
-    )
+    room = memory("budget_bytes", "Memory that it had", budget)
+    if not error:
+        sentence = (
+            f"Even a batch of {batch // 2} passed: this card has room for all that was tried."
+        )
+        return PitfallOutcome(part=part, sentence=sentence, figures=(room,))
+    into = words.format(format_bytes(budget))
     return PitfallOutcome(
         part=part,
-        sentence=sentence,
+        sentence=f"A batch of {batch} does not fit into {into}; {batch // 2} did.",
         error=error,
-        figures=(
-            count("batch_broke", "Batch that broke", batch),
-            memory("budget_bytes", "Memory that it had", budget),
-        ),
+        figures=(count("batch_broke", "Batch that broke", batch), room),
     )
 
 
@@ -215,86 +211,3 @@ def _fixed(batch: int, halved: int, without: int, stand_in: str) -> PitfallOutco
         ),
         stand_in=stand_in,
     )
-
-
-_MODEL = """\
-layers = []
-for _ in range({layers}):
-    layers += [torch.nn.Linear({width}, {width}), torch.nn.ReLU()]
-"""
-_BROKEN = (
-    """\
-import torch
-
-device = "{device}"
-# A budget of PyTorch's own: the real error, and the card stays usable for others.
-total = torch.cuda.get_device_properties(device).total_memory
-torch.cuda.set_per_process_memory_fraction(min({share}, {budget} / total), device)
-
-"""
-    + _MODEL
-    + """\
-model = torch.nn.Sequential(*layers).to(device)
-batch = {first}
-while True:
-    x = torch.randn(batch, {width}, device=device)
-    model(x).sum().backward()
-    print("a batch of", batch, "passed")
-    batch *= 2
-"""
-)
-_FIXED = (
-    """\
-import torch
-
-device = "{device}"
-"""
-    + _MODEL
-    + """\
-model = torch.nn.Sequential(*layers).to(device)
-x = torch.randn({first}, {width}, device=device)
-
-model(x).sum().backward()
-print("training:", torch.cuda.max_memory_allocated(device), "bytes at the peak")
-model.zero_grad()
-torch.cuda.reset_peak_memory_stats(device)
-with torch.no_grad():
-    model(x)
-print("no_grad: ", torch.cuda.max_memory_allocated(device), "bytes at the peak")
-"""
-)
-_ON_META = (
-    """\
-import torch
-
-"""
-    + _MODEL
-    + """\
-model = torch.nn.Sequential(*layers).to("meta")  # shapes without values, on any PC
-kept = {{}}
-
-
-def pack(tensor):
-    kept[tensor.untyped_storage()._cdata] = tensor.nbytes
-    return tensor
-
-
-x = torch.empty(65536, {width}, device="meta")
-with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-"""
-)
-_BROKEN_ON_META = (
-    _ON_META
-    + """\
-    model(x)
-print(sum(kept.values()) / 2**30, "GiB are kept for the way back")
-"""
-)
-_FIXED_ON_META = (
-    _ON_META
-    + """\
-    with torch.no_grad():
-        model(x)
-print(sum(kept.values()), "bytes are kept")
-"""
-)

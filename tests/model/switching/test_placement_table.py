@@ -64,3 +64,12 @@ def test_a_table_that_was_cleared_begins_again(qapp):
     table.append(place_row("c", (2,), device_after="cuda:1"))
     assert table.data(table.index(0, NAME)) == "c"
     assert table.data(table.index(0, AFTER), DEVICE_ROLE) == "cuda:1"
+
+
+def test_a_view_is_told_of_every_row(qapp, qtbot):
+    table = PlacementTable()
+    with qtbot.waitSignal(table.rowsInserted) as added:
+        table.append(place_row("w", (2,)))
+    assert added.args[1:] == [0, 0]
+    with qtbot.waitSignal(table.modelReset):
+        table.clear()

@@ -1,0 +1,110 @@
+"""The lines of PyTorch that run out of memory, and those that do not."""
+
+from __future__ import annotations
+
+
+def snippet_for(
+    part: str, device: str, *, width: int, layers: int, first: int, budget: int, share: float
+) -> str:
+    """Return lines that break off, or that print what is needed; shapes alone on the CPU.
+
+    Args:
+        part: ``broken`` or ``fixed``.
+        device: the address; ``cpu`` where there is no card.
+        width: inputs and outputs of each layer.
+        layers: how many there are, each with a ReLU behind it.
+        first: the samples of the first batch.
+        budget: the bytes that PyTorch may take of the card.
+        share: the part of a small card that it may take, where that is less.
+    """
+    is_fixed = part == "fixed"
+    if device == "cpu":
+        text = _FIXED_ON_META if is_fixed else _BROKEN_ON_META
+    else:
+        text = _FIXED if is_fixed else _BROKEN
+    return text.format(
+        device=device, width=width, layers=layers, first=first, budget=budget, share=share
+    )
+
+
+_MODEL = """\
+layers = []
+for _ in range({layers}):
+    layers += [torch.nn.Linear({width}, {width}), torch.nn.ReLU()]
+"""
+_BROKEN = (
+    """\
+import torch
+
+device = "{device}"
+# A budget of PyTorch's own: the real error, and the card stays usable for others.
+total = torch.cuda.get_device_properties(device).total_memory
+torch.cuda.set_per_process_memory_fraction(min({share}, {budget} / total), device)
+
+"""
+    + _MODEL
+    + """\
+model = torch.nn.Sequential(*layers).to(device)
+batch = {first}
+while True:
+    x = torch.randn(batch, {width}, device=device)
+    model(x).sum().backward()
+    print("a batch of", batch, "passed")
+    batch *= 2
+"""
+)
+_FIXED = (
+    """\
+import torch
+
+device = "{device}"
+"""
+    + _MODEL
+    + """\
+model = torch.nn.Sequential(*layers).to(device)
+x = torch.randn({first}, {width}, device=device)
+
+model(x).sum().backward()
+print("training:", torch.cuda.max_memory_allocated(device), "bytes at the peak")
+model.zero_grad()
+torch.cuda.reset_peak_memory_stats(device)
+with torch.no_grad():
+    model(x)
+print("no_grad: ", torch.cuda.max_memory_allocated(device), "bytes at the peak")
+"""
+)
+_ON_META = (
+    """\
+import torch
+
+"""
+    + _MODEL
+    + """\
+model = torch.nn.Sequential(*layers).to("meta")  # shapes without values, on any PC
+kept = {{}}
+
+
+def pack(tensor):
+    kept[tensor.untyped_storage()._cdata] = tensor.nbytes
+    return tensor
+
+
+x = torch.empty(65536, {width}, device="meta")
+with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+"""
+)
+_BROKEN_ON_META = (
+    _ON_META
+    + """\
+    model(x)
+print(sum(kept.values()) / 2**30, "GiB are kept for the way back")
+"""
+)
+_FIXED_ON_META = (
+    _ON_META
+    + """\
+    with torch.no_grad():
+        model(x)
+print(sum(kept.values()), "bytes are kept")
+"""
+)

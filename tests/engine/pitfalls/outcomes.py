@@ -1,0 +1,32 @@
+"""What came of a pitfall on the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.protocol import (
+    PitfallFinished,
+    RunPitfall,
+)
+from tests.engine.answers import ask
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
+
+
+def finish(name: str, part: str = "both") -> PitfallFinished:
+    events = ask(RunPitfall(name=name, device="cpu", part=part))
+    assert isinstance(events[-1], PitfallFinished), events[-1]
+    return events[-1]
+
+
+def both(name: str) -> tuple[PitfallOutcome, PitfallOutcome, dict[str, float]]:
+    finished = finish(name)
+    assert finished.broken is not None
+    assert finished.fixed is not None
+    figures = {one.name: one.value for one in (*finished.broken.figures, *finished.fixed.figures)}
+    return finished.broken, finished.fixed, figures
+
+
+def plain(text: str) -> str:
+    return text.replace("\u202f", " ")

@@ -1,0 +1,107 @@
+"""The pitfalls lab on the CPU: what is real here is real, and what stands in says so."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    Event,
+    PitfallFailed,
+    PitfallStarted,
+    RunPitfall,
+)
+from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.pitfalls import (
+    out_of_memory,
+)
+from gpu_studio.engine.pitfalls.lab import PITFALLS
+from tests.engine.answers import ask
+from tests.engine.pitfalls.outcomes import finish
+
+NAMES = [pitfall.description.name for pitfall in PITFALLS]
+# Their parts are fresh processes, a second or two each.
+
+
+IN_FRESH_PROCESSES = {"starved_gpu", "visible_devices_too_late", "sticky_error"}
+
+
+REAL_ON_ANY_PC = {"old_amp_import"}
+
+
+def test_the_engine_tells_which_there_are():
+    (described,) = ask(DescribeEngine())
+    assert [pitfall.name for pitfall in described.pitfalls] == NAMES
+    assert NAMES[:6] == [
+        "mixed_devices", "model_on_cpu", "out_of_memory", "tiny_model", "starved_gpu",
+        "no_synchronize",
+    ]  # fmt: skip
+    for pitfall in described.pitfalls:
+        assert pitfall.title
+        assert pitfall.sentence.endswith(".")
+        assert len(pitfall.why) > 100, pitfall.name  # a paragraph
+        assert pitfall.remedy
+        assert pitfall.source
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in IN_FRESH_PROCESSES])
+def test_a_part_alone_and_both_parts(name: str):
+    events = ask(RunPitfall(name=name, device="cpu", part="fixed"))
+    started, finished = events
+    assert isinstance(started, PitfallStarted)
+    assert (started.name, started.part) == (name, "fixed")
+    assert finished.broken is None
+    assert finished.fixed.part == "fixed"
+    assert finished.fixed.sentence
+    assert finished.snippet == finished.fixed_snippet == started.snippet
+    assert finished.broken_snippet != finished.fixed_snippet
+    assert finished.elapsed_s > 0
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - REAL_ON_ANY_PC - IN_FRESH_PROCESSES))
+def test_what_stands_in_for_a_card_is_labelled(name: str):
+    finished = finish(name)
+    stand_ins = [outcome.stand_in for outcome in (finished.broken, finished.fixed) if outcome]
+    assert any("This PC has no card" in stand_in for stand_in in stand_ins)
+    assert "stands in" in finished.fixed.stand_in
+
+
+def test_a_part_alone_has_no_comparison():
+    assert not ask(RunPitfall(name="tiny_model", device="cpu", part="fixed"))[-1].comparison
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (RunPitfall(name="banana", device="cpu"), "there are mixed_devices"),
+        (RunPitfall(name="tiny_model", device="cpu", part="half"), "“broken”, “fixed” or “both”"),
+        (RunPitfall(name="tiny_model", device="cuda:7"), "There is no cuda:7 here"),
+    ],
+)
+def test_what_cannot_be_run_is_said(request_: RunPitfall, words: str):
+    (failed,) = ask(request_)
+    assert isinstance(failed, PitfallFailed)
+    assert words in failed.failure.message
+
+
+def test_a_stop_ends_it(monkeypatch: pytest.MonkeyPatch):
+    stop = threading.Event()
+    events: list[Event] = []
+    for event in Dispatcher().run(RunPitfall(name="tiny_model", device="cpu"), stop):
+        events.append(event)
+        stop.set()
+    assert [type(event) for event in events] == [PitfallStarted, PitfallFailed]
+    assert events[-1].failure.message == "It was stopped."
+
+
+def test_a_failure_that_is_not_the_point_is_a_failure(monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(out_of_memory, "_fill", fail)
+    (_, failed) = ask(RunPitfall(name="out_of_memory", device="cpu"))
+    assert isinstance(failed, PitfallFailed)
+    assert failed.failure.kind is FailureKind.INTERNAL

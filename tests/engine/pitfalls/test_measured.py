@@ -1,0 +1,190 @@
+"""Pitfalls that end in a number: the arithmetic and the sentence, whichever way it went."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import ClassVar
+
+import pytest
+import torch
+
+from gpu_studio.core.protocol import (
+    PitfallFailed,
+    RunPitfall,
+)
+from gpu_studio.engine.pitfalls import (
+    float16_on_old_card,
+    no_synchronize,
+    tiny_model,
+)
+from gpu_studio.engine.pitfalls.lab import find_pitfall
+from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
+from tests.engine.answers import ask
+from tests.engine.pitfalls.outcomes import both, finish, plain
+
+
+def test_a_model_on_the_cpu_does_learn():
+    """The chapter says that its loss never goes down."""
+    broken, _, figures = both("model_on_cpu")
+    losses = broken.curves["loss"]
+    assert losses[0] == figures["loss_first"]
+    assert losses[-1] == figures["loss_last"] < losses[0] / 4
+    assert max(losses) < 2 * losses[0]  # it does not blow up on its way
+    assert figures["step_s"] > 0
+    assert "It does" in find_pitfall("model_on_cpu").description.remark
+
+
+def test_a_sample_in_a_batch_costs_its_share_of_the_call(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Bench, "median_s", lambda *_, **__: 0.0512)
+    broken, fixed, _ = both("tiny_model")
+    alone, together = (part.figures[0].value for part in (broken, fixed))
+    assert (alone, together) == (0.0512, 0.0512 / tiny_model._ROWS)
+    assert plain(fixed.sentence) == "A sample in a batch of 256 takes 200 µs on the CPU."
+
+
+@pytest.mark.parametrize(
+    ("card_s", "words"),
+    [
+        (4e-5, "on cuda:0 and 10.0 µs on the CPU: the card is 4.0 × slower."),
+        (5e-6, "on cuda:0 and 10.0 µs on the CPU: the card is 2.0 × faster."),
+    ],
+)
+def test_which_of_both_is_slower_is_said_by_what_was_measured(
+    card_s: float, words: str, monkeypatch: pytest.MonkeyPatch
+):
+    times = {"cpu": 1e-5, "cuda": card_s}
+    monkeypatch.setattr(tiny_model, "_sample_s", lambda device, *_: times[device.type])
+    told = tiny_model.TinyModel().run("broken", Bench(torch.device("cuda:0"), threading.Event()))
+    assert plain(told.sentence).endswith(words)
+
+
+def test_without_the_wait_the_watch_stops_before_the_work_is_done(monkeypatch: pytest.MonkeyPatch):
+    """The work cannot end before it is asked to: it waits until the first watch has stopped."""
+    stopped = threading.Event()
+    watch = no_synchronize.time.perf_counter
+
+    class Watch:
+        readings: ClassVar[list[float]] = []
+
+        @classmethod
+        def perf_counter(cls) -> float:
+            cls.readings.append(watch())
+            if len(cls.readings) == 2:
+                stopped.set()
+            return cls.readings[-1]
+
+    def multiply(a: torch.Tensor, b: torch.Tensor) -> None:
+        if Watch.readings:  # not the first call, which is not timed
+            assert stopped.wait(60)
+
+    monkeypatch.setattr(no_synchronize, "time", Watch)
+    monkeypatch.setattr(torch, "matmul", multiply)
+    handed_s, done_s = no_synchronize._on_thread()
+    assert handed_s == Watch.readings[1] - Watch.readings[0]
+    assert done_s == Watch.readings[2] - Watch.readings[0] >= handed_s
+
+
+@pytest.mark.parametrize(
+    ("done_s", "words"),
+    [
+        (2.0, "It is a lie: the work took 100 ms a call, 10.0 × as long."),
+        (0.201, "that is about what the work took: the queue was full"),
+    ],
+)
+def test_what_the_clock_without_a_wait_is_worth(
+    done_s: float, words: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(no_synchronize, "_on_thread", lambda: (0.2, done_s))
+    broken, fixed, figures = both("no_synchronize")
+    assert plain(broken.sentence).startswith("The clock says 10.0 ms a call")
+    assert words in plain(broken.sentence)
+    assert "without it the same clock had said 10.0 ms" in plain(fixed.sentence)
+    assert figures == {"printed_s": 0.2 / 20, "call_s": done_s / 20}
+
+
+def test_both_dtypes_are_timed_where_they_are_used():
+    broken, fixed, figures = both("float16_on_old_card")
+    assert figures["slower"] == pytest.approx(figures["float16_s"] / figures["float32_s"])
+    assert "on this CPU" in broken.sentence
+    assert "float16 is " in fixed.sentence
+    assert "So " in fixed.sentence
+
+
+@pytest.mark.parametrize(
+    ("half_s", "words", "advice"),
+    [
+        (2.0, "float16 is 2.0 × slower", "So take float32 here: 1.00 s."),
+        (0.5, "float16 is 2.0 × faster", "So take float16 here: 500 ms."),
+        (1.03, "float16 is about as fast", "So float16 gains no time here, only memory."),
+    ],
+)
+def test_what_two_times_say_of_float16(
+    half_s: float, words: str, advice: str, monkeypatch: pytest.MonkeyPatch
+):
+    times = {torch.float16: half_s, torch.float32: 1.0}
+    monkeypatch.setattr(float16_on_old_card, "_product_s", lambda dtype, _bench: times[dtype])
+    _, fixed, _ = both("float16_on_old_card")
+    told = plain(fixed.sentence)
+    assert words in told
+    assert told.endswith(advice)
+
+
+def test_a_starved_device_waits_for_every_picture(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Without workers the process that trains is the one that waits for the disk."""
+    waits_s: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits_s.append)
+    broken = find_pitfall("starved_gpu").snippet("broken", "cpu")
+    exec(compile(broken, "snippet", "exec"), {"__name__": "__main__"})
+    assert waits_s == [0.002] * 128
+    assert " s waiting" in capsys.readouterr().out
+
+
+def test_what_the_loaders_script_printed_is_what_is_shown():
+    finished = finish("starved_gpu")
+    for part in (finished.broken, finished.fixed):
+        figures = {one.name: one.value for one in part.figures}
+        printed = f"{figures['work_s']:.6f} s at work, {figures['wait_s']:.6f} s waiting"
+        assert part.output == printed
+        assert figures["whole_s"] == pytest.approx(figures["work_s"] + figures["wait_s"])
+        assert figures["busy"] == pytest.approx(figures["work_s"] / figures["whole_s"])
+
+
+@pytest.mark.parametrize(
+    ("fixed_s", "start", "end"),
+    [
+        ((0.1, 0.05), "With the fix: waiting for data 50.0 ms instead of 300 ms; ", "400 ms."),
+        ((0.5, 0.1), "The fix helped only in part here: waiting for data 100 ms", "do not pay."),
+        ((0.1, 0.6), "The fix did not pay here: waiting for data 600 ms", "they do not pay."),
+        ((0.1, 0.3), "The fix did not pay here: waiting for data 300 ms", "they do not pay."),
+    ],
+)
+def test_what_workers_did_is_said_whichever_way_it_went(
+    fixed_s: tuple[float, float], start: str, end: str, monkeypatch: pytest.MonkeyPatch
+):
+    def run_script(_: Bench, script: str) -> ScriptEnd:
+        work_s, wait_s = (0.1, 0.3) if "num_workers=0" in script else fixed_s
+        return ScriptEnd(f"{work_s:.6f} s at work, {wait_s:.6f} s waiting", "")
+
+    monkeypatch.setattr(Bench, "run_script", run_script)
+    finished = finish("starved_gpu")
+    assert plain(finished.broken.sentence).startswith("cpu was at work for 25 % of 400 ms;")
+    assert plain(finished.comparison).startswith(start)
+    assert plain(finished.comparison).endswith(end)
+
+
+def test_a_script_of_the_loader_that_breaks_off_is_a_failure(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Bench, "run_script", lambda *_: ScriptEnd("", "OSError: no room"))
+    failed = ask(RunPitfall(name="starved_gpu", device="cpu"))[-1]
+    assert isinstance(failed, PitfallFailed)
+    assert "OSError: no room" in failed.failure.message
+
+
+def test_two_times_of_the_same_device_are_not_compared():
+    """Without a card broken and fixed train on the CPU: that their times differ means nothing."""
+    finished = finish("model_on_cpu")
+    assert finished.fixed.sentence.endswith("by chance, and they say nothing of a card.")
+    assert "by chance" not in finished.broken.sentence
+    assert not finished.comparison
