@@ -66,6 +66,11 @@ def run_bench(
 
     runs, interrupted = with_engine(work, log_path, as_json=as_json, kept=kept)
     _conclude(runs.results, request.is_sweep, as_json=as_json)
+    return exit_status(runs, interrupted=interrupted)
+
+
+def exit_status(runs: BenchRuns, *, interrupted: bool) -> int:
+    """Return how all runs together went."""
     if interrupted:
         return INTERRUPTED
     return FAILED if runs.has_failed else DONE

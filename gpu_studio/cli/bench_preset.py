@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli.bench import export, with_engine
+from gpu_studio.cli.bench import exit_status, export, with_engine
 from gpu_studio.cli.bench_recording import Recorder
 from gpu_studio.cli.bench_request import BenchRequest, addresses, plans
 from gpu_studio.cli.screen import Table, note, say
-from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED
 from gpu_studio.core.benchmark.reference import (
     experiment,
     experiment_rows,
@@ -49,15 +48,12 @@ def run_preset(
     recorder = Recorder(log_path, as_json=as_json, path=record_to)
 
     def work(runs: BenchRuns, description: EngineDescribed) -> None:
-        asked = BenchRequest(
-            workload=table.workload,
-            dtypes=(table.dtype,),
-            devices=tuple(devices or addresses(description)),
-        )
+        where = tuple(devices or addresses(description))
+        asked = BenchRequest(workload=table.workload, dtypes=(table.dtype,), devices=where)
         plans(asked, description)  # refuses what this engine cannot do
-        recorder.begin(description, {table.workload}, set(asked.devices or ()))
+        recorder.begin(description, {table.workload}, set(where))
         tell(f"{table.source}: {table.cpu} and {table.card}. {table.method}")
-        runs.make(experiment(table, asked.devices or (), budget_s))
+        runs.make(experiment(table, where, budget_s))
         if in_full_length:
             _make_in_full(runs, table, tell)
         if export_to is not None:
@@ -69,9 +65,7 @@ def run_preset(
         say()
         for line in experiment_lines(table, runs.results):
             say(line)
-    if interrupted:
-        return INTERRUPTED
-    return FAILED if runs.has_failed else DONE
+    return exit_status(runs, interrupted=interrupted)
 
 
 def _make_in_full(runs: BenchRuns, table: PublishedTable, tell: Callable[[str], None]) -> None:
