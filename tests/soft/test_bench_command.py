@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.benchmark.recording import read_recording
+from tests.softcards.cards import DRIVERS
 from tests.softcards.catalogue import RTX_3060
 
 if TYPE_CHECKING:
@@ -38,3 +40,30 @@ def test_a_sweep_encloses_the_crossover(soft_pc: MakePc, tmp_path: Path) -> None
     assert all(1.3e-3 < end["median_s"] < 3e-3 for end in cards)
     assert "Computing only, the GeForce RTX 3060 and the CPU change places at about" in done.stderr
     assert len(list((tmp_path / "gpu-studio" / "history").iterdir())) == len(results)
+
+
+def test_a_recording_of_these_cards_says_that_they_are_simulated(
+    soft_pc: MakePc, tmp_path: Path
+) -> None:
+    pc = soft_pc(RTX_3060)
+    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    file = tmp_path / "run.jsonl"
+
+    def bench(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "gpu_studio", "bench", *arguments],
+            env=pc.env | home, cwd=ROOT, capture_output=True, text=True, timeout=100, check=True,
+        ).stdout  # fmt: skip
+
+    bench("matmul", "--size", "64", "--budget-s", "0.05", "--no-history", "--record", str(file))
+    recording = read_recording(file)
+    assert recording.label.startswith("simulated card: RTX 3060 with ")
+    assert recording.header.driver_version in {version for version, _ in DRIVERS.values()}
+    assert {run.device_name for run in recording.runs if run.request.device != "cpu"} == {
+        "NVIDIA GeForce RTX 3060"
+    }
+    content = file.read_text(encoding="utf-8")
+    assert "GPU-" not in content  # no card's UUID
+    told = bench("--replay", str(file), "--at-once")
+    assert "simulated: their times are those of no real card." in told
+    assert "On this PC" not in told
