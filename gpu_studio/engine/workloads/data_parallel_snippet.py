@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from gpu_studio.engine.workloads.replicated import devices_of
@@ -23,7 +24,7 @@ def snippet_for(case: Case) -> str:
     is_one_program = case.options["way"] == "DataParallel"
     devices = devices_of(case)
     cards = [int(name.partition(":")[2]) for name in devices] if case.is_on_card else None
-    text = _ONE_PROGRAM if is_one_program else _PROCESSES
+    text = _ONE_PROGRAM if is_one_program else _start(sys.platform) + _PROCESSES
     return text.format(
         size=case.size,
         device=case.address,
@@ -38,6 +39,43 @@ def snippet_for(case: Case) -> str:
         wait=wait_lines(case.address),
     )
 
+
+def _start(system: str) -> str:
+    """Return how the processes are started: the first lines of the program."""
+    return _BY_ITSELF if system == "win32" else _BY_TORCHRUN
+
+
+_BY_TORCHRUN = """\
+# Save this as share.py, then: torchrun --standalone --nproc-per-node={count} share.py
+import os
+import time
+import torch
+import torch.distributed as dist
+
+"""
+# PyTorch for Windows lacks libuv, and torchrun has no option to meet without:
+# github.com/pytorch/pytorch, issue 148283. By a file it does.
+_BY_ITSELF = """\
+# Save this as share.py, then: python share.py
+import os
+import sys
+import tempfile
+import time
+import torch
+import torch.distributed as dist
+from torch.distributed.run import main as torchrun
+
+if "RANK" not in os.environ:  # not started by torchrun yet
+    os.environ.update(USE_LIBUV="0", TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        torchrun([
+            "--rdzv-backend=c10d", f"--rdzv-endpoint={{os.path.join(folder, 'meeting')}}",
+            "--rdzv-conf=store_type=file", "--local-addr=127.0.0.1",
+            "--nproc-per-node={count}", __file__,
+        ])
+    sys.exit()
+
+"""
 
 _ONE_PROGRAM = """\
 import time
@@ -72,12 +110,6 @@ for _ in range(10):
 """
 
 _PROCESSES = """\
-# Save this as share.py, then: torchrun --standalone --nproc-per-node={count} share.py
-import os
-import time
-import torch
-import torch.distributed as dist
-
 size, devices = {size}, {devices}
 rank, processes = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 device = torch.device(devices[rank])

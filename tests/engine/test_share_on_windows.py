@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.data_parallel import DataParallel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+# A PyTorch without libuv, as those for Windows are: what asks for it ends in an error.
+NO_LIBUV = """\
+import sys
+import torch.distributed
+from torch._C import _distributed_c10d
+
+whole = _distributed_c10d.TCPStore
+
+class Lacking(whole):
+    def __init__(self, *arguments, use_libuv=True, **options):
+        if use_libuv:
+            raise RuntimeError("built without libuv")
+        super().__init__(*arguments, use_libuv=False, **options)
+
+for module in list(sys.modules.values()):
+    if getattr(module, "TCPStore", None) is whole:
+        module.TCPStore = Lacking
+"""
+
+
+def test_the_snippet_of_processes_runs_without_libuv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    workload = DataParallel()
+    options = {"way": "DistributedDataParallel", "processes": "2"}
+    case = make_case(workload.description, torch.device("cpu"), 16, options=options)
+    with monkeypatch.context() as windows:
+        windows.setattr("sys.platform", "win32")
+        text = workload.snippet(case)
+    name, _, command = text.splitlines()[0].removeprefix("# Save this as ").partition(", then: ")
+    assert command == f"python {name}"
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "sitecustomize.py").write_text(NO_LIBUV, encoding="utf-8")
+    found = subprocess.run(
+        [sys.executable, name],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=90,
+        check=True,
+    )
+    assert float(found.stdout.removesuffix(" s a call\n")) > 0
