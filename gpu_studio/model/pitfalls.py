@@ -17,7 +17,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     RunPitfall,
 )
-from gpu_studio.core.switching.pitfall_words import compare_parts
+from gpu_studio.core.switching.pitfall_words import compare_parts, has_paid
 from gpu_studio.core.switching.placement_words import explain_end
 from gpu_studio.core.switching.usable_cards import usable_cards
 
@@ -35,6 +35,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     broken_snippet: str = ""
     fixed_snippet: str = ""
     comparison: str = ""
+    has_paid: bool = True
     failure: str = ""
 
 
@@ -130,6 +131,7 @@ class PitfallsModel(QObject):
             broken_snippet=event.broken_snippet,
             fixed_snippet=event.fixed_snippet,
             comparison=compare_parts(about, broken, fixed),
+            has_paid=has_paid(broken, fixed),
         )
 
     def _note(self, name: str, **changes: object) -> None:

@@ -51,14 +51,7 @@ def compare_parts(
 
     It is empty where one of the parts was not run, or where they have no number to be compared.
     """
-    if broken is None or fixed is None:
-        return ""
-    after = {figure.name: figure for figure in fixed.figures if figure.aim}
-    pairs = [
-        (figure, after[figure.name])
-        for figure in broken.figures
-        if figure.aim and figure.name in after
-    ]
+    pairs = _pairs(broken, fixed)
     if not pairs:
         return ""
     told = "; ".join(
@@ -70,6 +63,25 @@ def compare_parts(
         return f"With the fix: {told}."
     how = "helped only in part" if any(reached) else "did not pay"
     return f"The fix {how} here: {told}. {pitfall.otherwise}".rstrip()
+
+
+def has_paid(broken: PitfallOutcome | None, fixed: PitfallOutcome | None) -> bool:
+    """Return whether every number got better; also true where there is none to be compared."""
+    return all(_is_reached(before, now) for before, now in _pairs(broken, fixed))
+
+
+def _pairs(
+    broken: PitfallOutcome | None, fixed: PitfallOutcome | None
+) -> list[tuple[Figure, Figure]]:
+    """Return the figures that both parts have and that the fix was meant to change."""
+    if broken is None or fixed is None:
+        return []
+    after = {figure.name: figure for figure in fixed.figures if figure.aim}
+    return [
+        (figure, after[figure.name])
+        for figure in broken.figures
+        if figure.aim and figure.name in after
+    ]
 
 
 def _inside(title: str) -> str:

@@ -204,7 +204,10 @@ class LabPage(QWidget):
         self._failure.setText(tried.failure)
         self._failure_card.setVisible(bool(tried.failure))
         self._broken.show_outcome(tried.broken, tried.broken_snippet, tried.device)
-        self._fixed.show_outcome(tried.fixed, tried.fixed_snippet, tried.device, tried.comparison)
+        self._fixed.show_outcome(
+            tried.fixed, tried.fixed_snippet, tried.device, tried.comparison,
+            has_paid=tried.has_paid,
+        )  # fmt: skip
         self._arrange()
 
     def _mark(self, name: str) -> None:

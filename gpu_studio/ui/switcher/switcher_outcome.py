@@ -46,7 +46,13 @@ class OutcomeCard(Card):
         self.hide()
 
     def show_outcome(
-        self, outcome: PitfallOutcome | None, snippet: str, device: str, comparison: str = ""
+        self,
+        outcome: PitfallOutcome | None,
+        snippet: str,
+        device: str,
+        comparison: str = "",
+        *,
+        has_paid: bool = True,
     ) -> None:
         """Show what was seen, and how it compares with the other part; nothing hides the card."""
         self.setVisible(outcome is not None)
@@ -61,8 +67,9 @@ class OutcomeCard(Card):
         self._error.setVisible(bool(outcome.error))
         self._stand_in.setText(f"Stand-in: {outcome.stand_in}" if outcome.stand_in else "")
         self._stand_in.setVisible(bool(outcome.stand_in))
-        is_bad = self._part == "broken"
-        self.set_tone("failure" if is_bad and outcome.error else "amber" if is_bad else "good")
+        is_broken = self._part == "broken"
+        is_good = not is_broken and has_paid
+        self.set_tone("failure" if is_broken and outcome.error else "good" if is_good else "amber")
         self._show_figures(outcome)
         self._show_curves(outcome)
         self._code.setPlainText(snippet.rstrip())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QFileDialog,
     QHBoxLayout,
     QVBoxLayout,
@@ -19,6 +20,8 @@ from gpu_studio.ui.placement_result import PlacementResult
 from gpu_studio.ui.switcher.switcher_choose import what_is_waited_for
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
     from gpu_studio.model.placement import PlacementModel
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
@@ -28,6 +31,7 @@ _USUAL_SIZE = 1000
 _AS_IT_IS = "as it is"
 _FILE = "\x00file"
 _LETTERS = 6
+_NARROW = 860  # of the page; below it a size or a model would be cut off beside its type
 
 
 class PlacePage(QWidget):
@@ -38,6 +42,7 @@ class PlacePage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._session, self.model = studio.session, model
+        self._pairs: list[QBoxLayout] = []
         self.tensors = TensorPlacementModel(studio, model, model.table, self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -89,7 +94,7 @@ class PlacePage(QWidget):
         self._tensor_dtypes.setCurrentText("float32")
         self._place = button("Place", self._place_tensors, name="switcher.tensors.place")
         card.column.addWidget(Text("2  Place tensors", "title"))
-        card.column.addLayout(_line(self._sizes, self._tensor_dtypes))
+        self._add_pair(card, self._sizes, self._tensor_dtypes)
         card.column.addWidget(
             Text("x is made on the CPU and moved; w is made on the device at once.", "muted",
                  wraps=True)
@@ -114,7 +119,7 @@ class PlacePage(QWidget):
         self._move = button("Move", self._start_move, name="switcher.move", primary=True)
         self._about_model = Text(role="muted", name="switcher.about_model", wraps=True)
         card.column.addWidget(Text("3  Place the model", "title"))
-        card.column.addLayout(_line(self._models, self._dtypes))
+        self._add_pair(card, self._models, self._dtypes)
         card.column.addWidget(self._about_model)
         card.column.addStretch(1)
         foot = QHBoxLayout()
@@ -123,6 +128,23 @@ class PlacePage(QWidget):
         foot.addWidget(self._move, 1)
         card.column.addLayout(foot)
         return card
+
+    def _add_pair(self, card: Card, wide: QWidget, narrow: QWidget) -> None:
+        """Set two boxes beside each other, or below where the window is narrow."""
+        pair = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        pair.setSpacing(8)
+        pair.addWidget(wide, 5)
+        pair.addWidget(narrow, 3)
+        card.column.addLayout(pair)
+        self._pairs.append(pair)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the boxes a line each where there is little room, so that they can be read."""
+        super().resizeEvent(event)
+        directions = QBoxLayout.Direction
+        is_narrow = self.width() < _NARROW
+        for pair in self._pairs:
+            pair.setDirection(directions.TopToBottom if is_narrow else directions.LeftToRight)
 
     # ── the device ───────────────────────────────────────────────────────────────────────────
 
@@ -251,11 +273,3 @@ class PlacePage(QWidget):
             or f"Press “{self._move.text()}”: each parameter and buffer of the model appears "
             "here, with its device before and after."
         )
-
-
-def _line(wide: QWidget, narrow: QWidget) -> QHBoxLayout:
-    line = QHBoxLayout()
-    line.setSpacing(8)
-    line.addWidget(wide, 5)
-    line.addWidget(narrow, 3)
-    return line

@@ -145,10 +145,15 @@ def test_the_longest_title_is_whole_in_the_narrowest_window(lab, engines, studio
 
 
 @pytest.mark.parametrize(
-    ("fixed_s", "words"),
-    [(0.001, "With the fix: a call 1.00 ms"), (0.004, "The fix did not pay here: a call 4.00 ms")],
+    ("fixed_s", "words", "tone"),
+    [
+        (0.001, "With the fix: a call 1.00 ms", "good"),
+        (0.004, "The fix did not pay here: a call 4.00 ms", "amber"),
+    ],
 )
-def test_what_the_fix_did_to_the_number_is_said_beside_it(lab, engines, qtbot, fixed_s, words):
+def test_what_the_fix_did_to_the_number_is_said_beside_it(
+    lab, engines, qtbot, fixed_s, words, tone
+):
     def measure(_engine, request):
         values_s = {"broken": 0.002, "fixed": fixed_s}
         figure = Figure(
@@ -165,4 +170,5 @@ def test_what_the_fix_did_to_the_number_is_said_beside_it(lab, engines, qtbot, f
     click(qtbot, lab, "switcher.lab.break")
     qtbot.waitUntil(find(lab, "switcher.lab.fixed.comparison").isVisible)
     assert text(lab, "switcher.lab.fixed.comparison").replace("\u202f", " ").startswith(words)
+    assert find(lab, "switcher.lab.fixed_card").property("tone") == tone
     assert find(lab, "switcher.lab.broken.comparison").isHidden()

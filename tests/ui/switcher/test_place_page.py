@@ -97,6 +97,19 @@ def test_the_three_steps_stand_side_by_side(placing):
     assert [card.x() for card in cards] == sorted(card.x() for card in cards)
 
 
+@pytest.mark.parametrize("width", [770, 1400])
+def test_no_choice_is_cut_off(placing, qtbot, width):
+    models = find(placing, "switcher.model", QComboBox)
+    dtypes = find(placing, "switcher.dtype", QComboBox)
+    placing.resize(width, 560)
+    is_below = width == 770
+    qtbot.waitUntil(lambda: (models.geometry().bottom() < dtypes.y()) is is_below)
+    sizes = find(placing, "switcher.tensors.size", QComboBox)
+    for box in (models, sizes, find(placing, "switcher.tensors.dtype", QComboBox)):
+        room = box.width() - 40  # the arrow and what the style sheet keeps free
+        assert box.fontMetrics().horizontalAdvance(box.currentText()) <= room, box.objectName()
+
+
 def test_tensors_are_placed_on_the_chosen_device(placing, engines, studio, qtbot):
     targets = find(placing, "switcher.target", QComboBox)
     targets.setCurrentIndex(2)
