@@ -23,9 +23,13 @@ def csv_line(cells: Iterable[Cell]) -> str:
 
 
 def _escaped(cell: Cell) -> Cell:
-    """Return a cell that no spreadsheet takes for a formula; numbers stay numbers."""
+    """Return a cell that no spreadsheet takes for a formula; numbers stay numbers.
+
+    A zero character is left out: RFC 4180 has none, and `csv` of Python 3.10 takes none.
+    """
     if isinstance(cell, bool):
         return "true" if cell else "false"
-    if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS):
-        return f"'{cell}"
-    return cell
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\0", "")
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
