@@ -42,12 +42,10 @@ def take_first_look(log_path: Path) -> int:
             progress.show("Starting PyTorch …")
             description = describe_beside(inventory, engine, interrupt)
             progress.clear()
-            for line in device_lines(inventory, description):
-                say(line)
-            say()
-            for line in finding_lines(inventory, description):
-                say(line)
-            say()
+            for lines in (device_lines, finding_lines):
+                for line in lines(inventory, description):
+                    say(line)
+                say()
             runs = BenchRuns(engine, interrupt, progress)
             runs.make_all(
                 [

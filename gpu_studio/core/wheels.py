@@ -139,13 +139,7 @@ def choose_wheel(
     system = (system or platform.system()).lower()
     key = platform_key(system, machine or platform.machine())
     if system == "darwin":
-        return WheelChoice(
-            CPU_TAG,
-            table.torch_version,
-            f"torch=={table.torch_version}",
-            None,
-            "PyTorch has no CUDA build for macOS, so the plain build is used.",
-        )
+        return _choice_of_macos(table)
     if not cards:
         sentence = "No NVIDIA card was found, so PyTorch's CPU build is used."
         return _choice(table, CPU_TAG, sentence)
@@ -154,6 +148,16 @@ def choose_wheel(
     if tag == CPU_TAG:
         return _choice(table, CPU_TAG, match.why_none())
     return _choice(table, tag, match.why(tag))
+
+
+def _choice_of_macos(table: WheelTable) -> WheelChoice:
+    return WheelChoice(
+        CPU_TAG,
+        table.torch_version,
+        f"torch=={table.torch_version}",
+        None,
+        "PyTorch has no CUDA build for macOS, so the plain build is used.",
+    )
 
 
 def choice_of_tag(tag: str, *, system: str | None = None) -> WheelChoice:

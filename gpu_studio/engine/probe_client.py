@@ -80,11 +80,7 @@ def probing(
         if found is None:
             yield PcProbed(error=f"PyTorch could not start CUDA: {attempt.why}.")
             return
-        told = list(attempt.probed)
-        if attempt.outcome is not None and attempt.begun is not None:
-            told.append(
-                CardProbed(card=attempt.begun, outcome=attempt.outcome, message=attempt.why)
-            )
+        told = attempt.told()
         probed += told
         if not told or len(probed) >= len(cards) or is_over():
             yield msgspec.structs.replace(found, cards=tuple(probed))
@@ -130,6 +126,13 @@ class _Attempt:
                 yield self.begun
             patience_s = card_patience_s + self._load_s
             deadline_s = time.monotonic() + patience_s
+
+    def told(self) -> list[CardProbed]:
+        """Return what came of the cards, of the one that ended or held the child as well."""
+        if self.outcome is None or self.begun is None:
+            return self.probed
+        held = CardProbed(card=self.begun, outcome=self.outcome, message=self.why)
+        return [*self.probed, held]
 
     def end(self) -> None:
         """End the child, also in the middle of a call."""

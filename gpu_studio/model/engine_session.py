@@ -75,10 +75,8 @@ class EngineSession(QObject):
         self._waiting = WaitingRequests()
         self._request: Request | None = None
         self._worker: Worker | None = None
-        self._deaths = 0
-        self._lost = False
-        self._reason = ""
-        self._closed = False
+        self._deaths, self._reason = 0, ""
+        self._lost = self._closed = False
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
         self._patience.setInterval(_PATIENCE_MS)

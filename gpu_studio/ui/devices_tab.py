@@ -184,7 +184,8 @@ class DevicesTab(QWidget):
         self._identity.setText(numbers)
         self._identity.setToolTip(plain_tip(numbers))
         trouble = self._model.trouble
-        is_said = trouble in self._model.verdict.sentence
+        verdict = self._model.verdict
+        is_said = verdict.code == "card_asleep" or trouble in verdict.sentence
         self._trouble.setText(trouble)
         self._trouble.setVisible(not is_said)
         self._sensors.setVisible(self._model.is_readable)

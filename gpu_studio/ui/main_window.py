@@ -102,26 +102,10 @@ class MainWindow(QMainWindow):
         self.banner.action_requested.connect(studio.headlines.act)
         self.banner.dismissed.connect(studio.headlines.dismiss)
         self.tabs = QTabWidget()
-        self.tabs.setObjectName("tabs")
-        self.tabs.setDocumentMode(True)
-        self.tabs.tabBar().setDrawBase(False)
-        self.tabs.setAccessibleName("Tabs")
         first = studio.settings.choices.first_tab
         self._unmade = [i for i in range(len(_TABS)) if tabs_after_paint and i != first]
-        for index, (title, image, make) in enumerate(_TABS):
-            tab = QWidget() if index in self._unmade else make(studio, theme)
-            self.tabs.addTab(tab, icon(image, theme, "muted", "accent"), title)
-        page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        banner_place = QWidget()
-        banner_column = QVBoxLayout(banner_place)
-        banner_column.setContentsMargins(MARGIN, GAP, MARGIN, 0)
-        banner_column.addWidget(self.banner)
-        column.addWidget(banner_place)
-        column.addWidget(self.tabs, 1)
-        self.setCentralWidget(page)
+        self._fill_tabs()
+        self.setCentralWidget(self._page())
         self._code = CodePane(studio, self)
         self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self._code)
         self._code.setVisible(studio.settings.choices.code_pane)
@@ -172,6 +156,29 @@ class MainWindow(QMainWindow):
         self._studio.close()
         self._collector.stop()
         super().closeEvent(event)
+
+    def _fill_tabs(self) -> None:
+        self.tabs.setObjectName("tabs")
+        self.tabs.setDocumentMode(True)
+        self.tabs.tabBar().setDrawBase(False)
+        self.tabs.setAccessibleName("Tabs")
+        for index, (title, image, make) in enumerate(_TABS):
+            tab = QWidget() if index in self._unmade else make(self._studio, self._theme)
+            self.tabs.addTab(tab, icon(image, self._theme, "muted", "accent"), title)
+
+    def _page(self) -> QWidget:
+        """Return the banner over the tabs."""
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        banner_place = QWidget()
+        banner_column = QVBoxLayout(banner_place)
+        banner_column.setContentsMargins(MARGIN, GAP, MARGIN, 0)
+        banner_column.addWidget(self.banner)
+        column.addWidget(banner_place)
+        column.addWidget(self.tabs, 1)
+        return page
 
     def _poll_for(self, index: int) -> None:
         """Poll the sensors only for a tab that shows them; a run asks for them itself."""

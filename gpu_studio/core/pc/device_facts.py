@@ -42,8 +42,11 @@ def summary_line(device: Device, engine: EngineDescribed | None) -> str:
         parts = ("CPU", _cores(device), memory, engine.cpu_capability if engine else None)
     else:
         place = "cannot be read" if device.unreadable else "not seen by PyTorch"
+        asleep = "asleep" if device.unreadable_code == "asleep" else None
         monitor = "drives your monitor" if device.display_active else None
-        parts = (device.address or place, memory, device.compute_capability, monitor)
+        capability = device.compute_capability
+        parts = (device.address or asleep or place, memory, capability, monitor, asleep)
+        parts = tuple(dict.fromkeys(parts))  # one without a number is asleep once
     return "\u00a0· ".join(part for part in parts if part)  # a dot begins no line
 
 

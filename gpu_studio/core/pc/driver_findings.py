@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # NVML's error codes, nvml.h.
 DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, _VERSION_MISMATCH = 9, 12, 18
+_LEFT_ASLEEP = "PyTorch was not asked about it, since that would wake it."
+_WAKES_WHEN_USED = "Reading it would wake it; it wakes when a program uses it."
 
 
 def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
@@ -206,10 +208,10 @@ def card_asleep(facts: PcFacts) -> Iterator[Finding]:
     is_unasked = engine is not None and engine.cards_asleep
     for card in facts.inventory.cards:
         if card.unreadable == ASLEEP:
-            asked = " PyTorch was not asked about it: that would wake it." if is_unasked else ""
             yield Finding(
                 code="card_asleep",
-                sentence=f"{card.short_name}: {card.unreadable}{asked}",
+                sentence=f"Your {card.short_name} is asleep to save power. "
+                + (_LEFT_ASLEEP if is_unasked else _WAKES_WHEN_USED),
                 evidence=f"runtime_status of {card.pci_bus_id} is suspended",
                 action=WAKE_BY_HAND if is_unasked else "",
                 device_uuid=card.identity,

@@ -90,13 +90,18 @@ def find(
     found: list[Finding] = []
     for rule in _RULES:
         found.extend(rule(facts))
-    if _is_explained(found, facts):
-        found = [
-            finding
-            for finding in found
-            if finding.code != "cuda_init_failed" or finding.device_uuid is not None
-        ]
-    return worst_first(found)
+    return worst_first(_unexplained(found, facts))
+
+
+def _unexplained(found: Sequence[Finding], facts: PcFacts) -> Sequence[Finding]:
+    """Return the findings without the general one that CUDA fails, where another tells why."""
+    if not _is_explained(found, facts):
+        return found
+    return [
+        finding
+        for finding in found
+        if finding.code != "cuda_init_failed" or finding.device_uuid is not None
+    ]
 
 
 def _is_explained(found: Sequence[Finding], facts: PcFacts) -> bool:

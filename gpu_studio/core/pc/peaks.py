@@ -81,11 +81,7 @@ def card_peaks(
     if rates is None:
         return None
     clocks = sm_count * sm_clock_hz * _OPERATIONS
-    factor = 1.0
-    if compute_capability in table.geforce_halves_tensor_cores and "GeForce" in name:
-        factor = 0.5
-    if compute_capability == "7.5" and _NO_TENSOR_CORES.search(name):
-        factor = 0.0
+    factor = _tensor_core_factor(table, compute_capability, name)
     tensor_rates = table.tensor_cores.get(compute_capability, {}) if factor else {}
     memory = None
     if bus_width_bits and memory_clock_hz:
@@ -95,6 +91,13 @@ def card_peaks(
         tensor_core_flops={dtype: clocks * rate * factor for dtype, rate in tensor_rates.items()},
         memory_bytes_per_s=memory,
     )
+
+
+def _tensor_core_factor(table: _Table, compute_capability: str, name: str) -> float:
+    if compute_capability == "7.5" and _NO_TENSOR_CORES.search(name):
+        return 0.0
+    is_halved = compute_capability in table.geforce_halves_tensor_cores and "GeForce" in name
+    return 0.5 if is_halved else 1.0
 
 
 @cache

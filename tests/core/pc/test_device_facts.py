@@ -118,6 +118,10 @@ def test_the_line_under_the_name():
     assert plain(summary_line(hidden, None)) == "not seen by PyTorch · 2 GiB · 6.1"
     lost = Device(kind="cuda", name="NVIDIA card", unreadable="Lost.")
     assert summary_line(lost, None) == "cannot be read"
+    sleeper = Device(kind="cuda", name="GT 1030", unreadable=".", unreadable_code="asleep")
+    assert summary_line(sleeper, None) == "asleep"
+    numbered_sleeper = msgspec.structs.replace(sleeper, cuda_index=0)
+    assert plain(summary_line(numbered_sleeper, None)) == "cuda:0 · asleep"
     assert plain(summary_line(Device(kind="cpu", name="CPU", cores=1, threads=1), None)) == (
         "CPU · 1 core, 1 thread"
     )

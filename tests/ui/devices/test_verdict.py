@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
-from gpu_studio.core.pc.devices import CardReading, Device, Telemetry
+from gpu_studio.core.pc.devices import ASLEEP, CardReading, Device, Telemetry
 from gpu_studio.core.pc.torch_facts import PcProbed, TorchCard
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model import sensors as sensors_module
@@ -137,3 +137,28 @@ def test_a_check_is_watched_and_stopped_by_its_own_button(
     qtbot.waitUntil(lambda: said(tab, "devices.checked") == "The check was stopped.")
     assert check.text() == "Try a real kernel on each card"
     assert check.isEnabled()
+
+
+SLEEPER = Device(
+    kind="cuda", name="NVIDIA GeForce GT 1030", pci_bus_id="00000000:01:00.0",
+    pci_device_id=0x1D01, unreadable=ASLEEP, unreadable_code="asleep",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "inventory", [msgspec.structs.replace(gt_1030(), devices=(gt_1030().cpu, SLEEPER))]
+)
+def test_a_sleeping_card_is_woken_by_a_button_and_said_once(qtbot, studio, engines, tab):
+    left_alone = described_with_cuda(
+        cuda_available=False, device_count=0, cuda_reason="It sleeps.", cards_asleep=True
+    )
+    engines.scripts[DescribeEngine] = lambda _engine, request: [
+        described_with_cuda() if request.wakes_cards else left_alone
+    ]
+    start(qtbot, studio, tab)
+    assert said(tab, "devices.verdict.sentence").startswith("Your GT 1030 is asleep")
+    assert not is_shown(tab, "devices.trouble")
+    assert not is_shown(tab, "devices.verdict.command")
+    find(tab, QPushButton, "devices.verdict.action").click()
+    qtbot.waitUntil(lambda: said(tab, "devices.verdict.sentence").startswith("PyTorch can use"))
+    assert not is_shown(tab, "devices.verdict.action")
