@@ -47,6 +47,14 @@ def _fit_page(model: MemoryModel, theme: Theme) -> QWidget:
     return FitPage(model, theme)
 
 
+class _Pages(QStackedWidget):
+    """Takes the height that is left: wrapped text of a page out of sight asks for none."""
+
+    def hasHeightForWidth(self) -> bool:
+        """Return False: pages have room enough, or scroll."""
+        return False
+
+
 class MemoryTab(QWidget):
     """The tank on top; below it one page at a time."""
 
@@ -65,7 +73,7 @@ class MemoryTab(QWidget):
         self._pages.setExpanding(False)
         for title in _PAGES:
             self._pages.addTab(title)
-        self._stack = QStackedWidget()
+        self._stack = _Pages()
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
         column.setSpacing(_SPACING)

@@ -15,7 +15,7 @@ import msgspec
 from gpu_studio.core.allocator import AllocatorModel, OutOfMemory
 from gpu_studio.core.benchmark.sizes import ITEM_BYTES
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
-from gpu_studio.core.units import format_bytes
+from gpu_studio.core.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,8 +89,9 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         )
         return (
             f"With {format_bytes(self.free_bytes)} of {format_bytes(self.total_bytes)} free, "
-            f"{matrix}; of the sample network a batch of {self.largest_training_batch} fits in "
-            f"training and {self.largest_inference_batch} under torch.no_grad()."
+            f"{matrix}; of the sample network a batch of "
+            f"{format_count(self.largest_training_batch)} fits in training and "
+            f"{format_count(self.largest_inference_batch)} under torch.no_grad()."
         )
 
 

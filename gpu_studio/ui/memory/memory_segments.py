@@ -206,11 +206,12 @@ class SegmentPage(QWidget):
         )
 
     def _show_blocks(self, segment: int) -> None:
-        if self._shown is not None and 0 <= segment < len(self._shown):
-            address = int(self._shown.addresses[segment])
-            self._table_title.setText(f"SEGMENT AT {address:#x}")
-        else:
-            self._table_title.setText("BLOCKS: CHOOSE A SEGMENT")
+        """Show a segment's blocks beside the map; the first one's until another is chosen."""
+        segment = max(segment, 0)
+        title = "Blocks of a segment"
+        if self._shown:
+            title = f"Segment at {int(self._shown.addresses[segment]):#x}"
+        self._table_title.setText(title.upper())
         self._blocks.show_segment(self._shown, segment)
 
     def _ask_file(self) -> None:

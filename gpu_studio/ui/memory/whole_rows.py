@@ -25,10 +25,15 @@ def show_whole_rows(view: QTableView, room: int | None = None) -> None:
 
     Args:
         view: its rows are all of one height.
-        room: how high it may be, in pixels; None for as high as it likes.
+        room: how high it may be, in pixels; None for as high as it likes. Where the room becomes
+            less the table can be made lower, down to some rows.
     """
     rows = view.model().rowCount()
-    if room is not None:
-        fitting = (room - height_of_rows(view, 0)) // view.verticalHeader().defaultSectionSize()
-        rows = min(rows, max(fitting, _LEAST_ROWS))
-    view.setFixedHeight(height_of_rows(view, rows))
+    if room is None:
+        view.setFixedHeight(height_of_rows(view, rows))
+        return
+    least = min(rows, _LEAST_ROWS)
+    fitting = (room - height_of_rows(view, 0)) // view.verticalHeader().defaultSectionSize()
+    view.setSizeAdjustPolicy(view.SizeAdjustPolicy.AdjustToContents)
+    view.setMinimumHeight(height_of_rows(view, least))
+    view.setMaximumHeight(height_of_rows(view, max(min(rows, fitting), least)))

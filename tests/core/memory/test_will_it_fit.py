@@ -7,6 +7,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.modelled_cards import card_at, modelled_card_table, modelled_cards
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.will_it_fit import fit_on, largest_batch, largest_square_side, model_fit
+from gpu_studio.core.units import format_count
 
 MIB, GIB = 1 << 20, 1 << 30
 GT_1030 = card_at("model:1996")
@@ -67,8 +68,9 @@ def test_one_more_sample_would_not_fit(trains: bool):
 def test_without_gradients_a_much_larger_batch_fits():
     fit = fit_on(GT_1030)
     assert fit.largest_inference_batch > 8 * fit.largest_training_batch > 0
-    for number in (fit.largest_square_side, fit.largest_training_batch):
-        assert str(number) in fit.sentence
+    side = fit.largest_square_side
+    assert f"{side} × {side}" in fit.sentence
+    assert f"a batch of {format_count(fit.largest_training_batch)} fits" in fit.sentence
 
 
 def test_expandable_segments_round_to_larger_pages():

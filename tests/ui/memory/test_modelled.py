@@ -46,7 +46,7 @@ def run(qtbot, tab, preset):
     box.setCurrentIndex(box.findData(preset))
     box.activated.emit(box.currentIndex())
     click(qtbot, tab, "memory.oom.run")
-    qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1, timeout=20_000)
+    qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""The curves, their marks, and empty_cache."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import (
+    QTableView,
+)
+
+from gpu_studio.core.protocol import (
+    EmptyCache,
+    ReadMemory,
+)
+from gpu_studio.model.memory_history import Mark
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.fakes.memory_answers import (
+    cache_emptied,
+    memory_read,
+)
+from tests.ui.by_name import click, find, text
+from tests.ui.memory.steps import MIB, start
+
+
+def test_the_curves_are_allocated_and_reserved_and_have_a_table(tab, studio, qtbot):
+    start(qtbot, tab, studio)
+    plot = find(tab, "memory.plot", LivePlot)
+    assert set(plot.curve_keys) == {"allocated", "reserved"}
+    xs, ys = tab._curves._lower()
+    assert ys[-1] == 100 * MIB
+    assert tab._curves._upper()[1][-1] == 120 * MIB
+    assert len(xs) == len(ys)
+    qtbot.waitUntil(lambda: "Now: 2" in plot.accessibleDescription())
+    click(qtbot, tab, "memory.plot.as_table")
+    table = find(tab, "memory.table", QTableView)
+    qtbot.waitUntil(lambda: table.isVisible() and table.model().rowCount() > 0)
+    assert not plot.isVisible()
+    assert table.model().index(0, 1).data().startswith("100")
+
+
+def test_empty_cache_by_its_button(tab, scripts, studio, qtbot):
+    before = memory_read(allocated=100, reserved=336, releasable_bytes=128 * MIB)
+    scripts[ReadMemory] = [before]
+    scripts[EmptyCache] = [cache_emptied(before, 128)]
+    start(qtbot, tab, studio)
+    qtbot.waitUntil(find(tab, "memory.empty_cache").isEnabled)
+    assert "can free 128 MiB of the 236 MiB" in text(tab, "memory.cache")
+    click(qtbot, tab, "memory.empty_cache")
+    qtbot.waitUntil(lambda: "freed 128 MiB, as it said" in text(tab, "memory.cache"))
+
+
+def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(tab, studio, qtbot):
+    start(qtbot, tab, studio)
+    plot = find(tab, "memory.plot", LivePlot)
+    now_s = tab.model.now_s
+    for at_s, label in ((now_s, "experiment"), (now_s + 0.4, "out of memory")):
+        mark = Mark(at_s=at_s, label=label, is_failure=label == "out of memory")
+        tab.model.history.mark(mark)
+    tab.model.marks_changed.emit()
+    assert [(marker.label, marker.role) for marker in plot._markers] == [
+        ("", "muted"),
+        ("out of memory", "failure"),
+    ]
+    tab.model.history.mark(Mark(at_s=now_s + 12, label="empty_cache"))
+    tab.model.marks_changed.emit()
+    assert plot._markers[-1].label == "empty_cache"
+    tab.model.history.mark(Mark(at_s=now_s + 12.2, label="freed"))  # in the middle of its label
+    tab.model.marks_changed.emit()
+    assert plot._markers[-1].label == "empty_cache"
+    assert len(plot._markers) == 3
+
+
+def test_active_and_requested_are_shown_on_request(tab, studio, qtbot):
+    start(qtbot, tab, studio)
+    plot = find(tab, "memory.plot", LivePlot)
+    click(qtbot, tab, "memory.plot.more")
+    assert set(plot.curve_keys) == {"allocated", "reserved", "active", "requested"}
+    click(qtbot, tab, "memory.plot.more")
+    assert set(plot.curve_keys) == {"allocated", "reserved"}

@@ -1,0 +1,88 @@
+"""Reading an error."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QCheckBox, QPlainTextEdit, QTableView
+
+from gpu_studio.ui.memory.error_page import ErrorPage
+from gpu_studio.ui.memory.tank import TankBar
+from tests.ui.by_name import click, find, text
+from tests.ui.memory.steps import every_control_is_named, shown
+
+
+@pytest.fixture
+def reader(theme, qtbot):
+    return shown(qtbot, ErrorPage(theme))
+
+
+def paste(page, words):
+    find(page, "memory.error.text", QPlainTextEdit).setPlainText(words)
+
+
+def test_an_error_becomes_a_tank_a_meaning_and_what_to_try(reader, qtbot):
+    assert text(reader, "memory.error.headline") == "Paste one."
+    paste(
+        reader,
+        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 3.95 GiB total "
+        "capacity; 3.41 GiB already allocated; 2.00 MiB free; 3.43 GiB reserved in total by "
+        "PyTorch)",
+    )
+    qtbot.waitUntil(lambda: text(reader, "memory.error.headline") == "Fragmented.")
+    tank = find(reader, "memory.error.tank", TankBar).tank
+    assert {part.key for part in tank.parts} >= {"tensors", "holes", "free", "not_told"}
+    assert "20 MiB were asked for" in text(reader, "memory.error.meaning")
+    assert "expandable_segments" in text(reader, "memory.error.advice")
+    numbers = find(reader, "memory.error.numbers", QTableView).model()
+    assert numbers.index(0, 0).data() == "Tried to allocate"
+    exact = [[numbers.index(row, column).data() for column in (1, 2)] for row in range(2)]
+    assert exact == [["20\u202fMiB", "± 5.12\u202fKiB"], ["3.95\u202fGiB", "± 5.12\u202fMiB"]]
+    assert "to two decimals" in text(reader, "memory.error.part")
+
+
+def test_an_error_without_numbers_has_a_meaning_and_no_tank(reader, qtbot):
+    paste(
+        reader, "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"
+    )
+    qtbot.waitUntil(lambda: text(reader, "memory.error.headline") == "cuBLAS got no memory.")
+    assert find(reader, "memory.error.tank").isHidden()
+    assert find(reader, "memory.error.numbers_card").isHidden()
+
+
+@pytest.mark.parametrize("words", ["hello", "\0" * 50, "<b>CUDA</b> " * 1000])
+def test_any_other_text_gets_a_clear_sentence(reader, qtbot, words):
+    paste(reader, words)
+    qtbot.waitUntil(lambda: text(reader, "memory.error.headline") == "Not an out-of-memory error.")
+    assert "CUDA out of memory" in text(reader, "memory.error.meaning")
+    assert find(reader, "memory.error.advice").isHidden()
+
+
+def test_the_example_is_one_and_clear_takes_it_away(reader, qtbot):
+    click(qtbot, reader, "memory.error.example")
+    qtbot.waitUntil(lambda: text(reader, "memory.error.headline") == "The card is full.")
+    click(qtbot, reader, "memory.error.clear")
+    qtbot.waitUntil(lambda: text(reader, "memory.error.headline") == "Paste one.")
+
+
+def test_of_several_errors_the_first_is_explained_or_the_last(reader, qtbot):
+    def free():
+        numbers = find(reader, "memory.error.numbers", QTableView).model()
+        rows = [[numbers.index(r, c).data() for c in (0, 1)] for r in range(numbers.rowCount())]
+        return dict(rows)["Free on the card"].replace("\u202f", " ")
+
+    last = find(reader, "memory.error.last", QCheckBox)
+    assert last.isHidden()
+    one = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1.95 GiB "
+    paste(reader, f"{one}of which 1.00 GiB is free.\n{one}of which 3.00 MiB is free.")
+    qtbot.waitUntil(lambda: "2 errors" in text(reader, "memory.error.meaning"))
+    assert (free(), last.isVisible()) == ("1 GiB", True)
+    last.click()
+    assert "this is the last" in text(reader, "memory.error.meaning")
+    assert free() == "3 MiB"
+    paste(reader, f"{one}of which 1.00 GiB is free.")
+    qtbot.waitUntil(last.isHidden)
+    assert "errors" not in text(reader, "memory.error.meaning")
+
+
+def test_every_control_has_a_name_to_be_read_aloud(reader):
+    every_control_is_named(reader)

@@ -1,0 +1,65 @@
+"""Will it fit?"""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QComboBox
+
+from gpu_studio.core.allocator import AllocatorModel
+from gpu_studio.ui.memory.fit_page import FitPage
+from gpu_studio.ui.memory.tank import TankBar
+from tests.fakes.pc import cpu_only
+from tests.ui.by_name import find, text
+from tests.ui.memory.steps import MIB, every_control_is_named, shown
+
+
+@pytest.fixture
+def inventory():
+    return cpu_only()
+
+
+@pytest.fixture
+def fits(memory, theme, qtbot):
+    return shown(qtbot, FitPage(memory, theme))
+
+
+def test_what_a_modelled_gt_1030_holds_and_what_not(fits, qtbot):
+    qtbot.waitUntil(lambda: bool(text(fits, "memory.fit.sentence")))
+    card = text(fits, "memory.fit.card")
+    assert "GT 1030" in card
+    assert card.endswith("MODELLED")
+    side = int(text(fits, "memory.fit.matrix").split()[0])
+    free = AllocatorModel(1996 * MIB, 60 * MIB)
+    free.allocate(4 * side * side)  # the model itself says so
+    assert 22_000 < side < 23_000
+    assert text(fits, "memory.fit.inference.verdict").startswith("✖ Inference does not fit: 1.")
+    assert "Training with Adam does not fit: 13.0 GiB are missing" in text(
+        fits, "memory.fit.training_fit.verdict"
+    )
+    tank = find(fits, "memory.fit.training_fit.tank", TankBar)
+    assert tank.tank.card_bytes == 1996 * MIB
+    tank.grab()
+    network = find(fits, "memory.fit.parameters", QComboBox)
+    network.setCurrentText("124M")
+    qtbot.waitUntil(
+        lambda: text(fits, "memory.fit.training_fit.verdict") == "✔ Training with Adam fits"
+    )
+
+
+def test_a_number_that_is_none_is_refused_in_place(fits, qtbot):
+    network = find(fits, "memory.fit.parameters", QComboBox)
+    network.setCurrentText("lots")
+    assert "7B" in text(fits, "memory.fit.reason")
+    assert network.lineEdit().property("invalid") is True
+    network.setCurrentText("7B")
+    assert text(fits, "memory.fit.reason") == ""
+    assert network.lineEdit().property("invalid") is False
+
+
+def test_the_pcs_ram_is_no_card(memory, fits):
+    memory.devices.choose("cpu")
+    assert "Choose a card above" in text(fits, "memory.fit.reason")
+
+
+def test_every_control_has_a_name_to_be_read_aloud(fits):
+    every_control_is_named(fits)

@@ -1,0 +1,178 @@
+"""What an experiment came to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QTableView,
+)
+
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    RunMemoryExperiment,
+)
+from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.memory_tab import LAB_PAGE
+from tests.fakes.memory_answers import (
+    memory_read,
+    oom_finished,
+)
+from tests.fakes.scripted_engine import Pause
+from tests.ui.by_name import click, find, text
+from tests.ui.memory.steps import MIB, run, start
+
+ERROR = (
+    "CUDA out of memory. Tried to allocate 256.00 MiB. GPU 0 has a total capacity of 1.95 GiB of "
+    "which 634.00 MiB is free. 1.17 GiB allowed; Of the allocated memory 1.00 GiB is allocated by "
+    "PyTorch, and 0 bytes is reserved by PyTorch but unallocated."
+)
+
+
+def test_the_experiment_runs_and_tells_its_end(tab, scripts, engines, studio, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        memory_read(allocated=1024, reserved=1024, mark="oom"),
+        Pause(),
+        memory_read(reserved=1024, mark="freed"),
+        oom_finished("over_budget", error_text=ERROR),
+    ]
+    run(qtbot, tab, studio)
+    qtbot.waitUntil(lambda: "1 GiB allocated" in text(tab, "memory.oom.outcome"))
+    assert find(tab, "memory.oom.invitation").isHidden()
+    assert not find(tab, "memory.oom.run").isEnabled()
+    assert find(tab, "memory.oom.stop").isEnabled()
+    bar = find(tab, "memory.tank", TankBar)
+    assert next(p.size_bytes for p in bar.tank.parts if p.key == "tensors") == 1024 * MIB
+    engines.latest.go()
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    assert text(tab, "memory.oom.headline") == "Over the budget."
+    assert "Tensor 5 asked for 256 MiB when 1 GiB were allocated" in text(tab, "memory.oom.outcome")
+    assert "Raise it" in text(tab, "memory.oom.next")
+    assert find(tab, "memory.oom.result").property("tone") == "amber"
+    assert "had reached. The lab's engine has ended" in text(tab, "memory.sentence")
+    assert find(tab, "memory.engine", QComboBox).currentText() == "The lab's engine"
+    assert "The tank of the error" in text(tab, "memory.oom.tank_words")
+    drawn = find(tab, "memory.oom.tank", TankBar).tank
+    assert {part.key: part.size_bytes // MIB for part in drawn.parts} == {
+        "driver": 52, "not_told": 338, "tensors": 1024, "holes": 0, "free": 634,
+    }  # fmt: skip
+    numbers = find(tab, "memory.oom.numbers", QTableView).model()
+    rows = {
+        numbers.index(r, 0).data(): numbers.index(r, 1).data() for r in range(numbers.rowCount())
+    }
+    assert rows["Tensors at the end"] == "4"
+    assert rows["Reserved"].replace("\u202f", " ") == "1 GiB"
+
+
+def test_an_error_that_the_counters_do_not_agree_with_is_drawn_as_its_text_tells_it(
+    tab, scripts, studio, qtbot
+):
+    """Another process took 100 MiB between the error and the reading."""
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        memory_read(allocated=1024, reserved=1024, mark="oom", free_bytes=534 * MIB),
+        oom_finished(error_text=ERROR),
+    ]
+    run(qtbot, tab, studio)
+    drawn = find(tab, "memory.oom.tank", TankBar)
+    qtbot.waitUntil(lambda: drawn.tank is not None)
+    assert {part.key: part.size_bytes // MIB for part in drawn.tank.parts} == {
+        "not_told": 338, "tensors": 1024, "holes": 0, "free": 634,
+    }  # fmt: skip
+    assert text(tab, "memory.oom.tank_words").endswith("to two decimals.")
+
+
+def test_the_same_with_expandable_segments_stands_beside_it(tab, scripts, engines, studio, qtbot):
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1024, reserved=1024, mark="oom"), oom_finished("fragmented")
+    ]  # fmt: skip
+    run(qtbot, tab, studio)
+    qtbot.waitUntil(find(tab, "memory.oom.compare").isEnabled)
+    assert text(tab, "memory.oom.headline") == "Fragmented."
+    assert find(tab, "memory.oom.other.result").isHidden()
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1280, reserved=1280),
+        oom_finished("fits", tensors=5, conf="expandable_segments:True"),
+    ]  # fmt: skip
+    click(qtbot, tab, "memory.oom.compare")
+    qtbot.waitUntil(lambda: text(tab, "memory.oom.other.headline") == "Everything fits.")
+    assert text(tab, "memory.oom.headline") == "Fragmented."
+    assert text(tab, "memory.oom.other.conf") == "EXPANDABLE_SEGMENTS:TRUE"
+    numbers = find(tab, "memory.oom.numbers", QTableView)
+    assert not numbers.isColumnHidden(2)
+    assert [numbers.model().index(0, column).data() for column in (1, 2)] == ["4", "5"]
+    qtbot.waitUntil(lambda: find(tab, "memory.oom.run").isEnabled())
+    assert not find(tab, "memory.oom.compare").isEnabled()
+
+
+def test_both_results_fit_into_the_smallest_window(tab, scripts, studio, qtbot):
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1024, reserved=1024, mark="oom"),
+        oom_finished("fragmented", error_text=ERROR),
+    ]
+    tab.resize(744, 560)  # what a window of 1024 pixels leaves beside the code
+    run(qtbot, tab, studio)
+    qtbot.waitUntil(find(tab, "memory.oom.compare").isEnabled)
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1280, reserved=1280, mark="held"),
+        oom_finished("fits", tensors=5, conf="expandable_segments:True"),
+    ]
+    click(qtbot, tab, "memory.oom.compare")
+    other = find(tab, "memory.oom.other.tank", TankBar)
+    qtbot.waitUntil(lambda: other.isVisible() and other.tank is not None)
+    assert find(tab, "memory.oom.tank", TankBar).isVisible()
+    page = find(tab, "memory.oom.other.result").parentWidget().parentWidget()
+    qtbot.waitUntil(lambda: page.width() <= page.parentWidget().width())
+
+
+def test_a_recorded_snapshot_is_saved_where_one_likes(
+    tab, scripts, studio, tmp_path, monkeypatch, qtbot
+):
+    def recording(_engine, request):
+        assert request.snapshot_path
+        Path(request.snapshot_path).write_bytes(b"recorded")
+        yield oom_finished(snapshot_path=request.snapshot_path)
+
+    scripts[RunMemoryExperiment] = recording
+    start(qtbot, tab, studio, LAB_PAGE)
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    find(tab, "memory.oom.record", QCheckBox).click()
+    click(qtbot, tab, "memory.oom.run")
+    save = find(tab, "memory.snapshot.save")
+    qtbot.waitUntil(save.isVisible)
+    place = tmp_path / "mine.pickle"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a: (str(place), ""))
+    click(qtbot, tab, "memory.snapshot.save")
+    assert place.read_bytes() == b"recorded"
+    assert "Saved as" in text(tab, "memory.snapshot.saved")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a: (str(tmp_path), ""))
+    click(qtbot, tab, "memory.snapshot.save")
+    assert "could not be saved" in text(tab, "memory.snapshot.saved")
+
+
+def test_stop_stops_it(tab, scripts, engines, studio, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(mark="start"),
+        Pause(),
+        oom_finished("stopped", tensors=1),
+    ]
+    run(qtbot, tab, studio)
+    qtbot.waitUntil(lambda: engines.latest.paused.is_set())
+    click(qtbot, tab, "memory.oom.stop")
+    qtbot.waitUntil(lambda: text(tab, "memory.oom.headline") == "Stopped.")
+    assert "1 tensor of 256 MiB was on the card" in text(tab, "memory.oom.outcome")
+
+
+def test_an_engine_that_dies_in_the_middle_is_told(tab, scripts, studio, qtbot):
+    scripts[RunMemoryExperiment] = lambda engine, request: [
+        memory_read(allocated=512, reserved=512),
+        EngineEnded(exit_code=-9),
+    ]
+    run(qtbot, tab, studio)
+    qtbot.waitUntil(lambda: text(tab, "memory.oom.headline") == "The engine died.")
+    assert "Traceback" not in text(tab, "memory.oom.outcome")
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)

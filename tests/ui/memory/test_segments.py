@@ -1,0 +1,102 @@
+"""The segment map."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import (
+    QTableView,
+)
+
+from gpu_studio.core.protocol import (
+    ReadSegments,
+)
+from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.memory_tab import SEGMENTS
+from tests.fakes.memory_answers import (
+    memory_read,
+    segments_read,
+)
+from tests.ui.by_name import find, text
+from tests.ui.memory.steps import MIB, start
+
+
+@pytest.fixture
+def with_segments(scripts):
+    scripts[ReadSegments] = lambda _engine, request: [
+        segments_read(memory_read(request.device, allocated=15, reserved=20))
+    ]
+
+
+def test_the_segments_are_read_while_they_are_looked_at(tab, with_segments, engines, studio, qtbot):
+    start(qtbot, tab, studio, SEGMENTS)
+    view = find(tab, "memory.segments", SegmentMapView)
+    qtbot.waitUntil(lambda: view.blocks is not None)
+    assert text(tab, "memory.largest") == "5 MiB in one piece"
+    assert "of 20 MiB free in all: 75 % fragmented" in text(tab, "memory.fragmentation")
+    assert "1 segment with 3 blocks: 15 MiB allocated" in view.accessibleDescription().replace(
+        "\u202f", " "
+    )
+    asked = sum(isinstance(request, ReadSegments) for request in engines.requests)
+    qtbot.waitUntil(
+        lambda: sum(isinstance(one, ReadSegments) for one in engines.requests) >= asked + 3
+    )
+
+
+def test_the_map_is_walked_with_the_keyboard_and_tells_each_block(
+    tab, with_segments, studio, qtbot
+):
+    start(qtbot, tab, studio, SEGMENTS)
+    view = find(tab, "memory.segments", SegmentMapView)
+    qtbot.waitUntil(lambda: view.blocks is not None)
+    blocks = find(tab, "memory.blocks", QTableView).model()
+    assert blocks.rowCount() == 3, "the first segment's, until another is chosen"
+    view.setFocus()
+    qtbot.waitUntil(lambda: text(tab, "memory.block").startswith("Block 1 of 3: allocated, 10 MiB"))
+    assert blocks.rowCount() == 3
+    assert [blocks.index(2, column).data().replace("\u202f", " ") for column in range(3)] == [
+        "15 MiB", "5 MiB", "free",
+    ]  # fmt: skip
+    qtbot.keyClick(view, Qt.Key.Key_End)
+    assert "free, 5 MiB (5242880 bytes), 15 MiB into the large segment of 20 MiB" in text(
+        tab, "memory.block"
+    )
+    qtbot.keyClick(view, Qt.Key.Key_Left)
+    assert text(tab, "memory.block").startswith("Block 2 of 3")
+    middle = view.places.block(0).center().toPoint()
+    places = cycle((middle, middle + QPoint(1, 0)))
+
+    def is_told_when_pointed_at():
+        qtbot.mouseMove(view.viewport(), next(places))
+        return text(tab, "memory.block").startswith("Block 1 of 3")
+
+    qtbot.waitUntil(is_told_when_pointed_at)
+
+
+def test_what_is_free_beyond_a_budget_is_no_fragmentation(tab, scripts, studio, qtbot):
+    """20 MiB are free, and 7 within the budget: 5 of those 7 come in one piece."""
+    scripts[ReadSegments] = lambda _engine, request: [
+        segments_read(memory_read(request.device, allocated=15, reserved=20, limit_bytes=22 * MIB))
+    ]
+    start(qtbot, tab, studio, SEGMENTS)
+    qtbot.waitUntil(
+        lambda: (
+            "of 7 MiB free within the budget: 29 % fragmented" in text(tab, "memory.fragmentation")
+        )
+    )
+
+
+def test_without_segments_the_map_says_where_they_come_from(tab, scripts, studio, qtbot):
+    scripts[ReadSegments] = lambda _engine, request: [
+        segments_read(
+            memory_read(request.device), addresses=(), sizes=(), is_small=(), is_expandable=(),
+            block_counts=(), block_sizes=(), block_states="", largest_block_bytes=1658 * MIB,
+            free_total_bytes=1658 * MIB,
+        )
+    ]  # fmt: skip
+    start(qtbot, tab, studio, SEGMENTS)
+    view = find(tab, "memory.segments", SegmentMapView)
+    qtbot.waitUntil(lambda: view.blocks is not None)
+    assert "has not asked this card for memory yet" in view.accessibleDescription()

@@ -1,0 +1,66 @@
+"""The Memory tab as a whole: what it reads and when, its controls, its size."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QPushButton,
+    QSlider,
+)
+
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    ReadMemory,
+)
+from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import two_cards
+from tests.fakes.scripted_engine import Pause
+from tests.ui.by_name import find, text
+from tests.ui.memory.steps import start
+
+
+def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, engines, studio, qtbot):
+    scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    studio.start()
+    qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
+    assert "starting" in text(tab, "memory.sentence")
+    assert "starting" in text(tab, "memory.oom.reason")
+    assert not find(tab, "memory.oom.run").isEnabled()
+    assert not find(tab, "memory.empty_cache").isEnabled()
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    engines.latest.go()
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    assert find(tab, "memory.oom.reason").isHidden()
+
+
+def test_it_polls_while_it_is_looked_at_and_not_while_hidden(tab, engines, studio, qtbot):
+    start(qtbot, tab, studio)
+
+    def polls():
+        return sum(isinstance(request, ReadMemory) for request in engines.requests)
+
+    qtbot.waitUntil(lambda: polls() >= 3)
+    tab.hide()
+    assert not tab._polls.isActive()
+    tab.show()
+    assert tab._polls.isActive()
+
+
+def test_every_control_has_a_name_to_be_read_aloud(tab):
+    kinds = (QPushButton, QSlider, QComboBox, QCheckBox, TankBar, LivePlot, SegmentMapView)
+    for kind in kinds:
+        for widget in tab.findChildren(kind):
+            assert widget.accessibleName(), widget.objectName()
+            assert widget.objectName(), widget
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_it_fits_the_smallest_window(tab, studio, qtbot):
+    start(qtbot, tab, studio)
+    assert tab.minimumSizeHint().width() <= 780
+    assert tab.minimumSizeHint().height() <= 520

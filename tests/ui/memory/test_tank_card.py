@@ -1,0 +1,236 @@
+"""The tank: whose memory it is, in a bar, in words and in a table."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QInputDialog,
+    QTableView,
+)
+
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    ReadMemory,
+    RunMemoryExperiment,
+)
+from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.memory_tab import CURVES, FIT, LAB_PAGE, SEGMENTS
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.fakes.memory_answers import (
+    memory_read,
+    no_context,
+    oom_finished,
+)
+from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.ui.by_name import click, find, text
+from tests.ui.memory.steps import run, start
+
+
+def test_a_card_is_shown_as_a_tank_that_says_in_words_what_it_paints(tab, studio, qtbot):
+    start(qtbot, tab, studio)
+    bar = find(tab, "memory.tank", TankBar)
+    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
+    assert text(tab, "memory.title") == "GT 1030  ·  2 GiB"
+    spoken = bar.accessibleDescription().replace("\u202f", " ")
+    assert "Tensors 100 MiB" in spoken
+    assert "Reserved, empty 20 MiB" in spoken
+    stretches = bar.places.stretches
+    assert stretches[0].left() >= 0
+    assert stretches[-1].right() <= bar.width()
+    assert all(a.right() < b.left() for a, b in pairwise(stretches))
+    assert stretches[1].width() > stretches[2].width() > stretches[3].width()
+
+
+def test_the_tank_is_walked_with_the_keyboard(tab, studio, qtbot):
+    start(qtbot, tab, studio)
+    bar = find(tab, "memory.tank", TankBar)
+    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
+    bar.setFocus()
+    qtbot.keyClick(bar, Qt.Key.Key_Home)
+    assert text(tab, "memory.sentence").startswith("Kept by driver: 52 MiB (2.5 %)")
+    qtbot.keyClick(bar, Qt.Key.Key_Right)
+    assert text(tab, "memory.sentence").startswith("Not told: 338 MiB (17 %)")
+    qtbot.keyClick(bar, Qt.Key.Key_Right)
+    assert text(tab, "memory.sentence").startswith("Tensors: 100 MiB")
+    qtbot.keyClick(bar, Qt.Key.Key_End)
+    qtbot.keyClick(bar, Qt.Key.Key_Right)
+    assert text(tab, "memory.sentence").startswith("Free: 1.50 GiB")
+    qtbot.keyClick(bar, Qt.Key.Key_Left)
+    assert text(tab, "memory.sentence").startswith("Reserved, empty: 20 MiB")
+    tab.grab()
+    bar.clearFocus()
+    assert "read together" in text(tab, "memory.sentence")
+
+
+def test_the_tank_tells_what_is_pointed_at(tab, studio, qtbot):
+    start(qtbot, tab, studio)
+    bar = find(tab, "memory.tank", TankBar)
+    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
+    middle = bar.places.stretches[2].center().toPoint()
+    qtbot.mouseMove(bar, middle)
+    qtbot.waitUntil(lambda: text(tab, "memory.sentence").startswith("Tensors"))
+    qtbot.mouseMove(bar, QPoint(bar.width() - 4, 10))
+    qtbot.waitUntil(lambda: text(tab, "memory.sentence").startswith("Free"))
+
+
+def test_the_tank_has_a_table(tab, studio, qtbot):
+    start(qtbot, tab, studio)
+    click(qtbot, tab, "memory.tank.numbers")
+    table = find(tab, "memory.tank.table", QTableView)
+    qtbot.waitUntil(lambda: table.isVisible() and table.model().rowCount() == 5)
+    cells = [table.model().index(2, column).data() for column in range(4)]
+    assert cells[0] == "Tensors"
+    assert cells[1].startswith("100")
+    click(qtbot, tab, "memory.tank.numbers")
+    assert not table.isVisible()
+
+
+def test_without_a_context_it_says_when_numbers_begin(tab, scripts, studio, sensor_source, qtbot):
+    scripts[ReadMemory] = [no_context()]
+    start(qtbot, tab, studio)
+    sensor_source.send(reading(gt_1030()))
+    bar = find(tab, "memory.tank", TankBar)
+    qtbot.waitUntil(lambda: bar.tank is not None)
+    assert [part.key for part in bar.tank.parts] == ["others", "free"]
+    assert "begin with the first CUDA work" in text(tab, "memory.sentence")
+    assert not find(tab, "memory.empty_cache").isEnabled()
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+
+
+@pytest.mark.parametrize(
+    ("height", "has_bar", "is_scrolled"),
+    [(900, True, False), (560, False, False), (500, False, True)],
+)
+def test_the_table_ends_where_a_row_ends_and_the_bar_makes_room(
+    tab, studio, qtbot, height, has_bar, is_scrolled
+):
+    start(qtbot, tab, studio)
+    for page in (SEGMENTS, LAB_PAGE, FIT, CURVES):  # the room that they need counts as well
+        tab.show_page(page)
+    tab.resize(760, height)
+    bar, sentence = find(tab, "memory.tank", TankBar), find(tab, "memory.sentence")
+    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
+    click(qtbot, tab, "memory.tank.numbers")
+    table = find(tab, "memory.tank.table", QTableView)
+    card = find(tab, "memory.tank_card")
+
+    def is_laid_out():
+        return (
+            table.isVisible()
+            and bar.isVisible() == has_bar
+            and table.viewport().height() % table.rowHeight(0) == 0
+            and table.geometry().bottom() < sentence.geometry().top()
+            and sentence.geometry().bottom() < card.height()
+            and sentence.height() >= sentence.heightForWidth(sentence.width())
+        )
+
+    qtbot.waitUntil(is_laid_out)
+    rows = table.viewport().height() // table.rowHeight(0)
+    assert rows == 5 or is_scrolled
+    assert 2 <= rows <= (4 if is_scrolled else 5)
+    click(qtbot, tab, "memory.tank.numbers")
+    qtbot.waitUntil(bar.isVisible)
+
+
+@pytest.mark.parametrize("inventory", [cpu_only()])
+def test_without_a_card_the_modelled_gt_1030_is_there_and_named_as_such(
+    tab, engines, studio, qtbot
+):
+    start(qtbot, tab, studio)
+    qtbot.waitUntil(lambda: text(tab, "memory.title") == "GT 1030, 2 GiB")
+    assert find(tab, "memory.modelled").isVisible()
+    assert find(tab, "memory.card", QComboBox).currentText() == "Modelled: GT 1030, 2 GiB"
+    assert isinstance(engines.requests[-1], (ReadMemory, DescribeEngine))
+    tab.show_page(LAB_PAGE)
+    assert find(tab, "memory.oom.run").isEnabled()
+    assert text(tab, "memory.oom.budget.words") == "¾ of what is free, about 1.41 GiB"
+
+
+@pytest.mark.parametrize("inventory", [cpu_only()])
+def test_the_ram_is_live_and_an_experiment_wants_a_card(tab, studio, qtbot):
+    start(qtbot, tab, studio)
+    qtbot.waitUntil(lambda: tab.model.chosen.is_modelled)
+    cards = find(tab, "memory.card", QComboBox)
+    cards.setFocus()
+    qtbot.keyClick(cards, Qt.Key.Key_Home)
+    bar = find(tab, "memory.tank", TankBar)
+    qtbot.waitUntil(lambda: text(tab, "memory.title") == "This PC's RAM  ·  32 GiB")
+    qtbot.waitUntil(lambda: bar.tank is not None and bar.tank.parts[1].key == "engine")
+    assert find(tab, "memory.plot", LivePlot).curve_keys == ("process",)
+    assert "choose a modelled one" in text(tab, "memory.sentence")
+    assert find(tab, "memory.empty_cache").isHidden()
+    assert find(tab, "memory.modelled").isHidden()
+    tab.show_page(LAB_PAGE)
+    for name in ("size", "count", "dtype", "budget", "preset", "run", "stop"):
+        assert not find(tab, f"memory.oom.{name}").isEnabled(), name
+    assert "Choose a modelled card above" in text(tab, "memory.oom.reason")
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_two_cards_are_chosen_between(tab, engines, studio, qtbot):
+    start(qtbot, tab, studio)
+    cards = find(tab, "memory.card", QComboBox)
+    assert [cards.itemText(i) for i in range(3)] == [
+        "This PC's RAM", "cuda:0 GT 1030", "cuda:1 RTX 3060",
+    ]  # fmt: skip
+    assert cards.currentIndex() == 1
+    cards.setFocus()
+    qtbot.keyClick(cards, Qt.Key.Key_Down)
+    qtbot.waitUntil(lambda: text(tab, "memory.title").startswith("RTX 3060"))
+    qtbot.waitUntil(lambda: engines.requests[-1] == ReadMemory(device="cuda:1"))
+    qtbot.keyClick(cards, Qt.Key.Key_Home)
+    qtbot.waitUntil(lambda: text(tab, "memory.title").startswith("This PC's RAM"))
+    assert "Choose a card above" in text(tab, "memory.oom.reason")
+
+
+def test_a_card_of_ones_own_size(tab, studio, monkeypatch, qtbot):
+    start(qtbot, tab, studio)
+    monkeypatch.setattr(QInputDialog, "getInt", lambda *_arguments: (3000, True))
+    cards = find(tab, "memory.card", QComboBox)
+    cards.setFocus()
+    qtbot.keyClick(cards, Qt.Key.Key_End)
+    qtbot.waitUntil(lambda: tab.model.chosen.address == "model:3000")
+    assert cards.currentText() == "Modelled: A card with 3000 MiB"
+
+
+def test_the_engine_selector_goes_back_to_the_programs_own(tab, scripts, studio, qtbot):
+    scripts[RunMemoryExperiment] = [
+        memory_read(allocated=1024, reserved=1024, mark="oom"), oom_finished()
+    ]  # fmt: skip
+    run(qtbot, tab, studio)
+    engine = find(tab, "memory.engine", QComboBox)
+    qtbot.waitUntil(engine.isVisible)
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    engine.setFocus()
+    qtbot.keyClick(engine, Qt.Key.Key_Home)
+    qtbot.waitUntil(lambda: "read together" in text(tab, "memory.sentence"))
+    assert engine.currentText() == "The program's engine"
+
+
+def test_it_is_painted_again_in_the_other_theme(tab, studio, settings, qtbot):
+    start(qtbot, tab, studio)
+    bar = find(tab, "memory.tank", TankBar)
+    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
+    light = bar.grab().toImage().pixelColor(bar.width() - 10, 16)
+    settings.change(theme="dark")
+    dark = bar.grab().toImage().pixelColor(bar.width() - 10, 16)
+    assert light.lightness() > 200
+    assert dark.lightness() < 60
+    settings.change(theme="light")
+
+
+def test_a_narrow_tank_takes_more_lines_for_its_names(tab, studio, qtbot):
+    start(qtbot, tab, studio)
+    bar = find(tab, "memory.tank", TankBar)
+    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
+    wide = bar.height()
+    bar.setFixedWidth(260)
+    qtbot.waitUntil(lambda: bar.height() > wide)
+    places = bar.places.labels
+    assert max(place.right() for place in places) <= 260
+    assert max(place.bottom() for place in places) <= bar.height()
+    assert not any(a.intersects(b) for a, b in pairwise(places))
