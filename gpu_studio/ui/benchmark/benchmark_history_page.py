@@ -19,7 +19,7 @@ from gpu_studio.ui.parts import Card, Text, button, row, table
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QShowEvent
+    from PySide6.QtGui import QResizeEvent, QShowEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.benchmark.history import HistoryEntry
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _HEAD = ("When", "Name", "Workload", "Size", "Median", "Precision", "Device", "Mode", "Stamp")
-_NAME_COLUMN = 1
+# Hidden where no run has one.
+_RARE_COLUMNS = (_HEAD.index("Name"), _HEAD.index("Mode"))
+# Hidden in a narrow window, the first before the second, where every run has the same.
+_SPARE_COLUMNS = (_HEAD.index("Precision"), _HEAD.index("Workload"))
 _TABLE_HEIGHT = 210
 _NO_NAME = "–"
 
@@ -152,8 +155,7 @@ class HistoryPage(ScrollPage):
         key = self.selected.key if self.selected else None
         self._rows.set_rows([_cells(entry) for entry in entries])
         self._table.setVisible(bool(entries))
-        named = any(entry.header.name for entry in entries)
-        self._table.setColumnHidden(_NAME_COLUMN, not named)
+        self._fit_columns()
         self._empty.setVisible(not entries)
         self._trouble.setText(self._history.trouble)
         self._trouble.setVisible(bool(self._history.trouble))
@@ -165,6 +167,29 @@ class HistoryPage(ScrollPage):
             if entry.key == key:
                 self._table.selectRow(number)
         self._selection_changed()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the columns into another width."""
+        super().resizeEvent(event)
+        self._fit_columns()
+
+    def _fit_columns(self) -> None:
+        """Show the columns in which runs differ, and the others where there is room for them."""
+        values = [set(column) for column in zip(*map(_cells, self._history.entries), strict=True)]
+        if not values:
+            return
+        header = self._table.horizontalHeader()
+        needed = 0
+        for column, found in enumerate(values):
+            is_hidden = column in _RARE_COLUMNS and found <= {"", _NO_NAME}
+            self._table.setColumnHidden(column, is_hidden)
+            if not is_hidden:
+                content = self._table.sizeHintForColumn(column)
+                needed += max(content, header.sectionSizeHint(column))
+        for column in _SPARE_COLUMNS:
+            if needed > self._table.viewport().width() and len(values[column]) == 1:
+                needed -= header.sectionSize(column)
+                self._table.setColumnHidden(column, True)
 
     def _selection_changed(self) -> None:
         entry = self.selected

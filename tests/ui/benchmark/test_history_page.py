@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QPushButton, QTableView, QWidget
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QTableView,
+    QWidget,
+)
 
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -137,3 +145,31 @@ def test_who_looks_at_the_history_during_a_plan_is_left_there(
     click(qtbot, ready, "benchmark.stop")
     wait_over(qtbot, ready)
     assert find(ready, "benchmark.history", QWidget).isVisible()
+
+
+def test_a_narrow_history_leaves_out_what_all_runs_have_alike(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    def hidden() -> set[str]:
+        heads = (table.model().headerData(column, Qt.Orientation.Horizontal) for column in columns)
+        return {
+            head
+            for column, head in zip(columns, heads, strict=True)
+            if table.isColumnHidden(column)
+        }
+
+    run(qtbot, ready, "64, 128")
+    open_history(qtbot, ready, 2)
+    table = find(ready, "benchmark.history.table", QTableView)
+    columns = range(table.model().columnCount())
+    ready.resize(1600, 720)
+    qtbot.waitUntil(lambda: hidden() == {"Name", "Mode"})
+    ready.resize(820, 720)
+    qtbot.waitUntil(lambda: {"Precision", "Workload"} <= hidden())
+    qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() == 0)
+    # What tells two runs apart stays.
+    find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
+    click(qtbot, ready, "benchmark.view.live")
+    run(qtbot, ready, "64")
+    open_history(qtbot, ready, 3)
+    assert "Workload" not in hidden()
