@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import logging
 import os
@@ -194,6 +195,7 @@ def _start_log() -> Path | None:
     logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(logging.INFO)
     logging.captureWarnings(True)
+    logging.raiseExceptions = False  # on a full disk every line would be a trace in the terminal
     faulthandler.enable(file=crash)
     qInstallMessageHandler(_log_qt)
     return path
@@ -206,7 +208,8 @@ def _keep_small(path: Path) -> None:
     package's own rotation would also import sockets before the first paint.
     """
     if path.exists() and path.stat().st_size > _LARGEST_LOG_BYTES:
-        path.replace(path.with_suffix(".old.log"))
+        with contextlib.suppress(PermissionError):  # Windows, while another window has it open
+            path.replace(path.with_suffix(".old.log"))
 
 
 def _log_qt(kind: QtMsgType, _context: QMessageLogContext, message: str) -> None:

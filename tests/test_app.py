@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from gpu_studio.app import _keep_small
 from tests.patience import PATIENCE_S
 
@@ -63,3 +65,16 @@ def test_a_log_that_has_grown_large_is_put_aside_and_a_small_one_goes_on(tmp_pat
     _keep_small(path)
     assert not path.exists()
     assert (tmp_path / "gpu-studio.old.log").stat().st_size == (1 << 20) + 1
+
+
+def test_a_large_log_that_another_window_holds_open_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(_self: Path, _target: Path) -> Path:
+        raise PermissionError(13, "The file is in use")  # as on Windows
+
+    path = tmp_path / "gpu-studio.log"
+    path.write_text("x" * ((1 << 20) + 1), encoding="utf-8")
+    monkeypatch.setattr(Path, "replace", refuse)
+    _keep_small(path)
+    assert path.exists()
