@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from gpu_studio.app import _keep_small
 from tests.patience import PATIENCE_S
 
@@ -67,9 +65,7 @@ def test_a_log_that_has_grown_large_is_put_aside_and_a_small_one_goes_on(tmp_pat
     assert (tmp_path / "gpu-studio.old.log").stat().st_size == (1 << 20) + 1
 
 
-def test_a_large_log_that_another_window_holds_open_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_large_log_that_another_window_holds_open_goes_on(tmp_path, monkeypatch):
     def refuse(_self: Path, _target: Path) -> Path:
         raise PermissionError(13, "The file is in use")  # as on Windows
 
