@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 _HEAD = ("When", "Name", "Workload", "Size", "Median", "Precision", "Device", "Mode", "Stamp")
 # Hidden where no run has one.
 _RARE_COLUMNS = (_HEAD.index("Name"), _HEAD.index("Mode"))
-# Hidden in a narrow window, the first before the second, where every run has the same.
-_SPARE_COLUMNS = (_HEAD.index("Precision"), _HEAD.index("Workload"))
+_WHEN_COLUMN = _HEAD.index("When")
+# Hidden in a narrow window, the first before the others, where every run has the same; when a run
+# was kept stands below the table as well.
+_SPARE_COLUMNS = (_HEAD.index("Precision"), _HEAD.index("Workload"), _WHEN_COLUMN)
 _TABLE_HEIGHT = 210
 _NO_NAME = "–"
 
@@ -186,8 +188,10 @@ class HistoryPage(ScrollPage):
             if not is_hidden:
                 content = self._table.sizeHintForColumn(column)
                 needed += max(content, header.sectionSizeHint(column))
+        needed += header.defaultSectionSize() - content  # the last one is never narrower
         for column in _SPARE_COLUMNS:
-            if needed > self._table.viewport().width() and len(values[column]) == 1:
+            is_said_elsewhere = column == _WHEN_COLUMN or len(values[column]) == 1
+            if needed > self._table.viewport().width() and is_said_elsewhere:
                 needed -= header.sectionSize(column)
                 self._table.setColumnHidden(column, True)
 
@@ -263,7 +267,7 @@ def _cells(entry: HistoryEntry) -> tuple[str, ...]:
     mode = [f"{name} {value}" for name, value in result.options.items()]
     mode += ["cold cache"] * (result.cache == "cold") + ["with transfers"] * result.transfers
     return (
-        entry.header.kept_at[:16].replace("T", " "),
+        _when(entry),
         entry.header.name or _NO_NAME,
         result.workload,
         format_size(result.size, result.size_text),
@@ -275,12 +279,16 @@ def _cells(entry: HistoryEntry) -> tuple[str, ...]:
     )
 
 
+def _when(entry: HistoryEntry) -> str:
+    return entry.header.kept_at[:16].replace("T", " ")
+
+
 def _sentence(entry: HistoryEntry) -> str:
     result = entry.header.result
     low, high = (format_duration(end) for end in result.ci95_s)
     torch = f", PyTorch {result.torch_version}" if result.torch_version else ""
     recorded = f" Recorded: {result.recording}." if result.recording else ""
     return (
-        f"{result.device_name}: {format_duration(result.median_s)} a call in the median of "
-        f"{result.samples} samples, 95\u202f% interval {low} to {high}{torch}.{recorded}"
+        f"{_when(entry)}, {result.device_name}: {format_duration(result.median_s)} a call in the "
+        f"median of {result.samples} samples, 95\u202f% interval {low} to {high}{torch}.{recorded}"
     )
