@@ -114,7 +114,10 @@ def test_bench_prints_the_events_and_the_result(type_in):
     )  # fmt: skip
     assert done.returncode == 0
     assert done.stderr == ""
-    events = [json.loads(line) for line in lines_of(done.stdout)]
+    header, described, *events = [json.loads(line) for line in lines_of(done.stdout)]
+    # Where the events are from goes before them: what is printed is a recording.
+    assert (header["type"], described["type"]) == ("recording_header", "engine_described")
+    assert header["device_name"] == events[-1]["device_name"]
     assert events[0]["type"] == "run_started"
     assert events[-1]["type"] == "run_finished"
     results = [event for event in events if event["type"] == "run_finished"]
