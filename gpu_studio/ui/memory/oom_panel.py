@@ -18,11 +18,11 @@ from gpu_studio.model.oom_experiment import (
     default_budget,
     largest_budget,
 )
+from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.memory.plan_sliders import (
     PlanSliders,
     add_slider_row,
     check,
-    combo,
     slider,
     tell,
 )
@@ -94,7 +94,7 @@ class OomPanel(Card):
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
     def _make_choices(self) -> None:
-        self._preset = combo("memory.oom.preset", "Experiment")
+        self._preset = narrow_combo("memory.oom.preset", "Experiment")
         for preset in PRESETS:
             self._preset.addItem(preset.title, preset.name)
         self._source = Text(role="muted", name="memory.oom.source", wraps=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QSlider, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QSlider, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.sizes import DTYPES, ITEM_BYTES
 from gpu_studio.core.protocol import AllocationPlan
 from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.model.oom_experiment import COUNTS, GROWTHS, SIZES
-from gpu_studio.ui.eliding_combo import ElidingCombo
+from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.parts import Text
 
 
@@ -27,7 +27,7 @@ class PlanSliders(QWidget):
         self.setObjectName("memory.oom.sliders")
         self._size, self._size_words = slider("memory.oom.size", len(SIZES) - 1)
         self._count, self._count_words = slider("memory.oom.count", len(COUNTS) - 1)
-        self._dtype = combo("memory.oom.dtype", "Type of the numbers")
+        self._dtype = narrow_combo("memory.oom.dtype", "Type of the numbers")
         self._dtype.addItems(DTYPES)
         self._steps = QWidget()
         self._steps.setObjectName("memory.oom.steps")
@@ -124,16 +124,6 @@ def add_slider_row(column: QVBoxLayout, title: str, added: QSlider, words: Text)
     grid.addWidget(label, 0, 0)
     grid.addWidget(words, 0, 1, Qt.AlignmentFlag.AlignRight)
     grid.addWidget(added, 1, 0, 1, 2)
-
-
-def combo(name: str, accessible_name: str) -> QComboBox:
-    """Return a combo box that a narrow panel can hold."""
-    made = ElidingCombo()
-    made.setObjectName(name)
-    made.setAccessibleName(accessible_name)
-    made.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    made.setMinimumContentsLength(8)
-    return made
 
 
 def check(name: str, text: str) -> QCheckBox:
