@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpu_studio.child_process import interpreter
 from studio_setup import stamp as stamps
 from studio_setup.console import SetupError
 from studio_setup.launch import NO_WINDOW, clean_environ
@@ -31,8 +32,9 @@ def make_environment(
     """
     _clear(environment, console)
     stamps.mark_ours(str(environment))
-    # From inside another environment, the interpreter below it.
-    python = getattr(sys, "_base_executable", None) or sys.executable
+    # From inside another environment, the interpreter below it. An environment remembers what it
+    # was made by, and Windows' shortcut is of the one without a console.
+    python = interpreter(getattr(sys, "_base_executable", ""))
     command = [python, "-I", "-m", "venv", str(environment)]
     log.write(f"$ {' '.join(command)}")
     done = subprocess.run(

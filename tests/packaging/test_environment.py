@@ -52,6 +52,19 @@ def test_a_half_built_environment_is_emptied_first(
     assert console.lines == []
 
 
+def test_an_environment_is_made_by_the_interpreter_with_a_console(
+    tmp_path: Path,
+    console: Any,
+    log: Log,
+    venv_call: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys._base_executable", "C:/Python313/pythonw.exe")
+    monkeypatch.setattr(environments, "interpreter", lambda own: own.replace("pythonw", "python"))
+    make_environment(tmp_path / ".venv", console, log)
+    assert venv_call[0][0] == "C:/Python313/python.exe"
+
+
 def test_a_kill_while_emptying_leaves_the_folder_ours(
     tmp_path: Path,
     console: Any,
