@@ -26,92 +26,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def explain_outcome(finished: OomFinished) -> Outcome:
     """Return an experiment's end in words; numbers that the error does not tell are left out."""
-    there, one = _tensors(finished), finished.tensors == 1
-    match finished.outcome:
-        case "fits":
-            return Outcome(
-                headline="Everything fits.",
-                sentence=f"{there} {'was' if one else 'were'} on the card at once; now freed.",
-                next_step="Take more tensors or larger ones, until it breaks.",
-                tone="good",
-            )
-        case "over_budget":
-            return Outcome(
-                headline="Over the budget.",
-                sentence=_joined(_asked(finished), _limit(finished)),
-                next_step=(
-                    "The card is not full: PyTorch refused because of the budget. Raise it, or "
-                    "take a smaller type: float16 halves every tensor."
-                ),
-                tone="amber",
-            )
-        case "card_full":
-            return Outcome(
-                headline="The card is full.",
-                sentence=_joined(_asked(finished), _space(finished)),
-                next_step=(
-                    "Close other programs that use the card, take smaller tensors, or a smaller "
-                    "type: float16 halves every tensor."
-                ),
-                tone="failure",
-            )
-        case "fragmented":
-            return Outcome(
-                headline="Fragmented.",
-                sentence=_joined(_asked(finished), _pieces(finished)),
-                next_step=(
-                    "Try the same with expandable_segments:True, which can join the pieces; or "
-                    "make the large tensors first, and keep no small ones among them."
-                ),
-                tone="failure",
-            )
-        case "spilled":
-            return Outcome(
-                headline="Spilled to system memory.",
-                sentence=(
-                    f"{there} {'was' if one else 'were'} made without an error, and that is more "
-                    "than the card had free: the driver went on in the PC's memory, which the "
-                    "card reaches many times slower."
-                ),
-                next_step=(
-                    "In the NVIDIA Control Panel set “CUDA - Sysmem Fallback Policy” to “Prefer No "
-                    "Sysmem Fallback” to have an error instead; or keep to a budget."
-                ),
-                tone="amber",
-            )
-        case "taken_by_others":
-            return Outcome(
-                headline="Another process took it.",
-                sentence=_joined(_asked(finished), _taken(finished), _space(finished)),
-                next_step="See in the Devices tab who uses the card, then run it again.",
-                tone="failure",
-            )
-        case "leak":
-            return Outcome(
-                headline="A leak.",
-                sentence=_joined(
-                    f"Each of {finished.steps // 2} steps should have given back what it took, "
-                    "and each left more allocated than the one before, until memory ended.",
-                    _asked(finished),
-                ),
-                next_step=(
-                    "Find what keeps the tensors: a list of losses, for example. Keep "
-                    "loss.item() or loss.detach() instead of loss."
-                ),
-                tone="failure",
-            )
-        case "stopped":
-            return Outcome(
-                headline="Stopped.",
-                sentence=f"{there} {'was' if one else 'were'} on the card; now freed.",
-                next_step="Run it again to go on until it breaks.",
-            )
-    return Outcome(
-        headline="The card refused.",
-        sentence=_joined(_asked(finished), _space(finished), _quoted(finished.error_text)),
-        next_step="Read the card's free memory now, and try a smaller budget.",
-        tone="failure",
-    )
+    return _EXPLAINED.get(finished.outcome, _refused)(finished)
 
 
 def describe_filling(read: MemoryRead, budget_bytes: int) -> str:
@@ -136,6 +51,10 @@ def _tensors(finished: OomFinished) -> str:
     if count == 1:
         return f"1 tensor of {one}"
     return f"{count} tensors of {one}, together {total},"
+
+
+def _was(finished: OomFinished) -> str:
+    return "was" if finished.tensors == 1 else "were"
 
 
 def _joined(*sentences: str) -> str:
@@ -202,3 +121,118 @@ def _taken(finished: OomFinished) -> str:
 def _quoted(error_text: str) -> str:
     first_line = (error_text.strip().splitlines() or [""])[0][:200]
     return f"It said: {first_line}" if first_line else ""
+
+
+def _fits(finished: OomFinished) -> Outcome:
+    return Outcome(
+        headline="Everything fits.",
+        sentence=f"{_tensors(finished)} {_was(finished)} on the card at once; now freed.",
+        next_step="Take more tensors or larger ones, until it breaks.",
+        tone="good",
+    )
+
+
+def _over_budget(finished: OomFinished) -> Outcome:
+    return Outcome(
+        headline="Over the budget.",
+        sentence=_joined(_asked(finished), _limit(finished)),
+        next_step=(
+            "The card is not full: PyTorch refused because of the budget. Raise it, or "
+            "take a smaller type: float16 halves every tensor."
+        ),
+        tone="amber",
+    )
+
+
+def _card_full(finished: OomFinished) -> Outcome:
+    return Outcome(
+        headline="The card is full.",
+        sentence=_joined(_asked(finished), _space(finished)),
+        next_step=(
+            "Close other programs that use the card, take smaller tensors, or a smaller "
+            "type: float16 halves every tensor."
+        ),
+        tone="failure",
+    )
+
+
+def _fragmented(finished: OomFinished) -> Outcome:
+    return Outcome(
+        headline="Fragmented.",
+        sentence=_joined(_asked(finished), _pieces(finished)),
+        next_step=(
+            "Try the same with expandable_segments:True, which can join the pieces; or "
+            "make the large tensors first, and keep no small ones among them."
+        ),
+        tone="failure",
+    )
+
+
+def _spilled(finished: OomFinished) -> Outcome:
+    return Outcome(
+        headline="Spilled to system memory.",
+        sentence=(
+            f"{_tensors(finished)} {_was(finished)} made without an error, and that is more "
+            "than the card had free: the driver went on in the PC's memory, which the "
+            "card reaches many times slower."
+        ),
+        next_step=(
+            "In the NVIDIA Control Panel set “CUDA - Sysmem Fallback Policy” to “Prefer No "
+            "Sysmem Fallback” to have an error instead; or keep to a budget."
+        ),
+        tone="amber",
+    )
+
+
+def _taken_by_others(finished: OomFinished) -> Outcome:
+    return Outcome(
+        headline="Another process took it.",
+        sentence=_joined(_asked(finished), _taken(finished), _space(finished)),
+        next_step="See in the Devices tab who uses the card, then run it again.",
+        tone="failure",
+    )
+
+
+def _leak(finished: OomFinished) -> Outcome:
+    return Outcome(
+        headline="A leak.",
+        sentence=_joined(
+            f"Each of {finished.steps // 2} steps should have given back what it took, "
+            "and each left more allocated than the one before, until memory ended.",
+            _asked(finished),
+        ),
+        next_step=(
+            "Find what keeps the tensors: a list of losses, for example. Keep "
+            "loss.item() or loss.detach() instead of loss."
+        ),
+        tone="failure",
+    )
+
+
+def _stopped(finished: OomFinished) -> Outcome:
+    return Outcome(
+        headline="Stopped.",
+        sentence=f"{_tensors(finished)} {_was(finished)} on the card; now freed.",
+        next_step="Run it again to go on until it breaks.",
+    )
+
+
+def _refused(finished: OomFinished) -> Outcome:
+    return Outcome(
+        headline="The card refused.",
+        sentence=_joined(_asked(finished), _space(finished), _quoted(finished.error_text)),
+        next_step="Read the card's free memory now, and try a smaller budget.",
+        tone="failure",
+    )
+
+
+_EXPLAINED = {
+    "fits": _fits,
+    "over_budget": _over_budget,
+    "card_full": _card_full,
+    "fragmented": _fragmented,
+    "spilled": _spilled,
+    "taken_by_others": _taken_by_others,
+    "leak": _leak,
+    "stopped": _stopped,
+}
