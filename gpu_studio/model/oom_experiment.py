@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.benchmark.runs import describe_exit
-from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.modelled_cards import is_modelled
 from gpu_studio.core.memory.oom_words import Outcome, describe_filling, explain_outcome
 from gpu_studio.core.protocol import (
@@ -23,6 +21,7 @@ from gpu_studio.core.protocol import (
     SegmentsRead,
     StageBegan,
 )
+from gpu_studio.model.experiment_words import explain_end, explain_failure
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
@@ -208,9 +207,9 @@ class OomExperiment(QObject):
             case OomFinished():
                 self._finish(explain_outcome(event), event)
             case RequestFailed():
-                self._finish(_explain_failure(event))
+                self._finish(explain_failure(event))
             case EngineEnded():
-                self._finish(_explain_end(event, has_begun=self._has_begun))
+                self._finish(explain_end(event, has_begun=self._has_begun))
             case _:
                 pass
 
@@ -266,35 +265,3 @@ class OomExperiment(QObject):
 
 def _rank(read: MemoryRead) -> int:
     return _RANKS.get(read.mark or "", 0)
-
-
-def _explain_failure(event: RequestFailed) -> Outcome:
-    failure = event.failure
-    next_step = {
-        FailureKind.NO_CUDA: "The Devices tab says what is missing.",
-        FailureKind.NO_SUCH_DEVICE: "Choose another card above.",
-        FailureKind.TOO_LARGE: "Take smaller tensors or a smaller budget.",
-        FailureKind.DTYPE_UNSUPPORTED: "Choose another type.",
-    }.get(failure.kind, "The details are in the log; try it once more.")
-    return Outcome(
-        headline="It could not be done.",
-        sentence=failure.message,
-        next_step=next_step,
-        tone="failure",
-    )
-
-
-def _explain_end(event: EngineEnded, *, has_begun: bool) -> Outcome:
-    if event.stopped and not has_begun:
-        return Outcome(headline="Stopped.", sentence="It had not begun.")
-    if event.stopped:
-        return Outcome(
-            headline="Stopped.",
-            sentence="It was in the middle of a call, so the lab's engine was ended.",
-        )
-    return Outcome(
-        headline="The engine died.",
-        sentence=f"{describe_exit(event.exit_code)} Its readings are kept, its memory is freed.",
-        next_step="It was the lab's own: the program's engine lives. Try a smaller budget.",
-        tone="failure",
-    )
