@@ -6,13 +6,16 @@ A text may be a whole terminal: wrapped, quoted, with tracebacks and several err
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from gpu_studio.core.memory.oom_text import OomNumbers, is_nvml_assertion, letters_of, numbers_in
 from gpu_studio.core.memory.tank import Tank, tank_of_error
 from gpu_studio.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Kind = Literal[
     "card_full", "fragmented", "over_budget", "others", "too_large", "raced", "library", "nvml",
@@ -72,7 +75,7 @@ def explain_oom_text(text: str, *, last: bool = False) -> OomExplanation | None:
     error = letters[places[chosen] : end]
     numbers = numbers_in(error)
     kind = _kind_of(error, numbers)
-    headline, meaning = _meaning(kind, error, numbers)
+    headline, meaning = _MEANINGS[kind](error, numbers)
     return OomExplanation(
         kind=kind,
         headline=headline,
@@ -144,64 +147,96 @@ def unallocated_bytes(numbers: OomNumbers) -> int | None:
     return max(0, numbers.reserved_bytes - numbers.allocated_bytes)
 
 
-def _meaning(kind: Kind, error: str, numbers: OomNumbers) -> tuple[str, str]:
+def _card_full(_error: str, numbers: OomNumbers) -> tuple[str, str]:
+    less = "All there is to be had together is less."
+    if numbers.tried_bytes == numbers.free_bytes:
+        less = "To two decimals that looks alike; to the byte it was less."
+    return "The card is full.", f"{_asked(numbers)} {less}"
+
+
+def _fragmented(_error: str, numbers: OomNumbers) -> tuple[str, str]:
+    limit = (
+        f" This process may reserve {_size(numbers.limit_bytes)} at most, and cannot take "
+        "all of that."
+    )
+    return "Fragmented.", (
+        f"{_asked(numbers)}{limit if numbers.limit_bytes else ''} Together with the "
+        f"{_size(unallocated_bytes(numbers))} that PyTorch has reserved and not allocated "
+        "it would be enough, but these lie in pieces between tensors that are in use."
+    )
+
+
+def _over_budget(_error: str, numbers: OomNumbers) -> tuple[str, str]:
+    limit = f" of {_size(numbers.limit_bytes)}" if numbers.limit_bytes else ""
+    return "Over the budget.", (
+        f"The card had room, but this process may not reserve more than its limit{limit}: "
+        "somebody called set_per_process_memory_fraction, or set the option."
+    )
+
+
+def _others(_error: str, numbers: OomNumbers) -> tuple[str, str]:
+    others = sum(process.bytes for process in numbers.processes)
+    return "Others have the memory.", (
+        f"{_asked(numbers)} Other processes hold {_size(others)}; without them it would "
+        "have fitted."
+    )
+
+
+def _too_large(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     tried = _size(numbers.tried_bytes)
-    match kind:
-        case "card_full":
-            less = "All there is to be had together is less."
-            if numbers.tried_bytes == numbers.free_bytes:
-                less = "To two decimals that looks alike; to the byte it was less."
-            return "The card is full.", f"{_asked(numbers)} {less}"
-        case "fragmented":
-            limit = (
-                f" This process may reserve {_size(numbers.limit_bytes)} at most, and cannot take "
-                "all of that."
-            )
-            return "Fragmented.", (
-                f"{_asked(numbers)}{limit if numbers.limit_bytes else ''} Together with the "
-                f"{_size(unallocated_bytes(numbers))} that PyTorch has reserved and not allocated "
-                "it would be enough, but these lie in pieces between tensors that are in use."
-            )
-        case "over_budget":
-            limit = f" of {_size(numbers.limit_bytes)}" if numbers.limit_bytes else ""
-            return "Over the budget.", (
-                f"The card had room, but this process may not reserve more than its limit{limit}: "
-                "somebody called set_per_process_memory_fraction, or set the option."
-            )
-        case "others":
-            others = sum(process.bytes for process in numbers.processes)
-            return "Others have the memory.", (
-                f"{_asked(numbers)} Other processes hold {_size(others)}; without them it would "
-                "have fitted."
-            )
-        case "too_large":
-            return "Larger than any such card.", (
-                f"{tried or 'More than an exbibyte'} in one piece is more than the whole card: "
-                "no freeing helps. Often a shape is wrong, such as a product of two vectors that "
-                "became a matrix."
-            )
-        case "raced":
-            return "There was room.", (
-                f"{tried} were asked for, and {_size(numbers.free_bytes)} were free when the text "
-                "was written. Somebody gave memory back in that moment, or addresses ran out."
-            )
-        case "library":
-            library = next(name for sign, name in _LIBRARIES.items() if error.startswith(sign))
-            return f"{library} got no memory.", (
-                f"{library} needs working memory of its own, and asked the driver for it when "
-                "PyTorch had taken what there was. It is an out-of-memory error in other words."
-            )
-        case "nvml":
-            return "Memory ended, and the report failed.", (
-                "PyTorch wanted to say how full the card is, and NVML, which knows, did not "
-                "answer: so this assertion came instead of the out-of-memory error."
-            )
-        case "cpu":
-            return "The PC's memory ended, not the card's.", (
-                f"PyTorch asked the system for {tried or 'memory'} in RAM and was refused."
-            )
+    return "Larger than any such card.", (
+        f"{tried or 'More than an exbibyte'} in one piece is more than the whole card: "
+        "no freeing helps. Often a shape is wrong, such as a product of two vectors that "
+        "became a matrix."
+    )
+
+
+def _raced(_error: str, numbers: OomNumbers) -> tuple[str, str]:
+    tried = _size(numbers.tried_bytes)
+    return "There was room.", (
+        f"{tried} were asked for, and {_size(numbers.free_bytes)} were free when the text "
+        "was written. Somebody gave memory back in that moment, or addresses ran out."
+    )
+
+
+def _library(error: str, _numbers: OomNumbers) -> tuple[str, str]:
+    library = next(name for sign, name in _LIBRARIES.items() if error.startswith(sign))
+    return f"{library} got no memory.", (
+        f"{library} needs working memory of its own, and asked the driver for it when "
+        "PyTorch had taken what there was. It is an out-of-memory error in other words."
+    )
+
+
+def _nvml(_error: str, _numbers: OomNumbers) -> tuple[str, str]:
+    return "Memory ended, and the report failed.", (
+        "PyTorch wanted to say how full the card is, and NVML, which knows, did not "
+        "answer: so this assertion came instead of the out-of-memory error."
+    )
+
+
+def _cpu(_error: str, numbers: OomNumbers) -> tuple[str, str]:
+    tried = _size(numbers.tried_bytes)
+    return "The PC's memory ended, not the card's.", (
+        f"PyTorch asked the system for {tried or 'memory'} in RAM and was refused."
+    )
+
+
+def _unknown(_error: str, _numbers: OomNumbers) -> tuple[str, str]:
     return "Memory ended.", "The driver said so, without a number."
 
+
+_MEANINGS: dict[Kind, Callable[[str, OomNumbers], tuple[str, str]]] = {
+    "card_full": _card_full,
+    "fragmented": _fragmented,
+    "over_budget": _over_budget,
+    "others": _others,
+    "too_large": _too_large,
+    "raced": _raced,
+    "library": _library,
+    "nvml": _nvml,
+    "cpu": _cpu,
+    "unknown": _unknown,
+}
 
 _STEPS: dict[Kind, tuple[str, ...]] = {
     "card_full": (

@@ -60,7 +60,7 @@ class SegmentMap:
         states_given = np.asarray(block_states, np.uint8)
         starts = np.concatenate(([0], np.cumsum(counts)))
         filled = np.concatenate(([0], np.cumsum(block_sizes_given)))
-        if starts[-1] != len(block_sizes_given) or len(states_given) != len(block_sizes_given):
+        if not starts[-1] == len(block_sizes_given) == len(states_given):
             raise ValueError("the blocks are not as many as the segments say")
         if not np.array_equal(filled[starts[1:]] - filled[starts[:-1]], sizes_given):
             raise ValueError("the blocks do not fill their segments")
@@ -80,12 +80,7 @@ class SegmentMap:
         self.block_offsets: NDArray[np.int64] = (
             ends - self.block_sizes - np.repeat(before, counts[order])
         )
-        self._held = {
-            state: np.concatenate(
-                ([0], np.cumsum(np.where(self.block_states == state, self.block_sizes, 0)))
-            )
-            for state in (ALLOCATED, AWAITING_FREE)
-        }
+        self._held = {state: self._held_up_to(state) for state in (ALLOCATED, AWAITING_FREE)}
 
     def __len__(self) -> int:
         """Return the number of segments."""
@@ -161,6 +156,11 @@ class SegmentMap:
     def segment_of(self, block: int) -> int:
         """Return the segment that a block is in."""
         return int(np.searchsorted(self.first_blocks, block, side="right")) - 1
+
+    def _held_up_to(self, state: int) -> NDArray[np.int64]:
+        """Return what the blocks before each one hold in a state; shape (m + 1,), bytes."""
+        held = np.where(self.block_states == state, self.block_sizes, 0)
+        return np.concatenate(([0], np.cumsum(held)))
 
     def _segments_of_blocks(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self)), np.diff(self.first_blocks))
