@@ -209,6 +209,9 @@ def test_the_card_that_is_chosen_is_the_one_that_is_filled_and_read(
     finished = run_experiment(person)
     assert (finished.outcome, finished.tensors) == ("fits", 4)
     assert person.text("memory.oom.headline") == "Everything fits."
+    # No error tells it, and the list of processes may not have come while it ran.
+    assert tank(person)["context"] > 0
+    assert tank(person, "memory.oom.tank")["context"] > 0
     first, second = pids[-1]
     assert first == 0
     assert second >= 4 * 64 * MIB
