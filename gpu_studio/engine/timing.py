@@ -28,6 +28,7 @@ BATCH_S = 2e-3
 WARM_UP_S = 0.3
 # A card's clock is given this long to settle.
 _LONGEST_WARM_UP_S = 3.0
+_TRIES = 5
 _CLOCK_PERIOD_S = 0.1
 _STEADY_WITHIN = 0.02
 # A call this long on the CPU has warmed up whatever there is to warm up.
@@ -174,8 +175,8 @@ def choose_calls(
     if call_s >= BATCH_S:
         return calls
     while not stopped():
-        # The shorter of two, since an interruption makes one long.
-        batch_s, wall_s = min(stopwatch.time(call, calls) for _ in range(2))
+        # The shortest of a few, since an interruption makes one long.
+        batch_s, wall_s = min(stopwatch.time(call, calls) for _ in range(_TRIES))
         # A card that takes no time at all would never be done by its own clock.
         if batch_s >= BATCH_S or wall_s >= 50 * BATCH_S:
             break

@@ -25,6 +25,8 @@ from tests.patience import PATIENCE_S
 if TYPE_CHECKING:
     from pathlib import Path
 
+# PyTorch says so where a PC, or what it lends to this process, has one core.
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 CPU = torch.device("cpu")
 WORKLOAD = Dataloader()
 SMALL = {"data_set": "1000x10"}

@@ -82,7 +82,7 @@ class Child:
         """Sends a snippet without waiting for its answer."""
         self._pipe.send(textwrap.dedent(code))
 
-    def answer(self, timeout_s: float = 60) -> Any:
+    def answer(self, timeout_s: float = 240) -> Any:
         """The value of the last snippet's last expression.
 
         Raises:
@@ -101,7 +101,7 @@ class Child:
             raise RaisedError(**found["raised"])
         return found["value"]
 
-    def run(self, code: str, timeout_s: float = 60) -> Any:
+    def run(self, code: str, timeout_s: float = 240) -> Any:
         """Runs a snippet and returns the value of its last expression; see `answer`."""
         self.ask(code)
         return self.answer(timeout_s)

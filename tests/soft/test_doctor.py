@@ -26,7 +26,7 @@ def examine(pc: SoftPc, *options: str, **variables: str) -> tuple[Findings, int]
     """What ``gpu-studio doctor --json`` finds on a soft PC, and its exit status."""
     done = subprocess.run(
         [sys.executable, "-m", "gpu_studio", "doctor", "--json", *options],
-        env={**pc.env, **variables}, capture_output=True, encoding="utf-8", timeout=120,
+        env={**pc.env, **variables}, capture_output=True, encoding="utf-8", timeout=400,
         check=False,
     )  # fmt: skip
     assert done.stderr == ""

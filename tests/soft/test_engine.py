@@ -6,7 +6,6 @@ same.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -40,6 +39,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.engine.serve import EXIT_FATAL
 from tests.engine.answers import only, run_request
 from tests.engine.engine_child import EngineChild
+from tests.patience import until
 from tests.softcards.cards import MIB, Card, Other
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
@@ -136,10 +136,14 @@ def test_a_call_takes_its_kernels_time(
 ) -> None:
     """Launches return at once: without waiting for the card a call would take microseconds."""
     pc = soft_pc(Card("NVIDIA GeForce GTX 1650", "7.5", mib=3903, sms=14, kernel_ms=kernel_ms))
-    result = engine(pc).ask(run_on("cuda:0"))[-1]
+    events = engine(pc).ask(run_on("cuda:0"))
+    result = events[-1]
     assert isinstance(result, RunFinished)
     call_s = 14 * kernel_ms * 1e-3  # elementwise is 14 kernels
-    assert result.median_s == pytest.approx(call_s, rel=0.25)
+    assert result.median_s >= 0.99 * call_s
+    # On a busy PC the card may have to wait for its next kernel, but not in every sample.
+    fastest_s = min(min(line.samples_s) for line in only(SamplesMeasured, events))
+    assert fastest_s == pytest.approx(call_s, rel=0.25)
     assert result.median_s * result.calls_per_sample >= 1.9e-3
     assert result.first_call_s >= call_s
 
@@ -182,11 +186,11 @@ def test_a_run_needs_no_nvml(soft_pc: MakePc, engine: StartEngine) -> None:
 
 def test_a_stop_ends_a_run_between_two_calls(soft_pc: MakePc, engine: StartEngine) -> None:
     one = engine(soft_pc(GTX_1650))
-    asked: list[float] = []
+    asked: list[Event] = []
 
     def stop_at_samples(event: Event) -> None:
         if isinstance(event, SamplesMeasured) and not asked:
-            asked.append(time.monotonic())
+            asked.append(event)
             one.send(encode(Stop()))
 
     events = one.ask(run_on("cuda:0", budget_s=3600.0), stop_at_samples)
@@ -428,7 +432,5 @@ def test_a_kernel_that_never_ends_does_not_keep_the_engine(
     one.send(encode(run_on("cuda:0", budget_s=3600.0)))
     while not (isinstance(event := one.receive(), RunPhaseChanged) and event.phase == "warm-up"):
         pass
-    deadline_s = time.monotonic() + 10.0
-    while (waits := pc.use_of(one.process.pid).cards[0].launches) < 2000:
-        assert time.monotonic() < deadline_s, waits
+    until(lambda: pc.use_of(one.process.pid).cards[0].launches >= 2000)
     assert one.end() == 0

@@ -126,20 +126,20 @@ def test_every_sample_arrives_by_every_way(way: str, shared: Shared) -> None:
 
 def test_pinned_memory_is_copied_twice_as_fast(soft_pc: MakePc, child: MakeChild) -> None:
     """Soft cards copy from pageable memory at half the speed, as cards do."""
-    slow = Card("NVIDIA GeForce RTX 3060", "8.6", mib=12044, sms=28, host_copy_mb_s=2)
+    slow = Card("NVIDIA GeForce RTX 3060", "8.6", mib=12044, sms=28, host_copy_mb_s=10)
     one = child(soft_pc(slow))
     one.run(PRELUDE)
     copying_s = {}
     for way in WAYS:
         one.run(
-            f"workload, one = case('dataloader', 'cuda:0', 250, way='{way}', data_set='1000x10')"
+            f"workload, one = case('dataloader', 'cuda:0', 2500, way='{way}', data_set='10000x100')"
         )
         copying_s[way] = one.run("workload.prepare(one).parts_s()['copying']")
-    pinned_s = SET_BYTES / 2e6
+    pinned_s = 10_000 * (100 + 50) * 4 / 10e6
     assert copying_s["batch_by_batch"] >= 2 * 0.95 * pinned_s
     for way in ("pinned", "pinned_non_blocking"):
-        assert 0.95 * pinned_s <= copying_s[way] < 0.8 * copying_s["batch_by_batch"]
-    assert copying_s["whole_set"] < 0.2 * pinned_s
+        assert 0.95 * pinned_s <= copying_s[way] < 2 * pinned_s
+    assert copying_s["whole_set"] < pinned_s
 
 
 def test_workers_load_for_a_card_and_never_touch_it(shared: Shared) -> None:

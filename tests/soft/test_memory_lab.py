@@ -269,13 +269,13 @@ def test_the_terminal_tells_the_same_of_both(pc: Any, tmp_path: Path) -> None:
     for device in ("cuda:0", MODELLED):
         command = [sys.executable, "-m", "gpu_studio", "memory"]
         oom = [*command, "oom", "--preset", "gt1030", "--device", device, "--json"]
-        ran = subprocess.run(oom, env=env, capture_output=True, timeout=100)
+        ran = subprocess.run(oom, env=env, capture_output=True, timeout=400)
         assert (ran.returncode, ran.stderr) == (0, b"")
         finished = json.loads(ran.stdout.splitlines()[-1])
         assert finished["type"] == "oom_finished"
         names = ("outcome", "allocated_bytes", "reserved_bytes", "free_bytes", "budget_bytes")
         fit = [*command, "fit", "--device", device, "--json"]
-        ran = subprocess.run(fit, env=env, capture_output=True, timeout=100)
+        ran = subprocess.run(fit, env=env, capture_output=True, timeout=400)
         told = json.loads(ran.stdout)
         fits = [told[name] for name in ("largest_square_side", "largest_training_batch")]
         ends[device] = [*(finished[name] for name in names), *fits]

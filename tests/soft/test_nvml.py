@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import struct
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import until
 from tests.soft.child import NoAnswerError, RaisedError
 from tests.softcards.cards import MIB, NOT_AVAILABLE
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
@@ -115,9 +115,7 @@ def test_the_file_can_be_changed_by_hand(soft_pc: MakePc, child: MakeChild) -> N
     one.run(OPEN)
     path = pc.folder / "pc.conf"
     path.write_text(path.read_text().replace("temperature_c = 41", "temperature_c = 104"))
-    deadline = time.monotonic() + 10
-    while one.run("n.nvmlDeviceGetTemperature(h, 0)") != 104:
-        assert time.monotonic() < deadline
+    until(lambda: one.run("n.nvmlDeviceGetTemperature(h, 0)") == 104)
 
 
 def test_a_change_that_the_clock_does_not_show_is_seen(soft_pc: MakePc, child: MakeChild) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Slow enough for a clock to tell, on a busy PC too, whether somebody waited for a kernel.
 _KERNEL_S = 5e-3
 SLOW = Card("NVIDIA GeForce GTX 1660", "7.5", mib=5928, sms=22, kernel_ms=1e3 * _KERNEL_S)
+_VERY_SLOW_S = 0.1
 _MATRIX_BYTES = 512 * 512 * 4
 
 
@@ -49,6 +50,14 @@ def run_on(engine: EngineChild, device: str, **changes: Any) -> RunFinished:
     return events[-1]
 
 
+@pytest.fixture
+def very_slow(pc: SoftPc) -> Iterator[None]:
+    """Make a kernel of the slow card longer than a busy PC interrupts a program."""
+    pc.set(2, kernel_ns=round(1e9 * _VERY_SLOW_S))
+    yield
+    pc.set(2, kernel_ns=round(1e9 * _KERNEL_S))
+
+
 def used(pc: SoftPc, engine: EngineChild) -> tuple[CardUse, ...]:
     return pc.use_of(engine.process.pid).cards
 
@@ -68,7 +77,7 @@ def test_with_transfers_each_call_copies_in_and_out(pc: SoftPc, engine: EngineCh
 
 def test_without_transfers_nothing_is_copied_in_a_call(pc: SoftPc, engine: EngineChild) -> None:
     before = used(pc, engine)[1]
-    result = run_on(engine, "cuda:1", budget_s=0.2)
+    result = run_on(engine, "cuda:1", budget_s=1.0)
     copied_bytes = used(pc, engine)[1].copied_in_bytes - before.copied_in_bytes
     assert copied_bytes < 40 * _MATRIX_BYTES < result.samples * result.calls_per_sample * 1e6
 
@@ -85,24 +94,30 @@ def test_with_a_cold_cache_something_larger_is_written_before_each_call(
     assert result.peak_allocated_bytes == 3 * _MATRIX_BYTES
 
 
-def test_the_naive_stopwatch_does_not_wait_for_the_card(engine: EngineChild) -> None:
+def test_the_naive_stopwatch_does_not_wait_for_the_card(
+    very_slow: None, engine: EngineChild
+) -> None:
     result = run_on(engine, "cuda:2", naive=True)
-    assert result.median_s == pytest.approx(14 * _KERNEL_S, rel=0.25)
+    assert result.median_s >= 0.99 * 14 * _VERY_SLOW_S
     assert result.naive is not None
-    assert result.naive.printed_s < result.median_s / 2
-    assert result.naive.finished_s > result.median_s
+    assert result.naive.printed_s < 14 * _VERY_SLOW_S
+    assert result.naive.finished_s >= 0.99 * 14 * _VERY_SLOW_S
     assert "which was done" in result.naive.sentence
 
 
-def test_the_parts_of_a_call_are_told_apart(pc: SoftPc, engine: EngineChild) -> None:
+def test_the_parts_of_a_call_are_told_apart(
+    pc: SoftPc, very_slow: None, engine: EngineChild
+) -> None:
+    pc.set(2, host_copy_mb_s=10)
     result = run_on(engine, "cuda:2", workload="matmul")
+    pc.set(2, host_copy_mb_s=SLOW.host_copy_mb_s)
     assert list(result.parts_s) == ["copy in", "launch", "compute", "copy out"]
-    assert result.parts_s["compute"] == pytest.approx(_KERNEL_S, rel=0.25)
-    assert result.parts_s["launch"] < _KERNEL_S  # it does not wait
+    assert result.parts_s["compute"] >= 0.99 * _VERY_SLOW_S
+    assert result.parts_s["launch"] < _VERY_SLOW_S  # it does not wait
     # Two matrices are copied in, one out, as fast as this card copies.
-    copy_s = _MATRIX_BYTES / (SLOW.host_copy_mb_s * 1e6)
-    assert result.parts_s["copy out"] > 0.5 * copy_s
-    assert result.parts_s["copy in"] > 1.5 * result.parts_s["copy out"]
+    copy_s = _MATRIX_BYTES / 10e6
+    assert result.parts_s["copy out"] >= 0.99 * copy_s
+    assert result.parts_s["copy in"] >= 0.99 * 2 * copy_s
 
 
 @pytest.mark.parametrize(
@@ -134,13 +149,16 @@ def test_a_copy_goes_where_it_says(
     assert result.ceiling.startswith("PCIe link" if options else "memory bandwidth")
 
 
-def test_asking_and_waiting_are_told_apart(engine: EngineChild) -> None:
+def test_asking_and_waiting_are_told_apart(very_slow: None, engine: EngineChild) -> None:
     result = run_on(engine, "cuda:2", workload="launch", size=1)
     (finding,) = result.findings
-    assert "µs of the CPU's time" in finding
-    waited_ms = float(re.search(r"waiting for the card ([\d.]+)\sms", finding)[1])
-    assert waited_ms == pytest.approx(1e3 * _KERNEL_S, rel=0.25)
-    assert result.median_s == pytest.approx(_KERNEL_S, rel=0.25)
+    asked, waited = (
+        float(number) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3}[unit]
+        for number, unit in re.findall(r"([\d.]+)\s(ns|µs|ms)", finding)[:2]
+    )
+    assert asked < _VERY_SLOW_S
+    assert waited >= 0.99 * _VERY_SLOW_S
+    assert result.median_s >= 0.99 * _VERY_SLOW_S
 
 
 @pytest.mark.parametrize(

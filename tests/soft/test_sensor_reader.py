@@ -14,6 +14,7 @@ import pytest
 
 from gpu_studio.core.pc.devices import Inventory, Reading
 from gpu_studio.hardware.client import SensorReader
+from tests.patience import PATIENCE_S, until
 from tests.softcards.cards import MIB, NOT_AVAILABLE, Other, SoftPc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
@@ -133,15 +134,19 @@ def test_a_driver_call_that_never_returns_does_not_hold_the_window(
     listening = threading.Thread(target=lambda: seen.extend(stream))
     listening.start()
     pc.fault("nvmlDeviceGetPowerUsage", hang=True)
-    listening.join(6)  # longer than a call may take
-    silent = [one for one in seen if isinstance(one, Reading) and one.cards[0].error_code]
+
+    def silent_readings() -> list[Reading]:
+        return [one for one in seen if isinstance(one, Reading) and one.cards[0].error_code]
+
+    until(silent_readings)
+    silent = silent_readings()
     assert silent[-1].cards[0].error_code == "silent"
     assert silent[-1].cpu.memory_used_bytes
     assert reader.pid is not None
     child = psutil.Process(reader.pid)
     assert child.is_running()
     reader.close()
-    listening.join(10)
+    listening.join(PATIENCE_S)
     assert not listening.is_alive()
     assert not child.is_running()
 
@@ -151,7 +156,7 @@ def test_the_terminal_names_the_build_for_a_card_without_code(soft_pc: MakePc):
     pc = soft_pc(GT_1030, RTX_3060)
     done = subprocess.run(
         [sys.executable, "-m", "gpu_studio", "devices"],
-        env=pc.env, capture_output=True, encoding="utf-8", timeout=120, check=True,
+        env=pc.env, capture_output=True, encoding="utf-8", timeout=400, check=True,
     )  # fmt: skip
     assert "no code for your GT 1030 (6.1): install the cu126 build" in done.stdout
     assert "PyTorch can use your RTX 3060." in done.stdout
@@ -162,7 +167,7 @@ def test_the_terminal_benchmarks_a_card(soft_pc: MakePc):
     done = subprocess.run(
         [sys.executable, "-m", "gpu_studio", "bench", "elementwise", "--size", "64", "--device",
          "cpu,cuda:0", "--budget-s", "0.05", "--json"],
-        env=pc.env, capture_output=True, encoding="utf-8", timeout=120, check=False,
+        env=pc.env, capture_output=True, encoding="utf-8", timeout=400, check=False,
     )  # fmt: skip
     events = [json.loads(line) for line in done.stdout.splitlines()]
     results = {event["device"]: event for event in events if event["type"] == "run_finished"}

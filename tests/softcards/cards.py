@@ -248,7 +248,7 @@ class SoftPc:
         return subprocess.Popen(argv, env=env, text=True, **options)
 
     def python(
-        self, code: str, *, timeout_s: float = 120, env: Mapping[str, str] | None = None
+        self, code: str, *, timeout_s: float = 400, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Runs Python code in a child that sees the cards; its output is captured."""
         return subprocess.run(

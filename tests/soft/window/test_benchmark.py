@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from PySide6.QtCore import Qt
 
 from tests.softcards.cards import Card
 from tests.softcards.catalogue import GTX_1650
@@ -22,6 +23,11 @@ def stamps(person: Person) -> list[str]:
     return person.column(RESULTS, "Stamp")
 
 
+def counts(person: Person) -> list[int]:
+    """Return how many samples every run has, oldest first; 10 000 is written with a space."""
+    return [int(count.replace(" ", "")) for count in person.column(RESULTS, "Samples")]
+
+
 def drawn(person: Person, device: str) -> int:
     """Return how many samples of a device the live plot has drawn."""
     return len(person.curve(LIVE, device)[1])
@@ -35,17 +41,15 @@ def see_it_grow(person: Person, device: str) -> None:
     assert stamps(person)[-1] == "… timing"
 
 
-def test_cpu_and_card_draw_live_curves_and_a_wrong_card_ends_amber(
+def test_cpu_and_card_draw_every_sample_and_a_wrong_card_ends_amber(
     sit_down_at: SitDownAt,
 ) -> None:
-    pc, person = sit_down_at(GTX_1650, budget_s=1.5)
+    pc, person = sit_down_at(GTX_1650)
     person.open_tab("Benchmark")
     person.click("benchmark.run")
-    for device in ("cpu", "cuda:0"):
-        see_it_grow(person, device)
     person.until(lambda: "Done: 2 of 2 runs finished." in person.text("benchmark.progress.text"))
     assert person.column(RESULTS, "Device") == ["CPU", "GTX 1650"]
-    samples = [int(count) for count in person.column(RESULTS, "Samples")]
+    samples = counts(person)
     person.until(lambda: [drawn(person, "cpu"), drawn(person, "cuda:0")] == samples)
     of_cpu, of_card = stamps(person)
     assert "wrong" not in of_cpu
@@ -86,24 +90,28 @@ def test_a_call_on_the_card_is_timed_until_the_card_has_done_it(sit_down_at: Sit
     (median,) = person.column(RESULTS, "Median")
     number, unit = median.split()
     assert unit == "ms"
-    assert float(number) == pytest.approx(14.0, rel=0.25)  # elementwise is 14 kernels
+    assert float(number) >= 13.9  # elementwise is 14 kernels
     ys = person.curve(LIVE, "cuda:0")[1]
-    assert min(ys) >= 13e-3
+    # A busy PC lets the card wait for its next kernel, but not in every sample.
+    assert min(ys) == pytest.approx(14e-3, rel=0.1)
 
 
-def test_a_stop_keeps_the_samples_and_the_engine(sit_down_at: SitDownAt) -> None:
-    _, person = sit_down_at(GTX_1650, budget_s=60.0)
+@pytest.mark.parametrize(("device", "other"), [("cpu", "cuda:0"), ("cuda:0", "cpu")])
+def test_a_curve_grows_and_a_stop_keeps_the_samples_and_the_engine(
+    sit_down_at: SitDownAt, device: str, other: str
+) -> None:
+    _, person = sit_down_at(GTX_1650, budget_s=3600.0)
     engine = person.engine
     person.open_tab("Benchmark")
-    person.click("benchmark.devices.cpu")
+    person.click(f"benchmark.devices.{other}")
     person.click("benchmark.run")
-    see_it_grow(person, "cuda:0")
+    see_it_grow(person, device)
     person.click("benchmark.stop")
     person.until(lambda: stamps(person) == ["■ stopped"])
     stopped = "Stopped: 0 of 1 run finished. What was measured is kept."
     person.until(lambda: stopped in person.text("benchmark.progress.text"))
-    (samples,) = person.column(RESULTS, "Samples")
-    person.until(lambda: drawn(person, "cuda:0") == int(samples) > 0)
+    (samples,) = counts(person)
+    person.until(lambda: drawn(person, device) == samples > 0)
     assert person.engine == engine
 
 
@@ -117,10 +125,14 @@ def test_a_stop_keeps_the_samples_and_the_engine(sit_down_at: SitDownAt) -> None
 def test_an_engine_that_dies_is_replaced_and_the_results_stay(
     sit_down_at: SitDownAt, aborts: bool, words: str
 ) -> None:
-    pc, person = sit_down_at(GTX_1650, sizes="64, 128, 256", budget_s=0.6)
+    pc, person = sit_down_at(GTX_1650, sizes="64")
     engine = person.engine
     person.open_tab("Benchmark")
     person.click("benchmark.devices.cpu")
+    person.click("benchmark.run")
+    person.until(lambda: "Done: 1 of 1 run finished." in person.text("benchmark.progress.text"))
+    person.write("benchmark.sizes", "128, 256")
+    person.press("benchmark.budget", Qt.Key.Key_End)  # a minute: the second is begun, not the third
     person.click("benchmark.run")
     person.until(lambda: len(stamps(person)) == 2 and stamps(person)[1] == "… timing")
     kept = person.table(RESULTS)[0]
@@ -133,9 +145,10 @@ def test_an_engine_that_dies_is_replaced_and_the_results_stay(
     assert len(person.table(RESULTS)) == 2
     assert person.table(RESULTS)[0] == kept
     assert stamps(person)[1].startswith("✖ failed:")
-    assert int(person.column(RESULTS, "Samples")[1]) > 0
+    assert counts(person)[1] > 0
     assert "press Run to go on" in person.text("benchmark.warning")
     pc.clear_faults()
+    person.press("benchmark.budget", Qt.Key.Key_Home)
     person.click("benchmark.run")
-    person.until(lambda: "Done: 3 of 3 runs finished." in person.text("benchmark.progress.text"))
-    assert len(person.table(RESULTS)) == 5
+    person.until(lambda: "Done: 2 of 2 runs finished." in person.text("benchmark.progress.text"))
+    assert len(person.table(RESULTS)) == 4

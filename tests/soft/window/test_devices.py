@@ -8,6 +8,7 @@ import psutil
 import pytest
 from PySide6.QtWidgets import QTabBar
 
+from tests.patience import PATIENCE_S
 from tests.softcards.cards import MIB, NOT_AVAILABLE, Other
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060, RTX_4090
 
@@ -103,7 +104,7 @@ def test_a_driver_call_that_never_returns_leaves_the_window_alive(
     ]
     assert len(reader) == 1
     person.window.close()
-    _, alive = psutil.wait_procs(reader, timeout=10)
+    _, alive = psutil.wait_procs(reader, timeout=PATIENCE_S)
     assert not alive
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -171,9 +172,10 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
 
 
 def test_an_experiment_is_stopped_in_the_middle_and_the_next_ends_with_the_window(
-    sit_down_at: SitDownAt,
+    sit_down_at: SitDownAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, person = sit_down_at(GTX_1650)
+    monkeypatch.setattr(oom_panel, "WATCH_S", 600.0)  # it does not end by itself
+    _, person = sit_down_at(replace(GTX_1650, mib=320, nvml_mib=320))
     person.open_tab("Memory")
     person.open_page("Break it")
     person.choose("memory.oom.preset", "Many small")
