@@ -171,7 +171,8 @@ class TankCard(Card):
             self._head.sizeHint(),
             self._sentence.heightForWidth(self._sentence.width()),
         )
-        rest = margins.top() + margins.bottom() + head.height() + sentence
+        border = self.height() - self.contentsRect().height()
+        rest = border + margins.top() + margins.bottom() + head.height() + sentence
         room = self._room - rest - 2 * self.column.spacing()
         beside_bar = room - self._tank.sizeHint().height() - self.column.spacing()
         has_room = beside_bar >= height_of_rows(self._table)
