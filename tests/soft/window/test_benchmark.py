@@ -100,7 +100,7 @@ def test_a_call_on_the_card_is_timed_until_the_card_has_done_it(sit_down_at: Sit
 def test_a_curve_grows_and_a_stop_keeps_the_samples_and_the_engine(
     sit_down_at: SitDownAt, device: str, other: str
 ) -> None:
-    _, person = sit_down_at(GTX_1650, budget_s=3600.0)
+    _, person = sit_down_at(GTX_1650, sizes="16", budget_s=60.0)
     engine = person.engine
     person.open_tab("Benchmark")
     person.click(f"benchmark.devices.{other}")
