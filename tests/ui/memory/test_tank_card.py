@@ -103,7 +103,7 @@ def test_without_a_context_it_says_when_numbers_begin(tab, scripts, studio, sens
 
 @pytest.mark.parametrize(
     ("height", "has_bar", "is_scrolled"),
-    [(900, True, False), (560, False, False), (525, False, True)],
+    [(900, True, False), (560, False, False)],
 )
 def test_the_table_ends_where_a_row_ends_and_the_bar_makes_room(
     tab, studio, qtbot, height, has_bar, is_scrolled
