@@ -229,7 +229,8 @@ def test_an_output_that_takes_nothing(environment, arguments, redirection, statu
 
 
 def test_a_pytorch_that_does_not_start_is_a_failure_in_json_too(monkeypatch, capsysbinary):
-    def fail(*_):
+    def fail(*_arguments, wakes_cards):
+        assert not wakes_cards  # a list of devices is no use of one
         raise StudioError(FailureKind.INTERNAL, "No torch here.")
 
     monkeypatch.setattr(devices, "describe_beside", fail)
