@@ -92,7 +92,7 @@ def build_window(
         return ProcessEngine(environment, log_path=log_path)
 
     def real_probe(is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:
-        from gpu_studio.engine.probe_client import probing
+        from gpu_studio.engine.pc.probe_client import probing
 
         return probing(log_path, load_s=_LINK_LOAD_S, is_over=is_over)
 
@@ -117,7 +117,7 @@ def build_window(
 
 def modelled_engine(environment: EngineEnvironment) -> Engine:
     """Return an engine of modelled cards; its parts are imported with the first one."""
-    from gpu_studio.engine.modelled import ModelledEngine
+    from gpu_studio.engine.memory.modelled import ModelledEngine
 
     return ModelledEngine(environment)
 

@@ -17,15 +17,9 @@ from shiboken6 import isValid
 
 from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
 from gpu_studio.engine import client
-from gpu_studio.model import (
-    doctor,
-    engine_session,
-    held_result,
-    lab_engines,
-    run_marks,
-    sensor_log,
-    sensors,
-)
+from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensors
+from gpu_studio.model.memory import held_result
+from gpu_studio.model.pc import sensor_log
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker

@@ -15,7 +15,7 @@ from gpu_studio.core.pc.card_facts import identity_line
 from gpu_studio.core.pc.finding import Finding, findings_value, is_usable
 from gpu_studio.core.pc.findings import find
 from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.engine.probe_client import probe_pc
+from gpu_studio.engine.pc.probe_client import probe_pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

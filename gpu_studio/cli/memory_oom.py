@@ -25,7 +25,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.engine.modelled import ModelledEngine
+from gpu_studio.engine.memory.modelled import ModelledEngine
 
 if TYPE_CHECKING:
     from pathlib import Path

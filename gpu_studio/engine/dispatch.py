@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
 
-    from gpu_studio.engine.placement import Placement
     from gpu_studio.engine.sensor import Sensor
+    from gpu_studio.engine.switching.placement import Placement
 
 
 # What PyTorch needs there and does not bring along.
@@ -97,11 +97,11 @@ class Dispatcher:
     def _answer(self, request: Request, stop: threading.Event) -> Iterator[Event]:
         match request:
             case DescribeEngine():
-                from gpu_studio.engine.description import describe_engine
+                from gpu_studio.engine.pc.description import describe_engine
 
                 yield describe_engine(not request.wakes_cards and self._are_cards_asleep())
             case RunWorkload():
-                from gpu_studio.engine.run import WorkloadRun
+                from gpu_studio.engine.benchmark.run import WorkloadRun
 
                 yield from WorkloadRun(
                     request,
@@ -111,17 +111,17 @@ class Dispatcher:
                     cpu_name=self._cpu_name,
                 ).events()
             case UseDevice():
-                from gpu_studio.engine.placement import use_device
+                from gpu_studio.engine.switching.placement import use_device
 
                 yield use_device(request.cuda_index)
             case PlaceModel():
                 yield from self._place(request)
             case PlaceTensors():
-                from gpu_studio.engine.tensor_placement import place_tensors
+                from gpu_studio.engine.switching.tensor_placement import place_tensors
 
                 yield from place_tensors(request)
             case InspectFile():
-                from gpu_studio.engine.tensor_file import inspect_file
+                from gpu_studio.engine.switching.tensor_file import inspect_file
 
                 yield inspect_file(request.path)
             case RunPitfall():
@@ -131,7 +131,7 @@ class Dispatcher:
             case ReadMemory() | ReadSegments() | EmptyCache():
                 yield _answer_memory(request)
             case RunMemoryExperiment():
-                from gpu_studio.engine.oom import run_on_card
+                from gpu_studio.engine.memory.oom import run_on_card
 
                 yield from run_on_card(request, stop, self._sensor)
             case _:
@@ -139,7 +139,7 @@ class Dispatcher:
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
 
     def _place(self, request: PlaceModel) -> Iterator[Event]:
-        from gpu_studio.engine.placement import Placement
+        from gpu_studio.engine.switching.placement import Placement
 
         if self._placement is None:
             self._placement = Placement()
@@ -157,7 +157,7 @@ def _with_whole_snippet(event: Event) -> Event:
 
 def _answer_memory(request: ReadMemory | ReadSegments | EmptyCache) -> Event:
     from gpu_studio.engine.device import resolve
-    from gpu_studio.engine.memory import empty_cache, read_memory, read_segments
+    from gpu_studio.engine.memory.memory import empty_cache, read_memory, read_segments
 
     match request:
         case ReadSegments():

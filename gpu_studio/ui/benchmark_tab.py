@@ -17,10 +17,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.model.benchmark import Benchmark
-from gpu_studio.model.benchmark_history import BenchmarkHistory
-from gpu_studio.model.published_experiment import PublishedExperiment
-from gpu_studio.model.recording import RECORDING_ENDING, RecordingPlayer
+from gpu_studio.model.benchmark.benchmark import Benchmark
+from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
+from gpu_studio.model.benchmark.recording import RECORDING_ENDING, RecordingPlayer
 from gpu_studio.ui.benchmark.benchmark_caption import Caption
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_export import ExportButton

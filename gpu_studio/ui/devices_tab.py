@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from gpu_studio.model.devices import DevicesModel
+from gpu_studio.model.pc.devices import DevicesModel
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.devices.copy_button import CopyButton
 from gpu_studio.ui.devices.device_list import DeviceListView

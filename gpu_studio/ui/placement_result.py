@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHeaderView
 
-from gpu_studio.model.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
+from gpu_studio.model.switching.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.ui.parts import GAP, Card, Text, table
 from gpu_studio.ui.switcher.device_card import DeviceInk
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QTableView, QWidget
 
-    from gpu_studio.model.device_choice import Said
-    from gpu_studio.model.placement_table import PlacementTable
+    from gpu_studio.model.switching.device_choice import Said
+    from gpu_studio.model.switching.placement_table import PlacementTable
     from gpu_studio.ui.theme import Theme
 
 _NARROW = 880  # below it the table tells kind and type in its tool tips

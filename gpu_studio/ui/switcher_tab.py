@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from gpu_studio.model.pitfalls import PitfallsModel
-from gpu_studio.model.placement import PlacementModel
+from gpu_studio.model.switching.pitfalls import PitfallsModel
+from gpu_studio.model.switching.placement import PlacementModel
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.switcher.switcher_choose import ChoosePage
 from gpu_studio.ui.switcher.switcher_place import PlacePage

@@ -17,9 +17,11 @@ from gpu_studio.core.protocol import (
     TensorsPlaced,
 )
 from gpu_studio.core.switching.whole_snippet import runs_as_it_stands, snippet_for_device
-from gpu_studio.engine import memory, placement, snippets
-from gpu_studio.engine.models import MODELS
+from gpu_studio.engine import snippets
+from gpu_studio.engine.memory import memory
 from gpu_studio.engine.pitfalls.lab import PITFALLS, find_pitfall
+from gpu_studio.engine.switching import placement
+from gpu_studio.engine.switching.models import MODELS
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import ask, only, run_request

@@ -8,8 +8,8 @@ import pytest
 
 from gpu_studio.core.pc.findings import find
 from gpu_studio.core.pc.silicon import torch_card_of
-from gpu_studio.engine.description import describe_engine
-from gpu_studio.engine.probe_client import probe_pc
+from gpu_studio.engine.pc.description import describe_engine
+from gpu_studio.engine.pc.probe_client import probe_pc
 from gpu_studio.hardware.inventory import Sensors
 
 if TYPE_CHECKING:

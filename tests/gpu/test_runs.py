@@ -22,9 +22,9 @@ from gpu_studio.core.protocol import (
     Stop,
     encode,
 )
+from gpu_studio.engine.benchmark.timing import CudaStopwatch, time_once
 from gpu_studio.engine.device import resolve, synchronize, uuid_of
 from gpu_studio.engine.serve import EXIT_FATAL, NvmlSensor
-from gpu_studio.engine.timing import CudaStopwatch, time_once
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 from tests.engine.answers import only, run_request

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from gpu_studio.engine.probe_client import probe_pc
+from gpu_studio.engine.pc.probe_client import probe_pc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from gpu_studio.core.protocol import (
     SegmentsRead,
     StageBegan,
 )
-from gpu_studio.engine.modelled import ModelledEngine
+from gpu_studio.engine.memory.modelled import ModelledEngine
 from tests.engine.answers import only
 from tests.engine.engine_child import EngineChild
 from tests.softcards.cards import MIB, Card
@@ -147,7 +147,7 @@ def test_expandable_segments_mend_the_fragmentation(engine: Any) -> None:
 
 WAITING = """
 import os, time
-from gpu_studio.engine import lab
+from gpu_studio.engine.memory import lab
 
 class Waiting(lab.CudaMemory):
     asked = 0
@@ -158,7 +158,7 @@ class Waiting(lab.CudaMemory):
             time.sleep(0.01)
         return super().empty(size_bytes)
 
-from gpu_studio.engine import oom
+from gpu_studio.engine.memory import oom
 oom.CudaMemory = Waiting
 """
 

@@ -14,7 +14,7 @@ from gpu_studio.ui.swatch import SIDE, swatch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.model.benchmark_devices import DeviceChoice
+    from gpu_studio.model.benchmark.benchmark_devices import DeviceChoice
     from gpu_studio.ui.theme import Theme
 
 _INDENT = 23  # under the check box's own text

@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.ceiling_words import is_this_normal, share_text
 from gpu_studio.core.benchmark.part_words import part_rows, parts_sentence
 from gpu_studio.core.benchmark.run_words import mode_words
 from gpu_studio.core.units import format_duration
-from gpu_studio.model.benchmark_devices import run_label
+from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.benchmark.benchmark_findings import FindingsCard
 from gpu_studio.ui.parts import Card, Text, table
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.runs import Run
     from gpu_studio.core.protocol import RunFinished
-    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.ui.plots.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
 
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.failure import StudioError
-from gpu_studio.model.recording import RECORDING_ENDING, recording_from
+from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
 
 if TYPE_CHECKING:

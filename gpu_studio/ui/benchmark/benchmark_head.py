@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QAbstractButton
 
     from gpu_studio.core.protocol import RunFinished
-    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.ui.benchmark.benchmark_export import ExportButton
     from gpu_studio.ui.theme import Theme
 

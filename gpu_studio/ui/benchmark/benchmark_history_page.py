@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.history import HistoryEntry
     from gpu_studio.core.protocol import RunFinished
-    from gpu_studio.model.benchmark import Benchmark
-    from gpu_studio.model.benchmark_history import BenchmarkHistory
-    from gpu_studio.model.published_experiment import PublishedExperiment
-    from gpu_studio.model.recording import RecordingPlayer
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+    from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
+    from gpu_studio.model.benchmark.recording import RecordingPlayer
     from gpu_studio.ui.theme import Theme
 
 _HEAD = ("When", "Name", "Workload", "Size", "Median", "Precision", "Device", "Mode", "Stamp")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.run_words import mode_words
 from gpu_studio.core.units import format_duration
-from gpu_studio.model.benchmark_devices import run_label
+from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.theme import device_role
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.runs import Run
     from gpu_studio.core.series import Series
-    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.ui.plots.live_plot import CurveSource
     from gpu_studio.ui.theme import Theme

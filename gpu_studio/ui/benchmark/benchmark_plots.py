@@ -13,7 +13,7 @@ from gpu_studio.ui.benchmark.benchmark_size_view import SizeView
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.runs import Run
-    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.ui.plots.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.model.published_experiment import PublishedExperiment
+    from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
     from gpu_studio.ui.theme import Theme
 
 _BUDGET_S = 2.0

@@ -9,9 +9,9 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
 from gpu_studio.core.benchmark.run_words import describe_run, mode_words
-from gpu_studio.model.benchmark_devices import run_label
-from gpu_studio.model.results_table import ADDRESS_ROLE, Column, ResultsTable
-from gpu_studio.model.sorted_results import RUN_ORDER, SortedResults
+from gpu_studio.model.benchmark.benchmark_devices import run_label
+from gpu_studio.model.benchmark.results_table import ADDRESS_ROLE, Column, ResultsTable
+from gpu_studio.model.benchmark.sorted_results import RUN_ORDER, SortedResults
 from gpu_studio.ui.parts import Card, Text, table
 from gpu_studio.ui.swatch import SwatchDelegate
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.benchmark.runs import Run
-    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.ui.theme import Theme
 

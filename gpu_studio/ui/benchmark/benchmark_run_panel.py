@@ -8,14 +8,14 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.plan import time_left_s
-from gpu_studio.model.benchmark import PlanState
+from gpu_studio.model.benchmark.benchmark import PlanState
 from gpu_studio.model.engine_state import EngineState
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Text, button
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.plan import Plan
-    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark.crossover import find_crossover, ratios_of
 from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind
 from gpu_studio.core.units import format_duration, format_size
-from gpu_studio.model.benchmark_devices import result_label
+from gpu_studio.model.benchmark.benchmark_devices import result_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
 from gpu_studio.ui.plots.live_plot import LivePlot, Marker
 from gpu_studio.ui.theme import device_role
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.runs import Run
     from gpu_studio.core.protocol import RunFinished
-    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.ui.plots.live_plot import CurveSource
     from gpu_studio.ui.theme import Theme

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QComboBox, QFileDialog
 
-from gpu_studio.model.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
+from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Card, Text, button, row
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.model.benchmark_history import BenchmarkHistory
-    from gpu_studio.model.recording import RecordingPlayer
+    from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+    from gpu_studio.model.benchmark.recording import RecordingPlayer
     from gpu_studio.ui.theme import Theme
 
 _PACES = (

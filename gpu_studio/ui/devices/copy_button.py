@@ -12,7 +12,7 @@ from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Text
 
 if TYPE_CHECKING:
-    from gpu_studio.model.devices import DevicesModel
+    from gpu_studio.model.pc.devices import DevicesModel
     from gpu_studio.ui.theme import Theme
 
 _FORMS = (("Copy as text", "text"), ("Copy as Markdown", "markdown"), ("Copy as JSON", "json"))

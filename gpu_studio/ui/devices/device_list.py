@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
 )
 
-from gpu_studio.model.device_list import DEVICE_ROLE, SUMMARY_ROLE
+from gpu_studio.model.pc.device_list import DEVICE_ROLE, SUMMARY_ROLE
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.pc.devices import Device
-    from gpu_studio.model.device_list import DeviceList
+    from gpu_studio.model.pc.device_list import DeviceList
     from gpu_studio.ui.theme import Theme
 
 _PADDING = 14

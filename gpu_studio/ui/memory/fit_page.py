@@ -11,7 +11,7 @@ from gpu_studio.core.memory.fit_tank import inference_tank, parse_count, trainin
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
 from gpu_studio.core.memory.will_it_fit import MOST_PARAMETERS
 from gpu_studio.core.units import format_bytes, format_count, format_size
-from gpu_studio.model.fit_question import Answer, FitQuestion, Question
+from gpu_studio.model.memory.fit_question import Answer, FitQuestion, Question
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, Card, Text, section, set_property
 from gpu_studio.ui.scroll_page import ScrollPage
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
 
     from gpu_studio.core.memory.tank import Tank
-    from gpu_studio.model.memory import MemoryModel
+    from gpu_studio.model.memory.memory import MemoryModel
     from gpu_studio.ui.theme import Theme
 
 _FIRST = "1 billion"

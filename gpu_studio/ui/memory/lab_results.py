@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.memory.oom_words import Outcome
     from gpu_studio.core.memory.tank import Tank
-    from gpu_studio.model.oom_experiment import LabResult
+    from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.ui.theme import Theme
 
 _ROW_HEIGHT = 28

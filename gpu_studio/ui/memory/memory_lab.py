@@ -10,7 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QWidget
 
 from gpu_studio.core.memory.memory_presets import PRESETS
-from gpu_studio.model.oom_experiment import EXPANDABLE
+from gpu_studio.model.memory.oom_experiment import EXPANDABLE
 from gpu_studio.ui.memory.lab_results import LabResults
 from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.parts import GAP, Card, Text, button, section
@@ -19,7 +19,7 @@ from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
     from gpu_studio.core.memory.oom_words import Outcome
-    from gpu_studio.model.memory import MemoryModel
+    from gpu_studio.model.memory.memory import MemoryModel
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QHeaderView, QVBoxLayout
 
 from gpu_studio.core.memory.outcome import free_within
 from gpu_studio.core.units import format_bytes, format_percent
-from gpu_studio.model.block_table import BlockTable
-from gpu_studio.model.opened_snapshot import OpenedSnapshot
+from gpu_studio.model.memory.block_table import BlockTable
+from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_words import counted
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.memory.segment_map import SegmentMap
     from gpu_studio.core.protocol import SegmentsRead
-    from gpu_studio.model.memory import MemoryModel
+    from gpu_studio.model.memory.memory import MemoryModel
     from gpu_studio.ui.theme import Theme
 
 _log = logging.getLogger(__name__)

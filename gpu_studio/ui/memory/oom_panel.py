@@ -11,7 +11,7 @@ from gpu_studio.core.memory.memory_presets import PRESETS
 from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_state import EngineState
-from gpu_studio.model.oom_experiment import (
+from gpu_studio.model.memory.oom_experiment import (
     BUDGET_STEP_BYTES,
     WATCH_S,
     OomState,
@@ -30,7 +30,7 @@ from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
-    from gpu_studio.model.memory import MemoryModel
+    from gpu_studio.model.memory.memory import MemoryModel
     from gpu_studio.model.studio import Studio
 
 CUSTOM = "custom"

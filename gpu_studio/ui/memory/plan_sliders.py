@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QSlider, QVBoxLayout, QWid
 from gpu_studio.core.benchmark.sizes import DTYPES, ITEM_BYTES
 from gpu_studio.core.protocol import AllocationPlan
 from gpu_studio.core.units import format_bytes, format_size
-from gpu_studio.model.oom_experiment import COUNTS, GROWTHS, SIZES
+from gpu_studio.model.memory.oom_experiment import COUNTS, GROWTHS, SIZES
 from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.parts import Text
 

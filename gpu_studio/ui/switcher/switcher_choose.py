@@ -14,9 +14,9 @@ from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.switcher.device_card import DeviceCard
 
 if TYPE_CHECKING:
-    from gpu_studio.model.pitfalls import PitfallsModel
-    from gpu_studio.model.placement import PlacementModel
     from gpu_studio.model.studio import Studio
+    from gpu_studio.model.switching.pitfalls import PitfallsModel
+    from gpu_studio.model.switching.placement import PlacementModel
     from gpu_studio.ui.theme import Theme
 
 _LEFT_WIDTHS = (270, 460)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription
-    from gpu_studio.model.pitfalls import PitfallsModel
+    from gpu_studio.model.switching.pitfalls import PitfallsModel
     from gpu_studio.ui.theme import Theme
 
 _LIST_WIDTHS = (205, 300)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.benchmark.sizes import DTYPES
-from gpu_studio.model.tensor_placement import TensorPlacementModel
+from gpu_studio.model.switching.tensor_placement import TensorPlacementModel
 from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.placement_result import PlacementResult
@@ -22,8 +22,8 @@ from gpu_studio.ui.switcher.switcher_choose import what_is_waited_for
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
-    from gpu_studio.model.placement import PlacementModel
     from gpu_studio.model.studio import Studio
+    from gpu_studio.model.switching.placement import PlacementModel
     from gpu_studio.ui.theme import Theme
 
 _SIZES = (256, 1000, 2048, 4096)

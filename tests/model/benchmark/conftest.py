@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.model.benchmark import Benchmark
+from gpu_studio.model.benchmark.benchmark import Benchmark
 
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio

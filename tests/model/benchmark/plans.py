@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.benchmark.runs import Run, RunState
-    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark import Benchmark
 
 
 FATAL = Failure(FailureKind.CUDA_ERROR, "An illegal memory access.", fatal=True)

@@ -18,7 +18,7 @@ from gpu_studio.core.protocol import (
     RunFailed,
     RunWorkload,
 )
-from gpu_studio.model.benchmark import Benchmark, PlanState
+from gpu_studio.model.benchmark.benchmark import Benchmark, PlanState
 from tests.fakes.descriptions import described, elementwise
 from tests.fakes.scripted_engine import Engines, Pause
 from tests.model.benchmark.plans import (

@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core.benchmark.sweep import Sweep
 from gpu_studio.core.protocol import RunWorkload
-from gpu_studio.model.benchmark import Benchmark, PlanState
+from gpu_studio.model.benchmark.benchmark import Benchmark, PlanState
 from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch
 from tests.model.benchmark.plans import held, hold_the_last, plan, wait_over, wait_paused

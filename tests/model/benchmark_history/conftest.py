@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.model.benchmark import Benchmark
-from gpu_studio.model.benchmark_history import BenchmarkHistory
+from gpu_studio.model.benchmark.benchmark import Benchmark
+from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.studio import Studio
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.benchmark.history import HistoryEntry
-    from gpu_studio.model.benchmark import Benchmark
-    from gpu_studio.model.benchmark_history import BenchmarkHistory
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
     from gpu_studio.model.studio import Studio
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.model.benchmark import Benchmark
-    from gpu_studio.model.benchmark_history import BenchmarkHistory
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 
 
 def test_a_file_from_elsewhere_is_imported(

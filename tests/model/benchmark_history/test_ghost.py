@@ -11,8 +11,8 @@ from tests.model.benchmark_history.kept import entry, run
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.model.benchmark import Benchmark
-    from gpu_studio.model.benchmark_history import BenchmarkHistory
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
     from tests.fakes.scripted_engine import Engines
 
 

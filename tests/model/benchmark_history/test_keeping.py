@@ -5,14 +5,14 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
-from gpu_studio.model.benchmark_history import BenchmarkHistory
+from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from tests.model.benchmark_history.kept import entry, folder_of, run
 
 if TYPE_CHECKING:
     import pytest
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.model.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
 
 

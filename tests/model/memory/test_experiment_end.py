@@ -12,7 +12,7 @@ from gpu_studio.core.protocol import (
     RunMemoryExperiment,
     StageBegan,
 )
-from gpu_studio.model.oom_experiment import (
+from gpu_studio.model.memory.oom_experiment import (
     BUDGET_STEP_BYTES,
     OomState,
     default_budget,

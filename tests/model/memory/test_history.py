@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from gpu_studio.model import memory_history as history_module
-from gpu_studio.model.memory_history import Mark, MemoryHistory
+from gpu_studio.model.memory import memory_history as history_module
+from gpu_studio.model.memory.memory_history import Mark, MemoryHistory
 from tests.fakes.memory_answers import (
     memory_read,
 )

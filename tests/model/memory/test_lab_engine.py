@@ -9,7 +9,7 @@ from gpu_studio.core.protocol import (
     DescribeEngine,
     RunMemoryExperiment,
 )
-from gpu_studio.model.oom_experiment import (
+from gpu_studio.model.memory.oom_experiment import (
     EXPANDABLE,
     OomState,
 )

@@ -9,8 +9,8 @@ from gpu_studio.core.protocol import (
     DescribeEngine,
     RunMemoryExperiment,
 )
-from gpu_studio.model.memory import LAB, MAIN, MemoryModel
-from gpu_studio.model.oom_experiment import (
+from gpu_studio.model.memory.memory import LAB, MAIN, MemoryModel
+from gpu_studio.model.memory.oom_experiment import (
     OomState,
 )
 from tests.fakes.descriptions import described_with_cuda

@@ -12,7 +12,7 @@ from gpu_studio.core.protocol import (
     PitfallStarted,
     RunPitfall,
 )
-from gpu_studio.model.pitfalls import PitfallsModel
+from gpu_studio.model.switching.pitfalls import PitfallsModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall, pitfall_finished

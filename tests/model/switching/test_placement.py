@@ -12,8 +12,8 @@ from gpu_studio.core.protocol import (
     PlaceModel,
     RequestFailed,
 )
-from gpu_studio.model.placement import PlacementModel
-from gpu_studio.model.placement_table import (
+from gpu_studio.model.switching.placement import PlacementModel
+from gpu_studio.model.switching.placement_table import (
     AFTER,
     BEFORE,
     NAME,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 
-from gpu_studio.model.placement_table import (
+from gpu_studio.model.switching.placement_table import (
     AFTER,
     BEFORE,
     BYTES,

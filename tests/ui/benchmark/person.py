@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.model.results_table import Column
+from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.share_bars import ShareBars
 from tests.ui.by_name import find

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QScrollArea, QTableView, Q
 
 from gpu_studio.core.messages.run_messages import NaiveTime
 from gpu_studio.core.protocol import RunWorkload
-from gpu_studio.model.results_table import Column
+from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.share_bars import ShareBars
 from tests.fakes.run_answers import run_events

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.protocol import RecordingHeader, RunWorkload, encode_all
 from gpu_studio.engine.recorded import RecordedEngine
-from gpu_studio.model.results_table import Column
+from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import run_events

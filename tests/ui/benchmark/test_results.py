@@ -8,7 +8,7 @@ from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QApplication, QPushButton, QTableView, QWidget
 
-from gpu_studio.model.results_table import Column
+from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.ui.benchmark.answers import with_a_card
 from tests.ui.benchmark.person import cells, drawn, drawn_keys, run, select_row, text

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import EngineEnded, RunFailed, RunWorkload
-from gpu_studio.model.results_table import Column
+from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes.run_answers import run_events, samples_of, started
 from tests.ui.benchmark.answers import hold, with_a_card
@@ -84,7 +84,7 @@ def test_what_a_run_hands_over_is_drawn_at_once(
     qtbot.waitUntil(lambda: plot.plot is not None)
     for frames in plot.findChildren(QTimer):
         frames.stop()
-    monkeypatch.setattr("gpu_studio.model.benchmark._SOONEST_NEWS_MS", 0)
+    monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_NEWS_MS", 0)
     engines.scripts[RunWorkload] = hold
     type_sizes(qtbot, ready, "128")
     click(qtbot, ready, "benchmark.run")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QScrollArea, QTableView
 
 from gpu_studio.core.protocol import RunWorkload
-from gpu_studio.model.results_table import Column
+from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes.run_answers import finished, started
 from tests.ui.benchmark.answers import slow_to_reach, with_a_card

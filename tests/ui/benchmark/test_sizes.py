@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton
 
 from gpu_studio.core.protocol import RunWorkload
-from gpu_studio.model.results_table import Column
+from gpu_studio.model.benchmark.results_table import Column
 from tests.ui.benchmark.answers import hold, with_a_card
 from tests.ui.benchmark.person import (
     cells,

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded, RunFinished
-from gpu_studio.model.results_table import Column
+from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes.descriptions import described

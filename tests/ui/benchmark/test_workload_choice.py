@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
 
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
-from gpu_studio.model.results_table import Column
+from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards

@@ -5,7 +5,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMessageBox, QPushButton, QTableView
 
 from gpu_studio.core.pc.devices import GpuProcess
-from gpu_studio.model.process_table import ProcessTable
+from gpu_studio.model.pc.process_table import ProcessTable
 from gpu_studio.ui.devices import process_card as module
 from gpu_studio.ui.devices.process_card import ProcessCard
 

@@ -10,7 +10,7 @@ from gpu_studio.core.protocol import (
     EmptyCache,
     ReadMemory,
 )
-from gpu_studio.model.memory_history import Mark
+from gpu_studio.model.memory.memory_history import Mark
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes.memory_answers import (
     cache_emptied,

@@ -1,0 +1,109 @@
+"""What this PC's CPU reaches at most, measured outside of every timed part.
+
+Once an engine, and a few times more while other programs keep the CPU busy: the best counts.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import psutil
+import torch
+
+from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
+from gpu_studio.engine.benchmark.cold_cache import last_level_bytes
+from gpu_studio.engine.sensor import CpuWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LEAST_COPY_BYTES = 64 << 20
+_MOST_COPY_BYTES = 256 << 20
+_REPEATS = 3
+_MOST_ATTEMPTS = 3
+_SMALLEST_PRODUCT = 256
+_LARGEST_PRODUCT = 2048
+# A product this long is large enough to show the peak; in a slow dtype it is a small one.
+_LONG_PRODUCT_S = 0.05
+# Operations a byte below which no CPU waits for its arithmetic, and above which for nothing else.
+_FEW_OPERATIONS, _MANY_OPERATIONS = 0.5, 1000.0
+
+
+def measured_ceilings(dtype: torch.dtype, operations_per_byte: float) -> MeasuredCeilings:
+    """Return the ceilings that work in a dtype may meet; takes under a second the first time.
+
+    Args:
+        dtype: of the work.
+        operations_per_byte: of the work; what can be no limit for it is not measured.
+    """
+    copy_bytes_per_s, matmul_flops = None, {}
+    if operations_per_byte <= _MANY_OPERATIONS:
+        copy_bytes_per_s = _COPY.best(_measure_copy)
+    if operations_per_byte >= _FEW_OPERATIONS:
+        name = str(dtype).removeprefix("torch.")
+        product = _PRODUCTS.setdefault(name, BestRate())
+        matmul_flops[name] = product.best(partial(_measure_product, dtype)) or 0.0
+    return MeasuredCeilings(copy_bytes_per_s=copy_bytes_per_s, matmul_flops=matmul_flops)
+
+
+class BestRate:
+    """The best of a few measurements: no more of them when nobody disturbed one."""
+
+    def __init__(self) -> None:
+        self._rate: float | None = None
+        self._attempts = 0
+
+    def best(self, measure: Callable[[], float | None]) -> float | None:
+        """Return the best so far, after one more measurement where that may be better."""
+        if self._attempts >= _MOST_ATTEMPTS:
+            return self._rate
+        watch = CpuWatch()
+        watch.begin()
+        rate = measure()
+        watch.end()
+        if rate is not None:
+            self._rate = max(rate, self._rate or 0.0)
+        self._attempts += 1 if watch.other_processes else _MOST_ATTEMPTS
+        return self._rate
+
+
+_COPY = BestRate()
+_PRODUCTS: dict[str, BestRate] = {}
+
+
+def _measure_copy() -> float | None:
+    """Return the bytes read and written a second of a copy that fits no cache.
+
+    Both buffers together are twice the last cache, or half a GiB where that is not enough; None
+    where the PC has no memory for it. The fastest of a few copies counts, since it is a ceiling.
+    """
+    wanted_bytes = last_level_bytes() or _LEAST_COPY_BYTES
+    size_bytes = min(max(wanted_bytes, _LEAST_COPY_BYTES), _MOST_COPY_BYTES)
+    if 8 * size_bytes > psutil.virtual_memory().available:
+        return None
+    source = torch.zeros(size_bytes // 4, dtype=torch.float32)
+    target = torch.zeros_like(source)
+    return 2 * size_bytes / _fastest_s(partial(target.copy_, source))
+
+
+def _measure_product(dtype: torch.dtype) -> float:
+    """Return the operations a second of a large matrix product in a dtype."""
+    size, best = _SMALLEST_PRODUCT, 0.0
+    while True:
+        a, b = torch.rand(size, size).to(dtype), torch.rand(size, size).to(dtype)
+        elapsed_s = _fastest_s(partial(torch.matmul, a, b))
+        best = max(best, 2.0 * size**3 / elapsed_s)
+        size *= 2
+        if elapsed_s >= _LONG_PRODUCT_S or size > _LARGEST_PRODUCT:
+            return best
+
+
+def _fastest_s(call: Callable[[], object]) -> float:
+    times_s = []
+    for _ in range(_REPEATS):
+        start_ns = time.perf_counter_ns()
+        call()
+        times_s.append(time.perf_counter_ns() - start_ns)
+    return max(min(times_s), 1) * 1e-9

@@ -1,0 +1,139 @@
+"""What a run found out on its way, made into its result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.benchmark.ceilings import CeilingShare, MeasuredCeilings, share_of_ceiling
+from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.statistics import grouped_interval, summarize
+from gpu_studio.engine.benchmark.naive import explain
+from gpu_studio.engine.benchmark.result_ceiling import ceilings_of
+from gpu_studio.engine.device import card_name
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.engine.benchmark.naive import NaiveStopwatch
+    from gpu_studio.engine.sensor import Watch
+    from gpu_studio.engine.workloads.case import Case, Work
+    from gpu_studio.engine.workloads.proof import Verification
+    from gpu_studio.engine.workloads.workload import Workload
+
+
+@dataclass
+class Findings:
+    """What the steps of a run note down, each when it is known."""
+
+    samples_s: list[float] = field(default_factory=list)
+    verification: Verification | None = None
+    watch: Watch | None = None
+    measured: MeasuredCeilings | None = None
+    calls_per_sample: int = 1
+    first_call_s: float = 0.0
+    warm_up_s: float = 0.0
+    naive: NaiveStopwatch | None = None
+    peak_allocated_bytes: int | None = None
+    parts_s: dict[str, float] = field(default_factory=dict)
+    curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    sentences: tuple[str, ...] = ()
+    doubts: dict[str, str] = field(default_factory=dict)
+
+
+def finish(
+    request: RunWorkload,
+    workload: Workload,
+    case: Case,
+    found: Findings,
+    *,
+    cpu_name: str,
+    in_window_process: bool,
+    elapsed_s: float,
+) -> RunFinished:
+    """Return the result of a run that took at least one sample."""
+    summary = summarize(found.samples_s)
+    assert summary is not None
+    assert found.verification is not None
+    assert found.watch is not None
+    work = workload.work(case)
+    tf32 = _tf32_allowed(case.device)
+    reached = _share(case, work, found, summary.median_s, tf32=bool(tf32))
+    return RunFinished(
+        run_id=request.run_id,
+        workload=request.workload,
+        size=request.size,
+        size_text=workload.description.size_text,
+        dtype=request.dtype,
+        device=request.device,
+        device_name=card_name(case.device) if case.is_on_card else cpu_name,
+        options=dict(case.options),
+        cache=case.cache,
+        transfers=case.transfers,
+        median_s=summary.median_s,
+        iqr_s=summary.iqr_s,
+        ci95_s=grouped_interval(found.samples_s, found.calls_per_sample),
+        p99_s=summary.p99_s,
+        samples=summary.samples,
+        calls_per_sample=found.calls_per_sample,
+        throughput=work.throughput_work / summary.median_s,
+        throughput_unit=workload.description.throughput_unit,
+        operations_per_call=work.operations,
+        bytes_per_call=work.bytes_moved,
+        first_call_s=found.first_call_s,
+        warm_up_s=found.warm_up_s,
+        elapsed_s=elapsed_s,
+        timed_s=math.fsum(found.samples_s) * found.calls_per_sample,
+        verified=found.verification.verified,
+        verification=found.verification.sentence,
+        throttled=found.watch.throttled,
+        other_processes=found.watch.other_processes,
+        # On the CPU there is nothing to copy and nobody to ask.
+        parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
+        curves=found.curves,
+        findings=found.sentences + _remarks(case),
+        doubts=found.doubts,
+        naive=explain(found.naive, summary.median_s, case) if found.naive else None,
+        peak_allocated_bytes=found.peak_allocated_bytes,
+        share_of_ceiling=reached.share if reached else None,
+        ceiling=reached.ceiling if reached else "",
+        tf32=tf32,
+        cpu_threads=torch.get_num_threads(),
+        in_window_process=in_window_process,
+        torch_version=str(torch.__version__),
+    )
+
+
+def _share(
+    case: Case, work: Work, found: Findings, median_s: float, *, tf32: bool
+) -> CeilingShare | None:
+    state = found.watch.state if found.watch else None
+    ceilings = ceilings_of(case, found.measured, state, tf32=tf32)
+    if ceilings is None:
+        return None
+    return share_of_ceiling(
+        ceilings,
+        median_s,
+        operations=work.operations,
+        bytes_moved=work.bytes_moved,
+        link_bytes=work.link_bytes,
+    )
+
+
+def _remarks(case: Case) -> tuple[str, ...]:
+    if case.transfers and not case.is_on_card:
+        return (
+            "The operands are in the CPU's memory already, so there is nothing to transfer: this "
+            "is the computing alone.",
+        )
+    return ()
+
+
+def _tf32_allowed(device: torch.device) -> bool | None:
+    """Return whether float32 products may use TF32 here: cards from compute capability 8.0 on."""
+    if device.type == "cpu":
+        return None
+    able = torch.cuda.get_device_capability(device) >= (8, 0)
+    return able and torch.backends.cuda.matmul.allow_tf32

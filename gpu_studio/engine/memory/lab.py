@@ -1,0 +1,152 @@
+"""A real card for the memory lab: PyTorch's own allocator."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import torch
+
+from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
+from gpu_studio.core.memory.memory_bench import FULL, HELD
+from gpu_studio.core.memory.modelled_memory import budget_fraction
+from gpu_studio.core.memory.oom_text import is_out_of_memory
+from gpu_studio.core.memory.segment_columns import segments_read
+from gpu_studio.engine.device import prove_kernels, uuid_of
+from gpu_studio.engine.memory.memory import allocator_segments, read_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpu_studio.core.memory.lab_card import SampleNetwork
+    from gpu_studio.core.protocol import MemoryRead, SegmentsRead
+    from gpu_studio.engine.sensor import Sensor
+
+
+class CudaMemory:
+    """Satisfies `core.memory.lab_card.LabCard` with a card of this PC.
+
+    Args:
+        device: the card.
+        sensor: tells what the driver counts for this process; None where nobody can.
+    """
+
+    is_modelled = False
+
+    def __init__(self, device: torch.device, sensor: Sensor | None = None) -> None:
+        self.device = str(device)
+        self.conf = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
+        self._device = device
+        self._sensor = sensor
+        self._limit_before = 1.0
+
+    def prepare(self) -> None:
+        """Make the context and empty the cache."""
+        torch.empty(1, device=self._device)
+        torch.cuda.empty_cache()
+        self._limit_before = _limit_now(self._device)
+
+    def empty(self, size_bytes: int) -> torch.Tensor:
+        """Return a tensor. No kernel runs, so that this works on a card without code, too."""
+        return torch.empty(size_bytes, dtype=torch.uint8, device=self._device)
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Return whether it is that error, or NVML's assertion in its place."""
+        return isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(str(error))
+
+    def empty_cache(self) -> None:
+        """Give free segments back."""
+        torch.cuda.empty_cache()
+
+    def reset_peak(self) -> None:
+        """Count the peaks from now on."""
+        torch.cuda.reset_peak_memory_stats(self._device)
+
+    def limit(self, budget_bytes: int | None) -> None:
+        """Let no more be reserved than that; None for what there was before."""
+        fraction = self._limit_before
+        if budget_bytes is not None:
+            total_bytes = torch.cuda.get_device_properties(self._device).total_memory
+            fraction = budget_fraction(budget_bytes, total_bytes)
+        torch.cuda.set_per_process_memory_fraction(fraction, self._device)
+
+    def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
+        """Return the counters; where an experiment ends, with what the driver says of it."""
+        read = read_memory(self._device, mark, step=step)
+        uuid = uuid_of(self._device) if self._sensor and mark in (FULL, HELD) else None
+        if self._sensor is None or uuid is None:
+            return read
+        return msgspec.structs.replace(read, engine_bytes=self._sensor.engine_bytes(uuid))
+
+    def segments(self, read: MemoryRead) -> SegmentsRead:
+        """Return the segments."""
+        return segments_read(read, allocator_segments(), self._device.index)
+
+    def sample_network(self) -> SampleNetwork:
+        """Return the sample network; raises `StudioError` on a card without code."""
+        prove_kernels(self._device)
+        return _Network(self._device)
+
+    def start_history(self) -> None:
+        """Record from now on, without the Python frames."""
+        torch.cuda.memory._record_memory_history(
+            enabled="all", context=None, max_entries=1_000_000, device=self._device
+        )
+
+    def write_snapshot(self, path: Path) -> None:
+        """Write segments and history, as ``torch.cuda.memory._dump_snapshot`` does."""
+        try:
+            torch.cuda.memory._dump_snapshot(str(path))
+        finally:
+            torch.cuda.memory._record_memory_history(enabled=None, device=self._device)
+
+
+class _Network:
+    """The sample network with its weights on a card."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._layers: list[torch.nn.Module] = []
+        for _ in range(LAYERS):
+            # Without a bias, whose gradient is a sum over the batch: see train.
+            self._layers += [
+                torch.nn.Linear(WIDTH, WIDTH, bias=False, device=device),
+                torch.nn.ReLU(),
+            ]
+        # The first products make cuBLAS's workspace, which stays.
+        for _ in self.train(1):
+            pass
+
+    def train(self, batch: int) -> Iterator[str]:
+        """Go forward and backward."""
+        value = torch.empty(batch, WIDTH, device=self._device)
+        yield "input"
+        for layer in self._layers:
+            value = layer(value)
+            yield type(layer).__name__
+        # A loss would be a sum, whose working memory depends on the card; its gradient is as good.
+        value.backward(torch.empty_like(value))
+        yield "backward"
+        self.forget()
+
+    def infer(self, batch: int) -> Iterator[str]:
+        """Go forward; ``torch.no_grad`` around each layer, since a generator may stay suspended."""
+        value = torch.empty(batch, WIDTH, device=self._device)
+        yield "input"
+        for layer in self._layers:
+            with torch.no_grad():
+                value = layer(value)
+            yield type(layer).__name__
+
+    def forget(self) -> None:
+        """Drop the gradients."""
+        for layer in self._layers:
+            layer.zero_grad(set_to_none=True)
+
+
+def _limit_now(device: torch.device) -> float:
+    """Return the share of the card that PyTorch may take; 2.6 does not tell what was set."""
+    ask: Any = getattr(torch.cuda, "get_per_process_memory_fraction", None)
+    return 1.0 if ask is None else float(ask(device))

@@ -1,0 +1,114 @@
+"""Two ways of having a tensor on a device: made on the CPU and moved, or made there at once."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import torch
+
+from gpu_studio.core.benchmark.sizes import ITEM_BYTES, LARGEST_SIZE
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.protocol import Event, PlaceRow, PlaceTensors, TensorsPlaced
+from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.benchmark.admission import check_dtype
+from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, synchronize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def place_tensors(request: PlaceTensors) -> Iterator[Event]:
+    """Place both matrices, multiply them where they are, and yield a row each and the times.
+
+    Raises:
+        StudioError: no such device or dtype, or no room.
+    """
+    check_dtype(request.dtype)
+    device = resolve(request.device)
+    prove_kernels(device)
+    _check_size(request, device)
+    side, dtype = request.size, getattr(torch, request.dtype)
+    # The first random numbers on a device start its generator, which is no part of making these.
+    torch.rand(8, 8, device=device, dtype=dtype)
+    before = _allocated(device)
+    on_cpu, cpu_made_s = _timed(lambda: torch.rand(side, side, dtype=dtype), device)
+    moved, moved_s = _timed(lambda: on_cpu.to(device, copy=True), device)
+    made, made_s = _timed(lambda: torch.rand(side, side, device=device, dtype=dtype), device)
+    after = _allocated(device)
+    result = moved @ made
+    yield _row("x", moved, "cpu", request.dtype)
+    yield _row("w", made, str(device), request.dtype)
+    yield _row("x @ w", result, str(device), request.dtype)
+    yield TensorsPlaced(
+        device=request.device,
+        size=side,
+        dtype=request.dtype,
+        moved_bytes=moved.nbytes,
+        cpu_made_s=cpu_made_s,
+        moved_s=moved_s,
+        made_s=made_s,
+        same_values=torch.equal(moved.cpu(), on_cpu),
+        result_device=str(result.device),
+        allocated_delta_bytes=None if before is None or after is None else after - before,
+        snippet=_SNIPPET.format(device=request.device, size=side, dtype=request.dtype),
+    )
+
+
+def _row(name: str, tensor: torch.Tensor, came_from: str, dtype: str) -> PlaceRow:
+    return PlaceRow(
+        name=name,
+        kind="tensor",
+        shape=tuple(tensor.shape),
+        dtype=dtype,
+        bytes=tensor.nbytes,
+        device_before=came_from,
+        device_after=str(tensor.device),
+        dtype_before=dtype,
+    )
+
+
+def _timed(make: Callable[[], torch.Tensor], device: torch.device) -> tuple[torch.Tensor, float]:
+    """Return a tensor and the seconds until the device has it."""
+    synchronize(device)
+    start_s = time.perf_counter()
+    tensor = make()
+    synchronize(device)
+    return tensor, time.perf_counter() - start_s
+
+
+def _check_size(request: PlaceTensors, device: torch.device) -> None:
+    """Raise `StudioError` for a size that is none, or that does not fit."""
+    if not 1 <= request.size <= LARGEST_SIZE:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"The size {request.size} is out of range: give 1 to {LARGEST_SIZE}.",
+        )
+    one_bytes = request.size**2 * ITEM_BYTES[request.dtype]
+    for place, count in ((torch.device("cpu"), 2), (device, 3)):
+        available = free_bytes(place)
+        if count * one_bytes > available:
+            raise StudioError(
+                FailureKind.TOO_LARGE,
+                f"{count} such matrices need {format_bytes(count * one_bytes)}, "
+                f"{format_bytes(available)} are free on {place}.",
+            )
+
+
+def _allocated(device: torch.device) -> int | None:
+    return torch.cuda.memory_allocated(device) if device.type == "cuda" else None
+
+
+_SNIPPET = """\
+import torch
+
+device = torch.device("{device}")
+x = torch.rand({size}, {size}, dtype=torch.{dtype})
+print("made on", x.device)
+x = x.to(device)
+print("now on", x.device)
+
+w = torch.rand({size}, {size}, dtype=torch.{dtype}, device=device)  # made there, no copy
+y = x @ w
+print("their product is on", y.device)
+"""

@@ -1,0 +1,90 @@
+"""Which devices a benchmark can run on, and what they are called beside a number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.pc.devices import short_name
+from gpu_studio.core.wheels import serves, version_numbers
+from gpu_studio.model.switching.card_access import access_of
+
+if TYPE_CHECKING:
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.pc.devices import Device, Inventory
+    from gpu_studio.core.protocol import EngineDescribed, RunFinished
+
+
+class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """A device to benchmark. ``address`` is None where PyTorch cannot use it: ``reason`` why."""
+
+    identity: str
+    label: str
+    name: str
+    address: str | None
+    reason: str = ""
+
+
+def device_choices(
+    inventory: Inventory | None, description: EngineDescribed | None
+) -> list[DeviceChoice]:
+    """Return the CPU and then every card; the CPU alone until the devices were found."""
+    name = inventory.cpu.name if inventory else "CPU"
+    choices = [DeviceChoice(identity="cpu", label="CPU", name=name, address="cpu")]
+    for card in inventory.cards if inventory else ():
+        address, reason = _address(card, description)
+        label = _card_label(card, inventory)
+        choices.append(
+            DeviceChoice(
+                identity=card.identity, label=label, name=card.name, address=address, reason=reason
+            )
+        )
+    return choices
+
+
+def device_label(address: str, inventory: Inventory | None) -> str:
+    """Return what a device is called beside its numbers: ``CPU`` or ``GT 1030``."""
+    if address == "cpu":
+        return "CPU"
+    card = inventory.find(address) if inventory else None
+    return _card_label(card, inventory) if card else address
+
+
+def run_label(run: Run, inventory: Inventory | None) -> str:
+    """Return what a run's device is called; a recording's is none of this PC's."""
+    name = run.result.device_name if run.result else run.device_name
+    return _label_of(run.request.device, name, run.recording, inventory)
+
+
+def result_label(result: RunFinished, inventory: Inventory | None) -> str:
+    """Return what a result's device is called, as `run_label` does."""
+    return _label_of(result.device, result.device_name, result.recording, inventory)
+
+
+def _label_of(address: str, name: str, recording: str | None, inventory: Inventory | None) -> str:
+    if recording is None:
+        return device_label(address, inventory)
+    return f"{'CPU' if address == 'cpu' else short_name(name or address)}, recorded"
+
+
+def _card_label(card: Device, inventory: Inventory | None) -> str:
+    """Return the card's short name; two of the same name also get their addresses."""
+    same = [other for other in inventory.cards if other.name == card.name] if inventory else []
+    if len(same) > 1:
+        return f"{card.short_name} ({card.address or card.pci_bus_id or card.identity})"
+    return card.short_name
+
+
+def _address(card: Device, description: EngineDescribed | None) -> tuple[str | None, str]:
+    if description is None:
+        return None, "Not known until the engine is there."
+    access = access_of(card, description)
+    if access.address is None:
+        return None, access.reason
+    capability = version_numbers(card.compute_capability)[:2]
+    if len(capability) == 2 and description.arch_list:
+        major, minor = capability
+        if not serves(description.arch_list, (major, minor)):
+            return None, f"This PyTorch has no code for it ({card.compute_capability})."
+    return access.address, ""

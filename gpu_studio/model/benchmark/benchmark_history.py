@@ -1,0 +1,298 @@
+"""Every finished run is kept; kept runs are listed, named, deleted, imported, and race as ghosts.
+
+Files are read and written by a `Worker`, one thing after the other: a slow disk holds nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.benchmark.comparability import Comparability, compare
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.pc.devices import short_name
+from gpu_studio.model.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from gpu_studio.core.benchmark.history import History, HistoryEntry, HistoryList
+    from gpu_studio.core.benchmark.kept_run import KeptRun
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.studio import Studio
+
+
+class BenchmarkHistory(QObject):
+    """The history in a folder, and the ghost.
+
+    Signals:
+        contents_changed(): the list, or what is only in memory, is another one.
+        ghost_changed(): another kept run races along, or none.
+        told(str, bool): what came of something that was asked for, and whether it went wrong.
+    """
+
+    contents_changed = Signal()
+    ghost_changed = Signal()
+    told = Signal(str, bool)
+
+    def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._folder = studio.data_folder
+        self._opened: History | None = None
+        self._contents: HistoryList | None = None
+        self._trouble = ""
+        self._ghost: tuple[Run, str] | None = None
+        self._kept: set[str] = set()
+        self._is_closed = False
+        self._jobs: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
+        self._worker: Worker | None = None
+        benchmark.run_changed.connect(self._run_changed)
+        studio.closing.connect(self.close)
+
+    @property
+    def _history(self) -> History:
+        """The folder's history; made when it is needed, not with the window."""
+        if self._opened is None:
+            from gpu_studio.core.benchmark.history import FOLDER_NAME, History
+
+            self._opened = History(self._folder / FOLDER_NAME if self._folder else None)
+        return self._opened
+
+    @property
+    def entries(self) -> tuple[HistoryEntry, ...]:
+        """What is kept, the newest first; empty until it was read."""
+        return self._contents.entries if self._contents else ()
+
+    @property
+    def refused(self) -> list[str]:
+        """The files in the folder that cannot be read, each with the reason."""
+        refused = self._contents.refused if self._contents else ()
+        return [f"{file.file_name}: {file.reason}" for file in refused]
+
+    @property
+    def trouble(self) -> str:
+        """Why runs are in memory alone; empty where they are saved."""
+        count = len(self._history.pending) if self._opened else 0
+        if not count or not self._trouble:
+            return ""
+        return f"{self._trouble} {count} {'run waits' if count == 1 else 'runs wait'}."
+
+    @property
+    def ghost(self) -> tuple[Run, str] | None:
+        """The kept run that races along, and what it is called."""
+        return self._ghost
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being read or written."""
+        return self._worker is not None
+
+    def refresh(self) -> None:
+        """Read the list again."""
+        self._do(self._history.contents, self._show_contents)
+
+    def rename(self, key: str, name: str) -> None:
+        """Give a kept run a name."""
+        self._do(lambda: self._history.rename(key, name), self._changed)
+
+    def delete(self, key: str) -> None:
+        """Forget a kept run."""
+        self._do(lambda: self._history.delete(key), self._changed)
+
+    def import_file(self, path: Path) -> None:
+        """Keep the results in a file from elsewhere, if it is one, as the terminal does."""
+        from gpu_studio.core.benchmark.result_import import import_results
+
+        def take_in() -> list[KeptRun]:
+            imported = import_results(path, _now())
+            for kept in imported:
+                self._history.add(kept)
+            return imported
+
+        self._do(take_in, self._imported)
+
+    def export_file(self, key: str, path: Path) -> None:
+        """Write a kept run into a file that another PC can import."""
+        from gpu_studio.core.benchmark.history import write_atomically
+        from gpu_studio.core.benchmark.kept_run import encode_kept
+        from gpu_studio.core.failure import FailureKind
+
+        def write() -> Path:
+            kept = self._history.load(key)
+            try:
+                write_atomically(path, encode_kept(kept))
+            except OSError as error:
+                reason = error.strerror or type(error).__name__
+                raise StudioError(
+                    FailureKind.NOT_SAVED, f"{path} could not be written: {reason}."
+                ) from error
+            return path
+
+        self._do(write, self._exported)
+
+    def save_again(self) -> None:
+        """Try to save what is in memory alone."""
+        self._do(self._history.save_pending, self._saved)
+
+    def race(self, entry: HistoryEntry, result: RunFinished | None) -> None:
+        """Let a kept run race along as a ghost, unless it cannot be compared.
+
+        Args:
+            entry: the kept run.
+            result: what is looked at; None where nothing has finished, as before a race.
+        """
+        found = self.comparability(entry, result)
+        if found.is_comparable:
+            self._do(lambda: self._history.load(entry.key), self._loaded)
+        else:
+            self.told.emit(found.sentence, True)
+
+    def comparability(self, entry: HistoryEntry, result: RunFinished | None) -> Comparability:
+        """Return whether a kept run may stand beside a result; before any it may."""
+        return compare(result, entry.header.result) if result else Comparability()
+
+    def end_race(self) -> None:
+        """Take the ghost away."""
+        if self._ghost is not None:
+            self._ghost = None
+            self.ghost_changed.emit()
+
+    # ── what comes of it ─────────────────────────────────────────────────────────────────────
+
+    def _run_changed(self, run: Run) -> None:
+        run_id = run.request.run_id
+        if run.result is None or run_id in self._kept:
+            return
+        self._kept.add(run_id)
+        if run.recording is None:  # a recording has a file already, and is not of this PC
+            now = _now()
+            self._do(lambda: self._history.keep(run, now), self._changed)
+        self._look_at_ghost(run.result)
+
+    def _look_at_ghost(self, result: RunFinished) -> None:
+        """End a race in which other work was run; the reason is said."""
+        if self._ghost is None or self._ghost[0].result is None:
+            return
+        found = compare(result, self._ghost[0].result)
+        if not found.is_comparable:
+            self.told.emit(f"The ghost has left. {found.sentence}", False)
+            self.end_race()
+
+    def _changed(self, _answer: object) -> None:
+        self.refresh()
+
+    def _show_contents(self, contents: HistoryList) -> None:
+        self._contents = contents
+        self.contents_changed.emit()
+
+    def _imported(self, imported: list[KeptRun]) -> None:
+        result = imported[0].result
+        what = f"{result.workload} on {result.device_name}"
+        if len(imported) > 1:
+            what = f"{len(imported)} results, the first {what}"
+        self.told.emit(f"Imported: {what}. Labelled “{result.recording}”.", False)
+        self.refresh()
+
+    def _exported(self, path: Path) -> None:
+        self.told.emit(f"Saved as {path}", False)
+
+    def _saved(self, count: int) -> None:
+        self._trouble = ""
+        self.told.emit(f"{count} {'run was' if count == 1 else 'runs were'} saved.", False)
+        self.refresh()
+
+    def _loaded(self, kept: KeptRun) -> None:
+        from gpu_studio.core.benchmark.kept_run import run_of
+
+        run = run_of(kept)
+        self._ghost = (run, _ghost_label(kept))
+        self.ghost_changed.emit()
+        self.told.emit("The ghost is on the live plot.", False)
+
+    # ── one thing after the other ────────────────────────────────────────────────────────────
+
+    def _do(self, job: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        if self._is_closed:
+            return
+        self._jobs.append((job, then))
+        if self._worker is None:
+            self._next()
+
+    def _next(self) -> None:
+        if not self._jobs:
+            return
+        job, _ = self._jobs[0]
+
+        def answer() -> Iterator[Any]:
+            try:
+                yield (job(), None)
+            except StudioError as error:
+                yield (None, str(error))
+
+        self._worker = Worker(answer, self)
+        self._worker.value_produced.connect(self._take)
+        self._worker.failure_raised.connect(self._fail_unexpectedly)
+        self._worker.finished.connect(self._finish)
+        self._worker.start()
+
+    def _take(self, answer: tuple[Any, str | None]) -> None:
+        if self._is_closed:
+            return
+        value, mistake = answer
+        _, then = self._jobs[0]
+        if mistake is None:
+            then(value)
+        else:
+            self._fail(mistake)
+
+    def _fail(self, mistake: str) -> None:
+        if self._history.pending:
+            self._trouble = mistake
+        self.told.emit(mistake, True)
+        if self._contents is None or self._history.pending:
+            self.refresh()
+
+    def _fail_unexpectedly(self, failure: Failure) -> None:
+        self._fail(f"The history could not do that: {failure.message}")
+
+    def _finish(self) -> None:
+        if self._is_closed:
+            return
+        worker, self._worker = self._worker, None
+        self._jobs.popleft()
+        if worker is not None:
+            worker.deleteLater()
+        self._next()
+
+    def close(self) -> None:
+        """Wait for what is being written, and write what waits: no result is lost."""
+        self._is_closed = True
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.wait()
+            self._jobs.popleft()
+        for job, _ in self._jobs:
+            with contextlib.suppress(StudioError):  # there is nobody left to tell
+                job()
+        self._jobs.clear()
+
+
+def _ghost_label(kept: KeptRun) -> str:
+    name, recording = kept.result.device_name, kept.result.recording
+    if not recording:
+        return kept.name or f"{name}, {kept.kept_at[:10]}"
+    if kept.name or short_name(name) not in recording:
+        return f"{kept.name or name}, recorded: {recording}"
+    return f"recorded: {recording}"
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")

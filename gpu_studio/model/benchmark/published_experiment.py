@@ -1,0 +1,183 @@
+"""The GT 1030 experiment: a published table beside this PC, budgeted or in full length."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.benchmark.reference import (
+    experiment,
+    experiment_rows,
+    full_length,
+    full_length_sentence,
+    published_table,
+)
+from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.units import format_duration, format_size
+from gpu_studio.model.benchmark.benchmark_devices import device_choices, device_label
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.benchmark.plan import RunPlan
+    from gpu_studio.core.benchmark.reference import ExperimentRow, PublishedTable
+    from gpu_studio.core.protocol import RunFinished, RunWorkload
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.studio import Studio
+
+_NOT_RUN = "–"
+
+
+class FixedRuns(msgspec.Struct, frozen=True):
+    """Satisfies `plan.RunPlan`: these runs and no others."""
+
+    runs: tuple[RunWorkload, ...]
+
+    def requests(self, first_number: int = 1) -> list[RunWorkload]:
+        """Return the runs with ids that count from ``first_number``."""
+        return [
+            msgspec.structs.replace(run, run_id=f"run-{number}")
+            for number, run in enumerate(self.runs, first_number)
+        ]
+
+    def next_requests(
+        self, results: Sequence[RunFinished], first_number: int = 1
+    ) -> list[RunWorkload]:
+        """Return nothing: all runs are known from the start."""
+        return []
+
+
+class PublishedExperiment(QObject):
+    """A published table, and what this PC did of it.
+
+    Signals:
+        changed(): a run moved on, or what can be run is another.
+        begun(): its runs have begun.
+    """
+
+    changed = Signal()
+    begun = Signal()
+
+    def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio, self._benchmark = studio, benchmark
+        self._table: PublishedTable | None = None
+        benchmark.plan_changed.connect(self.changed)
+        benchmark.runs_cleared.connect(self.changed)
+        studio.session.engine_described.connect(self.changed)
+        studio.sensors.inventory_changed.connect(self.changed)
+
+    @property
+    def table(self) -> PublishedTable | None:
+        """The table; None where its file is missing."""
+        if self._table is None:
+            try:
+                self._table = published_table()
+            except MissingResourceError:
+                return None
+        return self._table
+
+    @property
+    def can_run(self) -> bool:
+        """Whether the engine is there and nothing runs."""
+        described = self._studio.session.description is not None
+        return self.table is not None and described and not self._benchmark.state.is_busy
+
+    @property
+    def can_run_in_full(self) -> bool:
+        """Whether this PC has told how long the whole program takes here."""
+        return self.can_run and bool(self._full_runs())
+
+    @property
+    def full_sentence(self) -> str:
+        """How long the program in full length takes here; empty before the budgeted run."""
+        table, runs = self.table, self._full_runs()
+        return full_length_sentence(table, runs) if table and runs else ""
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """The columns of `rows`."""
+        table = self.table
+        if table is None:
+            return ()
+        ours = [device_label(d, self._studio.sensors.inventory) for d in self._devices()]
+        return (
+            "Size", "Iterations", f"Post: {table.cpu.removeprefix('AMD ')}",
+            f"Post: {table.card.removeprefix('NVIDIA ')}",
+            *(f"Here: {label}" for label in ours),
+        )  # fmt: skip
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """A row for each published size: times of all its iterations, there and here."""
+        table = self.table
+        if table is None:
+            return []
+        here = {row.published.size: row for row in experiment_rows(table, self._results())}
+        rows = []
+        for row in table.rows:
+            ours = here.get(row.size)
+            cells = [
+                _here(ours, device) if ours and device in ours.iterations_s else _NOT_RUN
+                for device in self._devices()
+            ]
+            published = (format_duration(row.cpu_s), format_duration(row.card_s))
+            rows.append((format_size(row.size), str(row.iterations), *published, *cells))
+        return rows
+
+    @property
+    def scaling(self) -> str:
+        """How this PC's times came about, each; empty before the experiment."""
+        table = self.table
+        if table is None:
+            return ""
+        inventory = self._studio.sensors.inventory
+        return "; ".join(
+            f"{device_label(device, inventory)} at {format_size(row.published.size)}: "
+            f"{row.label(device)}"
+            for row in experiment_rows(table, self._results())
+            for device in self._devices()
+            if device in row.iterations_s
+        )
+
+    def run(self, budget_s: float) -> None:
+        """Run the published work for a budget each; its times are scaled to all iterations."""
+        if self.can_run and self.table is not None:
+            self._begin(experiment(self.table, self._devices(), budget_s))
+
+    def run_in_full(self) -> None:
+        """Run as many calls as the published program did."""
+        if self.can_run_in_full:
+            self._begin(FixedRuns(tuple(self._full_runs())))
+
+    def _begin(self, plan: RunPlan) -> None:
+        self.begun.emit()
+        self._benchmark.start(plan)
+
+    def _full_runs(self) -> list[RunWorkload]:
+        return full_length(self.table, self._results()) if self.table else []
+
+    def _results(self) -> list[RunFinished]:
+        table = self.table
+        return [
+            result
+            for result in self._benchmark.results
+            if table
+            and (result.workload, result.dtype) == (table.workload, table.dtype)
+            and result.cache == "hot"
+            and result.recording is None
+        ]
+
+    def _devices(self) -> list[str]:
+        """Return the CPU and the first card that can be used, as the published program did."""
+        choices = device_choices(self._studio.sensors.inventory, self._studio.session.description)
+        usable = [choice.address for choice in choices if choice.address is not None]
+        return usable[:2]
+
+
+def _here(row: ExperimentRow, device: str) -> str:
+    """Return the time of all iterations here; "≈" marks one that is scaled."""
+    sign = "≈ " if row.is_scaled(device) else ""
+    return f"{sign}{format_duration(row.iterations_s[device])}"

@@ -1,0 +1,222 @@
+"""The runs as a table. Texts are made when a run changes, never when a cell is painted."""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+
+from gpu_studio.core.benchmark.ceiling_words import share_text
+from gpu_studio.core.benchmark.run_words import describe_run, mode_words, sign_of, spread_text
+from gpu_studio.core.benchmark.verdict import speed_up
+from gpu_studio.core.messages.run_messages import SQUARE
+from gpu_studio.core.units import (
+    format_duration,
+    format_rate,
+    format_ratio,
+)
+from gpu_studio.model.benchmark.benchmark_devices import run_label
+from gpu_studio.model.tool_tip import rich_tip
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QObject
+
+    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.sensors import Sensors
+
+ADDRESS_ROLE = Qt.ItemDataRole.UserRole
+"""Of a cell of `Column.DEVICE`: ``cpu`` or ``cuda:0``, which has a colour."""
+SORT_ROLE = Qt.ItemDataRole.UserRole + 1
+"""What a column is sorted by: the number behind its text."""
+
+_NO_PARENT = QModelIndex()
+_NOTHING = "–"
+
+
+class Column(IntEnum):
+    """The table's columns, left to right."""
+
+    WORKLOAD = 0
+    SIZE = 1
+    DTYPE = 2
+    DEVICE = 3
+    MODE = 4
+    MEDIAN = 5
+    IQR = 6
+    SAMPLES = 7
+    THROUGHPUT = 8
+    CEILING = 9
+    SPEED_UP = 10
+    STAMP = 11
+
+
+_HEAD = {
+    Column.WORKLOAD: ("Workload", "What was run"),
+    Column.SIZE: ("Size", "How much work a call is; each workload says what its sizes mean"),
+    Column.DTYPE: ("Precision", "The type of the numbers"),
+    Column.DEVICE: ("Device", "Where it ran"),
+    Column.MODE: ("Mode", "Options of the workload, cold cache, with transfers"),
+    Column.MEDIAN: ("Median", "Half of the samples took less time a call"),
+    Column.IQR: ("IQR", "How far the middle half of the samples spreads, of the median"),
+    Column.SAMPLES: ("Samples", "How many batches of calls were timed"),
+    Column.THROUGHPUT: ("Throughput", "Work a second, from the median"),
+    Column.CEILING: ("Of ceiling", "How much that is of what this device can do at most"),
+    Column.SPEED_UP: ("Speed-up", "How many times faster than the CPU at the same work"),
+    Column.STAMP: ("Stamp", "Whether the number can be trusted, and why not"),
+}
+_TEXT_COLUMNS = (Column.WORKLOAD, Column.DTYPE, Column.DEVICE, Column.MODE, Column.STAMP)
+_LEFT, _RIGHT = (
+    side | Qt.AlignmentFlag.AlignVCenter
+    for side in (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight)
+)
+_ALIGNMENTS = tuple(_LEFT if column in _TEXT_COLUMNS else _RIGHT for column in Column)
+
+
+class ResultsTable(QAbstractTableModel):
+    """One row a run of a `Benchmark`, oldest first."""
+
+    def __init__(
+        self, benchmark: Benchmark, sensors: Sensors, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._benchmark, self._sensors = benchmark, sensors
+        self._runs: list[Run] = []
+        self._texts: list[tuple[str, ...]] = []
+        self._keys: list[tuple[float | str, ...]] = []
+        benchmark.run_begun.connect(self._add)
+        benchmark.run_changed.connect(self._change)
+        benchmark.runs_cleared.connect(self._clear)
+
+    def run(self, row: int) -> Run:
+        """Return the run of a row."""
+        return self._runs[row]
+
+    def rowCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
+        """Return the number of runs."""
+        return 0 if parent.isValid() else len(self._runs)
+
+    def columnCount(self, parent: QModelIndex | QPersistentModelIndex = _NO_PARENT) -> int:
+        """Return the number of columns."""
+        return 0 if parent.isValid() else len(Column)
+
+    def data(
+        self,
+        index: QModelIndex | QPersistentModelIndex,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        """Return a cell's text, alignment, sorting key, row's tool tip, or device's address."""
+        if not index.isValid():
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._texts[index.row()][index.column()]
+        if role == SORT_ROLE:
+            return self._keys[index.row()][index.column()]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _ALIGNMENTS[index.column()]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._tool_tip(self._runs[index.row()])
+        if role == ADDRESS_ROLE and index.column() == Column.DEVICE:
+            return self._runs[index.row()].request.device
+        return None
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Return a column's name, its meaning, or its alignment."""
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return _HEAD[Column(section)][0]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return _HEAD[Column(section)][1]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _ALIGNMENTS[section]
+        return None
+
+    def _add(self, run: Run) -> None:
+        row = len(self._runs)
+        self.beginInsertRows(_NO_PARENT, row, row)
+        self._runs.append(run)
+        self._texts.append(self._row_texts(run))
+        self._keys.append(self._row_keys(run))
+        self.endInsertRows()
+
+    def _change(self, run: Run) -> None:
+        self._renew(self._runs.index(run))
+        if run.result is not None:  # others at the same work may be compared with it now
+            work = _work(run)
+            for row, other in enumerate(self._runs):
+                if other is not run and other.result is not None and _work(other) == work:
+                    self._renew(row)
+
+    def _renew(self, row: int) -> None:
+        texts = self._row_texts(self._runs[row])
+        if texts != self._texts[row]:
+            self._texts[row], self._keys[row] = texts, self._row_keys(self._runs[row])
+            self.dataChanged.emit(self.index(row, 0), self.index(row, len(Column) - 1))
+
+    def _clear(self) -> None:
+        self.beginResetModel()
+        self._runs, self._texts, self._keys = [], [], []
+        self.endResetModel()
+
+    def _row_texts(self, run: Run) -> tuple[str, ...]:
+        request, result, summary = run.request, run.result, run.summary
+        ratio = speed_up(result, self._benchmark.results) if result else None
+        texts = {
+            Column.WORKLOAD: request.workload,
+            Column.SIZE: run.size_label if run.size_text != SQUARE else str(request.size),
+            Column.DTYPE: request.dtype,
+            Column.DEVICE: run_label(run, self._sensors.inventory),
+            Column.MODE: mode_words(run),
+            Column.MEDIAN: format_duration(summary.median_s) if summary else _NOTHING,
+            Column.IQR: (
+                spread_text(summary.iqr_s, summary.median_s, summary.samples)
+                if summary
+                else _NOTHING
+            ),
+            Column.SAMPLES: str(len(run.series)) if summary else _NOTHING,
+            Column.THROUGHPUT: (
+                format_rate(result.throughput, result.throughput_unit) if result else _NOTHING
+            ),
+            Column.CEILING: (share_text(result) if result else "") or _NOTHING,
+            Column.SPEED_UP: format_ratio(ratio) if ratio else _NOTHING,
+            Column.STAMP: sign_of(run),
+        }
+        return tuple(texts[column] for column in Column)
+
+    def _row_keys(self, run: Run) -> tuple[float | str, ...]:
+        """Return what each cell is sorted by; a number that is not there comes after all others.
+
+        A run that goes on has none, so that its row does not wander.
+        """
+        result, summary = run.result, run.summary if run.state.is_over else None
+        texts = self._texts[self._runs.index(run)]
+        numbers = {
+            Column.SIZE: run.request.size,
+            Column.MEDIAN: summary.median_s if summary else None,
+            Column.IQR: summary.relative_iqr if summary else None,
+            Column.SAMPLES: summary.samples if summary else None,
+            Column.THROUGHPUT: result.throughput if result else None,
+            Column.CEILING: result.share_of_ceiling if result else None,
+            Column.SPEED_UP: speed_up(result, self._benchmark.results) if result else None,
+        }
+        return tuple(
+            texts[column]
+            if column not in numbers
+            else math.inf
+            if (number := numbers[column]) is None
+            else float(number)
+            for column in Column
+        )
+
+    def _tool_tip(self, run: Run) -> str:
+        """Return all facts as Qt's HTML, which names from outside cannot add to."""
+        return rich_tip(describe_run(run, run_label(run, self._sensors.inventory)))
+
+
+def _work(run: Run) -> tuple[str, int, str]:
+    return run.request.workload, run.request.size, run.request.dtype

@@ -1,0 +1,157 @@
+"""What the allocator of one engine holds and held, device by device, as far as the window knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.protocol import (
+    CacheEmptied,
+    EngineDescribed,
+    EngineEnded,
+    Event,
+    MemoryRead,
+    Request,
+    RunStarted,
+    SegmentsRead,
+    StageBegan,
+)
+from gpu_studio.model.memory.memory_history import Mark, MemoryHistory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.model.engine_session import EngineSession
+
+# What the engine calls the moment of a reading: what the curves call it.
+_MARKS = {
+    "start": "experiment", "oom": "out of memory", "empty_cache": "empty_cache", "freed": "freed",
+}  # fmt: skip
+
+
+class EngineMemory(QObject):
+    """Listens to the sessions of one engine after another.
+
+    Args:
+        clock: returns the seconds since the window opened: the curves' x.
+        identity_of: returns what names the device of an address for good.
+
+    Signals:
+        read_taken(str): there is a newer reading of a device, by its identity.
+        segments_taken(str): there are newer segments of one.
+        marked(str): something happened to one.
+        forgotten(): what an engine held ended with it.
+    """
+
+    read_taken = Signal(str)
+    segments_taken = Signal(str)
+    marked = Signal(str)
+    forgotten = Signal()
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        identity_of: Callable[[str], str],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._clock, self._identity_of = clock, identity_of
+        self._clock_offset_s: float | None = None
+        self._histories: dict[str, MemoryHistory] = {}
+        self._latest: dict[str, MemoryRead] = {}
+        self._segments: dict[str, SegmentsRead] = {}
+        self._device = ""
+        self.session: EngineSession | None = None
+        self.pid: int | None = None
+
+    def attach(self, session: EngineSession) -> None:
+        """Listen to this session from now on."""
+        self.session = session
+        session.event_received.connect(self._receive)
+        session.engine_described.connect(self._take_engine)
+        session.engine_lost.connect(self._mark_death)
+        if session.description is not None:
+            self.pid = session.description.pid
+
+    def detach(self) -> None:
+        """Forget the session; what was read stays."""
+        self.session = None
+        self._clock_offset_s = None
+
+    def history(self, identity: str) -> MemoryHistory:
+        """Return what a device's memory held."""
+        return self._histories.setdefault(identity, MemoryHistory())
+
+    def latest(self, identity: str) -> MemoryRead | None:
+        """Return the newest reading of a device that this engine took."""
+        return self._latest.get(identity)
+
+    def segments(self, identity: str) -> SegmentsRead | None:
+        """Return the newest segments of a device."""
+        return self._segments.get(identity)
+
+    def is_steady(self, identity: str, seconds: float) -> bool:
+        """Return whether as much was reserved all the last seconds, so that accounts agree."""
+        latest = self._latest.get(identity)
+        if latest is None:
+            return False
+        points = self.history(identity).since(self._clock() - seconds)
+        return all(point.upper_bytes == latest.reserved_bytes for point in points)
+
+    def mark(
+        self, address: str, label: str, at_s: float | None = None, *, is_failure: bool = False
+    ) -> None:
+        """Mark what happened to a device."""
+        identity = self._identity_of(address)
+        at_s = self._clock() if at_s is None else at_s
+        self.history(identity).mark(Mark(at_s=at_s, label=label, is_failure=is_failure))
+        self.marked.emit(identity)
+
+    def _receive(self, _request: Request, event: Event) -> None:
+        match event:
+            case MemoryRead():
+                self._take_read(event)
+            case SegmentsRead():
+                self._take_read(event.read)
+                identity = self._identity_of(event.device)
+                self._segments[identity] = event
+                self.segments_taken.emit(identity)
+            case CacheEmptied():
+                self._take_read(event.before)
+                self._take_read(event.after)
+            case RunStarted():
+                self.mark(event.device, "run")
+            case StageBegan() if self._device:
+                self.mark(self._device, event.stage)
+            case EngineEnded():
+                self._forget_engine()
+            case _:
+                pass
+
+    def _take_read(self, read: MemoryRead) -> None:
+        identity = self._identity_of(read.device)
+        if self._clock_offset_s is None:
+            self._clock_offset_s = self._clock() - read.taken_at_s
+        at_s = read.taken_at_s + self._clock_offset_s
+        self.history(identity).add(read, at_s)
+        self._latest[identity] = read
+        self._device = read.device
+        if read.mark in _MARKS:
+            self.mark(read.device, _MARKS[read.mark], at_s, is_failure=read.mark == "oom")
+        self.read_taken.emit(identity)
+
+    def _forget_engine(self) -> None:
+        """What an engine held ends with it, and the next one has a clock of its own."""
+        self._clock_offset_s = self.pid = None
+        self._latest.clear()
+        self._segments.clear()
+        self.forgotten.emit()
+
+    def _mark_death(self) -> None:
+        self.mark(self._device or "cpu", "engine died", is_failure=True)
+        self._forget_engine()
+
+    def _take_engine(self, description: EngineDescribed) -> None:
+        self._forget_engine()
+        self.pid = description.pid

@@ -1,0 +1,285 @@
+"""The memory of the chosen card as the window knows it: now, over time, and what to say of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.protocol import ReadMemory, ReadSegments
+from gpu_studio.model.memory.cache_emptying import CacheEmptying, predict_emptying
+from gpu_studio.model.memory.engine_memory import EngineMemory
+from gpu_studio.model.memory.held_result import HeldResult
+from gpu_studio.model.memory.memory_devices import MemoryDevices
+from gpu_studio.model.memory.memory_history import WINDOW_S
+from gpu_studio.model.memory.oom_experiment import OomExperiment, OomState
+from gpu_studio.model.memory.tanks import Tanks
+
+MAIN, LAB = "main", "lab"
+ENGINE_NAMES = {MAIN: "The program's engine", LAB: "The lab's engine"}
+
+if TYPE_CHECKING:
+    from gpu_studio.core.memory.tank import Tank
+    from gpu_studio.core.protocol import MemoryRead, SegmentsRead
+    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.memory.memory_history import MemoryHistory
+    from gpu_studio.model.memory.oom_experiment import LabResult
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.model.switching.card_access import MemoryChoice
+
+
+class MemoryModel(QObject):
+    """Reads the chosen device's memory in the chosen engine and remembers it.
+
+    `devices` says whose memory is looked at, `tanks` makes the bars of it; `experiment` and
+    `emptying` are what can be done to it.
+
+    Signals:
+        chosen_changed(): another device or another engine is looked at.
+        memory_changed(): there is a newer reading, of the engine or of the sensors.
+        segments_changed(): there are newer segments.
+        marks_changed(): something happened that the curves mark.
+    """
+
+    chosen_changed = Signal()
+    memory_changed = Signal()
+    segments_changed = Signal()
+    marks_changed = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self._session = studio.session
+        self._began_s = time.monotonic()
+        self.emptying = CacheEmptying(studio.sensors, self)
+        self.experiment = OomExperiment(studio.lab, self)
+        self.devices = MemoryDevices(studio, self)
+        self._main, self._lab, self._modelled = (
+            EngineMemory(self._now, self.devices.identity_of, self) for _ in range(3)
+        )
+        self._main.attach(studio.session)
+        self._engine = MAIN
+        engines = {ENGINE_NAMES[MAIN]: self._main, ENGINE_NAMES[LAB]: self._lab}
+        self.tanks = Tanks(studio.sensors, engines)
+        self._result = HeldResult(self.experiment, self)
+        self._listen(studio)
+
+    def _listen(self, studio: Studio) -> None:
+        for memory in (self._main, self._lab, self._modelled):
+            memory.read_taken.connect(self._tell_memory)
+            memory.segments_taken.connect(self._tell_segments)
+            memory.marked.connect(self._tell_marks)
+            memory.forgotten.connect(self.memory_changed)
+        studio.lab.session_began.connect(self._attach_lab)
+        studio.lab.session_ended.connect(self._detach_lab)
+        self.experiment.state_changed.connect(self._follow_experiment)
+        self.experiment.results_changed.connect(self._tell_all)
+        for changed in (self.memory_changed, self.segments_changed):
+            self._result.aged.connect(changed)
+        self.devices.chosen_changed.connect(self._take_device)
+        self._session.engine_described.connect(self.emptying.forget)
+        studio.sensors.reading_taken.connect(self._take_sensors)
+
+    # ── what is looked at ────────────────────────────────────────────────────────────────────
+
+    @property
+    def chosen(self) -> MemoryChoice:
+        """The device that is looked at."""
+        return self.devices.chosen
+
+    @property
+    def engines(self) -> list[str]:
+        """The engines whose allocator can be shown: `MAIN`, and `LAB` once it used this card."""
+        if self.chosen.is_modelled:
+            return [LAB]
+        is_used = self._lab.session is not None or bool(
+            self._lab.history(self.chosen.identity).points
+        )
+        return [MAIN, LAB] if self.chosen.is_card and is_used else [MAIN]
+
+    @property
+    def engine(self) -> str:
+        """The engine whose allocator is shown."""
+        return self._engine if self._engine in self.engines else self.engines[0]
+
+    def show_engine(self, engine: str) -> None:
+        """Show another engine's allocator."""
+        if engine != self._engine:
+            self._engine = engine
+            self.emptying.forget()
+            self._tell_all()
+
+    @property
+    def session(self) -> EngineSession | None:
+        """The engine that is shown, where it lives."""
+        if self.chosen.is_modelled:
+            return self._studio.lab.modelled
+        return self._lab.session if self.engine == LAB else self._session
+
+    def poll(self, *, with_segments: bool = False) -> None:
+        """Ask for one reading, if the engine has nothing else to do."""
+        address, session = self.chosen.address, self.session
+        if self.chosen.is_modelled and session is None:
+            session = self._studio.lab.engage(is_modelled=True)
+        if address is None or session is None or not session.is_free:
+            return
+        if with_segments and self.chosen.is_card:
+            session.submit(ReadSegments(device=address))
+        else:
+            session.submit(ReadMemory(device=address))
+
+    # ── what there is to see ─────────────────────────────────────────────────────────────────
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the window opened: the curves' x."""
+        return self._now()
+
+    @property
+    def history(self) -> MemoryHistory:
+        """What the chosen device's memory held."""
+        return self._memory.history(self.chosen.identity)
+
+    @property
+    def latest(self) -> MemoryRead | None:
+        """The newest reading that the engine took of the chosen device."""
+        return self._memory.latest(self.chosen.identity)
+
+    @property
+    def segments(self) -> SegmentsRead | None:
+        """The newest segments; for as long as it is held, those that the experiment had."""
+        held = self._held
+        if held is not None and held.segments is not None:
+            return held.segments
+        return self._memory.segments(self.chosen.identity)
+
+    @property
+    def has_allocator_numbers(self) -> bool:
+        """Whether PyTorch has a context on the chosen card, and so numbers of its own."""
+        return self.latest is not None and self.latest.allocated_bytes is not None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the tank shows what an experiment had reached, and not the present.
+
+        Of a modelled card for some seconds; of a real one as long as the lab's engine is shown,
+        which ended with its experiment.
+        """
+        return self._held is not None
+
+    @property
+    def tank(self) -> Tank | None:
+        """Where the chosen device's memory is; None until anybody has looked."""
+        device, read, held = self.devices.described, self.latest, self._held
+        tank = None
+        if held is not None:
+            tank = self.tanks.reached(held)
+        elif read is not None:
+            tank = self.tanks.of(read, device, self._memory.pid)
+        return tank or self.tanks.without_engine(device)
+
+    @property
+    def sizes_bytes(self) -> tuple[int, int] | None:
+        """The chosen card's total, and what is free on it for an engine of its own."""
+        read = self._main.latest(self.chosen.identity)
+        return self.tanks.sizes_bytes(self.chosen, self.devices.described, read)
+
+    def visible_curve(self, column: str = "lower") -> tuple[list[float], list[float]]:
+        """Return the last two minutes: x in seconds, y in bytes; see `MemoryHistory.curve`."""
+        return self.history.curve(self.now_s - WINDOW_S, column)
+
+    # ── empty_cache ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def can_empty_cache(self) -> bool:
+        """Whether PyTorch holds anything on the chosen card that could be given back."""
+        read, session = self.latest, self.session
+        has_something = read is not None and bool(read.reserved_bytes)
+        is_there = session is not None and self.experiment.state is OomState.IDLE
+        return self.chosen.is_card and has_something and is_there and not self.emptying.is_going_on
+
+    @property
+    def cache_sentence(self) -> str:
+        """What empty_cache did last, or would do now."""
+        if not self.chosen.is_card:
+            return "empty_cache is for CUDA cards: on the CPU PyTorch keeps no cache of its own."
+        if self.session is None:
+            return "The lab's engine has ended, and with it all that it had reserved."
+        predicted = predict_emptying(self.latest) if self.latest else ""
+        return " ".join(text for text in (self.emptying.result, predicted) if text)
+
+    def empty_cache(self) -> None:
+        """Give PyTorch's free segments back to the driver."""
+        address, session = self.chosen.address, self.session
+        if address is not None and session is not None and self.can_empty_cache:
+            self._result.let_go()
+            self.emptying.run(session, address, self.devices.described)
+
+    # ── what comes ───────────────────────────────────────────────────────────────────────────
+
+    def _take_device(self) -> None:
+        self.emptying.forget()
+        self._tell_all()
+
+    def _take_sensors(self) -> None:
+        self.tanks.learn(self.devices.described, self._memory)
+        if self.chosen.is_real_card or not self.chosen.is_card:
+            self.memory_changed.emit()
+
+    def _tell_memory(self, identity: str) -> None:
+        if identity == self.chosen.identity and self.sender() is self._memory:
+            self.memory_changed.emit()
+
+    def _tell_segments(self, identity: str) -> None:
+        if identity == self.chosen.identity and self.sender() is self._memory:
+            self.segments_changed.emit()
+
+    def _tell_marks(self, identity: str) -> None:
+        if identity == self.chosen.identity and self.sender() is self._memory:
+            self.marks_changed.emit()
+
+    def _tell_all(self) -> None:
+        self.chosen_changed.emit()
+        self.memory_changed.emit()
+        self.segments_changed.emit()
+        self.marks_changed.emit()
+
+    # ── the lab ──────────────────────────────────────────────────────────────────────────────
+
+    def _attach_lab(self, session: EngineSession) -> None:
+        if session is self._studio.lab.modelled:
+            self._modelled.attach(session)
+        else:
+            self._lab.attach(session)
+
+    def _detach_lab(self, session: EngineSession) -> None:
+        if session is self._lab.session:
+            self._lab.detach()
+            self._tell_all()
+
+    def _follow_experiment(self) -> None:
+        """Show the lab's engine as soon as it works."""
+        if self.experiment.state is OomState.WAITING:
+            self._engine = LAB
+            self._tell_all()
+
+    @property
+    def _memory(self) -> EngineMemory:
+        if self.chosen.is_modelled:
+            return self._modelled
+        return self._lab if self.engine == LAB else self._main
+
+    @property
+    def _held(self) -> LabResult | None:
+        latest = self._result.latest
+        if latest is None:
+            return None
+        if self.devices.identity_of(latest.request.device) != self.chosen.identity:
+            return None
+        if self.chosen.is_modelled:
+            return latest if self._result.is_fresh else None
+        return latest if self.engine == LAB and self._lab.session is None else None
+
+    def _now(self) -> float:
+        return time.monotonic() - self._began_s

@@ -1,0 +1,107 @@
+"""Whose memory can be looked at, and whose is."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.memory.modelled_cards import card_at
+from gpu_studio.core.protocol import DeviceUsed, Event, Request
+from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.model.switching.card_access import MemoryChoice, memory_choices, modelled_choices
+
+if TYPE_CHECKING:
+    from gpu_studio.core.pc.devices import Device
+    from gpu_studio.model.studio import Studio
+
+
+class MemoryDevices(QObject):
+    """The devices of the PC and the cards that can be modelled; one of them is chosen.
+
+    The card in use is followed until a person chooses.
+
+    Signals:
+        choices_changed(): devices came, went or are numbered otherwise.
+        chosen_changed(): another one is looked at.
+    """
+
+    choices_changed = Signal()
+    chosen_changed = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session, self._sensors = studio.session, studio.sensors
+        self._choices: list[MemoryChoice] = []
+        self._identity = "cpu"
+        self._is_chosen_by_hand = False
+        self._own_mib: int | None = None
+        self._session.event_received.connect(self._follow_card)
+        self._session.engine_described.connect(self._list)
+        self._sensors.inventory_changed.connect(self._list)
+        self._list()
+
+    @property
+    def choices(self) -> list[MemoryChoice]:
+        """The PC itself, then every card of it, then those that can be modelled."""
+        return self._choices
+
+    @property
+    def chosen(self) -> MemoryChoice:
+        """The device that is looked at."""
+        return next((c for c in self._choices if c.identity == self._identity), self._choices[0])
+
+    @property
+    def described(self) -> Device | None:
+        """What the PC says of it; None before it was found, and of a modelled card."""
+        inventory = self._sensors.inventory
+        if inventory is None:
+            return None
+        return next((d for d in inventory.devices if d.identity == self._identity), None)
+
+    @property
+    def has_usable_card(self) -> bool:
+        """Whether the program's engine can use a card of this PC."""
+        return any(choice.is_real_card and choice.address for choice in self._choices)
+
+    def identity_of(self, address: str) -> str:
+        """Return what names the device of an address for good."""
+        inventory = self._sensors.inventory
+        device = inventory.find(address) if inventory else None
+        return device.identity if device else address
+
+    def choose(self, identity: str) -> None:
+        """Look at another device."""
+        self._is_chosen_by_hand = True
+        self._look_at(identity)
+
+    def choose_own(self, mib: int) -> None:
+        """Model a card of one's own size and look at it; raises `StudioError` for none."""
+        self._own_mib = card_at(f"model:{mib}").total_bytes >> 20
+        self._list()
+        self.choose(f"model:{mib}")
+
+    def _follow_card(self, _request: Request, event: Event) -> None:
+        if isinstance(event, DeviceUsed) and not self._is_chosen_by_hand:
+            self._look_at(self.identity_of(f"cuda:{event.cuda_index}"))
+
+    def _list(self) -> None:
+        inventory, description = self._sensors.inventory, self._session.description
+        choices = memory_choices(inventory, description)
+        with contextlib.suppress(MissingResourceError):  # then nothing can be modelled
+            choices += modelled_choices(self._own_mib)
+        if choices != self._choices:
+            self._choices = choices
+            self.choices_changed.emit()
+        if self._is_chosen_by_hand and self._identity in [c.identity for c in choices]:
+            return
+        usable = [c.identity for c in choices if c.is_real_card and c.address]
+        if not usable and description is not None and inventory is not None:
+            usable = [c.identity for c in choices if c.is_modelled]
+        self._look_at(usable[0] if usable else "cpu")
+
+    def _look_at(self, identity: str) -> None:
+        if identity != self._identity and any(c.identity == identity for c in self._choices):
+            self._identity = identity
+            self.chosen_changed.emit()

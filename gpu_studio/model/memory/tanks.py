@@ -1,0 +1,101 @@
+"""The tanks of what engines read: each reading brought together with the driver's numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.memory.modelled_cards import card_at
+from gpu_studio.core.memory.oom_text import read_oom_text
+from gpu_studio.core.memory.tank import Tank, tank_of_card, tank_of_ram, tank_of_sensors
+from gpu_studio.model.memory.card_account import CardAccount
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpu_studio.core.pc.devices import Device
+    from gpu_studio.core.protocol import MemoryRead
+    from gpu_studio.model.memory.engine_memory import EngineMemory
+    from gpu_studio.model.memory.oom_experiment import LabResult
+    from gpu_studio.model.sensors import Sensors
+    from gpu_studio.model.switching.card_access import MemoryChoice
+
+
+class Tanks:
+    """Makes tanks, and remembers what CUDA contexts take.
+
+    Args:
+        sensors: what NVML tells.
+        engines: this program's engines, by the names they are shown with.
+    """
+
+    def __init__(self, sensors: Sensors, engines: Mapping[str, EngineMemory]) -> None:
+        self._sensors, self._engines = sensors, engines
+        self._account = CardAccount(sensors)
+
+    def learn(self, device: Device | None, memory: EngineMemory) -> None:
+        """Take a new reading of the sensors into account."""
+        self._account.learn(device, memory)
+
+    def of(
+        self,
+        read: MemoryRead,
+        device: Device | None,
+        pid: int | None,
+        error_bytes: int | None = None,
+    ) -> Tank | None:
+        """Return the tank of a reading; None without a CUDA context.
+
+        Args:
+            read: what an engine read.
+            device: the card as NVML knows it; None of a modelled one.
+            pid: the engine's process.
+            error_bytes: what that process has, as an error's text says it.
+        """
+        if read.process_bytes is not None:
+            return tank_of_ram(read)
+        if read.modelled or device is None:
+            return tank_of_card(read)
+        others = {
+            memory.pid: name
+            for name, memory in self._engines.items()
+            if memory.pid is not None and memory.pid != pid
+        }
+        return self._account.tank(read, device, pid, others, error_bytes)
+
+    def reached(self, result: LabResult) -> Tank | None:
+        """Return the tank of the moment that a result speaks of; None where nothing was read."""
+        if result.reached is None:
+            return None
+        error_text = result.finished.error_text if result.finished is not None else ""
+        inventory = self._sensors.inventory
+        device = inventory.find(result.request.device) if inventory else None
+        error_bytes = read_oom_text(error_text).in_use_bytes
+        return self.of(result.reached, device, result.pid, error_bytes)
+
+    def without_engine(self, device: Device | None) -> Tank | None:
+        """Return a device's tank as the sensors alone tell it; None before they have."""
+        telemetry = self._sensors.latest(device) if device else None
+        if device is None or telemetry is None:
+            return None
+        return tank_of_sensors(telemetry, device.memory_total_bytes)
+
+    def sizes_bytes(
+        self, chosen: MemoryChoice, device: Device | None, read: MemoryRead | None
+    ) -> tuple[int, int] | None:
+        """Return a card's total, and what is free on it for an engine of its own.
+
+        Args:
+            chosen: the card.
+            device: as NVML knows it; None of a modelled one.
+            read: what the program's own engine read of it last.
+        """
+        if chosen.is_modelled and chosen.address is not None:
+            card = card_at(chosen.address)
+            return card.total_bytes, card.free_bytes
+        if read is not None and read.total_bytes is not None and read.free_bytes is not None:
+            return read.total_bytes, read.free_bytes
+        tank = self.without_engine(device)
+        if tank is None:
+            return None
+        free_bytes = next(part.size_bytes for part in tank.parts if part.key == "free")
+        return tank.total_bytes, free_bytes

@@ -1,0 +1,116 @@
+"""How long a run goes on, and how often it hands samples over."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.protocol import RunFinished, SamplesMeasured
+from gpu_studio.engine.benchmark import run
+from gpu_studio.engine.dispatch import Dispatcher
+from tests.engine.answers import ask, only, run_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def test_the_whole_budget_goes_to_the_timed_part():
+    events = ask(run_request(budget_s=0.1))
+    spent_s = [event.spent_s for event in only(SamplesMeasured, events)]
+    assert spent_s == sorted(spent_s)
+    assert spent_s[-1] >= 0.1 > max(spent_s[:-1], default=0.0)
+    result = events[-1]
+    timed_s = sum(
+        sample * event.calls_per_sample
+        for event in only(SamplesMeasured, events)
+        for sample in event.samples_s
+    )
+    assert timed_s == pytest.approx(spent_s[-1])
+    assert result.elapsed_s >= spent_s[-1] + result.warm_up_s
+
+
+@pytest.mark.parametrize(("chosen", "batch"), [(1, 1), (3, 3), (7, 10), (21, 30), (400, 60)])
+def test_a_run_makes_exactly_the_calls_that_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, chosen: int, batch: int
+):
+    monkeypatch.setattr(run, "choose_calls", lambda *arguments: chosen)
+    timed: list[int] = []
+
+    class Counting:
+        def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+            timed.append(calls)
+            return calls * 1.0, calls * 1.0
+
+    monkeypatch.setattr(run, "stopwatch_for", lambda call, device: Counting())
+    events = ask(run_request(budget_s=0.01, calls=60))
+    result = events[-1]
+    assert isinstance(result, RunFinished)
+    assert timed == [batch] * (60 // batch)
+    assert result.samples * result.calls_per_sample == 60
+    assert result.timed_s == 60.0
+    assert sum(len(line.samples_s) for line in only(SamplesMeasured, events)) == result.samples
+
+
+def test_an_interval_that_is_met_ends_a_run_early():
+    events = ask(run_request(budget_s=3600.0, stop_at_relative_interval=10.0))
+    assert isinstance(events[-1], RunFinished)
+    assert only(SamplesMeasured, events)[-1].spent_s < 3600.0
+
+
+def test_lines_are_at_most_sixty_a_second(monkeypatch: pytest.MonkeyPatch):
+    now_s = [0.0]
+
+    def perf_counter() -> float:
+        return now_s[0]
+
+    class TwoMilliseconds:
+        def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+            now_s[0] += 2e-3
+            return 2e-3, 2e-3
+
+    monkeypatch.setattr(run.time, "perf_counter", perf_counter)
+    monkeypatch.setattr(run, "stopwatch_for", lambda call, device: TwoMilliseconds())
+    monkeypatch.setattr(run, "time_once", lambda call, device: 2e-3)
+    monkeypatch.setattr(run, "warm_up", lambda *arguments: 2e-3)
+    lines = only(SamplesMeasured, ask(run_request(budget_s=1.0)))
+    assert 50 <= len(lines) <= 60
+    assert sum(len(line.samples_s) for line in lines) == 500
+
+
+def test_a_run_that_is_looked_at_rests_after_each_line(monkeypatch: pytest.MonkeyPatch):
+    now_s = [0.0]
+    story: list[str] = []
+
+    class TwoMilliseconds:
+        def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+            now_s[0] += 2e-3
+            story.append("batch")
+            return 2e-3, 2e-3
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout == 0.04
+            now_s[0] += timeout
+            story.append("rest")
+            return False
+
+    monkeypatch.setattr(run.time, "perf_counter", lambda: now_s[0])
+    monkeypatch.setattr(run, "stopwatch_for", lambda call, device: TwoMilliseconds())
+    monkeypatch.setattr(run, "time_once", lambda call, device: 2e-3)
+    monkeypatch.setattr(run, "warm_up", lambda *arguments: 2e-3)
+    monkeypatch.setattr(run, "choose_calls", lambda *arguments: 1)
+    events = []
+    for event in Dispatcher().run(run_request(budget_s=1.0, rest_s=0.04), Stop()):
+        if isinstance(event, SamplesMeasured):
+            story.append("line")
+        events.append(event)
+    lines = only(SamplesMeasured, events)
+    # A quarter of a second of samples each; the batch after a rest is in none of them.
+    assert [len(line.samples_s) for line in lines] == [125, 125, 125, 125]
+    assert lines[-1].spent_s == pytest.approx(1.0)
+    turn = ["batch"] * 125 + ["line"]
+    assert story == turn + ["rest", "batch", *turn] * 3
+    assert isinstance(events[-1], RunFinished)
+    assert events[-1].samples == 500

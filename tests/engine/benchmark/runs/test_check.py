@@ -1,0 +1,58 @@
+"""A run's results beside those of the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.protocol import RunFinished, RunPhaseChanged
+from gpu_studio.engine.benchmark import run_check
+from gpu_studio.engine.workloads.elementwise import Elementwise
+from gpu_studio.engine.workloads.proof import Verification
+from tests.engine.answers import ask, only, run_request
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_a_large_result_is_checked_small_and_whole_then_by_rows(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(run_check, "_LONGEST_CHECK_S", 3600.0)
+    events = ask(run_request(size=600, workload="matmul"))
+    result = events[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verification == (
+        "exact for whole numbers: all of 512 × 512 and 16 rows of 600 × 600"
+    )
+    warm_up = only(RunPhaseChanged, events)[2]
+    assert warm_up.expected_call_s > 0  # a long call is announced before the first one
+
+
+def test_a_large_result_that_would_take_long_to_check_is_not(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(run_check, "_LONGEST_CHECK_S", 0.0)
+    result = ask(run_request(size=600, workload="matmul"))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verified is None
+    assert result.verification == (
+        "too long to check at this size; exact for whole numbers: all of 512 × 512"
+    )
+    assert stamp_of(result).words[0] == "not checked"
+
+
+def test_a_wrong_small_result_condemns_a_large_one_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(run_check, "_LONGEST_CHECK_S", 0.0)
+    wrong = Verification(False, "off by 3", ("all of it",))
+    monkeypatch.setattr(Elementwise, "verify", lambda *arguments: wrong)
+    result = ask(run_request(workload="elementwise", size=600))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verified is False
+
+
+def test_a_wrong_result_ends_the_run_as_not_verified(monkeypatch: pytest.MonkeyPatch):
+    wrong = Verification(False, "off by 3", ("all of it",))
+    monkeypatch.setattr(Elementwise, "verify", lambda *arguments: wrong)
+    result = ask(run_request())[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verified is False
+    assert result.verification == "off by 3: all of it"

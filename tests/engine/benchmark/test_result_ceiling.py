@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from gpu_studio.core.protocol import RunFinished
+from gpu_studio.engine.benchmark import cpu_ceilings
+from gpu_studio.engine.benchmark.cpu_ceilings import BestRate, measured_ceilings
+from gpu_studio.engine.benchmark.result_ceiling import ceilings_of, measure_cpu
+from gpu_studio.engine.sensor import CardState
+from gpu_studio.engine.workloads.case import Case
+from gpu_studio.engine.workloads.elementwise import Elementwise
+from gpu_studio.engine.workloads.matmul import Matmul
+from tests.engine.answers import ask, run_request
+
+CPU = torch.device("cpu")
+CARD = Case(device=torch.device("cuda", 0), size=8)
+
+
+@pytest.fixture
+def rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_ceilings, "_COPY", BestRate())
+    monkeypatch.setattr(cpu_ceilings, "_PRODUCTS", {})
+    monkeypatch.setattr(cpu_ceilings, "_measure_copy", lambda: 20e9)
+    monkeypatch.setattr(cpu_ceilings, "_measure_product", lambda dtype: 300e9)
+    monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
+
+
+@pytest.mark.usefixtures("rates")
+def test_only_what_can_be_a_limit_is_measured():
+    low, middle, high = (measured_ceilings(torch.float32, share) for share in (0.1, 10, 1e4))
+    assert (low.copy_bytes_per_s, low.matmul_flops) == (20e9, {})
+    assert (middle.copy_bytes_per_s, middle.matmul_flops) == (20e9, {"float32": 300e9})
+    assert (high.copy_bytes_per_s, high.matmul_flops) == (None, {"float32": 300e9})
+
+
+@pytest.mark.usefixtures("rates")
+def test_a_result_says_its_share_of_what_the_cpu_can_do():
+    result = ask(run_request(size=64))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.share_of_ceiling == pytest.approx(result.bytes_per_call / 20e9 / result.median_s)
+    assert result.ceiling.replace("\u202f", " ") == "memory bandwidth, 20.0 GB/s"
+    result = ask(run_request(size=512, workload="matmul"))[-1]
+    assert result.share_of_ceiling == pytest.approx(2 * 512**3 / 300e9 / result.median_s)
+    assert result.ceiling.replace("\u202f", " ") == "peak arithmetic, 300 GFLOP/s"
+
+
+def test_a_copy_counts_what_is_read_and_what_is_written(monkeypatch: pytest.MonkeyPatch):
+    copied = []
+
+    def fastest_s(call: object) -> float:
+        copied.append(call.args[0].nbytes)
+        return 0.5
+
+    monkeypatch.setattr(cpu_ceilings, "_fastest_s", fastest_s)
+    monkeypatch.setattr(cpu_ceilings, "last_level_bytes", lambda: 1 << 20)
+    assert cpu_ceilings._measure_copy() == 2 * (64 << 20) / 0.5
+    assert copied == [64 << 20]
+    memory = SimpleNamespace(available=100 << 20)
+    monkeypatch.setattr(cpu_ceilings.psutil, "virtual_memory", lambda: memory)
+    assert cpu_ceilings._measure_copy() is None
+
+
+def test_products_grow_until_they_are_long_and_the_best_rate_counts(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    seconds = iter([1e-3, 4e-3, 0.1])  # 34, 67 and 21 GFLOP/s
+    monkeypatch.setattr(cpu_ceilings, "_fastest_s", lambda call: next(seconds))
+    assert cpu_ceilings._measure_product(torch.float32) == 2 * 512**3 / 4e-3
+    assert next(seconds, None) is None
+
+
+@pytest.mark.parametrize(
+    ("busy", "rates", "best"),
+    [
+        ([False], [5.0], 5.0),
+        ([None], [5.0], 5.0),  # too short to tell
+        ([True, False], [5.0, 8.0], 8.0),
+        ([True, True, True], [5.0, 8.0, 2.0], 8.0),
+    ],
+)
+def test_a_ceiling_is_measured_again_after_others_kept_the_cpu_busy(
+    monkeypatch: pytest.MonkeyPatch, busy: list[bool | None], rates: list[float], best: float
+):
+    seen, measured = iter(busy), iter(rates)
+
+    class Watched:
+        def __init__(self) -> None:
+            self.other_processes = next(seen)
+
+        def begin(self) -> None: ...
+
+        def end(self) -> None: ...
+
+    monkeypatch.setattr(cpu_ceilings, "CpuWatch", Watched)
+    ceiling = BestRate()
+    for _ in rates:
+        ceiling.best(lambda: next(measured))
+    assert ceiling.best(lambda: pytest.fail("measured once more")) == best
+    assert next(measured, None) is None
+
+
+def test_the_cpu_is_not_measured_for_a_card():
+    assert measure_cpu(CARD, Matmul().work(CARD)) is None
+
+
+def test_a_cards_ceilings_follow_from_what_the_driver_tells(monkeypatch: pytest.MonkeyPatch):
+    card = SimpleNamespace(major=6, minor=1, multi_processor_count=3, name="NVIDIA GeForce GT 1030")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: card.name)
+    assert ceilings_of(CARD, None, None) is None  # PyTorch before 2.8 does not tell the clock
+    state = CardState(
+        sm_clock_max_mhz=1468, memory_clock_max_mhz=3004, memory_bus_width_bits=64,
+        pcie_generation=3, pcie_width=4,
+    )  # fmt: skip
+    ceilings = ceilings_of(CARD, None, state)
+    # GT 1030 with GDDR5: 48.1 GB/s, 1.13 TFLOP/s, PCIe 3.0 × 4.
+    assert ceilings.memory_bytes_per_s == pytest.approx(48.06e9, rel=1e-3)
+    assert ceilings.arithmetic_flops == pytest.approx(1.127e12, rel=1e-3)
+    assert ceilings.link_bytes_per_s == pytest.approx(3.94e9, rel=1e-2)
+    card.clock_rate, card.memory_clock_rate, card.memory_bus_width = 1468e3, 3004e3, 64
+    from_torch = ceilings_of(CARD, None, None)
+    assert from_torch.memory_bytes_per_s == ceilings.memory_bytes_per_s
+    assert from_torch.link_bytes_per_s is None
+
+
+@pytest.mark.parametrize(("workload", "operands"), [(Elementwise(), 3), (Matmul(), 2)])
+def test_what_crosses_the_link_is_counted_with_transfers_to_a_card_alone(
+    workload: object, operands: int
+):
+    transferring = Case(device=torch.device("cuda", 0), size=10, transfers=True)
+    assert workload.work(transferring).link_bytes == operands * 100 * 4
+    assert workload.work(transferring).host_bytes == (operands + 1) * 100 * 4
+    for other in (transferring.on(CPU), Case(device=transferring.device, size=10)):
+        assert workload.work(other).link_bytes == 0
+        assert workload.work(other).host_bytes == 0

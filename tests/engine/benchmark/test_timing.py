@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import gc
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from gpu_studio.engine.benchmark import timing
+from gpu_studio.engine.benchmark.timing import CpuStopwatch, IntervalRule, choose_calls, warm_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CPU = torch.device("cpu")
+
+
+class Clock:
+    """A wall clock that only moves when a call takes its time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        monkeypatch.setattr(timing.time, "perf_counter", lambda: self.now_s)
+        monkeypatch.setattr(timing.time, "perf_counter_ns", lambda: round(self.now_s * 1e9))
+
+    def call_taking(self, seconds: float) -> Call:
+        return Call(self, seconds)
+
+
+class Call:
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self.seconds = seconds
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+        self._clock.now_s += self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.mark.parametrize("call_s", [1e-7, 3e-6, 40e-6, 0.9e-3, 1.9e-3])
+def test_a_batch_lasts_at_least_two_milliseconds(clock: Clock, call_s: float):
+    calls = choose_calls(CpuStopwatch(), clock.call_taking(call_s), call_s, never)
+    assert 2e-3 <= calls * call_s <= 6e-3
+
+
+def test_interruptions_do_not_decide_the_batch(clock: Clock):
+    call = clock.call_taking(1e-4)
+    interrupted = iter([5e-3] * 4)
+
+    class Interrupted:
+        def time(self, call: Call, calls: int) -> tuple[float, float]:
+            batch_s, wall_s = CpuStopwatch().time(call, calls)
+            delay_s = next(interrupted, 0.0)
+            return batch_s + delay_s, wall_s + delay_s
+
+    assert choose_calls(Interrupted(), call, 1e-4, never) >= 20
+
+
+def test_one_interruption_of_the_warm_up_is_not_the_expected_time(clock: Clock):
+    call = clock.call_taking(0.01)
+
+    def interrupted() -> None:
+        call()
+        clock.now_s += 0.09 if call.count == 3 else 0.0
+
+    assert warm_up(interrupted, CPU, 0.01, lambda: None, never) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("call_s", [2e-3, 0.3])
+def test_a_long_call_is_a_batch_and_is_not_made_to_find_that_out(clock: Clock, call_s: float):
+    call = clock.call_taking(call_s)
+    assert choose_calls(CpuStopwatch(), call, call_s, never) == 1
+    assert call.count == 0
+
+
+def test_a_device_whose_clock_stands_still_is_given_up_by_the_clock_on_the_wall(clock: Clock):
+    call = clock.call_taking(1e-5)
+
+    class StandsStill:
+        def time(self, call: Call, calls: int) -> tuple[float, float]:
+            return 1e-9, CpuStopwatch().time(call, calls)[1]
+
+    calls = choose_calls(StandsStill(), call, 1e-5, never)
+    assert 0.1 <= calls * 1e-5 <= 1.0
+
+
+def test_choosing_ends_with_a_stop(clock: Clock):
+    call = clock.call_taking(1e-9)
+    choose_calls(CpuStopwatch(), call, 1e-9, lambda: call.count > 0)
+    assert call.count == timing._TRIES
+
+
+@pytest.fixture
+def automatic() -> Iterator[None]:
+    """Python's own collection, as a process of the engine has it."""
+    was_enabled = gc.isenabled()
+    gc.enable()
+    yield
+    if not was_enabled:
+        gc.disable()
+
+
+@pytest.mark.usefixtures("automatic")
+def test_a_batch_is_timed_without_the_collector_and_as_a_whole(clock: Clock):
+    call = clock.call_taking(0.5)
+    seen: list[bool] = []
+
+    def noting() -> None:
+        seen.append(gc.isenabled())
+        call()
+
+    assert gc.isenabled()
+    assert CpuStopwatch().time(noting, 4) == (pytest.approx(2.0), pytest.approx(2.0))
+    assert seen == [False] * 4
+    assert gc.isenabled()
+
+
+@pytest.mark.usefixtures("automatic")
+def test_the_collector_stays_off_where_it_was_off(clock: Clock):
+    gc.disable()
+    CpuStopwatch().time(clock.call_taking(0.1), 1)
+    assert not gc.isenabled()
+
+
+def test_warm_up_lasts_three_tenths_of_a_second(clock: Clock):
+    call_s = warm_up(clock.call_taking(0.01), CPU, 0.5, lambda: None, never)
+    assert call_s == pytest.approx(0.01)
+    assert clock.now_s == pytest.approx(0.3, abs=0.011)
+
+
+def test_a_call_of_seconds_on_the_cpu_is_not_repeated_to_warm_up(clock: Clock):
+    call = clock.call_taking(120.0)
+    assert warm_up(call, CPU, 120.0, lambda: None, never) == 120.0
+    assert call.count == 0
+
+
+def test_warm_up_waits_until_the_clock_of_the_card_is_steady(clock: Clock):
+    readings = iter([300.0, 900.0, 1500.0, 1506.0, 1500.0])
+    warm_up(clock.call_taking(0.01), CPU, 0.01, lambda: next(readings), never)
+    assert next(readings, None) is None
+    assert 0.69 <= clock.now_s <= 0.75  # 0.3 s, then a reading every 0.1 s
+
+
+def test_warm_up_ends_for_a_clock_that_is_never_steady(clock: Clock):
+    generator = random.Random(1)
+    warm_up(clock.call_taking(0.01), CPU, 0.01, lambda: generator.uniform(300, 1500), never)
+    assert 2.9 <= clock.now_s <= 3.1
+
+
+def test_warm_up_ends_with_a_stop(clock: Clock):
+    call = clock.call_taking(0.01)
+    warm_up(call, CPU, 0.01, lambda: None, lambda: call.count >= 3)
+    assert call.count == 3
+
+
+def test_the_interval_rule_wants_ten_groups_of_twenty_milliseconds():
+    rule = IntervalRule(0.01)
+    for _ in range(99):
+        rule.add(1e-3, 2e-3)
+    assert not rule.is_met()
+    rule.add(1e-3, 2e-3)
+    assert rule.is_met()
+
+
+def test_the_interval_rule_looks_at_the_spread():
+    generator = random.Random(3)
+    rule, wide = IntervalRule(0.01), IntervalRule(0.20)
+    for _ in range(30):
+        level = generator.uniform(0.7, 1.3)  # drifts from group to group, as real clocks do
+        for _ in range(10):
+            rule.add(level * 1e-3, 2e-3)
+            wide.add(level * 1e-3, 2e-3)
+    assert not rule.is_met()
+    assert wide.is_met()
+
+
+def test_without_an_interval_the_whole_budget_is_spent():
+    rule = IntervalRule(None)
+    for _ in range(1000):
+        rule.add(1e-3, 2e-3)
+    assert not rule.is_met()

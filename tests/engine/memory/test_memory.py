@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from typing import Any
+
+import psutil
+import pytest
+import torch
+
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.memory.modelled_memory import budget_fraction
+from gpu_studio.core.protocol import (
+    AllocationPlan,
+    EmptyCache,
+    MemoryRead,
+    ReadMemory,
+    RequestFailed,
+    RunMemoryExperiment,
+)
+from gpu_studio.engine.memory import lab, memory
+from tests.engine.answers import ask
+
+MIB = 1 << 20
+
+
+def test_on_the_cpu_it_is_the_engines_process_and_the_pcs_memory():
+    block = bytearray(64 * MIB)
+    block[::4096] = b"x" * len(block[::4096])
+    (read,) = ask(ReadMemory(device="cpu"))
+    assert isinstance(read, MemoryRead)
+    assert read.total_bytes == psutil.virtual_memory().total
+    assert 0 < read.free_bytes < read.total_bytes
+    assert read.process_bytes > 64 * MIB
+    assert read.allocated_bytes is None
+    assert read.reserved_bytes is None
+    (later,) = ask(ReadMemory(device="cpu"))
+    assert later.taken_at_s >= read.taken_at_s
+
+
+def test_a_card_that_is_not_in_use_is_not_touched(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda device: pytest.fail("made a context"))
+    read = memory.read_memory(torch.device("cuda", 1))
+    assert read.device == "cuda:1"
+    numbers = {name: getattr(read, name) for name in MemoryRead.__struct_fields__}
+    assert {name for name, value in numbers.items() if value is not None} == {
+        "device",
+        "taken_at_s",
+        "modelled",
+    }
+    assert not read.modelled
+
+
+class FakeAllocator:
+    """What PyTorch would say of a card."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, share: float | None = 1.0, **stats: int
+    ) -> None:
+        self.stats = stats
+        ask = "get_per_process_memory_fraction"
+        if share is None:  # as in 2.6
+            monkeypatch.delattr(torch.cuda, ask)
+        else:
+            monkeypatch.setattr(torch.cuda, ask, lambda device: share)
+        self.segments: list[dict[str, Any]] = []
+        monkeypatch.setattr(memory, "has_context", lambda device: True)
+        monkeypatch.setattr(torch.cuda, "memory_stats", self._stats)
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100 * MIB, 2000 * MIB))
+        monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: self.segments)
+
+    def _stats(self, device: torch.device) -> dict[str, int]:
+        return {f"{name}.all.current": value for name, value in self.stats.items()}
+
+    def add(self, kind: str, *blocks: tuple[int, str], expandable: bool = False) -> None:
+        self.segments.append(
+            {
+                "device": 0,
+                "address": len(self.segments) << 32,
+                "segment_type": kind,
+                "is_expandable": expandable,
+                "total_size": sum(size for size, _ in blocks),
+                "blocks": [{"size": size, "state": state} for size, state in blocks],
+            }
+        )
+
+
+def test_releasable_is_what_is_neither_used_nor_beside_something_used(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    # 1 MiB + 1 byte, then 5 MiB and 9 MiB: as PyTorch's allocator counts them.
+    FakeAllocator(
+        monkeypatch,
+        allocated_bytes=15729152,
+        reserved_bytes=20971520 + 100 * MIB,
+        active_bytes=15729152,
+        inactive_split_bytes=5242368,
+    )
+    read = memory.read_memory(torch.device("cuda", 0))
+    assert read.releasable_bytes == 100 * MIB
+    assert (read.free_bytes, read.total_bytes) == (100 * MIB, 2000 * MIB)
+    assert read.allocated_bytes == 15729152
+
+
+def test_with_expandable_segments_whole_free_pages_are_releasable(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    allocator = FakeAllocator(monkeypatch)
+    free, used = "inactive", "active_allocated"
+    # Pages of 2 MiB: free from 1 to 7 MiB are those from 2 to 6.
+    allocator.add("small", (1 * MIB, used), (6 * MIB, free), (1 * MIB, used), expandable=True)
+    # Pages of 20 MiB: free from 30 to 50 is none, from 60 to 100 are two.
+    allocator.add(
+        "large",
+        (30 * MIB, used), (20 * MIB, free), (10 * MIB, used), (40 * MIB, free),
+        expandable=True,
+    )  # fmt: skip
+    # A segment of the ordinary kind goes as a whole or not at all.
+    allocator.add("large", (32 * MIB, free))
+    allocator.add("large", (16 * MIB, free), (16 * MIB, "active_awaiting_free"))
+    other_card = dict(allocator.segments[2], device=1)
+    allocator.segments.append(other_card)
+    read = memory.read_memory(torch.device("cuda", 0))
+    assert read.releasable_bytes == (4 + 40 + 32) * MIB
+
+
+def test_on_the_cpu_there_is_no_cache_to_empty():
+    (failed,) = ask(EmptyCache(device="cpu"))
+    assert isinstance(failed, RequestFailed)
+    assert "nothing to empty" in failed.failure.message
+
+
+def breaking(**changes: Any) -> RunMemoryExperiment:
+    plan: dict[str, Any] = {"size": 8192, "count": 8, "dtype": "float32"}
+    plan.update((name, changes.pop(name)) for name in plan.keys() & changes)
+    parameters: dict[str, Any] = {"device": "cpu", "budget_bytes": 512 * MIB, **changes}
+    return RunMemoryExperiment(preset="custom", plan=AllocationPlan(**plan), **parameters)
+
+
+def test_the_experiment_needs_a_card():
+    (failed,) = ask(breaking())
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.kind is FailureKind.BAD_REQUEST
+    assert "the CPU has none" in failed.failure.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"size": 0}, "size 0 is out of range"),
+        ({"count": 0}, "count 0 is out of range"),
+        ({"budget_bytes": -1}, "budget in bytes -1 is out of range"),
+        ({"dtype": "int3"}, "“int3” is not a dtype"),
+    ],
+)
+def test_an_experiment_out_of_range_is_refused(changes: dict[str, Any], words: str):
+    (failed,) = ask(breaking(device="cuda:0", **changes))
+    assert failed.failure.kind is FailureKind.BAD_REQUEST
+    assert words in failed.failure.message
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory."),
+        RuntimeError('NVML_SUCCESS == r INTERNAL ASSERT FAILED at "CUDACachingAllocator.cpp":1'),
+    ],
+)
+def test_the_end_of_memory_is_told_from_other_errors(error: RuntimeError):
+    card = lab.CudaMemory(torch.device("cuda", 0))
+    assert card.is_out_of_memory(error)
+    assert not card.is_out_of_memory(RuntimeError("CUDA error: unspecified launch failure"))
+
+
+def test_a_pytorch_that_does_not_tell_its_limit_has_none(monkeypatch: pytest.MonkeyPatch):
+    FakeAllocator(monkeypatch, share=None)
+    assert lab._limit_now(torch.device("cuda", 0)) == 1.0
+    assert memory.read_memory(torch.device("cuda", 0)).limit_bytes is None
+
+
+def test_a_limit_is_told_to_the_byte(monkeypatch: pytest.MonkeyPatch):
+    share = budget_fraction(1500 * MIB + 1, 2000 * MIB)
+    FakeAllocator(monkeypatch, share=share)
+    assert memory.read_memory(torch.device("cuda", 0)).limit_bytes == 1500 * MIB + 1

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.protocol import (
+    AllocationPlan,
+    CacheEmptied,
+    DescribeEngine,
+    EmptyCache,
+    EngineDescribed,
+    EngineEnded,
+    MemoryRead,
+    OomFinished,
+    ReadMemory,
+    ReadSegments,
+    RequestFailed,
+    RunMemoryExperiment,
+    SegmentsRead,
+    UseDevice,
+    decode_event,
+    encode,
+    is_last,
+)
+from gpu_studio.engine.memory.modelled import ModelledEngine
+from tests.engine.answers import only, run_request
+
+MIB = 1 << 20
+CARD = "model:1996"
+
+
+def engine(conf: str | None = None) -> ModelledEngine:
+    return ModelledEngine(EngineEnvironment(allocator_configuration=conf))
+
+
+def experiment(preset: str, **changes: Any) -> RunMemoryExperiment:
+    return RunMemoryExperiment(preset=preset, device=CARD, **changes)
+
+
+REQUESTS = [
+    DescribeEngine(),
+    ReadMemory(device=CARD),
+    ReadSegments(device=CARD),
+    EmptyCache(device=CARD),
+    experiment("gt1030"),
+    experiment("gt1031"),
+    ReadMemory(device="cuda:0"),
+    ReadMemory(device="cpu"),
+    run_request(),
+    UseDevice(cuda_index=0),
+]
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda r: type(r).__name__)
+def test_every_request_is_answered_with_one_last_event(request_: Any):
+    events = list(engine().run(request_))
+    assert [is_last(event, request_) for event in events] == [False] * (len(events) - 1) + [True]
+    for event in events:
+        assert decode_event(encode(event)) == event
+        if not isinstance(event, (EngineDescribed, RequestFailed)):
+            assert event.modelled
+
+
+def test_it_says_that_it_is_a_model():
+    (described,) = engine("max_split_size_mb:64").run(DescribeEngine())
+    assert "modelled" in described.torch_version
+    assert not described.cuda_available
+    assert described.workloads == ()
+    assert described.allocator_configuration == "max_split_size_mb:64"
+
+
+def test_what_it_cannot_do_is_said():
+    (failed,) = engine().run(run_request())
+    assert failed.failure.message == ("A modelled card has memory alone: nothing can be run on it.")
+    (failed,) = engine().run(ReadMemory(device="model:1"))
+    assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
+
+
+def test_pytorchs_own_words_for_a_wrong_configuration():
+    (failed,) = engine("max_split_size_mb:3").run(ReadMemory(device=CARD))
+    assert failed.failure.kind is FailureKind.BAD_REQUEST
+    assert "max_split_size_mb too small" in failed.failure.message
+
+
+def test_memory_stays_reserved_until_the_cache_is_emptied():
+    one = engine()
+    finished = list(one.run(experiment("gt1030")))[-1]
+    assert isinstance(finished, OomFinished)
+    (read,) = one.run(ReadMemory(device=CARD))
+    assert (read.allocated_bytes, read.reserved_bytes) == (0, finished.reserved_bytes)
+    (segments,) = one.run(ReadSegments(device=CARD))
+    assert isinstance(segments, SegmentsRead)
+    assert segments.block_states == "2" * 5
+    (emptied,) = one.run(EmptyCache(device=CARD))
+    assert isinstance(emptied, CacheEmptied)
+    assert emptied.predicted_bytes == emptied.freed_bytes == finished.reserved_bytes
+    assert emptied.after.free_bytes == 1936 * MIB
+
+
+def test_what_the_cache_cannot_give_is_not_predicted():
+    one = engine()
+    plan = AllocationPlan(size=1000, count=30)
+    events = one.run(experiment("custom", plan=plan, reads_every_step=True))
+    for event in events:  # left in the middle, as by a window that is busy elsewhere
+        if isinstance(event, MemoryRead) and event.step == 12:
+            break
+    (emptied,) = one.run(EmptyCache(device=CARD))
+    assert emptied.predicted_bytes == emptied.freed_bytes
+    assert emptied.after.allocated_bytes >= 12 * 4_000_000
+    events.close()
+
+
+def test_another_card_is_empty():
+    one = engine()
+    list(one.run(experiment("gt1030")))
+    (read,) = one.run(ReadMemory(device="model:8000"))
+    assert (read.reserved_bytes, read.total_bytes) == (0, 8000 * MIB)
+    (read,) = one.run(ReadMemory(device=CARD))
+    assert read.reserved_bytes == 0
+
+
+def test_the_environments_configuration_is_the_allocators():
+    outcomes = {
+        conf: list(engine(conf).run(experiment("fragmentation")))[-1].outcome
+        for conf in (None, "expandable_segments:True")
+    }
+    assert outcomes == {None: "fragmented", "expandable_segments:True": "fits"}
+
+
+def test_stopping_from_another_thread():
+    one = engine()
+    events = one.run(experiment("many_small", watch_s=100.0, reads_every_step=True))
+    seen = []
+    for event in events:
+        seen.append(event)
+        if len(seen) == 5:
+            thread = threading.Thread(target=one.stop)
+            thread.start()
+            thread.join()
+    assert seen[-1].outcome == "stopped"
+    assert only(MemoryRead, seen)[-1].allocated_bytes == 0
+    assert list(one.run(experiment("gt1030")))[-1].outcome == "over_budget", "a stop is for one"
+
+
+def test_a_closed_engine_runs_nothing():
+    one = engine()
+    one.close()
+    assert list(one.run(DescribeEngine())) == [EngineEnded(exit_code=None, stopped=True)]
+
+
+def test_a_snapshot_that_cannot_be_written_is_said(tmp_path: Any):
+    one = engine()
+    path = tmp_path / "none" / "snapshot.pickle"
+    failed = list(one.run(experiment("gt1030", snapshot_path=str(path))))[-1]
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.message.startswith("The snapshot cannot be written")
+    (read,) = one.run(ReadMemory(device=CARD))
+    assert (read.allocated_bytes, read.limit_bytes) == (0, None)
+
+
+def test_no_torch_is_needed():
+    code = """
+import sys
+sys.modules["torch"] = None  # to import it is an error
+from gpu_studio.core.protocol import RunMemoryExperiment
+from gpu_studio.engine.memory.modelled import ModelledEngine
+request = RunMemoryExperiment(preset="activations", device="model:1996")
+print(list(ModelledEngine().run(request))[-1].outcome)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (ran.stdout.strip(), ran.stderr) == ("over_budget", "")

@@ -1,0 +1,129 @@
+"""A run of such a group: checked, timed, and kept between the two."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.protocol import RunFinished
+from gpu_studio.engine.replica import Answer
+from gpu_studio.engine.replica_group import ReplicaGroup
+from gpu_studio.engine.workloads import replicated
+from gpu_studio.engine.workloads.replicated import GroupCall, devices_of
+from tests.engine.answers import ask, run_request
+from tests.engine.workloads.data_parallel.cases import PROCESSES, WORKLOAD, case_of
+from tests.engine.workloads.data_parallel.test_replica_group import everyone
+from tests.patience import PATIENCE_S
+
+
+def test_a_run_checks_and_times_the_same_processes(monkeypatch: pytest.MonkeyPatch):
+    started: list[ReplicaGroup] = []
+    processes: list[psutil.Process] = []
+
+    def noted(devices: Any, size: int) -> ReplicaGroup:
+        started.append(ReplicaGroup(devices, size))
+        processes.extend(everyone(started[-1]))
+        return started[-1]
+
+    monkeypatch.setattr(replicated, "ReplicaGroup", noted)
+    options = {"way": PROCESSES, "processes": "2"}
+    result = ask(run_request(workload="data_parallel", size=16, options=options))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verified is True, result.verification
+    assert result.calls_per_sample == 1
+    assert result.curves["sharers"] == (1.0, 2.0)
+    assert result.findings[0] == "The batch was split: 8 on cpu, 8 on cpu."
+    assert "they talk by gloo" in result.findings[1]
+    assert "2 processes learn from" in result.findings[2]
+    (group,) = started
+    assert len(processes) == 3  # torchrun and its two
+    assert psutil.wait_procs(processes, timeout=PATIENCE_S)[1] == []
+    assert not Path(group._folder.name).exists()
+
+
+class Fake:
+    """A group without processes."""
+
+    def __init__(self, answer: Answer | None = None) -> None:
+        self.answer = answer or Answer(are_same=True, error=0.0)
+        self.is_running = True
+        self.closed = 0
+
+    def check(self, processes: int) -> Answer:
+        return self.answer
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(are_same=False, error=0.0), "copies of the network differ"),
+        (Answer(are_same=True, error=0.01), "off by 1.0e-02"),
+        (Answer(are_same=True, error=None), "not a number"),
+    ],
+)
+def test_a_group_that_learns_wrong_is_not_verified(
+    answer: Answer, words: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(replicated, "ReplicaGroup", lambda devices, size: Fake(answer))
+    check = WORKLOAD.verify(case_of(way=PROCESSES, processes="2"))
+    assert check.verified is False
+    assert words in check.finding
+    replicated._kept.end()
+
+
+def test_a_group_that_waits_is_for_the_same_call_alone(monkeypatch: pytest.MonkeyPatch):
+    made: list[Fake] = []
+
+    def make(devices: Any, size: int) -> Fake:
+        made.append(Fake())
+        return made[-1]
+
+    monkeypatch.setattr(replicated, "ReplicaGroup", make)
+    options = {"way": PROCESSES, "processes": "2"}
+    WORKLOAD.verify(case_of(16, **options))
+    assert (len(made), made[0].closed) == (1, 0)
+    call = GroupCall(case_of(32, **options))  # another batch: the one that waits is ended
+    assert (len(made), made[0].closed) == (2, 1)
+    call.keep()
+    call.close()
+    assert made[1].closed == 0
+    again = GroupCall(case_of(32, **options))
+    assert again.group is made[1]
+    again.close()
+    assert (len(made), made[1].closed) == (2, 1)
+
+
+def test_a_group_that_nobody_calls_for_ends_by_itself(monkeypatch: pytest.MonkeyPatch):
+    ended = threading.Event()
+    fake = Fake()
+    monkeypatch.setattr(fake, "close", ended.set)
+    monkeypatch.setattr(replicated, "ReplicaGroup", lambda devices, size: fake)
+    monkeypatch.setattr(replicated, "_LONGEST_KEPT_S", 0.05)
+    WORKLOAD.verify(case_of(way=PROCESSES, processes="2"))
+    assert ended.wait(PATIENCE_S)
+
+
+def test_the_chosen_card_comes_first(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    card = torch.device("cuda", 1)
+    assert devices_of(case_of(16, card, processes="2")) == ["cuda:1", "cuda:0"]
+    assert devices_of(case_of(16, processes="2")) == ["cpu", "cpu"]
+    WORKLOAD.check(case_of(16, card, processes="2"))
+    with pytest.raises(StudioError, match=r"4 cards cannot .* PyTorch sees 3") as raised:
+        WORKLOAD.check(case_of(16, card, processes="4"))
+    assert raised.value.kind is FailureKind.NO_SUCH_DEVICE
+
+
+def test_parts_of_other_sizes_are_refused():
+    with pytest.raises(StudioError, match="15 samples cannot be shared by 2 evenly"):
+        WORKLOAD.check(case_of(15, processes="2"))
+    WORKLOAD.check(case_of(15, processes="1"))

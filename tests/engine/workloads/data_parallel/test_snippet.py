@@ -1,0 +1,47 @@
+"""The lines of PyTorch, as they stand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engine.workloads.data_parallel.cases import PROCESSES, WORKLOAD, case_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("processes", ["1", "2", "4"])
+def test_the_snippet_of_one_program_runs_as_it_stands(
+    processes: str, capsys: pytest.CaptureFixture[str]
+):
+    lines = WORKLOAD.snippet(case_of(way="DataParallel", processes=processes))
+    exec(compile(lines, "snippet", "exec"), {"__name__": "__main__"})
+    assert float(capsys.readouterr().out.removesuffix(" s a call\n")) > 0
+
+
+def test_the_snippet_of_processes_runs_as_its_first_line_says(tmp_path: Path):
+    texts = {
+        processes: WORKLOAD.snippet(case_of(way=PROCESSES, processes=processes))
+        for processes in ("1", "2", "4")
+    }
+    (tmp_path / "share.py").write_text(texts["2"])
+    torchrun, *arguments = texts["2"].splitlines()[0].partition("then: ")[2].split()
+    assert torchrun == "torchrun"
+    found = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=240,
+        check=True,
+    )
+    assert float(found.stdout.removesuffix(" s a call\n")) > 0
+    for processes in ("1", "4"):  # the same but for the two numbers
+        devices = ["cpu"] * int(processes)
+        changed = texts["2"].replace("['cpu', 'cpu']", str(devices))
+        changed = changed.replace("--nproc-per-node=2", f"--nproc-per-node={processes}")
+        assert changed == texts[processes]

@@ -1,0 +1,122 @@
+"""What holds for every workload there is, whoever wrote it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from gpu_studio.core.benchmark.sizes import LARGEST_SIZE
+from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunFinished
+from gpu_studio.engine.benchmark import cold_cache
+from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.registry import WORKLOADS
+from tests.engine.answers import ask, run_request
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.engine.workloads.workload import Workload
+
+CPU = torch.device("cpu")
+MODES = {"cold": {"cache": "cold"}, "transfers": {"transfers": True}, "naive": {"naive": True}}
+# Without processes of its own, which take seconds to start: each mode can be tried in each.
+QUICK = [
+    workload
+    for workload in WORKLOADS
+    if workload.description.name
+    in {"elementwise", "matmul", "tiny_linear", "linear", "copy", "launch"}
+]
+every = pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.description.name)
+every_quick = pytest.mark.parametrize("workload", QUICK, ids=lambda one: one.description.name)
+
+
+@pytest.fixture(autouse=True)
+def short_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
+    monkeypatch.setattr(cold_cache, "last_level_bytes", lambda: 1 << 20)
+
+
+def smallest(description: WorkloadDescription, **changes: object) -> RunFinished:
+    request = run_request(
+        workload=description.name,
+        size=min(description.sizes),
+        dtype="float32" if "float32" in description.dtypes else description.dtypes[0],
+        budget_s=0.01,
+        **changes,
+    )
+    result = ask(request)[-1]
+    assert isinstance(result, RunFinished), result
+    return result
+
+
+@every
+def test_its_description_can_be_shown(workload: Workload):
+    description = workload.description
+    assert description.name.islower()
+    assert description.sentence.endswith(".")
+    assert list(description.sizes) == sorted(set(description.sizes))
+    assert description.sizes[-1] <= LARGEST_SIZE
+    assert "{size}" in description.size_text
+    assert set(description.refuses) <= set(MODES)
+    for option in description.options:
+        assert len(set(option.values)) == len(option.values) >= 2
+        assert option.sentence.endswith(".")
+
+
+def test_every_name_is_there_once():
+    names = [workload.description.name for workload in WORKLOADS]
+    assert len(set(names)) == len(names)
+
+
+def test_the_engine_says_which_are_skipped_and_why(monkeypatch: pytest.MonkeyPatch):
+    skipping = WORKLOADS[-1]
+    monkeypatch.setattr(type(skipping), "skipped", lambda workload: "There is no such thing here.")
+    (described,) = ask(DescribeEngine())
+    assert described.workloads[-1].skipped == "There is no such thing here."
+    assert described.workloads[0].skipped == ""
+    (failed,) = ask(run_request(workload=skipping.description.name, size=1))
+    assert isinstance(failed, RunFailed)
+    assert failed.failure.message == "There is no such thing here."
+
+
+@every_quick
+@pytest.mark.parametrize("mode", MODES)
+def test_it_runs_in_every_mode_or_says_why_not(workload: Workload, mode: str):
+    description = workload.description
+    if mode in description.refuses:
+        (failed,) = ask(
+            run_request(workload=description.name, size=description.sizes[0], **MODES[mode])
+        )
+        assert isinstance(failed, RunFailed)
+        assert failed.failure.message == description.refuses[mode]
+        return
+    result = smallest(description, **MODES[mode])
+    assert result.verified is True
+    assert (result.cache == "cold", result.transfers, result.naive is not None) == tuple(
+        mode == name for name in MODES
+    )
+
+
+@every_quick
+def test_it_says_how_much_it_does_and_where_the_time_goes(workload: Workload):
+    result = smallest(workload.description)
+    work = workload.work(make_case(workload.description, CPU, result.size))
+    assert work.throughput_work > 0
+    assert work.memory_bytes > 0
+    assert result.throughput == work.throughput_work / result.median_s
+    assert all(seconds > 0 for seconds in result.parts_s.values())
+    assert result.parts_s
+    assert result.peak_allocated_bytes is None  # the CPU's memory has no such counter
+
+
+@every_quick
+def test_its_snippet_runs_as_it_stands(workload: Workload, capsys: pytest.CaptureFixture[str]):
+    case = make_case(workload.description, CPU, min(workload.description.sizes))
+    exec(compile(workload.snippet(case), "snippet", "exec"), {"__name__": "__main__"})
+    assert float(capsys.readouterr().out.removesuffix(" s a call\n")) >= 0
+
+
+def test_without_anything_to_transfer_a_run_says_so():
+    result = smallest(WORKLOADS[0].description, transfers=True)
+    assert any("nothing to transfer" in finding for finding in result.findings)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.core.protocol import RunFinished
+from gpu_studio.engine.workloads import launch
+from gpu_studio.engine.workloads.case import Case
+from gpu_studio.engine.workloads.launch import Launch
+from tests.engine.answers import ask, run_request
+from tests.engine.workloads.test_workloads import Corrupting
+
+CPU, CARD = torch.device("cpu"), torch.device("cuda", 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_asking_runs_and_is_verified(dtype: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
+    result = ask(run_request(workload="launch", size=1, dtype=dtype))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.verified is True
+    assert result.verification == "exact for whole numbers: all of 1 number"
+    assert result.operations_per_call == 1
+    assert result.calls_per_sample > 1
+    assert result.findings == ()  # the CPU is asked by nobody
+
+
+def test_a_wrong_sign_is_found():
+    with Corrupting("neg_", by=1.0):
+        verification = Launch().verify(Case(device=CPU, size=300))
+    assert verification.verified is False
+    assert verification.finding == "1 of 300 signs are wrong"
+
+
+def test_on_a_card_asking_and_waiting_are_told_apart(monkeypatch: pytest.MonkeyPatch):
+    now_s = [0.0]
+
+    def asked() -> None:
+        now_s[0] += 4e-6
+
+    def waited(device: torch.device) -> None:
+        now_s[0] += 8e-6
+
+    monkeypatch.setattr(launch.time, "perf_counter", lambda: now_s[0])
+    monkeypatch.setattr(torch.cuda, "synchronize", waited)
+    (finding,) = Launch().findings(Case(device=CARD, size=1), asked)
+    assert finding.replace("\u202f", " ").startswith(
+        "Asking takes 4.00 µs of the CPU's time, asking and waiting for the card 12.0 µs"
+    )

@@ -1,0 +1,221 @@
+"""A recording that is opened and played in the window's benchmark."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.benchmark.recording import decode_recording
+from gpu_studio.core.benchmark.runs import RunState
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.run_messages import RunWorkload
+from gpu_studio.core.protocol import RecordingHeader, encode_all
+from gpu_studio.engine.recorded import RecordedEngine
+from gpu_studio.model.benchmark.benchmark import Benchmark
+from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer, recording_from
+from gpu_studio.model.studio import Studio
+from tests.fakes.pc import gt_1030
+from tests.fakes.run_answers import run_events, samples_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.settings import Settings
+    from tests.fakes.pc import SteadySensors
+    from tests.fakes.scripted_engine import Engines
+
+HEADER = RecordingHeader(
+    title="NVIDIA GeForce GT 1030, 2026-01-02",
+    device_name="NVIDIA GeForce GT 1030",
+    driver_version="580.95",
+    torch_version="2.13.0",
+    recorded_at="2026-01-02T03:04:05+00:00",
+    source="this test",
+)
+CARD, CPU = (
+    RunWorkload(
+        run_id=f"theirs-{device}", workload="elementwise", device=device, size=64, dtype="float32",
+        budget_s=budget_s,
+    )
+    for device, budget_s in (("cuda:0", 2.0), ("cpu", 1000.0))
+)  # fmt: skip
+
+
+@pytest.fixture
+def speeds() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def studio(
+    qapp: object, engines: Engines, sensor_source: SteadySensors, settings: Settings,
+    speeds: list[float],
+) -> Iterator[Studio]:  # fmt: skip
+    def recorded(recording: object, speed: float) -> RecordedEngine:
+        speeds.append(speed)
+        return RecordedEngine(recording, speed=speed)  # type: ignore[arg-type]
+
+    studio = Studio(engines, sensor_source, settings, recorded_factory=recorded)
+    yield studio
+    studio.close()
+    studio.deleteLater()
+
+
+@pytest.fixture
+def benchmark(ready_studio: Studio) -> Benchmark:
+    return Benchmark(ready_studio, ready_studio)
+
+
+@pytest.fixture
+def player(ready_studio: Studio, benchmark: Benchmark) -> RecordingPlayer:
+    return RecordingPlayer(ready_studio, benchmark, ready_studio)
+
+
+@pytest.fixture
+def told(player: RecordingPlayer) -> list[tuple[str, bool]]:
+    said: list[tuple[str, bool]] = []
+    player.told.connect(lambda text, bad: said.append((text, bad)))
+    return said
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "theirs.jsonl"
+    path.write_bytes(encode_all([HEADER, *run_events(CARD), *run_events(CPU)]))
+    return path
+
+
+def open_file(qtbot: QtBot, player: RecordingPlayer, path: Path) -> None:
+    player.open_file(path)
+    qtbot.waitUntil(lambda: not player.is_reading)
+
+
+def test_it_is_played_by_an_engine_of_its_own_and_labelled_from_the_start(
+    qtbot: QtBot, player: RecordingPlayer, benchmark: Benchmark, engines: Engines, path: Path
+) -> None:
+    open_file(qtbot, player, path)
+    assert player.can_play
+    began: list[tuple[str | None, str]] = []
+    benchmark.run_begun.connect(lambda run: began.append((run.recording, run.device_name)))
+    player.play(AT_ONCE)
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
+    assert began == [(HEADER.title, "NVIDIA GeForce GT 1030"), (HEADER.title, "Ryzen 7 5700G")]
+    card, cpu = benchmark.runs
+    assert (card.state, cpu.state) == (RunState.FINISHED, RunState.FINISHED)
+    assert card.series.values.tolist() == list(samples_of(CARD))
+    assert {result.recording for result in benchmark.results} == {HEADER.title}
+    assert not any(isinstance(request, RunWorkload) for request in engines.requests)
+    # The window's own engine goes on afterwards, and its runs are its own.
+    player.play(AT_ONCE)
+    qtbot.waitUntil(lambda: len(benchmark.results) == 4 and not benchmark.state.is_busy)
+    assert len({run.request.run_id for run in benchmark.runs}) == 4
+
+
+def test_it_takes_its_time_unless_asked_and_can_be_stopped(
+    qtbot: QtBot, player: RecordingPlayer, benchmark: Benchmark, speeds: list[float], path: Path
+) -> None:
+    open_file(qtbot, player, path)
+    player.play()
+    qtbot.waitUntil(lambda: bool(benchmark.runs) and benchmark.runs[0].has_begun)
+    assert not player.can_play
+    player.play(AT_ONCE)  # one at a time
+    benchmark.stop()
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
+    assert speeds == [1.0]
+    assert len(benchmark.runs) == 1
+    assert benchmark.runs[0].state is RunState.STOPPED
+
+
+def test_what_was_open_stays_open_where_another_file_is_refused(
+    qtbot: QtBot, player: RecordingPlayer, told: list[tuple[str, bool]], path: Path, tmp_path: Path
+) -> None:
+    open_file(qtbot, player, path)
+    before = player.recording
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(b"\x00\xff")
+    open_file(qtbot, player, bad)
+    assert told[-1] == (
+        "bad.jsonl: This file is refused: it is no recording of this program.", True,
+    )  # fmt: skip
+    assert player.recording is before is not None
+    assert player.path == path
+    assert player.can_play
+
+
+def test_a_recording_is_not_kept_as_if_it_was_measured_here(
+    qtbot: QtBot, ready_studio: Studio, player: RecordingPlayer, benchmark: Benchmark, path: Path
+) -> None:
+    history = BenchmarkHistory(ready_studio, benchmark, ready_studio)
+    open_file(qtbot, player, path)
+    player.play(AT_ONCE)
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
+    history.refresh()
+    qtbot.waitUntil(lambda: not history.is_busy)
+    assert history.entries == ()
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()], ids=["card"])
+def test_its_card_has_its_own_name_beside_a_card_of_this_pc(
+    qtbot: QtBot, ready_studio: Studio, benchmark: Benchmark, player: RecordingPlayer,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    from gpu_studio.model.benchmark.benchmark_devices import device_label, result_label, run_label
+
+    path = tmp_path / "theirs.jsonl"
+    header_changes = list(run_events(CARD, device_name="NVIDIA A100"))
+    path.write_bytes(encode_all([HEADER, *header_changes]))
+    open_file(qtbot, player, path)
+    player.play(AT_ONCE)
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
+    inventory = ready_studio.sensors.inventory
+    run = benchmark.runs[0]
+    assert run.result is not None
+    assert run_label(run, inventory) == result_label(run.result, inventory) == "A100, recorded"
+    assert device_label("cuda:0", inventory) != "A100"
+
+
+def test_closing_ends_what_is_played(
+    qtbot: QtBot, ready_studio: Studio, player: RecordingPlayer, benchmark: Benchmark,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(encode_all([HEADER, *run_events(CPU)]))
+    open_file(qtbot, player, path)
+    player.play()
+    qtbot.waitUntil(lambda: bool(benchmark.runs) and benchmark.runs[0].has_begun)
+    ready_studio.close()  # that nothing runs on is looked at after every test
+    player.open_file(path)
+    assert not player.is_reading
+
+
+def test_runs_of_this_window_become_a_recording_and_played_ones_do_not(
+    qtbot: QtBot, ready_studio: Studio, benchmark: Benchmark, player: RecordingPlayer, path: Path
+) -> None:
+    from gpu_studio.core.benchmark.plan import Plan
+
+    open_file(qtbot, player, path)
+    player.play(AT_ONCE)
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
+    with pytest.raises(StudioError, match="None of these runs was made here"):
+        recording_from(ready_studio, benchmark.runs, "2026-02-03T04:05:06+00:00")
+    plan = Plan(
+        workload="elementwise", sizes=(64,), dtypes=("float32",), devices=("cpu",), budget_s=1.0
+    )
+    benchmark.start(plan)
+    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
+    assert benchmark.runs[-1].recording is None
+    content = recording_from(ready_studio, benchmark.runs, "2026-02-03T04:05:06+00:00")
+    found = decode_recording(content, "ours.jsonl")
+    (run,) = found.runs
+    assert run.samples_s == benchmark.runs[-1].series.values.tolist()
+    inventory = ready_studio.sensors.inventory
+    assert inventory is not None
+    assert found.header.device_name == inventory.cpu.name
+    assert found.header.recorded_at.startswith("2026-02-03")
+    assert not math.isinf(found.spent_s)

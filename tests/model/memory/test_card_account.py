@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.pc.devices import GpuProcess
+from gpu_studio.model.memory.card_account import CardAccount
+from gpu_studio.model.memory.engine_memory import EngineMemory
+from tests.fakes.memory_answers import memory_read
+from tests.fakes.pc import gt_1030_card
+
+MIB = 1 << 20
+CARD = gt_1030_card(cuda_index=0)
+
+
+class Listed:
+    """Stands in for the sensors: one process on the card."""
+
+    def __init__(self, pid, mib):
+        self.listed = (GpuProcess(pid=pid, name="python", memory_bytes=mib * MIB),)
+
+    def processes(self, _device):
+        return self.listed
+
+
+@pytest.fixture
+def clock():
+    return [100.0]
+
+
+@pytest.fixture
+def memory(qapp, clock):
+    memory = EngineMemory(lambda: clock[0], lambda _address: CARD.identity)
+    memory.pid = 7
+    return memory
+
+
+def take(memory, reserved, at_s):
+    memory._receive(None, memory_read(reserved=reserved, taken_at_s=at_s))
+
+
+def context_of(account, memory, error_bytes=None):
+    read = memory.latest(CARD.identity)
+    tank = account.tank(read, CARD, memory.pid, {}, error_bytes)
+    return {part.key: part.size_bytes // MIB for part in tank.parts}.get("context")
+
+
+def test_the_context_is_what_the_process_has_besides_what_pytorch_reserved(memory):
+    account = CardAccount(Listed(7, 512 + 90))
+    take(memory, 512, 0.0)
+    account.learn(CARD, memory)
+    assert context_of(account, memory) == 90
+
+
+def test_nothing_is_learned_while_memory_is_taken_and_what_is_known_stays(memory, clock):
+    account = CardAccount(Listed(7, 512 + 90))
+    take(memory, 256, 0.0)
+    take(memory, 512, 0.1)
+    clock[0] += 0.2
+    account.learn(CARD, memory)
+    assert context_of(account, memory) is None
+    clock[0] += 1.0
+    account.learn(CARD, memory)
+    assert context_of(account, memory) == 90
+    take(memory, 768, 1.3)  # the driver has not told of this yet
+    account.learn(CARD, memory)
+    assert context_of(account, memory) == 90
+
+
+def test_a_process_that_the_driver_does_not_list_has_no_context(memory):
+    account = CardAccount(Listed(8, 600))
+    take(memory, 512, 0.0)
+    account.learn(CARD, memory)
+    assert context_of(account, memory) is None
+
+
+def test_what_the_driver_told_the_engine_itself_counts_before_all_else(memory):
+    """Of the same moment, and to the byte: at the end of an experiment too short to be listed."""
+    account = CardAccount(Listed(7, 512 + 90))
+    read = memory_read(reserved=512, engine_bytes=(512 + 87) * MIB)
+    memory._receive(None, read)
+    assert context_of(account, memory, (512 + 84) * MIB) == 87
+    account.learn(CARD, memory)
+    assert context_of(account, memory, (512 + 84) * MIB) == 87
+
+
+def test_an_errors_own_number_counts_until_something_is_learned(memory):
+    account = CardAccount(Listed(7, 512 + 90))
+    take(memory, 512, 0.0)
+    assert context_of(account, memory, (512 + 84) * MIB) == 84
+    account.learn(CARD, memory)
+    assert context_of(account, memory, (512 + 84) * MIB) == 90
