@@ -8,7 +8,7 @@ import msgspec
 
 from gpu_studio.core.pc.devices import short_name
 from gpu_studio.core.wheels import serves, version_numbers
-from gpu_studio.model.switching.card_access import access_of
+from gpu_studio.model.pc.card_access import access_of
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.runs import Run

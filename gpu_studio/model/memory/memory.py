@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.tank import Tank
     from gpu_studio.core.protocol import MemoryRead, SegmentsRead
     from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.memory.memory_choices import MemoryChoice
     from gpu_studio.model.memory.memory_history import MemoryHistory
     from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.model.studio import Studio
-    from gpu_studio.model.switching.card_access import MemoryChoice
 
 
 class MemoryModel(QObject):

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.protocol import DeviceUsed, Event, Request
 from gpu_studio.core.resources import MissingResourceError
-from gpu_studio.model.switching.card_access import MemoryChoice, memory_choices, modelled_choices
+from gpu_studio.model.memory.memory_choices import MemoryChoice, memory_choices, modelled_choices
 
 if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import Device

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import Device
     from gpu_studio.core.protocol import MemoryRead
     from gpu_studio.model.memory.engine_memory import EngineMemory
+    from gpu_studio.model.memory.memory_choices import MemoryChoice
     from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.model.sensors import Sensors
-    from gpu_studio.model.switching.card_access import MemoryChoice
 
 
 class Tanks:

@@ -10,7 +10,7 @@ import msgspec
 from gpu_studio.core.pc.card_facts import identity_line
 from gpu_studio.core.pc.findings import find
 from gpu_studio.core.units import format_bytes
-from gpu_studio.model.switching.card_access import access_of, counted_cards
+from gpu_studio.model.pc.card_access import access_of, counted_cards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QInputDialog, QTableView, 
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB, card_at
+from gpu_studio.core.pc.devices import short_name
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.memory.memory import ENGINE_NAMES
-from gpu_studio.model.switching.card_access import short_name
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding_combo import ElidingCombo
 from gpu_studio.ui.memory.memory_curves import toggle
