@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.protocol import RunWorkload, is_last
+from gpu_studio.core.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,10 +75,16 @@ class RunMarks(QObject):
 
         self._tell()
         self._running = request
-        title = f"{request.workload}, {request.size}, {request.dtype} on {request.device}"
-        self._marks.append(RunMark(title, request.device, time.monotonic()))
+        self._marks.append(RunMark(self._title(request), request.device, time.monotonic()))
         self._studio.sensors.want(_RUN, True)
         self.marks_changed.emit()
+
+    def _title(self, request: RunWorkload) -> str:
+        description = self._studio.session.description
+        workloads = description.workloads if description else ()
+        written = {workload.name: workload.size_text for workload in workloads}
+        size = format_size(request.size, written.get(request.workload, SQUARE))
+        return f"{request.workload}, {size}, {request.dtype} on {request.device}"
 
     def _end(self, request: RunWorkload) -> None:
         if request is not self._running:

@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 import pytest
 
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.core.units import format_size
 from gpu_studio.model import run_marks as module
-from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.descriptions import described_with_cuda, matmul
 from tests.fakes.pc import gt_1030, reading
 from tests.fakes.run_answers import finished, samples_of, started
 from tests.fakes.scripted_engine import Pause
+
+BATCH_OF = "batch of {size}"
 
 pytestmark = pytest.mark.parametrize("inventory", [gt_1030()])
 
@@ -23,7 +27,8 @@ def request(number=1):
 
 @pytest.fixture
 def paused_runs(engines):
-    engines.scripts[DescribeEngine] = [described_with_cuda()]
+    batched = msgspec.structs.replace(matmul(), size_text=BATCH_OF)
+    engines.scripts[DescribeEngine] = [described_with_cuda(workloads=(batched,))]
     engines.scripts[RunWorkload] = lambda _engine, asked: [
         started(asked), Pause(), finished(asked, samples_of(asked))
     ]  # fmt: skip
@@ -61,6 +66,11 @@ def test_a_run_is_marked_and_its_effect_told(qtbot, paused_runs, ready_studio, s
     assert "P8 → P0" in told.args[0]
     assert "+14\u202f°C" in told.args[0]
     assert marks.effect == told.args[0]
+
+
+def test_a_mark_writes_the_size_as_the_workload_does(qtbot, paused_runs, ready_studio):
+    mark = run(qtbot, ready_studio, paused_runs, ready_studio.runs, request())
+    assert mark.title == f"matmul, {format_size(512, BATCH_OF)}, float32 on cuda:0"
 
 
 def test_sensors_are_read_while_a_run_is_under_way(qtbot, paused_runs, ready_studio):
