@@ -24,28 +24,27 @@ _LARGE_BYTES = 256 << 20
 
 def likely_causes(result: RunFinished, device: Device | None) -> Iterator[str]:
     """Yield likely causes of a low share, the likeliest first."""
+    limit = limit_of(result.ceiling)
+    if limit is not Limit.LINK:
+        # Neither heat nor a neighbour explains a call that asks for next to no work.
+        yield from _asking(result)
     if result.throttled:
         yield "The card slowed itself down: it was too hot, or at its power limit."
     if result.other_processes:
         yield "Other programs used the same device."
     yield from _other_parts(result)
-    limit = limit_of(result.ceiling)
     if limit is Limit.LINK or result.transfers:
         yield from _narrow_link(device)
-    if limit is Limit.LINK and result.options.get("memory") != "pinned":
-        yield (
-            "Ordinary (pageable) memory is copied twice on its way to a card or back; pinned "
-            "memory is not."
-        )
-    if result.device != "cpu":
+    if limit is Limit.LINK:
+        if result.options.get("memory") != "pinned":
+            yield (
+                "Ordinary (pageable) memory is copied twice on its way to a card or back; pinned "
+                "memory is not."
+            )
         yield from _asking(result)
+    if result.device != "cpu":
         if limit is Limit.ARITHMETIC:
             yield from _slow_dtype(result.dtype, device)
-    elif result.median_s < _SHORT_S["cpu"]:
-        yield (
-            f"A call of {format_duration(result.median_s)} is mostly the asking: a larger size "
-            "shows what the CPU can do."
-        )
     elif limit is Limit.MEMORY and result.bytes_per_call >= _LARGE_BYTES:
         yield (
             "PyTorch may ask the system for each large result anew, which clears every page of "
@@ -63,6 +62,13 @@ def _other_parts(result: RunFinished) -> Iterator[str]:
 
 
 def _asking(result: RunFinished) -> Iterator[str]:
+    if result.device == "cpu":
+        if result.median_s < _SHORT_S["cpu"]:
+            yield (
+                f"A call of {format_duration(result.median_s)} is mostly the asking: a larger "
+                "size shows what the CPU can do."
+            )
+        return
     launch_s = result.parts_s.get("launch", 0.0)
     if launch_s > result.median_s / 2:
         yield (

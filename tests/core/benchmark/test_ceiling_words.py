@@ -94,6 +94,22 @@ def test_a_low_share_has_its_likely_cause(changes: dict[str, Any], cause: str) -
     assert cause in text
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("disturbed", [{"other_processes": True}, {"throttled": True}])
+def test_next_to_no_work_is_told_before_what_disturbed_it(
+    device: str, disturbed: dict[str, bool]
+) -> None:
+    text = said(result(device, share=0.01, median_s=5e-6, **disturbed))
+    assert "A call of 5.00 µs is mostly the asking" in text
+    assert "asking" not in said(result(device, share=0.01, **disturbed))
+
+
+def test_a_short_copy_is_slow_for_its_link_before_its_asking() -> None:
+    link: dict[str, Any] = {"ceiling": "PCIe link, 15.8 GB/s", "median_s": 1e-5}
+    assert "pinned memory is not" in said(result(**link), None)
+    assert "mostly the asking" in said(result(**link, options={"memory": "pinned"}), None)
+
+
 def test_a_link_with_lanes_missing_is_told_before_a_card_that_has_few() -> None:
     card = msgspec.structs.replace(GT_1030, pcie_width_max=16, telemetry=Telemetry(pcie_width=4))
     text = said(result(ceiling="PCIe link, 15.8 GB/s"), card)
