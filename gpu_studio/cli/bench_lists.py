@@ -11,6 +11,7 @@ from gpu_studio.cli.answers import describe_alone
 from gpu_studio.cli.screen import note, now, say, say_bytes
 from gpu_studio.cli.status import DONE, WrongUseError
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
+from gpu_studio.core.benchmark.kept_moment import shown_moment
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.units import format_duration, format_size
 
@@ -129,7 +130,7 @@ def _entry_line(entry: HistoryEntry) -> str:
     header, result = entry.header, entry.header.result
     what = (
         entry.key,
-        header.kept_at[:16].replace("T", " "),
+        shown_moment(header.kept_at),
         result.workload,
         format_size(result.size, result.size_text),
         result.dtype,

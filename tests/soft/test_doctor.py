@@ -77,7 +77,7 @@ def test_of_two_cards_one_is_used_and_scripts_number_them_otherwise(soft_pc: Mak
     pc = soft_pc(GT_1030, RTX_3060)
     findings, status = examine(pc)
     assert (codes(findings), status) == (["no_code_for_card", "mixed_order", "ok"], 0)
-    assert "cuda:0 there is the RTX 3060, which nvidia-smi calls 1" in findings[1]["sentence"]
+    assert "cuda:0 there is the RTX 3060 (nvidia-smi’s 1)" in findings[1]["sentence"]
     assert findings[2]["device_uuid"] == pc.cards[1].uuid
     assert "a real kernel ran on it" in findings[2]["evidence"]
     ordered, _ = examine(pc, "--no-kernel", CUDA_DEVICE_ORDER="PCI_BUS_ID")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.benchmark.kept_moment import moment_order
 from gpu_studio.core.benchmark.kept_run import (
     LARGEST_FILE_BYTES,
     KeptHeader,
@@ -143,7 +144,9 @@ class History:
                 entries.append(HistoryEntry(path.stem, decode_header(read_capped(path))))
             except StudioError as error:
                 refusals.append(RefusedFile(path.name, str(error)))
-        entries.sort(key=lambda entry: (entry.header.kept_at, entry.key), reverse=True)
+        entries.sort(
+            key=lambda entry: (*moment_order(entry.header.kept_at), entry.key), reverse=True
+        )
         return HistoryList(tuple(entries), tuple(refusals))
 
     def load(self, key: str) -> KeptRun:
@@ -201,7 +204,7 @@ class History:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self._path(key), encode_kept(kept))
         except OSError as error:
-            raise _trouble("The result is kept in memory only", error) from error
+            raise _trouble("Results cannot be saved in the history", error) from error
         self._pending.pop(key, None)
         self._was_told = False
 

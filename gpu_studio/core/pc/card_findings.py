@@ -164,7 +164,7 @@ def mixed_order(facts: PcFacts) -> Iterator[Finding]:
         return
     order, how = _order_of_scripts(facts, cards)
     differing = [
-        f"cuda:{number} there is the {card.short_name}, which nvidia-smi calls {card.nvml_index}"
+        f"cuda:{number} there is the {card.short_name} (nvidia-smi’s {card.nvml_index})"
         for number, card in enumerate(order)
         if card is not None and card.nvml_index != number
     ]

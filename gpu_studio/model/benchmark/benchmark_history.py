@@ -83,7 +83,8 @@ class BenchmarkHistory(QObject):
         count = len(self._history.pending) if self._opened else 0
         if not count or not self._trouble:
             return ""
-        return f"{self._trouble} {count} {'run waits' if count == 1 else 'runs wait'}."
+        waiting = "1 run waits" if count == 1 else f"{count} runs wait"
+        return f"{self._trouble} {waiting} in memory and would be lost with this window."
 
     @property
     def ghost(self) -> tuple[Run, str] | None:

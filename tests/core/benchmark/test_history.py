@@ -177,7 +177,7 @@ def test_a_rename_that_fails_leaves_the_old_file(kept: History, monkeypatch: Any
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     kept = History(tmp_path / "file" / "history")
-    with pytest.raises(StudioError, match="kept in memory only"):
+    with pytest.raises(StudioError, match="cannot be saved in the history: "):
         kept.keep(finished_run(), KEPT_AT)
     assert len(kept.contents().entries) == 1
 

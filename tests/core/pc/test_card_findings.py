@@ -132,7 +132,7 @@ def test_a_link_that_somebody_remembers_counts():
 def test_scripts_that_number_otherwise_are_told():
     cards = (tried(RTX_3060, number=0), tried(GT_1030, number=1))
     finding = one("mixed_order", examined(pc(GT_1030, RTX_3060), probe=probe(*cards)))
-    assert "cuda:0 there is the RTX 3060, which nvidia-smi calls 1" in finding.sentence
+    assert "cuda:0 there is the RTX 3060 (nvidia-smi’s 1)" in finding.sentence
     assert finding.action == "export CUDA_DEVICE_ORDER=PCI_BUS_ID"
     assert "seen in a process" in finding.evidence
     guessed = one("mixed_order", examined(pc(GT_1030, RTX_3060)))

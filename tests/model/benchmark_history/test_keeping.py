@@ -58,8 +58,8 @@ def test_a_folder_that_takes_nothing_is_said_once_and_saving_can_be_tried_again(
     folder.write_text("a file is in the way")
     run(qtbot, benchmark, history, 64, 128)
     assert len([text for text, bad in told if bad]) == 1
-    assert "kept in memory only" in history.trouble
-    assert history.trouble.endswith("2 runs wait.")
+    assert "cannot be saved in the history" in history.trouble
+    assert history.trouble.endswith("2 runs wait in memory and would be lost with this window.")
     assert len(history.entries) == 2  # nothing is lost
     folder.unlink()
     history.save_again()
