@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -78,14 +79,30 @@ class Need:
         return self.opens_window and stamp.get("libraries", 0) < 1 + self.has_screen
 
     def is_met(self) -> bool:
-        """Whether the program can start at once."""
+        """Whether the program can start at once.
+
+        In a folder that takes nothing, what was set up is started as it is: neither another
+        PyTorch nor what is known of the system's libraries could be written down.
+        """
         stamp, verdict = self.judged()
-        return stamp is not None and verdict is Verdict.FRESH and not self.lacks_libraries(stamp)
+        if stamp is None or verdict not in (Verdict.FRESH, Verdict.HARDWARE):
+            return False
+        lacks_libraries = self.lacks_libraries(stamp)
+        if verdict is Verdict.FRESH and not lacks_libraries:
+            return True
+        if os.access(self.environment, os.W_OK):
+            return False
+        from studio_setup.system_libraries import missing_libraries
+
+        return not (lacks_libraries and missing_libraries(self.has_screen))
 
     def offer_is_due(self) -> bool:
         """Whether the shortcut was never offered; from now on it was."""
         stamp = stamps.read_stamp(str(self.environment)) or {}
         if stamp.get("shortcut_offered"):
             return False
-        stamps.write_stamp(str(self.environment), stamp | {"shortcut_offered": True})
+        try:
+            stamps.write_stamp(str(self.environment), stamp | {"shortcut_offered": True})
+        except OSError:  # a folder that takes nothing: it would be offered at every start
+            return False
         return True

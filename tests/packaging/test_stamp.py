@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 from studio_setup import stamp as stamps
+from studio_setup import system_libraries
 from studio_setup.need import Need, has_display
 from studio_setup.stamp import Verdict, judge
 
@@ -152,6 +154,41 @@ def test_the_shortcut_is_offered_once(root: Path, tmp_path: Path) -> None:
     assert need.offer_is_due()
     assert not need.offer_is_due()
     assert need.is_met()
+
+
+def test_without_writing_it_down_the_shortcut_is_not_offered(root: Path, tmp_path: Path) -> None:
+    _interpreter(tmp_path)
+    need = _fresh_need(root, tmp_path, opens_window=True, has_screen=False, level=1)
+    (tmp_path / "gpu-studio-stamp.json.new").mkdir()  # in the way of the stamp's next version
+    assert not need.offer_is_due()
+
+
+@pytest.mark.parametrize(
+    ("takes_files", "missing", "hardware", "met"),
+    [
+        (True, {}, "same", False),  # is set up, and written down
+        (False, {}, "same", True),
+        (False, {}, "another", True),
+        (False, {"libEGL.so.1": "libegl1"}, "same", False),
+        (True, {}, "another", False),
+    ],
+)
+def test_a_read_only_environment_is_started_as_it_is(
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    takes_files: bool,
+    missing: dict[str, str],
+    hardware: str,
+    met: bool,
+) -> None:
+    _interpreter(tmp_path)
+    need = _fresh_need(root, tmp_path, opens_window=True, has_screen=True, level=0)
+    if hardware != "same":
+        need.present["hardware"] = hardware
+    monkeypatch.setattr(os, "access", lambda *_: takes_files)
+    monkeypatch.setattr(system_libraries, "missing_libraries", lambda *_: missing)
+    assert need.is_met() is met
 
 
 def test_a_start_imports_little(root: Path) -> None:
