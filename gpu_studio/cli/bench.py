@@ -58,6 +58,7 @@ def run_bench(
         made = plans(request, description)
         first = [run for plan in made for run in plan.requests()]
         recorder.begin(description, {request.workload}, {run.device for run in first})
+        runs.takes_all_devices = request.devices is None
         for plan in made:
             runs.make(plan)
         if export_to is not None:

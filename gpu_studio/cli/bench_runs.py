@@ -11,6 +11,7 @@ from gpu_studio.core.benchmark.run_words import spread_text
 from gpu_studio.core.benchmark.runs import Run, RunState
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.benchmark.verdict import speed_up
+from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import EngineEnded, RequestFailed, RunFailed, encode
 from gpu_studio.core.units import (
     format_duration,
@@ -64,6 +65,8 @@ class BenchRuns:
         self.runs: list[Run] = []
         self.size_texts: Mapping[str, str] = {}
         """How each workload writes its sizes, for what is said before a run tells it."""
+        self.takes_all_devices = False
+        """Whether nobody named the devices: what is for some of them is skipped on the others."""
 
     @property
     def results(self) -> list[RunFinished]:
@@ -72,8 +75,20 @@ class BenchRuns:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a run ended by an error."""
-        return any(run.state is RunState.FAILED for run in self.runs)
+        """Whether a run ended by an error, or was skipped on every device."""
+        failed = (run for run in self.runs if run.state is RunState.FAILED)
+        return any(not (self._is_skipped(run) and self._is_made_elsewhere(run)) for run in failed)
+
+    def _is_skipped(self, run: Run) -> bool:
+        """Return whether a run was refused where nobody asked for it by name."""
+        refused = run.failure is not None and run.failure.kind is FailureKind.BAD_REQUEST
+        return self.takes_all_devices and refused and not run.has_begun
+
+    def _is_made_elsewhere(self, run: Run) -> bool:
+        return any(
+            (result.size, result.dtype) == (run.request.size, run.request.dtype)
+            for result in self.results
+        )
 
     def make(self, plan: RunPlan) -> None:
         """Make all runs of a plan, and those that follow from their results."""
@@ -127,7 +142,8 @@ class BenchRuns:
     def _note_failure(self, event: Event, run: Run) -> None:
         if isinstance(event, (RunFailed, RequestFailed, EngineEnded)) and run.failure:
             self._progress.clear()
-            note(f"{_title(run)}: {run.failure.message}")
+            skipped = "skipped. " if self._is_skipped(run) else ""
+            note(f"{_title(run)}: {skipped}{run.failure.message}")
 
 
 def remarks(result: RunFinished) -> Iterator[str]:

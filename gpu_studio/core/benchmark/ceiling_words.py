@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 NORMAL_FROM = 0.5  # of a ceiling that nothing reaches whole
 ABOVE_FROM = 1.05
+_LEAST_SHOWN = 0.001
 
 
 def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
@@ -33,7 +34,7 @@ def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
             f"Faster than this {_noun(result)}'s {result.ceiling}: the operands stay in a cache. "
             "A larger size shows the memory itself."
         )
-    text = f"{format_percent(share)} of this {_noun(result)}'s {result.ceiling}"
+    text = f"{_percent(share)} of this {_noun(result)}'s {result.ceiling}"
     if share > ABOVE_FROM:
         return f"{text}: {_above(result)}."
     if share >= NORMAL_FROM:
@@ -57,7 +58,14 @@ def share_text(result: RunFinished) -> str:
     """
     if result.share_of_ceiling is None:
         return ""
-    return "cached" if stays_in_cache(result) else format_percent(result.share_of_ceiling)
+    return "cached" if stays_in_cache(result) else _percent(result.share_of_ceiling)
+
+
+def _percent(share: float) -> str:
+    """Return a share; one that would be rounded to nothing is told to be something."""
+    return (
+        f"< {format_percent(_LEAST_SHOWN)}" if 0 < share < _LEAST_SHOWN else format_percent(share)
+    )
 
 
 def is_worth_a_line(result: RunFinished) -> bool:

@@ -13,10 +13,15 @@ from gpu_studio.cli.screen import Progress
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunWorkload, WorkloadDescription
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    RunFailed,
+    RunWorkload,
+    WorkloadDescription,
+)
 from tests.cli.bench.terminal import WORKLOADS, asked
 from tests.fakes.descriptions import described
-from tests.fakes.run_answers import run_events
+from tests.fakes.run_answers import run_events, started
 
 
 def test_what_is_asked_reaches_the_engine(engines, type_in):
@@ -107,6 +112,52 @@ def test_a_run_that_cannot_begin_is_told_in_its_workloads_sizes(engines, type_in
     ]
     _, _, errors = type_in("conv2d", "--size", "8", "--device", "cpu")
     assert errors == "conv2d 8 pictures float16 on cpu: No.\n"
+
+
+def refuse_the_cpu(request):
+    if request.device != "cpu":
+        return run_events(request)
+    failure = Failure(FailureKind.BAD_REQUEST, "It has no other memory.")
+    return [RunFailed(run_id=request.run_id, failure=failure)]
+
+
+@pytest.mark.parametrize(
+    ("named", "status", "said"),
+    [
+        ([], 0, "skipped. It has no other memory."),  # nobody asked for the CPU by its name
+        (["--device", "cpu,cuda:0"], 1, "It has no other memory."),
+    ],
+)
+def test_what_is_not_for_every_device_is_skipped_unless_it_was_named(
+    engines, type_in, named, status, said
+):
+    engines.scripts[RunWorkload] = lambda _, request: refuse_the_cpu(request)
+    made, output, errors = type_in("matmul", "--size", "64", *named)
+    assert (made, errors) == (status, f"matmul 64 × 64 float32 on cpu: {said}\n")
+    assert "cuda:0" in output
+
+
+def test_what_no_device_could_do_has_failed(engines, type_in):
+    engines.scripts[RunWorkload] = lambda _, request: [
+        RunFailed(run_id=request.run_id, failure=Failure(FailureKind.BAD_REQUEST, "No."))
+    ]
+    assert type_in("matmul", "--size", "64")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "has_begun"),
+    [(FailureKind.BAD_REQUEST, True), (FailureKind.OUT_OF_MEMORY, False)],
+)
+def test_a_run_that_goes_wrong_is_no_skipped_one(engines, type_in, kind, has_begun):
+    def script(_, request):
+        if request.device != "cpu":
+            return run_events(request)
+        failed = RunFailed(run_id=request.run_id, failure=Failure(kind, "It broke."))
+        return [*([started(request)] if has_begun else []), failed]
+
+    engines.scripts[RunWorkload] = script
+    status, _, errors = type_in("matmul", "--size", "64")
+    assert (status, errors) == (1, "matmul 64 × 64 float32 on cpu: It broke.\n")
 
 
 def test_the_list_tells_sizes_options_and_what_cannot_run(type_in):

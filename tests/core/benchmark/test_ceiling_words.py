@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.ceiling_words import is_this_normal, is_worth_a_line
+from gpu_studio.core.benchmark.ceiling_words import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.pc.devices import Device, Telemetry
 from tests.core.benchmark.cards import GT_1030
 from tests.core.benchmark.kept_runs import finished_run
@@ -34,6 +34,13 @@ def test_a_share_without_a_fault_is_normal() -> None:
         "62 % of this card's peak arithmetic, 1.13 TFLOP/s: normal."
     )
     assert said(result(share=0.62, throttled=True)).endswith("normal.")
+
+
+def test_a_share_of_next_to_nothing_is_not_called_nothing() -> None:
+    small = result(share=0.0002)
+    assert share_text(small).replace("\u202f", " ") == "< 0.1 %"
+    assert said(small).startswith("< 0.1 % of this card's peak arithmetic")
+    assert share_text(result(share=0.002)).replace("\u202f", " ") == "0.2 %"
 
 
 def test_nothing_is_said_without_a_ceiling() -> None:
