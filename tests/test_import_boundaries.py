@@ -100,18 +100,64 @@ def test_only_app_names_the_real_engine_and_the_sensor_reader_for_the_window():
         assert "SensorReader" not in text, path
 
 
-UI_ROOMS = sorted(
-    folder.name for folder in (PACKAGE / "ui").iterdir() if (folder / "__init__.py").is_file()
+# layer → room → the rooms of the same layer that it may import; what stands in no room is free.
+ROOMS = {
+    "core": {
+        "messages": set(),
+        "pc": {"messages"},
+        "benchmark": {"messages", "pc"},
+        "memory": {"messages", "pc"},
+        "switching": {"messages", "pc"},
+    },
+    "engine": {
+        "memory": set(),
+        "workloads": set(),
+        "benchmark": {"memory", "workloads"},
+        "switching": set(),
+        "pitfalls": set(),
+        # The engine's account of itself lists what there is.
+        "pc": {"workloads", "switching", "pitfalls"},
+    },
+    "model": {
+        "pc": set(),
+        "benchmark": {"pc"},
+        "memory": {"pc"},
+        "switching": {"pc"},
+    },
+    "ui": {
+        "plots": set(),
+        "devices": {"plots"},
+        "benchmark": {"plots"},
+        "memory": {"plots"},
+        "switcher": {"plots"},
+    },
+}
+
+
+def rooms_of(layer: str) -> set[str]:
+    return {path.parent.name for path in (PACKAGE / layer).glob("*/__init__.py")}
+
+
+@pytest.mark.parametrize("layer", ROOMS)
+def test_the_rooms_are_those_that_have_arrows(layer):
+    assert rooms_of(layer) == set(ROOMS[layer])
+
+
+def test_no_other_layer_has_rooms():
+    layers = {path.parent.parent.name for path in PACKAGE.glob("*/*/__init__.py")}
+    assert layers == set(ROOMS)
+
+
+@pytest.mark.parametrize(
+    ("layer", "room"), [(layer, room) for layer in ROOMS for room in ROOMS[layer]]
 )
-
-
-@pytest.mark.parametrize("room", UI_ROOMS)
-def test_what_two_tabs_use_is_in_no_tabs_room(room):
-    for path in (PACKAGE / "ui" / room).rglob("*.py"):
+def test_what_two_rooms_use_is_in_neither(layer, room):
+    for path in (PACKAGE / layer / room).rglob("*.py"):
         for name, line in imports(path):
             parts = name.split(".")
-            target = parts[2] if parts[:2] == ["gpu_studio", "ui"] else room
-            allowed = target in (room, "plots") or target not in UI_ROOMS
+            if parts[:2] != ["gpu_studio", layer] or parts[2] not in ROOMS[layer]:
+                continue
+            allowed = parts[2] == room or parts[2] in ROOMS[layer][room]
             assert allowed, f"{path}:{line} imports {name}"
 
 

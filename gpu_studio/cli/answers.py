@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.stream import Stream
-from gpu_studio.core.benchmark.runs import describe_exit
 from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.pc.devices import CardReading, Inventory, Reading
 from gpu_studio.core.protocol import (

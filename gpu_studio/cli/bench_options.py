@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli.parser import device_address
 from gpu_studio.cli.status import WrongUseError
-from gpu_studio.core.benchmark.sizes import parse_dtypes, parse_sizes, parse_sweep
+from gpu_studio.core.benchmark.sizes import parse_sizes, parse_sweep
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.tensors import parse_dtypes
 
 if TYPE_CHECKING:
     import argparse

@@ -10,7 +10,7 @@ from gpu_studio.cli.answers import Interrupt, answers
 from gpu_studio.cli.memory_oom import engine_for
 from gpu_studio.cli.screen import say, say_bytes
 from gpu_studio.cli.status import DONE
-from gpu_studio.core.benchmark.runs import describe_exit
+from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.modelled_cards import (
     ModelledCardChoice,

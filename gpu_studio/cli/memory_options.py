@@ -96,6 +96,7 @@ def _oom(options: argparse.Namespace, log_path: Path) -> int:
     from gpu_studio.cli.memory_oom import list_presets, run_oom
     from gpu_studio.core.memory.memory_lab import check_experiment
     from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
+    from gpu_studio.core.tensors import LARGEST_SIZE
 
     if options.list:
         return list_presets(as_json=options.json)
@@ -105,11 +106,11 @@ def _oom(options: argparse.Namespace, log_path: Path) -> int:
     plan = None
     if options.preset == "custom":
         plan = AllocationPlan(
-            size=_whole_number("size", options.size, 1, 1 << 20) or 1,
+            size=_whole_number("size", options.size, 1, LARGEST_SIZE) or 1,
             count=_whole_number("count", options.count, 1, 1_000_000),
             dtype=options.dtype,
             frees_every_second=options.free_every_second,
-            growth=_whole_number("growth", options.growth, 0, 1 << 20) or 0,
+            growth=_whole_number("growth", options.growth, 0, LARGEST_SIZE) or 0,
         )
     request = RunMemoryExperiment(
         preset=options.preset,
@@ -126,7 +127,7 @@ def _oom(options: argparse.Namespace, log_path: Path) -> int:
 
 def _fit(options: argparse.Namespace, log_path: Path) -> int:
     from gpu_studio.cli.memory_fit import list_cards, show_fit
-    from gpu_studio.core.benchmark.sizes import DTYPES
+    from gpu_studio.core.tensors import DTYPES
 
     if options.list:
         return list_cards(as_json=options.json)

@@ -10,7 +10,7 @@ import msgspec
 from gpu_studio.cli.answers import answers, describe, describe_alone, own_engine
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
-from gpu_studio.core.benchmark.runs import describe_exit
+from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.protocol import (
     EngineEnded,
     PitfallFailed,

@@ -10,7 +10,7 @@ import msgspec
 from gpu_studio.cli.answers import answers, describe, describe_alone, own_engine, take_inventory
 from gpu_studio.cli.screen import Progress, Table, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
-from gpu_studio.core.benchmark.runs import describe_exit
+from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.pc.link import Link, widest_link
 from gpu_studio.core.protocol import (

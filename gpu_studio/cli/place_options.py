@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli.parser import device_address
 from gpu_studio.cli.status import WrongUseError
-from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.core.tensors import DTYPES
 
 if TYPE_CHECKING:
     import argparse

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.benchmark.runs import describe_exit
 from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     DescribeEngine,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.runs import describe_exit
+from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.oom_words import Outcome
 

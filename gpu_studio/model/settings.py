@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QSaveFile, Signal
 if TYPE_CHECKING:
     from pathlib import Path
 
-from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.core.tensors import DTYPES
 
 _log = logging.getLogger(__name__)
 

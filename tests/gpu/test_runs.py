@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
     Event,
@@ -22,9 +21,10 @@ from gpu_studio.core.protocol import (
     Stop,
     encode,
 )
-from gpu_studio.engine.benchmark.timing import CudaStopwatch, time_once
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.device import resolve, synchronize, uuid_of
 from gpu_studio.engine.serve import EXIT_FATAL, NvmlSensor
+from gpu_studio.engine.stopwatch import CudaStopwatch, time_once
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 from tests.engine.answers import only, run_request

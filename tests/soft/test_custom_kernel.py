@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PRELUDE = """
 import torch
-from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.nvrtc import Nvrtc
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.custom_kernel import CustomKernel

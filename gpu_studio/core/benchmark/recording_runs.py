@@ -15,8 +15,7 @@ from gpu_studio.core.benchmark.kept_run import (
     clean_name,
     refused,
 )
-from gpu_studio.core.benchmark.runs import describe_exit
-from gpu_studio.core.benchmark.sizes import LARGEST_SIZE
+from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.protocol import (
@@ -31,6 +30,7 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     SamplesMeasured,
 )
+from gpu_studio.core.tensors import LARGEST_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.protocol import (
@@ -175,16 +176,3 @@ class Run:
             return
         self.state = RunState.FAILED
         self.failure = Failure(FailureKind.ENGINE_ENDED, describe_exit(event.exit_code))
-
-
-def describe_exit(exit_code: int | None) -> str:
-    """Return how an engine's process ended, in words."""
-    if exit_code is None:
-        return "The engine stopped answering."
-    if exit_code in (-9, 137):
-        return (
-            "The engine was ended by the system (signal 9): usually the PC had run out of memory."
-        )
-    if exit_code < 0:
-        return f"The engine crashed (signal {-exit_code}): a driver or a library aborted it."
-    return f"The engine ended by itself with exit code {exit_code}."

@@ -1,12 +1,10 @@
-"""What a person types for sizes and dtypes, read with a sentence for every mistake."""
+"""What a person types for sizes, read with a sentence for every mistake."""
 
 from __future__ import annotations
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.tensors import LARGEST_SIZE
 
-DTYPES = ("float16", "bfloat16", "float32", "float64")
-ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
-LARGEST_SIZE = 1 << 20
 MOST_SIZES = 64
 
 
@@ -96,21 +94,3 @@ def _grid(text: str) -> list[int]:
             "64:4096.",
         )
     return sorted(sizes)
-
-
-def parse_dtypes(text: str) -> list[str]:
-    """Return the dtypes in ``float32,float16``.
-
-    Raises:
-        StudioError: with one sentence that names those there are.
-    """
-    dtypes = list(dict.fromkeys(text.replace(",", " ").split()))
-    for dtype in dtypes:
-        if dtype not in DTYPES:
-            raise StudioError(
-                FailureKind.BAD_REQUEST,
-                f"“{dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}.",
-            )
-    if not dtypes:
-        raise StudioError(FailureKind.BAD_REQUEST, f"Give a dtype: {', '.join(DTYPES)}.")
-    return dtypes

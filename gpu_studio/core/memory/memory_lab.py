@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.sizes import DTYPES, LARGEST_SIZE
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.memory_bench import ALLOCATED, FREED, FULL, HELD, START, Bench
 from gpu_studio.core.memory.memory_presets import find_preset, moments_of
@@ -22,6 +21,7 @@ from gpu_studio.core.memory.outcome import (
     segment_bytes,
 )
 from gpu_studio.core.messages.memory_messages import OomFinished, StageBegan
+from gpu_studio.core.tensors import DTYPES, LARGEST_SIZE
 
 if TYPE_CHECKING:
     import threading

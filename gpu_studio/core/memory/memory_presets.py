@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.sizes import ITEM_BYTES
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.activation_presets import activations
 from gpu_studio.core.memory.memory_bench import ALLOCATED, EMPTIED, FREED, FULL, HELD, Bench
+from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:

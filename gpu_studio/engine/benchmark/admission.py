@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.sizes import DTYPES, LARGEST_SIZE
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.tensors import check_dtype, check_size
 from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.engine.benchmark.cold_cache import buffer_bytes
 from gpu_studio.engine.device import free_bytes, resolve
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
 _LONGEST_BUDGET_S = 86400.0
 _LONGEST_REST_S = 1.0
 _MOST_CALLS = 1_000_000
-
-
-def check_dtype(dtype: str) -> None:
-    """Raise `StudioError` for what is no dtype of this program."""
-    if dtype not in DTYPES:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"“{dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}.",
-        )
 
 
 def admit(request: RunWorkload, workload: Workload) -> Case:
@@ -64,11 +55,7 @@ def _check_numbers(request: RunWorkload, description: WorkloadDescription) -> No
             f"{request.workload} does not run in {request.dtype}: choose "
             f"{', '.join(description.dtypes)}.",
         )
-    if not 1 <= request.size <= LARGEST_SIZE:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"The size {request.size} is out of range: give 1 to {LARGEST_SIZE}.",
-        )
+    check_size(request.size)
     if not 0 < request.budget_s <= _LONGEST_BUDGET_S:
         raise StudioError(
             FailureKind.BAD_REQUEST,

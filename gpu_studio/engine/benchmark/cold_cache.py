@@ -17,7 +17,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.engine.benchmark.timing import Stopwatch
+    from gpu_studio.engine.stopwatch import Stopwatch
 
 _CPUS = Path("/sys/devices/system/cpu")
 # Where nobody tells: more than the last cache of any card or desktop CPU (128 MiB).

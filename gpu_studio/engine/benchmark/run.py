@@ -29,7 +29,6 @@ from gpu_studio.engine.benchmark.timing import (
     IntervalRule,
     choose_calls,
     stopwatch_for,
-    time_once,
     warm_up,
     whole_batches,
 )
@@ -37,14 +36,15 @@ from gpu_studio.engine.device import prove_kernels, uuid_of
 from gpu_studio.engine.memory.memory import read_memory
 from gpu_studio.engine.memory.peak_memory import PeakMemory
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
+from gpu_studio.engine.stopwatch import time_once
 from gpu_studio.engine.workloads.registry import find_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from threading import Event as Flag
 
-    from gpu_studio.engine.benchmark.timing import Stopwatch
     from gpu_studio.engine.sensor import Sensor, Watch
+    from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.call import Call
     from gpu_studio.engine.workloads.case import Case
     from gpu_studio.engine.workloads.workload import Workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from gpu_studio.engine.benchmark.timing import time_once
+from gpu_studio.engine.stopwatch import time_once
 from gpu_studio.engine.workloads.proof import Verification
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import DeviceUsed, Event, PlaceFinished, PlaceModel, PlaceRow
+from gpu_studio.core.tensors import check_dtype
 from gpu_studio.core.units import format_bytes
-from gpu_studio.engine.benchmark.admission import check_dtype
 from gpu_studio.engine.device import (
     card_name,
     cuda_state,

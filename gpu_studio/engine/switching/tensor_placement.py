@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.benchmark.sizes import ITEM_BYTES, LARGEST_SIZE
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import Event, PlaceRow, PlaceTensors, TensorsPlaced
+from gpu_studio.core.tensors import ITEM_BYTES, check_dtype, check_size
 from gpu_studio.core.units import format_bytes
-from gpu_studio.engine.benchmark.admission import check_dtype
 from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, synchronize
 
 if TYPE_CHECKING:
@@ -79,11 +78,7 @@ def _timed(make: Callable[[], torch.Tensor], device: torch.device) -> tuple[torc
 
 def _check_size(request: PlaceTensors, device: torch.device) -> None:
     """Raise `StudioError` for a size that is none, or that does not fit."""
-    if not 1 <= request.size <= LARGEST_SIZE:
-        raise StudioError(
-            FailureKind.BAD_REQUEST,
-            f"The size {request.size} is out of range: give 1 to {LARGEST_SIZE}.",
-        )
+    check_size(request.size)
     one_bytes = request.size**2 * ITEM_BYTES[request.dtype]
     for place, count in ((torch.device("cpu"), 2), (device, 3)):
         available = free_bytes(place)

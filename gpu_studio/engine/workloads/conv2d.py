@@ -12,10 +12,10 @@ import time
 
 import torch
 
-from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration
-from gpu_studio.engine.benchmark.timing import time_once
+from gpu_studio.engine.stopwatch import time_once
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.cudnn_flags import CHOICES, cudnn_flags

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration
-from gpu_studio.engine.benchmark.timing import CudaStopwatch
 from gpu_studio.engine.device import cuda_state
 from gpu_studio.engine.driver_module import DriverModule
 from gpu_studio.engine.nvrtc import Nvrtc, why_no_compiler
+from gpu_studio.engine.stopwatch import CudaStopwatch
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.custom_kernel_code import NAME, SNIPPET, source_for

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import (

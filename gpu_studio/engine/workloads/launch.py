@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.benchmark.ceilings import CALLS_PER_S
-from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.messages.run_messages import WorkloadDescription
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import Verification

@@ -11,10 +11,10 @@ from torch import nn
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.units import format_duration
-from gpu_studio.engine.benchmark.timing import time_once
 from gpu_studio.engine.replica import change_error, make_optimizer, weights_of
 from gpu_studio.engine.replica_group import ReplicaGroup
 from gpu_studio.engine.sensor import CpuWatch
+from gpu_studio.engine.stopwatch import time_once
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.scaling import Scaling, rounds_of
 from gpu_studio.engine.workloads.train_network import build_network, make_batch

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads.linear_layer import SIZE_TEXT, SIZE_TITLE, LinearLayer
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.benchmark.plan import Plan
-from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.benchmark.benchmark_devices import device_choices
 from gpu_studio.ui.benchmark.benchmark_devices import DeviceBoxes
 from gpu_studio.ui.benchmark.benchmark_options import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QSlider, QVBoxLayout, QWidget
 
-from gpu_studio.core.benchmark.sizes import DTYPES, ITEM_BYTES
 from gpu_studio.core.protocol import AllocationPlan
+from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_size
 from gpu_studio.model.memory.oom_experiment import COUNTS, GROWTHS, SIZES
 from gpu_studio.ui.eliding_combo import narrow_combo

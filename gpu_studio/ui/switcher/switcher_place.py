@@ -12,7 +12,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.benchmark.sizes import DTYPES
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switching.tensor_placement import TensorPlacementModel
 from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.parts import GAP, Card, Text, button

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.runs import Run, RunState, describe_exit
+from gpu_studio.core.benchmark.runs import Run, RunState
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     EngineEnded,
@@ -149,17 +149,3 @@ def test_events_of_others_are_not_taken() -> None:
     assert not run.apply(MemoryRead(device="cuda:0", taken_at_s=0.0))
     assert run.state is RunState.PREPARING
     assert run.recording == "A GT 1030"
-
-
-@pytest.mark.parametrize(
-    ("exit_code", "said"),
-    [
-        (None, "stopped answering"),
-        (-9, "run out of memory"),
-        (137, "run out of memory"),
-        (-6, "signal 6"),
-        (3, "exit code 3"),
-    ],
-)
-def test_an_engines_end_in_words(exit_code: int | None, said: str) -> None:
-    assert said in describe_exit(exit_code)

@@ -4,16 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.benchmark.sizes import (
-    DTYPES,
-    ITEM_BYTES,
-    LARGEST_SIZE,
-    MOST_SIZES,
-    parse_dtypes,
-    parse_sizes,
-    parse_sweep,
-)
+from gpu_studio.core.benchmark.sizes import MOST_SIZES, parse_sizes, parse_sweep
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.tensors import LARGEST_SIZE
 
 
 @given(
@@ -78,15 +71,6 @@ def test_mistakes_are_named(text: str, said: str) -> None:
         parse_sizes(text)
     assert said in str(caught.value)
     assert caught.value.kind is FailureKind.BAD_REQUEST
-
-
-def test_dtypes() -> None:
-    assert parse_dtypes("float32,float16 float32") == ["float32", "float16"]
-    assert set(ITEM_BYTES) == set(DTYPES)
-    with pytest.raises(StudioError, match="“int8” is not a dtype"):
-        parse_dtypes("float32,int8")
-    with pytest.raises(StudioError, match="Give a dtype"):
-        parse_dtypes(" ")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from gpu_studio.engine.benchmark import timing
-from gpu_studio.engine.benchmark.timing import CpuStopwatch, IntervalRule, choose_calls, warm_up
+from gpu_studio.engine.benchmark.timing import IntervalRule, choose_calls, warm_up
+from gpu_studio.engine.stopwatch import CpuStopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

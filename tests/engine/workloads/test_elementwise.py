@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.elementwise import FORMS, Elementwise
 from tests.engine.answers import ask, run_request

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from gpu_studio.core.benchmark.sizes import LARGEST_SIZE
 from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunFinished
+from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.engine.benchmark import cold_cache
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gpu_studio.core.benchmark.sizes import DTYPES
 from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads import launch
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.launch import Launch

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpu_studio.core.benchmark.sizes import DTYPES, ITEM_BYTES
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
 from gpu_studio.engine.workloads import proof
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.elementwise import Elementwise, crunch_the_numbers

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.engine_end import describe_exit
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "said"),
+    [
+        (None, "stopped answering"),
+        (-9, "run out of memory"),
+        (137, "run out of memory"),
+        (-6, "signal 6"),
+        (3, "exit code 3"),
+    ],
+)
+def test_an_engines_end_in_words(exit_code: int | None, said: str) -> None:
+    assert said in describe_exit(exit_code)
