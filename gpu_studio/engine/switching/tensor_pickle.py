@@ -46,6 +46,20 @@ _STORAGES = {
     "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128",
     "UntypedStorage": "uint8",
 }  # fmt: skip
+# Values beside the tensors that PyTorch's safe reader makes; here they are left out.
+_LEFT_OUT = frozenset((
+    "builtins.set", "builtins.complex", "builtins.bytearray", "_codecs.encode", "torch.device",
+))  # fmt: skip
+# Values that it does not make, though they do no harm: the names are exact, since the modules
+# around some of them have functions that run a text.
+_OF_NUMPY = re.compile(
+    r"numpy\.(ndarray|dtype|dtypes\.\w+DType)"
+    r"|numpy\._?core\.(multiarray\.(_reconstruct|scalar)|numeric\._frombuffer)"
+)
+_PLAIN = re.compile(
+    r"builtins\.(frozenset|x?range|slice)|collections\.(defaultdict|deque)|argparse\.Namespace"
+    r"|datetime\.\w+|decimal\.Decimal|fractions\.Fraction|uuid\.UUID|pathlib\.\w*Path"
+)
 
 
 class StorageHeader(msgspec.Struct, frozen=True):
@@ -130,7 +144,7 @@ class Describer(pickle.Unpickler):
 
 
 def _known(module: str, name: str = "", *, shown: str) -> Any:
-    if (module, name) == ("collections", "OrderedDict"):
+    if module == "collections" and name in ("OrderedDict", "Counter"):
         return _Mapping
     if module == "torch" and name in _STORAGES:
         return _Dtype(_STORAGES[name])
@@ -149,6 +163,21 @@ def _known(module: str, name: str = "", *, shown: str) -> Any:
         )
     if module == "torch" and _NUMBERS.match(name):
         refuse(f"{shown} holds numbers of the type torch.{name[:60]}, which is not opened here.")
+    whole_name = f"{module.replace('__builtin__', 'builtins')}.{name}"
+    if whole_name in _LEFT_OUT:
+        return _left_out
+    if _OF_NUMPY.fullmatch(whole_name):
+        refuse(
+            f"{shown} holds NumPy arrays or numbers beside its tensors, and PyTorch's safe reader "
+            "(weights_only) does not open those. Save an array as torch.from_numpy(array), a "
+            "number as number.item(), or the tensors alone."
+        )
+    if _PLAIN.fullmatch(whole_name):
+        refuse(
+            f"{shown} holds a value of the type {whole_name} beside its tensors, and PyTorch's "
+            "safe reader (weights_only) makes none. Save it as a number, a text, a list or a dict, "
+            "or the tensors alone."
+        )
     if module.split(".")[0] in ("__main__", "torch") or module.startswith("models"):
         refuse(
             f"{shown} has code in it: opening it would make a {module[:60]}.{name[:60]}. If it is "
@@ -158,6 +187,10 @@ def _known(module: str, name: str = "", *, shown: str) -> Any:
         f"{shown} has code in it: opening it would call {module[:60]}.{name[:60]}. It was not "
         "opened, and nothing in it has run."
     )
+
+
+def _left_out(*_: Any) -> None:
+    """Stand for a value that is no tensor."""
 
 
 def _is_size(value: Any) -> bool:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import zipfile
+from argparse import Namespace
+from collections import Counter, defaultdict
+from datetime import datetime
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
+import numpy as np
 import pytest
 import torch
 from hypothesis import strategies as st
@@ -69,6 +75,65 @@ def test_a_file_is_placed_bit_for_bit(name: str, tmp_path: Path):
     half = ask(PlaceModel(path=str(path), device="cpu", dtype="float16"), dispatcher)[-1]
     assert half.same_output is True
     assert half.largest_difference <= half.tolerance
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{1, 2}, 1 + 2j, b"bytes", bytearray(b"b"), Counter("aab"), torch.device("cpu"), torch.float16],
+    ids=str,
+)
+def test_what_pytorchs_safe_reader_makes_beside_the_tensors_is_left_out(value: Any, tmp_path: Path):
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(saved({"w": torch.ones(3), "beside": value}))
+    (told,) = ask(InspectFile(path=str(path)))
+    assert isinstance(told, FileInspected), told
+    assert (told.tensors, told.left_out) == (1, 2 if isinstance(value, Counter) else 1)
+    assert ask(PlaceModel(path=str(path), device="cpu"))[-1].same_output is True
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (np.ones(4), "NumPy arrays or numbers"),
+        (np.float64(0.5), "number.item()"),
+        (np.int64(3), "number.item()"),
+        (frozenset({1}), "a value of the type builtins.frozenset beside its tensors"),
+        (datetime(2026, 1, 1), "a value of the type datetime.datetime"),
+        (PurePosixPath("/x"), "a value of the type pathlib.PurePosixPath"),
+        (Namespace(lr=0.1), "a value of the type argparse.Namespace"),
+        (defaultdict(list), "a value of the type collections.defaultdict"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_does_no_harm_is_refused_without_calling_it_code(
+    value: Any, said: str, tmp_path: Path
+):
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(saved({"w": torch.ones(3), "beside": value}))
+    with pytest.raises(pickle.UnpicklingError):  # as PyTorch does; otherwise it could be opened
+        torch.load(path, weights_only=True)
+    assert said in refusal(path)
+    assert "code" not in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["numpy.testing runstring", "numpy.f2py.diagnose run_command", "numpy load", "builtins eval"],
+)
+def test_neighbours_of_harmless_names_are_code(name: str, tmp_path: Path):
+    module, function = name.split(" ")
+    path = tmp_path / "evil.pt"
+    stream = io.BytesIO(saved({"w": torch.ones(1), "beside": {1}}))
+    with zipfile.ZipFile(stream) as old, zipfile.ZipFile(path, "w") as new:
+        for record in old.namelist():
+            content = old.read(record)
+            if record.endswith("data.pkl"):
+                assert b"c__builtin__\nset\n" in content
+                content = content.replace(
+                    b"c__builtin__\nset\n", f"c{module}\n{function}\n".encode()
+                )
+            new.writestr(record, content)
+    assert f"has code in it: opening it would call {module}.{function}" in refusal(path)
 
 
 def test_a_value_that_half_cannot_hold_is_told(tmp_path: Path):
