@@ -79,8 +79,7 @@ class TankBar(QWidget):
 
     def sizeHint(self) -> QSize:
         """Return room for the bar and the names under it."""
-        layout = self.places
-        return QSize(400, BAR_HEIGHT + 6 + LABEL_HEIGHT * (layout.lines if layout else 1))
+        return QSize(400, self.height_at(self.width()))
 
     def minimumSizeHint(self) -> QSize:
         """Return the least room."""
@@ -91,6 +90,11 @@ class TankBar(QWidget):
         super().resizeEvent(event)
         self._fit_height()
 
+    def height_at(self, width: int) -> int:
+        """Return how high the bar and the names under it are at a width, both in pixels."""
+        layout = self._places_at(width)
+        return BAR_HEIGHT + 6 + LABEL_HEIGHT * (layout.lines if layout else 1)
+
     def _fit_height(self) -> None:
         if self.minimumHeight() != self.sizeHint().height():
             self.setFixedHeight(self.sizeHint().height())
@@ -98,9 +102,12 @@ class TankBar(QWidget):
     @property
     def places(self) -> TankLayout | None:
         """Where everything is painted; None without a tank that has a size."""
+        return self._places_at(self.width())
+
+    def _places_at(self, width: int) -> TankLayout | None:
         if self._tank is None or self._tank.total_bytes <= 0:
             return None
-        return TankLayout(self._tank, self.width(), self.fontMetrics())
+        return TankLayout(self._tank, width, self.fontMetrics())
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 

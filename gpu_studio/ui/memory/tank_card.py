@@ -162,19 +162,20 @@ class TankCard(Card):
         self._fit_table()
 
     def _fit_table(self) -> None:
-        """Show the table beside the bar; where there is no room for both, in its place."""
+        """Show the table beside the bar; where there is no room for both, in its place.
+
+        Only the room and the card's own width decide, never what is shown already: otherwise
+        showing the one could take away the reason for it.
+        """
         if self._table is None or self._room is None or self._table.isHidden():
             self._tank.show()
             return
-        margins = self.column.contentsMargins()
-        head, sentence = (
-            self._head.sizeHint(),
-            self._sentence.heightForWidth(self._sentence.width()),
-        )
+        margins, spacing = self.column.contentsMargins(), self.column.spacing()
+        width = self.contentsRect().width() - margins.left() - margins.right()
         border = self.height() - self.contentsRect().height()
-        rest = border + margins.top() + margins.bottom() + head.height() + sentence
-        room = self._room - rest - 2 * self.column.spacing()
-        beside_bar = room - self._tank.sizeHint().height() - self.column.spacing()
+        rest = border + margins.top() + margins.bottom() + self._head.sizeHint().height()
+        room = self._room - rest - self._sentence.heightForWidth(width) - 2 * spacing
+        beside_bar = room - self._tank.height_at(width) - spacing
         has_room = beside_bar >= height_of_rows(self._table)
         self._tank.setVisible(has_room)
         show_whole_rows(self._table, beside_bar if has_room else room)

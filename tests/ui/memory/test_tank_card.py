@@ -18,6 +18,7 @@ from gpu_studio.core.protocol import (
     RunMemoryExperiment,
 )
 from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.memory.tank_card import TankCard
 from gpu_studio.ui.memory_tab import CURVES, FIT, LAB_PAGE, SEGMENTS
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes.memory_answers import (
@@ -137,6 +138,40 @@ def test_the_table_ends_where_a_row_ends_and_the_bar_makes_room(
     assert 2 <= rows <= (4 if is_scrolled else 5)
     click(qtbot, tab, "memory.tank.numbers")
     qtbot.waitUntil(bar.isVisible)
+
+
+def test_bar_or_table_is_decided_by_the_room_alone_whatever_was_there_before(
+    tab, studio, theme, qtbot
+):
+    start(qtbot, tab, studio)
+    qtbot.waitUntil(lambda: tab.model.tank is not None and len(tab.model.tank.parts) == 5)
+    card = TankCard(studio.session, tab.model, theme)
+    qtbot.addWidget(card)
+    card.show()
+    qtbot.waitExposed(card)
+    click(qtbot, card, "memory.tank.numbers")
+    bar = find(card, "memory.tank", TankBar)
+
+    def is_bar_shown(width, room):
+        card.setFixedWidth(width)
+        qtbot.waitUntil(lambda: card.width() == width)
+        card.set_room(room)
+        return bar.isVisible()
+
+    narrow, wide = 420, 1200
+    assert is_bar_shown(narrow, 900)
+    rooms = range(250, 450)
+    least = {}
+    for width in (narrow, wide):
+        shown = [is_bar_shown(width, room) for room in rooms]
+        assert shown == sorted(shown)
+        least[width] = rooms[shown.index(True)]
+    assert least[wide] < least[narrow]  # its names take one line there
+    assert not is_bar_shown(narrow, least[narrow] - 1)
+    assert is_bar_shown(wide, least[wide])
+    assert not is_bar_shown(wide, least[wide] - 1)
+    assert not is_bar_shown(narrow, least[narrow] - 1)
+    assert is_bar_shown(narrow, least[narrow])
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
