@@ -9,6 +9,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import DescribeEngine, UseDevice
 from gpu_studio.engine import device as devices
 from gpu_studio.engine.device import explain_unavailable, resolve
+from gpu_studio.engine.workloads.registry import WORKLOADS
 from tests.engine.answers import ask
 
 
@@ -134,10 +135,8 @@ def test_the_engine_describes_itself():
     assert described.torch_version == torch.__version__
     assert described.cpu_threads == torch.get_num_threads()
     assert described.cpu_capability == torch.backends.cpu.get_cpu_capability()
-    assert [workload.name for workload in described.workloads] == [
-        "elementwise", "matmul", "tiny_linear", "linear", "train_step", "dataloader", "copy",
-        "conv2d", "custom_kernel", "data_parallel", "launch",
-    ]  # fmt: skip
+    names = [workload.description.name for workload in WORKLOADS]
+    assert [workload.name for workload in described.workloads] == names
     assert [m.name for m in described.models] == ["linear_10", "linear_1000", "convnet", "mlp"]
     if not torch.cuda.is_available():
         assert not described.cuda_available

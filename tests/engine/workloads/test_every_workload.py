@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunFinished
 from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.engine.benchmark import cold_cache
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS
+from gpu_studio.engine.workloads.workload import TensorWorkload
 from tests.engine.answers import ask, run_request
 
 if TYPE_CHECKING:
@@ -20,14 +23,14 @@ if TYPE_CHECKING:
 
 CPU = torch.device("cpu")
 MODES = {"cold": {"cache": "cold"}, "transfers": {"transfers": True}, "naive": {"naive": True}}
-# Without processes of its own, which take seconds to start: each mode can be tried in each.
-QUICK = [
-    workload
-    for workload in WORKLOADS
-    if workload.description.name
-    in {"elementwise", "matmul", "tiny_linear", "linear", "copy", "launch"}
-]
+# Processes, cards alone, or seconds a call: their own tests try each mode and the snippet.
+ON_THEIR_OWN = {"train_step", "dataloader", "conv2d", "custom_kernel", "data_parallel"}
+QUICK = [workload for workload in WORKLOADS if workload.description.name not in ON_THEIR_OWN]
+OF_TENSORS = [workload for workload in QUICK if isinstance(workload, TensorWorkload)]
 every = pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.description.name)
+every_of_tensors = pytest.mark.parametrize(
+    "workload", OF_TENSORS, ids=lambda one: one.description.name
+)
 every_quick = pytest.mark.parametrize("workload", QUICK, ids=lambda one: one.description.name)
 
 
@@ -67,6 +70,7 @@ def test_its_description_can_be_shown(workload: Workload):
 def test_every_name_is_there_once():
     names = [workload.description.name for workload in WORKLOADS]
     assert len(set(names)) == len(names)
+    assert set(names) > ON_THEIR_OWN
 
 
 def test_the_engine_says_which_are_skipped_and_why(monkeypatch: pytest.MonkeyPatch):
@@ -108,6 +112,39 @@ def test_it_says_how_much_it_does_and_where_the_time_goes(workload: Workload):
     assert all(seconds > 0 for seconds in result.parts_s.values())
     assert result.parts_s
     assert result.peak_allocated_bytes is None  # the CPU's memory has no such counter
+
+
+class LargestTensors(TorchDispatchMode):
+    """Counts the numbers in the largest tensor of every operation of PyTorch's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: Any = (), named: Any = None
+    ) -> Any:
+        result = function(*arguments, **(named or {}))
+        tensors = [one for one in (*arguments, result) if isinstance(one, torch.Tensor)]
+        self.numbers += max((tensor.numel() for tensor in tensors), default=0)
+        return result
+
+
+@every_of_tensors
+def test_its_counts_are_possible(workload: TensorWorkload):
+    case = make_case(workload.description, CPU, min(workload.description.sizes))
+    operands, compute = workload.operands(case), workload.compute(case)
+    with FlopCounterMode(display=False) as products:
+        compute(*operands)
+    with LargestTensors() as others:
+        result = compute(*operands)
+    work = workload.work(case)
+    # Beside products and convolutions, no operation does more than one a number.
+    least = products.get_total_flops()
+    assert least <= work.operations <= least + others.numbers
+    assert work.bytes_moved >= sum(one.nbytes for one in operands) + result.nbytes
+    at_once = {one.data_ptr(): one.nbytes for one in (*operands, result)}  # in place counts once
+    assert work.memory_bytes >= sum(at_once.values())
 
 
 @every_quick
