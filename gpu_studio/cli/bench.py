@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import Interrupt, describe
-from gpu_studio.cli.bench_recording import Recorder
+from gpu_studio.cli.bench_recording import Recorder, check_place
 from gpu_studio.cli.bench_request import plans
 from gpu_studio.cli.bench_runs import BenchRuns
 from gpu_studio.cli.screen import Progress, note, now, say
@@ -143,16 +143,16 @@ def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> Non
 
 
 def check_export(path: Path) -> Path:
-    """Return a path whose ending names a format.
+    """Return a path whose ending names a format, and to which a file can be written.
 
     Raises:
-        WrongUseError: it does not.
+        WrongUseError: it names none; its folder is not there, or it is a folder itself.
     """
     if path.suffix.lower() not in EXPORTS:
         raise WrongUseError(
             f"“{path.name[:40]}” does not say a format: let it end in {', '.join(EXPORTS)}."
         )
-    return path
+    return check_place(path)
 
 
 def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) -> None:

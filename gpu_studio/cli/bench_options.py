@@ -170,8 +170,17 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
 
 
 def _is_about_lists(options: argparse.Namespace) -> bool:
-    asked = (options.list, options.history, options.rename, options.delete, options.import_from)
-    return any(map(bool, asked))
+    asked = {
+        "--list": options.list,
+        "--history": options.history,
+        "--rename": options.rename is not None,
+        "--delete": options.delete is not None,
+        "--import": options.import_from is not None,
+    }
+    given = [name for name, is_asked in asked.items() if is_asked]
+    if len(given) > 1:
+        raise WrongUseError(f"One thing at a time: leave {given[0]} or {given[1]} out.")
+    return bool(given)
 
 
 def _run_list(options: argparse.Namespace, log_path: Path) -> int:

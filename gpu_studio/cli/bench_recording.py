@@ -109,5 +109,5 @@ def check_place(path: Path) -> Path:
     if path.is_dir():
         raise WrongUseError(f"“{path}” is a folder: name a file.")
     if not path.parent.is_dir():
-        raise WrongUseError(f"There is no folder “{path.parent}” for the recording.")
+        raise WrongUseError(f"There is no folder “{path.parent}” for {path.name[:40]}.")
     return path

@@ -43,6 +43,18 @@ def test_a_kept_run_is_named_and_deleted_by_its_key_or_the_end_of_it(type_in):
     assert listed(type_in) == [second]
 
 
+def test_of_two_things_that_end_the_command_neither_is_done(type_in):
+    type_in("matmul", "--size", "64", "--device", "cpu")
+    (key,) = listed(type_in)
+    for others in (["--rename", key, "new"], ["--history"], ["--import", "file"], ["--list"]):
+        status, output, errors = type_in("--delete", key, *others)
+        assert (status, output) == (2, "")
+        assert "One thing at a time" in errors
+        assert others[0] in errors
+    assert listed(type_in) == [key]
+    assert "new" not in type_in("--history")[1]
+
+
 def test_an_unknown_or_ambiguous_key_deletes_nothing(type_in, tmp_path):
     type_in("matmul", "--size", "64,128", "--device", "cpu")
     keys = listed(type_in)
