@@ -157,7 +157,7 @@ def _with_whole_snippet(event: Event) -> Event:
 
 def _answer_memory(request: ReadMemory | ReadSegments | EmptyCache) -> Event:
     from gpu_studio.engine.device import resolve
-    from gpu_studio.engine.memory.memory import empty_cache, read_memory, read_segments
+    from gpu_studio.engine.memory.caching_allocator import empty_cache, read_memory, read_segments
 
     match request:
         case ReadSegments():

@@ -18,7 +18,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.switching.whole_snippet import runs_as_it_stands, snippet_for_device
 from gpu_studio.engine import snippets
-from gpu_studio.engine.memory import memory
+from gpu_studio.engine.memory import caching_allocator
 from gpu_studio.engine.pitfalls.lab import PITFALLS, find_pitfall
 from gpu_studio.engine.switching import placement
 from gpu_studio.engine.switching.models import MODELS
@@ -199,7 +199,7 @@ def test_where_cards_are_hidden_a_snippet_hides_them_as_well(
 @pytest.mark.parametrize(
     "snippet",
     [
-        memory._SNIPPET.format(device="cuda:0"),
+        caching_allocator._SNIPPET.format(device="cuda:0"),
         placement._USE_SNIPPET.format(index=0),
     ],
 )

@@ -14,7 +14,7 @@ from gpu_studio.core.memory.modelled_memory import budget_fraction
 from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.memory.segment_columns import segments_read
 from gpu_studio.engine.device import prove_kernels, uuid_of
-from gpu_studio.engine.memory.memory import allocator_segments, read_memory
+from gpu_studio.engine.memory.caching_allocator import allocator_segments, read_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     RunMemoryExperiment,
 )
-from gpu_studio.engine.memory import lab, memory
+from gpu_studio.engine.memory import caching_allocator, lab
 from tests.engine.answers import ask
 
 MIB = 1 << 20
@@ -39,7 +39,7 @@ def test_on_the_cpu_it_is_the_engines_process_and_the_pcs_memory():
 def test_a_card_that_is_not_in_use_is_not_touched(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     monkeypatch.setattr(torch.cuda, "memory_stats", lambda device: pytest.fail("made a context"))
-    read = memory.read_memory(torch.device("cuda", 1))
+    read = caching_allocator.read_memory(torch.device("cuda", 1))
     assert read.device == "cuda:1"
     numbers = {name: getattr(read, name) for name in MemoryRead.__struct_fields__}
     assert {name for name, value in numbers.items() if value is not None} == {
@@ -63,7 +63,7 @@ class FakeAllocator:
         else:
             monkeypatch.setattr(torch.cuda, ask, lambda device: share)
         self.segments: list[dict[str, Any]] = []
-        monkeypatch.setattr(memory, "has_context", lambda device: True)
+        monkeypatch.setattr(caching_allocator, "has_context", lambda device: True)
         monkeypatch.setattr(torch.cuda, "memory_stats", self._stats)
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100 * MIB, 2000 * MIB))
         monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: self.segments)
@@ -95,7 +95,7 @@ def test_releasable_is_what_is_neither_used_nor_beside_something_used(
         active_bytes=15729152,
         inactive_split_bytes=5242368,
     )
-    read = memory.read_memory(torch.device("cuda", 0))
+    read = caching_allocator.read_memory(torch.device("cuda", 0))
     assert read.releasable_bytes == 100 * MIB
     assert (read.free_bytes, read.total_bytes) == (100 * MIB, 2000 * MIB)
     assert read.allocated_bytes == 15729152
@@ -120,7 +120,7 @@ def test_with_expandable_segments_whole_free_pages_are_releasable(
     allocator.add("large", (16 * MIB, free), (16 * MIB, "active_awaiting_free"))
     other_card = dict(allocator.segments[2], device=1)
     allocator.segments.append(other_card)
-    read = memory.read_memory(torch.device("cuda", 0))
+    read = caching_allocator.read_memory(torch.device("cuda", 0))
     assert read.releasable_bytes == (4 + 40 + 32) * MIB
 
 
@@ -175,10 +175,10 @@ def test_the_end_of_memory_is_told_from_other_errors(error: RuntimeError):
 def test_a_pytorch_that_does_not_tell_its_limit_has_none(monkeypatch: pytest.MonkeyPatch):
     FakeAllocator(monkeypatch, share=None)
     assert lab._limit_now(torch.device("cuda", 0)) == 1.0
-    assert memory.read_memory(torch.device("cuda", 0)).limit_bytes is None
+    assert caching_allocator.read_memory(torch.device("cuda", 0)).limit_bytes is None
 
 
 def test_a_limit_is_told_to_the_byte(monkeypatch: pytest.MonkeyPatch):
     share = budget_fraction(1500 * MIB + 1, 2000 * MIB)
     FakeAllocator(monkeypatch, share=share)
-    assert memory.read_memory(torch.device("cuda", 0)).limit_bytes == 1500 * MIB + 1
+    assert caching_allocator.read_memory(torch.device("cuda", 0)).limit_bytes == 1500 * MIB + 1
