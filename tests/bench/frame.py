@@ -6,7 +6,7 @@ The real Benchmark tab shows a run that a recording in fast motion makes: at eac
 thousand samples have come. A frame is the plot's look at its series and the painting of the
 picture, in the window's thread; all samples in sight, and at several zooms. The thread's own work
 leaves out the time in which other programs had the processor. That every spike is in
-the picture is tested in tests/core/test_pyramid.py and tests/ui/plots/test_live_plot.py.
+the picture is tested in tests/core/test_pyramid.py and tests/ui/plots.
 """
 
 from __future__ import annotations

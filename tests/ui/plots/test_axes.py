@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 from PySide6.QtGui import QImage, QPainter
 
@@ -84,3 +85,22 @@ def test_rates_carry_their_unit(qapp):
     assert [label.replace("\u202f", " ") for label in axis.tickStrings([0.0, 2e9], 1.0, 2e9)] == [
         "0", "2 GB/s",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("unit", "logarithmic", "low", "high", "labels"),
+    [
+        ("s", True, -6, -3, ["1\u202fµs", "10\u202fµs", "100\u202fµs", "1\u202fms"]),
+        ("size", True, np.log10(64), np.log10(512), ["64", "128", "256", "512"]),
+        ("bytes", False, 0, 1 << 30, ["0", "256\u202fMiB", "512\u202fMiB", "768\u202fMiB",
+                                      "1\u202fGiB"]),
+        ("", False, 0, 2000, ["0", "500", "1000", "1500", "2000"]),
+        ("s", False, 0, 4e-5, ["0", "10\u202fµs", "20\u202fµs", "30\u202fµs", "40\u202fµs"]),
+    ],
+)  # fmt: skip
+def test_axes_write_numbers_as_people_read_them(qapp, unit, logarithmic, low, high, labels):
+    from gpu_studio.ui.plots.axes import UnitAxis
+
+    axis = UnitAxis("left", unit, logarithmic=logarithmic)
+    ((spacing, values),) = axis.tickValues(low, high, 28 * 5)
+    assert axis.tickStrings(values, 1.0, spacing) == labels

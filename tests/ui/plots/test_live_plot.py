@@ -2,32 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QKeyEvent, QWheelEvent
-from PySide6.QtWidgets import QApplication, QPushButton
 
-from gpu_studio.core.series import Series
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot, Marker
-
-
-@pytest.fixture
-def shown(qtbot, theme):
-    """Show a plot, wait for its pyqtgraph part."""
-
-    def show(**options):
-        plot = LivePlot(theme, name="plot", **options)
-        qtbot.addWidget(plot)
-        plot.resize(400, 300)
-        assert plot.plot is None
-        plot.show()
-        qtbot.waitUntil(lambda: plot.plot is not None)
-        return plot
-
-    return show
-
-
-def drawn(plot, key):
-    return plot._curves[key].item.getOriginalDataset()
+from tests.ui.plots.drawn import drawn, spiky
 
 
 def test_a_curve_given_before_the_plot_is_built_is_drawn(qtbot, theme):
@@ -127,25 +104,6 @@ def test_markers_come_and_go(shown):
     assert plot._marker_items == []
 
 
-@pytest.mark.parametrize(
-    ("unit", "logarithmic", "low", "high", "labels"),
-    [
-        ("s", True, -6, -3, ["1\u202fµs", "10\u202fµs", "100\u202fµs", "1\u202fms"]),
-        ("size", True, np.log10(64), np.log10(512), ["64", "128", "256", "512"]),
-        ("bytes", False, 0, 1 << 30, ["0", "256\u202fMiB", "512\u202fMiB", "768\u202fMiB",
-                                      "1\u202fGiB"]),
-        ("", False, 0, 2000, ["0", "500", "1000", "1500", "2000"]),
-        ("s", False, 0, 4e-5, ["0", "10\u202fµs", "20\u202fµs", "30\u202fµs", "40\u202fµs"]),
-    ],
-)  # fmt: skip
-def test_axes_write_numbers_as_people_read_them(qapp, unit, logarithmic, low, high, labels):
-    from gpu_studio.ui.plots.axes import UnitAxis
-
-    axis = UnitAxis("left", unit, logarithmic=logarithmic)
-    ((spacing, values),) = axis.tickValues(low, high, 28 * 5)
-    assert axis.tickStrings(values, 1.0, spacing) == labels
-
-
 def test_steady_axes_hold_the_data_and_move_in_steps(qtbot, shown):
     values = [1.0, 1.2, 0.9]
     plot = shown(steady=True)
@@ -177,18 +135,6 @@ def test_a_middle_point_that_changed_is_drawn_where_points_are_few(qtbot, shown)
 # ── a long series ─────────────────────────────────────────────────────────────────────────────
 
 
-def series_of(values):
-    series = Series()
-    series.append(values)
-    return series
-
-
-def spiky(count=200_000):
-    values = np.random.default_rng(3).normal(1.0, 0.01, count)
-    values[[9, count // 2, count - 1]] = 5.0
-    return series_of(values)
-
-
 def test_of_a_long_series_every_spike_is_drawn_while_it_grows(shown):
     series = spiky()
     plot = shown(steady=True, zoomable=True)
@@ -200,78 +146,6 @@ def test_of_a_long_series_every_spike_is_drawn_while_it_grows(shown):
     plot.refresh()
     xs, ys = drawn(plot, "a")
     assert set(xs[ys == 7.0]) == {200_002}
-
-
-def test_looking_closer_shows_every_sample_there(qtbot, shown):
-    series = spiky()
-    plot = shown(steady=True, zoomable=True)
-    plot.set_curve("a", Curve("A", "cpu", lambda: series))
-    plot.setFocus()
-    for _ in range(11):
-        qtbot.keyClick(plot, Qt.Key.Key_Plus)
-    (left, right), _ = plot.plot.viewRange()
-    assert 20 < right - left < 200
-    xs, ys = drawn(plot, "a")
-    inside = (xs >= left) & (xs <= right)
-    assert xs[inside].tolist() == list(range(int(np.ceil(left)), int(np.floor(right)) + 1))
-    assert (ys == series.values[xs.astype(int) - 1]).all()
-    # What grows elsewhere does not move what somebody looks at.
-    series.append([9.0] * 100_000)
-    plot.refresh()
-    assert plot.plot.viewRange()[0] == [left, right]
-
-
-def test_the_keys_move_and_show_everything_again(qtbot, shown):
-    series = spiky(5000)
-    plot = shown(steady=True, zoomable=True)
-    plot.set_curve("a", Curve("A", "cpu", lambda: series))
-    everything = plot.plot.viewRange()
-    show_all = plot.findChild(QPushButton, "plot.all")
-    assert not show_all.isVisible()
-    qtbot.keyClick(plot, Qt.Key.Key_Plus)
-    closer = plot.plot.viewRange()
-    assert show_all.isVisible()
-    qtbot.keyClick(plot, Qt.Key.Key_Right)
-    assert plot.plot.viewRange()[0][0] > closer[0][0]
-    qtbot.keyClick(plot, Qt.Key.Key_Left)
-    qtbot.keyClick(plot, Qt.Key.Key_Up)
-    assert plot.plot.viewRange()[1][0] > closer[1][0]
-    qtbot.keyClick(plot, Qt.Key.Key_Down)
-    qtbot.keyClick(plot, Qt.Key.Key_Minus)
-    qtbot.keyClick(plot, Qt.Key.Key_Home)
-    assert np.allclose(plot.plot.viewRange(), everything)
-    assert not show_all.isVisible()
-    qtbot.keyClick(plot, Qt.Key.Key_Plus)
-    qtbot.mouseClick(show_all, Qt.MouseButton.LeftButton)
-    assert np.allclose(plot.plot.viewRange(), everything)
-
-
-def test_the_wheel_looks_closer_as_well(qtbot, shown):
-    series = spiky(5000)
-    plot = shown(steady=True, zoomable=True)
-    plot.set_curve("a", Curve("A", "cpu", lambda: series))
-    (left, right), _ = plot.plot.viewRange()
-    viewport = plot.plot.viewport()
-    middle = QPointF(viewport.rect().center())
-    turn = QWheelEvent(
-        middle, viewport.mapToGlobal(middle), QPoint(), QPoint(0, 480), Qt.MouseButton.NoButton,
-        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
-    )  # fmt: skip
-    QApplication.sendEvent(viewport, turn)
-    closer = plot.plot.viewRange()[0]
-    assert closer[1] - closer[0] < right - left
-    assert plot.findChild(QPushButton, "plot.all").isVisible()
-    series.append([1.0] * 20_000)
-    plot.refresh()
-    assert plot.plot.viewRange()[0] == closer
-
-
-def test_the_tab_key_leaves_a_plot_that_was_reached(qtbot, shown):
-    plot = shown(zoomable=True)
-    assert plot.focusPolicy() is Qt.FocusPolicy.StrongFocus
-    assert not plot._zoom.eventFilter(
-        plot, QKeyEvent(QKeyEvent.Type.KeyPress, Qt.Key.Key_Tab, Qt.KeyboardModifier.NoModifier)
-    )
 
 
 def test_the_axes_hold_a_curve_that_does_not_grow_any_more(shown):

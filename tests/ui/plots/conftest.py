@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.ui.plots.live_plot import LivePlot
+
+
+@pytest.fixture
+def shown(qtbot, theme):
+    """Show a plot, wait for its pyqtgraph part."""
+
+    def show(**options):
+        plot = LivePlot(theme, name="plot", **options)
+        qtbot.addWidget(plot)
+        plot.resize(400, 300)
+        assert plot.plot is None
+        plot.show()
+        qtbot.waitUntil(lambda: plot.plot is not None)
+        return plot
+
+    return show
