@@ -57,8 +57,9 @@ def run_bench(
     def work(runs: BenchRuns, description: EngineDescribed) -> None:
         made = plans(request, description)
         first = [run for plan in made for run in plan.requests()]
-        recorder.begin(description, {request.workload}, {run.device for run in first})
-        runs.takes_all_devices = request.devices is None
+        devices = {run.device for run in first}
+        recorder.begin(description, {request.workload}, devices)
+        runs.may_skip = request.devices is None and len(devices) > 1
         for plan in made:
             runs.make(plan)
         if export_to is not None:

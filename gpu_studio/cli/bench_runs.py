@@ -65,8 +65,8 @@ class BenchRuns:
         self.runs: list[Run] = []
         self.size_texts: Mapping[str, str] = {}
         """How each workload writes its sizes, for what is said before a run tells it."""
-        self.takes_all_devices = False
-        """Whether nobody named the devices: what is for some of them is skipped on the others."""
+        self.may_skip = False
+        """Whether what only some devices can do is skipped on the others, which nobody named."""
 
     @property
     def results(self) -> list[RunFinished]:
@@ -82,7 +82,7 @@ class BenchRuns:
     def _is_skipped(self, run: Run) -> bool:
         """Return whether a run was refused where nobody asked for it by name."""
         refused = run.failure is not None and run.failure.kind is FailureKind.BAD_REQUEST
-        return self.takes_all_devices and refused and not run.has_begun
+        return self.may_skip and refused and not run.has_begun
 
     def _is_made_elsewhere(self, run: Run) -> bool:
         return any(

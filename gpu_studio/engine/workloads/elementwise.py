@@ -153,7 +153,7 @@ class Elementwise(TensorWorkload):
         return (
             f"One call runs {counter.operations} {noun}, each of which reads and writes whole "
             "matrices.",
-            f"Together they move {moved}.",
+            f"All {noun} of a call together move {moved}.",
         )
 
     def verify(self, case: Case) -> Verification:

@@ -62,4 +62,4 @@ def test_a_run_says_how_many_operations_it_took(
     assert result.options == {"form": form}
     finding, moved = result.findings
     assert finding.startswith(f"One call runs {operations} operations, ")
-    assert moved.startswith("Together they move ")
+    assert moved.startswith("All operations of a call together move ")
