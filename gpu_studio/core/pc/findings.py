@@ -8,11 +8,15 @@ who have not met CUDA, the evidence is for those who have.
 from __future__ import annotations
 
 import platform
+import sys
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gpu_studio.core.pc import absent_card, card_findings, driver_findings, torch_findings
 from gpu_studio.core.pc.finding import Finding, worst_first
 from gpu_studio.core.pc.pc_facts import PcFacts
+from gpu_studio.core.pc.typed_commands import typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,6 +68,7 @@ def find(
     links: Mapping[str, Link] | None = None,
     system: str | None = None,
     machine: str | None = None,
+    executable: str = sys.executable,
 ) -> tuple[Finding, ...]:
     """Return what is found, worst first; ``ok`` is among it for every card that can be used.
 
@@ -77,6 +82,7 @@ def find(
             from ``readings``.
         system: "Linux" or "Windows"; this PC's when None.
         machine: "x86_64" or "aarch64"; this PC's when None.
+        executable: the Python that the actions are for.
     """
     facts = PcFacts(
         inventory,
@@ -90,7 +96,10 @@ def find(
     found: list[Finding] = []
     for rule in _RULES:
         found.extend(rule(facts))
-    return worst_first(_unexplained(found, facts))
+    return tuple(
+        msgspec.structs.replace(finding, action=typed(finding.action, executable))
+        for finding in worst_first(_unexplained(found, facts))
+    )
 
 
 def _unexplained(found: Sequence[Finding], facts: PcFacts) -> Sequence[Finding]:

@@ -7,6 +7,7 @@ import pytest
 from gpu_studio.core.pc import pc_facts
 from gpu_studio.core.pc.devices import ASLEEP, Device, Driver, Inventory
 from gpu_studio.core.pc.findings import find
+from gpu_studio.core.pc.typed_commands import python_here
 from gpu_studio.core.protocol import EngineDescribed
 from gpu_studio.core.resources import MissingResourceError
 
@@ -147,7 +148,7 @@ def test_a_card_without_code_gets_the_command_of_the_build_that_has_it():
         "This PyTorch has no code for your GT 1030 (6.1): install the cu126 build."
     )
     assert finding.action == (
-        "python -m pip install torch==2.13.0+cu126 "
+        f"{python_here()} -m pip install torch==2.13.0+cu126 "
         "--index-url https://download.pytorch.org/whl/cu126"
     )
     assert finding.device_uuid == GT_1030.uuid
