@@ -14,9 +14,9 @@ import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.activation_presets import activations
+from gpu_studio.core.memory.fragmentation_preset import fragmentation
 from gpu_studio.core.memory.memory_bench import ALLOCATED, EMPTIED, FREED, FULL, HELD, Bench
 from gpu_studio.core.tensors import ITEM_BYTES
-from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -26,12 +26,8 @@ if TYPE_CHECKING:
     Moments = Generator[str | StageBegan, None, None]
 
 MIB = 1 << 20
-_PAGE_BYTES = 2 * MIB
 _GT_1030_BYTES = 8192 * 8192 * 4
 _SMALL_BYTES = 256 * 256 * 4
-_PIN_BYTES = 8 * MIB
-_PARTS = 7
-_LEAST_ROOM_BYTES = 224 * MIB
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,49 +184,6 @@ def _custom(bench: Bench) -> Moments:
     yield HELD
 
 
-def _fragmentation(bench: Bench) -> Moments:
-    """End with one part of seven free at the driver, and six large holes that are pinned.
-
-    A tensor of two parts is then smaller than what is free. With expandable segments the holes'
-    pages go back to the driver, and it fits.
-    """
-    part_bytes = bench.room_bytes // _PARTS // _PAGE_BYTES * _PAGE_BYTES
-    if bench.room_bytes < _LEAST_ROOM_BYTES:
-        raise StudioError(
-            FailureKind.TOO_LARGE,
-            f"This experiment needs {format_bytes(_LEAST_ROOM_BYTES)}, and "
-            f"{format_bytes(bench.room_bytes)} are allowed.",
-        )
-    pins: list[object] = []
-    rests: list[object] = []
-    yield bench.begin("scattering", "Small tensors settle in the front of freed large ones.")
-    for _ in range(_PARTS - 1):
-        for kept, size_bytes in (
-            (None, part_bytes),
-            (pins, _PIN_BYTES),
-            (rests, part_bytes - _PIN_BYTES),
-        ):
-            tensor = bench.take(size_bytes)
-            if tensor is None:
-                yield FULL
-                return
-            yield ALLOCATED
-            if kept is None:
-                del tensor
-                bench.drop()
-                yield FREED
-            else:
-                kept.append(tensor)
-                del tensor
-    bench.drop(len(rests))
-    rests.clear()
-    yield FREED
-    bench.note_stage("scattering", f"{len(pins)} small tensors are left, one in each segment.")
-    yield bench.begin("asking", f"Now a tensor of {format_bytes(2 * part_bytes)} is asked for.")
-    last = bench.take(2 * part_bytes)
-    yield FULL if last is None else HELD
-
-
 def _leak(bench: Bench) -> Moments:
     """Keep a third of what every step takes."""
     kept_bytes = max(bench.room_bytes // 24 // MIB * MIB, MIB)
@@ -293,7 +246,7 @@ _SCRIPTS: dict[str, _Script] = {
     "gt1030": _gt1030,
     "many_small": _many_small,
     "one_big": _one_big,
-    "fragmentation": _fragmentation,
+    "fragmentation": fragmentation,
     "leak": _leak,
     "activations": activations,
     "after_the_error": _after_the_error,

@@ -56,29 +56,22 @@ class SegmentMap:
         """
         sizes_given = np.asarray(sizes, np.int64)
         counts = np.asarray(block_counts, np.int64)
-        block_sizes_given = np.asarray(block_sizes, np.int64)
-        states_given = np.asarray(block_states, np.uint8)
-        starts = np.concatenate(([0], np.cumsum(counts)))
-        filled = np.concatenate(([0], np.cumsum(block_sizes_given)))
-        if not starts[-1] == len(block_sizes_given) == len(states_given):
-            raise ValueError("the blocks are not as many as the segments say")
-        if not np.array_equal(filled[starts[1:]] - filled[starts[:-1]], sizes_given):
-            raise ValueError("the blocks do not fill their segments")
         addresses_given = np.asarray(addresses, np.int64)
         order = np.lexsort((addresses_given, -sizes_given))
+        picks = _picks(order, sizes_given, counts, np.asarray(block_sizes, np.int64))
         self.addresses: NDArray[np.int64] = addresses_given[order]
         self.sizes: NDArray[np.int64] = sizes_given[order]
         self.is_small: NDArray[np.bool_] = np.asarray(is_small, bool)[order]
         self.is_expandable: NDArray[np.bool_] = np.asarray(is_expandable, bool)[order]
-        self.first_blocks: NDArray[np.int64] = np.concatenate(([0], np.cumsum(counts[order])))
-        picks = np.repeat(starts[:-1][order] - self.first_blocks[:-1], counts[order])
-        picks = picks + np.arange(len(block_sizes_given))
-        self.block_sizes: NDArray[np.int64] = block_sizes_given[picks]
-        self.block_states: NDArray[np.uint8] = states_given[picks]
-        ends = np.cumsum(self.block_sizes)
-        before = np.concatenate(([0], np.cumsum(self.sizes)))[:-1]
-        self.block_offsets: NDArray[np.int64] = (
-            ends - self.block_sizes - np.repeat(before, counts[order])
+        self.first_blocks: NDArray[np.int64] = _sums(counts[order])
+        self.block_sizes: NDArray[np.int64] = np.asarray(block_sizes, np.int64)[picks]
+        states = np.asarray(block_states, np.uint8)
+        if len(states) != len(picks):
+            raise ValueError("the blocks are not as many as the segments say")
+        self.block_states: NDArray[np.uint8] = states[picks]
+        starts = _sums(self.block_sizes)[:-1]
+        self.block_offsets: NDArray[np.int64] = starts - np.repeat(
+            _sums(self.sizes)[:-1], counts[order]
         )
         self._held = {state: self._held_up_to(state) for state in (ALLOCATED, AWAITING_FREE)}
 
@@ -160,10 +153,42 @@ class SegmentMap:
     def _held_up_to(self, state: int) -> NDArray[np.int64]:
         """Return what the blocks before each one hold in a state; shape (m + 1,), bytes."""
         held = np.where(self.block_states == state, self.block_sizes, 0)
-        return np.concatenate(([0], np.cumsum(held)))
+        return _sums(held)
 
     def _segments_of_blocks(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(len(self)), np.diff(self.first_blocks))
+
+
+def _sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sum of the values before each one, and of all; shape (n + 1,)."""
+    return np.concatenate(([0], np.cumsum(values)))
+
+
+def _picks(
+    order: NDArray[np.intp],
+    sizes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    block_sizes: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the places of the blocks where the segments come in an order; shape (m,).
+
+    Args:
+        order: of the segments; shape (n,).
+        sizes: of the segments as given, in bytes; shape (n,).
+        counts: how many blocks each of them has; shape (n,).
+        block_sizes: those of one segment after those of another, in bytes; shape (m,).
+
+    Raises:
+        ValueError: blocks do not fill their segments.
+    """
+    starts, filled = _sums(counts), _sums(block_sizes)
+    if starts[-1] != len(block_sizes):
+        raise ValueError("the blocks are not as many as the segments say")
+    if not np.array_equal(np.diff(filled[starts]), sizes):
+        raise ValueError("the blocks do not fill their segments")
+    moved = np.repeat(starts[:-1][order] - _sums(counts[order])[:-1], counts[order])
+    places: NDArray[np.int64] = moved + np.arange(len(block_sizes))
+    return places
 
 
 def map_of_snapshot(segments: Iterable[Mapping[str, Any]], device: int = 0) -> SegmentMap:

@@ -147,14 +147,7 @@ def tank_of_card(
         )  # fmt: skip
     else:
         filling.put_users(users or CardUsers(), read.reserved_bytes)
-    kept = (memory_total_bytes or 0) - read.total_bytes
-    if memory_total_bytes and 0 < kept <= _LARGEST_KEPT_SHARE * memory_total_bytes:
-        filling.total_bytes += kept
-        filling.left += kept
-        filling.put(
-            "driver", "Kept by driver", kept,
-            "NVML counts it as the card's, CUDA does not: the driver's own",
-        )  # fmt: skip
+    filling.put_kept((memory_total_bytes or 0) - read.total_bytes)
     return filling.tank
 
 
@@ -270,6 +263,16 @@ class _Filling:
         else:
             told = "other programs and CUDA contexts: nobody says how much each of them has"
         self.put("not_told", "Not told", self.left, told)
+
+    def put_kept(self, kept_bytes: int) -> None:
+        """Make the tank larger by what the driver keeps, if it can be that."""
+        if 0 < kept_bytes <= _LARGEST_KEPT_SHARE * (self.total_bytes + kept_bytes):
+            self.total_bytes += kept_bytes
+            self.left += kept_bytes
+            self.put(
+                "driver", "Kept by driver", kept_bytes,
+                "NVML counts it as the card's, CUDA does not: the driver's own",
+            )  # fmt: skip
 
     @property
     def tank(self) -> Tank:

@@ -13,7 +13,7 @@ from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.memory.fit_question import Answer, FitQuestion, Question
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import GAP, Card, Text, section, set_property
+from gpu_studio.ui.parts import GAP, Card, Text, row, section, set_property
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
@@ -79,31 +79,14 @@ class FitPage(QWidget):
     def _make_network(self, theme: Theme) -> Card:
         card = Card(name="memory.fit.network")
         card.column.addWidget(section("A network of yours"))
-        line = QHBoxLayout()
-        line.setSpacing(GAP)
-        self._count = QComboBox()
-        self._count.setEditable(True)
-        self._count.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self._count.setObjectName("memory.fit.parameters")
-        self._count.setAccessibleName("Number of parameters")
-        self._count.setToolTip("A number such as 7B, 350 M, 1e9 or 1,000,000")
-        for network in _NETWORKS:
-            self._count.addItem(network)
-        self._count.setCurrentText(_FIRST)
-        self._count.setMinimumWidth(210)
-        self._dtype = QComboBox()
-        self._dtype.setObjectName("memory.fit.dtype")
-        self._dtype.setAccessibleName("Type of the numbers")
-        self._dtype.addItems(DTYPES)
-        self._dtype.setCurrentText("float32")
+        self._make_choices()
         label = Text("Parameters")
         label.setBuddy(self._count)
-        line.addWidget(label)
-        line.addWidget(self._count)
-        line.addWidget(self._dtype)
         self._reason = Text(role="muted", name="memory.fit.reason", wraps=True)
-        line.addWidget(self._reason, 1)
-        card.column.addLayout(line)
+        question = row(
+            label, self._count, self._dtype, self._reason, spacing=GAP, stretch_last=True
+        )
+        card.column.addLayout(question)
         answers = QHBoxLayout()
         answers.setSpacing(GAP)
         self._inference = _FitCard(theme, "inference")
@@ -113,9 +96,25 @@ class FitPage(QWidget):
         card.column.addLayout(answers)
         self._sentence = Text(role="muted", name="memory.fit.sentence", wraps=True)
         card.column.addWidget(self._sentence)
-        self._count.editTextChanged.connect(self._ask)
-        self._dtype.currentIndexChanged.connect(self._ask)
         return card
+
+    def _make_choices(self) -> None:
+        self._count = QComboBox()
+        self._count.setEditable(True)
+        self._count.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self._count.setObjectName("memory.fit.parameters")
+        self._count.setAccessibleName("Number of parameters")
+        self._count.setToolTip("A number such as 7B, 350 M, 1e9 or 1,000,000")
+        self._count.addItems(_NETWORKS)
+        self._count.setCurrentText(_FIRST)
+        self._count.setMinimumWidth(210)
+        self._count.editTextChanged.connect(self._ask)
+        self._dtype = QComboBox()
+        self._dtype.setObjectName("memory.fit.dtype")
+        self._dtype.setAccessibleName("Type of the numbers")
+        self._dtype.addItems(DTYPES)
+        self._dtype.setCurrentText("float32")
+        self._dtype.currentIndexChanged.connect(self._ask)
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
