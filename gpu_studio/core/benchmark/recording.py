@@ -84,15 +84,12 @@ def decode_recording(content: bytes, file_name: str) -> Recording:
     Raises:
         StudioError: with one sentence why it is refused.
     """
-    content = _text_of(content)
-    lines = content.split(b"\n")
-    header, described, runs = None, None, RunsOfEvents()
-    is_cut_off = False
-    for number, line in enumerate(lines, 1):
+    lines = _text_of(content).split(b"\n")
+    has_header = _kind_of(lines[0]) == "recording_header"
+    header = _header(lines[0]) if has_header else None
+    described, runs, is_cut_off = None, RunsOfEvents(), False
+    for number, line in enumerate(lines[has_header:], 1 + has_header):
         if not line.strip():
-            continue
-        if number == 1 and _kind_of(line) == "recording_header":
-            header = _header(line)
             continue
         try:
             event = _event(line, number)
@@ -111,9 +108,8 @@ def decode_recording(content: bytes, file_name: str) -> Recording:
     is_cut_off = runs.end() or is_cut_off
     if not runs.has_begun:
         raise refused("it has no run")
-    header = header or _header_of_results(runs.results, file_name)
     return Recording(
-        header=header,
+        header=header or _header_of_results(runs.results, file_name),
         described=described,
         runs=tuple(runs.runs()),
         is_cut_off=is_cut_off,

@@ -51,11 +51,7 @@ class RecordingCard(Card):
             tip="Somebody's runs, to watch here; nothing in the file is executed",
         )  # fmt: skip
         self.open_button.setIcon(icon("file", theme))
-        self._pace = QComboBox()
-        self._pace.setObjectName("benchmark.recording.pace")
-        self._pace.setAccessibleName("How fast the recording is played")
-        for title, speed in _PACES:
-            self._pace.addItem(title, speed)
+        self._pace = _pace_combo()
         self._play = button(
             "Play", self._play_it, name="benchmark.recording.play",
             tip="Show all its runs in the live plot, one after the other; Esc stops",
@@ -103,3 +99,12 @@ class RecordingCard(Card):
         self._outcome.set_role("failure" if bad else "muted")
         self._outcome.setText(text)
         self._outcome.setVisible(bool(text))
+
+
+def _pace_combo() -> QComboBox:
+    combo = QComboBox()
+    combo.setObjectName("benchmark.recording.pace")
+    combo.setAccessibleName("How fast the recording is played")
+    for title, speed in _PACES:
+        combo.addItem(title, speed)
+    return combo
