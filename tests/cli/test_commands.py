@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,24 +15,8 @@ import pytest
 from gpu_studio.cli import devices
 from gpu_studio.cli.main import _prepare_output, main
 from gpu_studio.core.failure import FailureKind, StudioError
-from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-NO_DISPLAY = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-
-
-@pytest.fixture
-def environment(tmp_path):
-    """A PC without a card and a home of its own for the log."""
-    variables = {name: value for name, value in os.environ.items() if name not in NO_DISPLAY}
-    return variables | {
-        "HOME": str(tmp_path),
-        "XDG_STATE_HOME": str(tmp_path),
-        "XDG_DATA_HOME": str(tmp_path),
-        "LOCALAPPDATA": str(tmp_path),
-        "CUDA_VISIBLE_DEVICES": "",
-        "PYTHONIOENCODING": "utf-8",
-    }
 
 
 @pytest.fixture
@@ -285,65 +268,3 @@ def test_help_imports_nothing_heavy(environment):
         "sys.exit(f'imported: {heavy}' if heavy else 0)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, env=environment, cwd=ROOT)
-
-
-_WITH_PATIENCE = """
-import sys
-from gpu_studio.__main__ import main
-from gpu_studio.cli import answers
-answers._STOP_PATIENCE_S = 3600.0  # before an engine that hears no stop is ended
-sys.exit(main())
-"""
-
-
-@pytest.fixture
-def long_run(environment):
-    """A benchmark that measures for an hour, in a process group like a terminal's."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _WITH_PATIENCE, "bench", "matmul", "--size", "64", "--device",
-         "cpu", "--budget-s", "3600", "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=ROOT,
-        env=environment, start_new_session=True,
-    )  # fmt: skip
-    yield process
-    process.kill()
-    process.communicate()
-
-
-def wait_for(process, kind):
-    for line in process.stdout:
-        if json.loads(line)["type"] == kind:
-            return
-    pytest.fail(f"no {kind}: {process.stderr.read()}")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal to a process group")
-def test_ctrl_c_stops_the_run_and_leaves_no_child(long_run):
-    wait_for(long_run, "samples_measured")
-    children = psutil.Process(long_run.pid).children(recursive=True)
-    assert children
-    os.killpg(long_run.pid, signal.SIGINT)  # a terminal sends it to the engine as well
-    output, errors = long_run.communicate(timeout=PATIENCE_S)
-    assert long_run.returncode == 130
-    assert json.loads(lines_of(output)[-1])["type"] == "run_stopped"
-    (line,) = lines_of(errors)
-    assert line.startswith("Stopped after ")
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
-    assert not alive
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
-def test_a_killed_terminal_leaves_no_child(long_run):
-    wait_for(long_run, "samples_measured")
-    children = psutil.Process(long_run.pid).children(recursive=True)
-    long_run.kill()
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
-    assert not alive
-
-
-def test_a_reader_that_leaves_ends_the_run_without_a_trace(long_run):
-    wait_for(long_run, "samples_measured")
-    long_run.stdout.close()
-    assert long_run.wait(PATIENCE_S) == 1
-    assert long_run.stderr.read() == ""
-    long_run.stdout = None

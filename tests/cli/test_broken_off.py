@@ -1,0 +1,78 @@
+"""A command that is broken off: by Ctrl-C, by a signal, by who reads what it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.patience import PATIENCE_S
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+_WITH_PATIENCE = """
+import sys
+from gpu_studio.__main__ import main
+from gpu_studio.cli import answers
+answers._STOP_PATIENCE_S = 3600.0  # before an engine that hears no stop is ended
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def long_run(environment):
+    """A benchmark that measures for an hour, in a process group like a terminal's."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _WITH_PATIENCE, "bench", "matmul", "--size", "64", "--device",
+         "cpu", "--budget-s", "3600", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=ROOT,
+        env=environment, start_new_session=True,
+    )  # fmt: skip
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def wait_for(process, kind):
+    for line in process.stdout:
+        if json.loads(line)["type"] == kind:
+            return
+    pytest.fail(f"no {kind}: {process.stderr.read()}")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal to a process group")
+def test_ctrl_c_stops_the_run_and_leaves_no_child(long_run):
+    wait_for(long_run, "samples_measured")
+    children = psutil.Process(long_run.pid).children(recursive=True)
+    assert children
+    os.killpg(long_run.pid, signal.SIGINT)  # a terminal sends it to the engine as well
+    output, errors = long_run.communicate(timeout=PATIENCE_S)
+    assert long_run.returncode == 130
+    assert json.loads(output.splitlines()[-1])["type"] == "run_stopped"
+    (line,) = errors.splitlines()
+    assert line.startswith("Stopped after ")
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
+    assert not alive
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
+def test_a_killed_terminal_leaves_no_child(long_run):
+    wait_for(long_run, "samples_measured")
+    children = psutil.Process(long_run.pid).children(recursive=True)
+    long_run.kill()
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
+    assert not alive
+
+
+def test_a_reader_that_leaves_ends_the_run_without_a_trace(long_run):
+    wait_for(long_run, "samples_measured")
+    long_run.stdout.close()
+    assert long_run.wait(PATIENCE_S) == 1
+    assert long_run.stderr.read() == ""
+    long_run.stdout = None
