@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gpu_studio.core.allocator import AllocatorModel, Block, OutOfMemory
+from gpu_studio.core.memory.allocator import AllocatorModel, Block, OutOfMemory
 from gpu_studio.core.memory.allocator_configuration import parse_configuration
 from tests.core.memory.allocator_trace import Edge, Setting, follow, reserved_at
 

@@ -111,7 +111,7 @@ def test_pytorchs_viewer_opens_a_snapshot(soft_pc: MakePc, child: MakeChild) -> 
     one = child(soft_pc(MODERN_1996_MIB))
     pages = one.run(
         "from torch.cuda import _memory_viz\n"
-        "from gpu_studio.core.allocator import AllocatorModel\n"
+        "from gpu_studio.core.memory.allocator import AllocatorModel\n"
         "model = AllocatorModel(1 << 31)\n"
         "kept = [model.allocate(size) for size in (1, 3 * MIB, 40 * MIB)]\n"
         "model.free(kept[1])\n"

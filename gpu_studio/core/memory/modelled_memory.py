@@ -6,8 +6,8 @@ import pickle
 import time
 from typing import TYPE_CHECKING, Any
 
-from gpu_studio.core.allocator import AllocatorModel, Block, OutOfMemory
 from gpu_studio.core.memory.activation_calls import ReplayedNetwork
+from gpu_studio.core.memory.allocator import AllocatorModel, Block, OutOfMemory
 from gpu_studio.core.memory.segment_columns import segments_read
 from gpu_studio.core.memory.segment_map import map_of_snapshot
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead

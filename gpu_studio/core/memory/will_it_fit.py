@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.allocator import AllocatorModel, OutOfMemory
+from gpu_studio.core.memory.allocator import AllocatorModel, OutOfMemory
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_count

@@ -21,7 +21,7 @@ from gpu_studio.core.protocol import (
     SegmentsRead,
     StageBegan,
 )
-from gpu_studio.model.experiment_words import explain_end, explain_failure
+from gpu_studio.model.memory.experiment_words import explain_end, explain_failure
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession

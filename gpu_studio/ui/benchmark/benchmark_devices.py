@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QVBoxLayout, QWidget
 
+from gpu_studio.ui.benchmark.swatch import SIDE, swatch
 from gpu_studio.ui.parts import Text
-from gpu_studio.ui.swatch import SIDE, swatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

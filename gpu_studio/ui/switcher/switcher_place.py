@@ -16,7 +16,7 @@ from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switching.tensor_placement import TensorPlacementModel
 from gpu_studio.ui.eliding_combo import narrow_combo
 from gpu_studio.ui.parts import GAP, Card, Text, button
-from gpu_studio.ui.placement_result import PlacementResult
+from gpu_studio.ui.switcher.placement_result import PlacementResult
 from gpu_studio.ui.switcher.switcher_choose import what_is_waited_for
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.switching.usable_cards import usable_cards
 from gpu_studio.model.benchmark.comparison import ComparisonModel
-from gpu_studio.ui.comparison_card import ComparisonCard
 from gpu_studio.ui.parts import Text
 from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.switcher.comparison_card import ComparisonCard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

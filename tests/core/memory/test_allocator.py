@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.allocator import AllocatorModel, Block, OutOfMemory
+from gpu_studio.core.memory.allocator import AllocatorModel, Block, OutOfMemory
 from tests.core.memory.allocator_trace import EDGES, RECORD, SETTINGS, follow, reserved_at
 from tests.soft.test_allocator import CASES, EXPANDABLE, Case
 

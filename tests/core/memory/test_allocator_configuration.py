@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.allocator import AllocatorModel
+from gpu_studio.core.memory.allocator import AllocatorModel
 from gpu_studio.core.memory.allocator_configuration import (
     UNLIMITED,
     AllocatorConfiguration,

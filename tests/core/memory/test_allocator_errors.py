@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from gpu_studio.core.allocator import AllocatorModel, OutOfMemory
+from gpu_studio.core.memory.allocator import AllocatorModel, OutOfMemory
 from gpu_studio.core.memory.allocator_error import format_size
 
 MIB = 1 << 20

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_studio.core.allocator import AllocatorModel, Block, OutOfMemory
+from gpu_studio.core.memory.allocator import AllocatorModel, Block, OutOfMemory
 
 MIB = 1 << 20
 CARD_BYTES = 256 * MIB

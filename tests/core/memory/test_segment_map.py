@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from gpu_studio.core.allocator import AllocatorModel, OutOfMemory
+from gpu_studio.core.memory.allocator import AllocatorModel, OutOfMemory
 from gpu_studio.core.memory.segment_map import (
     ALLOCATED,
     INACTIVE,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpu_studio.core.allocator import AllocatorModel
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory import snapshot_file
+from gpu_studio.core.memory.allocator import AllocatorModel
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.safe_pickle import UnsafePickleError

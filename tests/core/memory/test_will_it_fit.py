@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.allocator import AllocatorModel, OutOfMemory
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.memory.allocator import AllocatorModel, OutOfMemory
 from gpu_studio.core.memory.modelled_cards import card_at, modelled_card_table, modelled_cards
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.will_it_fit import fit_on, largest_batch, largest_square_side, model_fit
