@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from gpu_studio.core.engine import EngineEnvironment
+from tests.engine.engine_child import EngineChild
 from tests.soft.child import Child
 from tests.softcards.build import torch_cuda, why_not
 from tests.softcards.cards import Card, SoftPc, soft_cards
@@ -27,7 +29,14 @@ def _reason() -> str | None:
 
 
 # What differs with the card's age or with PyTorch's; the rest is the same code in every PyTorch.
-_OLD_CARDS_PART = {"test_devices.py", "test_engine.py", "test_memory.py", "test_work.py"}
+_OLD_CARDS_PART = {
+    "test_devices.py",
+    "test_engine.py",
+    "test_engine_memory.py",
+    "test_engine_moves.py",
+    "test_memory.py",
+    "test_work.py",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,6 +66,12 @@ class MakeChild(Protocol):
     def __call__(self, pc: SoftPc, **env: str) -> Child: ...
 
 
+class StartEngine(Protocol):
+    """Starts an engine on a soft PC that is ended after the test."""
+
+    def __call__(self, pc: SoftPc, environment: EngineEnvironment = ...) -> EngineChild: ...
+
+
 @pytest.fixture
 def soft_pc() -> Iterator[MakePc]:
     made: list[SoftPc] = []
@@ -76,6 +91,21 @@ def child() -> Iterator[MakeChild]:
 
     def start(pc: SoftPc, **env: str) -> Child:
         started.append(Child(pc, env))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[StartEngine]:
+    started: list[EngineChild] = []
+
+    def start(pc: SoftPc, environment: EngineEnvironment | None = None) -> EngineChild:
+        variables = (environment or EngineEnvironment()).variables()
+        log = tmp_path / f"log{len(started)}"
+        started.append(EngineChild(log, env={**pc.env, **variables}))
         return started[-1]
 
     yield start

@@ -6,29 +6,23 @@ same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
-    AllocationPlan,
-    CacheEmptied,
     DescribeEngine,
     DeviceUsed,
     EmptyCache,
     Event,
     MemoryRead,
-    OomFinished,
-    PlaceFinished,
     PlaceModel,
-    PlaceRow,
     ReadMemory,
     RequestFailed,
     RunFailed,
     RunFinished,
-    RunMemoryExperiment,
     RunPhaseChanged,
     RunStopped,
     SamplesMeasured,
@@ -38,52 +32,18 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.engine.serve import EXIT_FATAL
 from tests.engine.answers import only, run_request
-from tests.engine.engine_child import EngineChild
 from tests.patience import until
 from tests.softcards.cards import MIB, Card, Other
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.soft.conftest import MakePc
+    from tests.engine.engine_child import EngineChild
+    from tests.soft.conftest import MakePc, StartEngine
     from tests.softcards.cards import SoftPc
-
-# The size of a GT 1030 with code in every build: the post's card, where it can also compute.
-SMALL = Card("NVIDIA GeForce GTX 1650", "7.5", mib=1996, sms=3)
-
-
-class StartEngine(Protocol):
-    """Starts an engine on a soft PC that is ended after the test."""
-
-    def __call__(self, pc: SoftPc, environment: EngineEnvironment = ...) -> EngineChild: ...
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[StartEngine]:
-    started: list[EngineChild] = []
-
-    def start(pc: SoftPc, environment: EngineEnvironment | None = None) -> EngineChild:
-        variables = (environment or EngineEnvironment()).variables()
-        log = tmp_path / f"log{len(started)}"
-        started.append(EngineChild(log, env={**pc.env, **variables}))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.kill()
 
 
 def run_on(device: str, **changes: Any) -> Any:
     return run_request(device=device, **{"size": 512, "budget_s": 0.2, **changes})
-
-
-def breaking(**changes: Any) -> RunMemoryExperiment:
-    plan: dict[str, Any] = {"size": 8192, "count": 8, "dtype": "float32"}
-    plan.update((name, changes.pop(name)) for name in plan.keys() & changes)
-    parameters: dict[str, Any] = {"device": "cuda:0", "budget_bytes": 1 << 40, **changes}
-    return RunMemoryExperiment(preset="custom", plan=AllocationPlan(**plan), **parameters)
 
 
 def contexts(pc: SoftPc, one: EngineChild) -> list[int]:
@@ -221,24 +181,6 @@ def test_a_pascal_card_runs_in_the_build_that_has_its_code(
     assert isinstance(one.ask(run_on("cuda:0", dtype="float16"))[-1], RunFinished)
 
 
-def test_what_cannot_fit_the_card_is_refused(soft_pc: MakePc, engine: StartEngine) -> None:
-    one = engine(soft_pc(SMALL))
-    failed = one.ask(run_on("cuda:0", size=8192))[-1]
-    assert isinstance(failed, RunFailed)
-    assert failed.failure.kind is FailureKind.TOO_LARGE
-    assert "needs 2.75\u202fGiB" in failed.failure.message
-
-
-def test_what_pytorch_holds_and_does_not_use_counts_as_free(
-    soft_pc: MakePc, engine: StartEngine
-) -> None:
-    one = engine(soft_pc(SMALL))
-    one.ask(breaking(size=4096, count=24))  # 1.5 GiB stay reserved
-    (read,) = one.ask(ReadMemory(device="cuda:0"))
-    assert read.reserved_bytes > 1500 * MIB
-    assert isinstance(one.ask(run_on("cuda:0", size=4096))[-1], RunFinished)
-
-
 def test_using_a_card_makes_it_the_current_one(soft_pc: MakePc, engine: StartEngine) -> None:
     pc = soft_pc(GTX_1650, RTX_3060)
     one = engine(pc)
@@ -288,119 +230,6 @@ def test_a_driver_that_does_not_start_is_explained(
     assert words in described.cuda_reason
     failed = one.ask(run_on("cuda:0"))[-1]
     assert failed.failure.kind is FailureKind.NO_CUDA
-
-
-def places(events: list[Event]) -> set[tuple[str, str]]:
-    return {(row.device_before, row.device_after) for row in only(PlaceRow, events)}
-
-
-def test_a_model_moves_from_where_it_is(soft_pc: MakePc, engine: StartEngine) -> None:
-    pc = soft_pc(GTX_1650, RTX_3060)
-    one = engine(pc)
-    steps = []
-    for device in ("cuda:1", "cuda:0", "cuda:0", "cpu"):
-        events = one.ask(PlaceModel(model="convnet", device=device))
-        assert isinstance(events[-1], PlaceFinished)
-        steps.append((places(events), events[-1]))
-    assert [step[0] for step in steps] == [
-        {("cpu", "cuda:1")},
-        {("cuda:1", "cuda:0")},
-        {("cuda:0", "cuda:0")},
-        {("cuda:0", "cpu")},
-    ]
-    assert [step[1].output_device for step in steps] == ["cuda:1", "cuda:0", "cuda:0", "cpu"]
-    sizes = [row.bytes for row in only(PlaceRow, events)]
-    assert [step[1].moved_bytes for step in steps] == [sum(sizes), sum(sizes), 0, sum(sizes)]
-    # The allocator rounds each tensor up to 512 bytes.
-    rounded = sum(-(-size // 512) * 512 for size in sizes)
-    deltas = [step[1].allocated_delta_bytes for step in steps]
-    assert deltas == [rounded, rounded, 0, None]
-    # What the card gave back is right, as copies are real; the card's own answer is not.
-    (read,) = one.ask(ReadMemory(device="cuda:0"))
-    assert read.allocated_bytes < rounded + 20 * MIB
-
-
-def test_a_move_is_timed_until_it_has_arrived(soft_pc: MakePc, engine: StartEngine) -> None:
-    slow = {"host_copy_mb_s": 20, "device_copy_mb_s": 20}
-    first = Card("NVIDIA GeForce GTX 1650", "7.5", mib=3903, sms=14, **slow)
-    second = Card("NVIDIA GeForce RTX 3060", "8.6", mib=12044, sms=28, **slow)
-    one = engine(soft_pc(first, second))
-    for device in ("cuda:0", "cuda:1", "cpu"):  # a copy between cards returns at once
-        finished = one.ask(PlaceModel(model="linear_1000", device=device))[-1]
-        assert isinstance(finished, PlaceFinished)
-        assert finished.elapsed_s >= finished.moved_bytes / 20e6 * 0.9
-
-
-def test_the_posts_out_of_memory_error(soft_pc: MakePc, engine: StartEngine) -> None:
-    """8192 × 8192 float32 on 1.95 GiB: 256 MiB more are refused with 1.75 GiB allocated."""
-    events = engine(soft_pc(SMALL)).ask(breaking())
-    finished = events[-1]
-    assert isinstance(finished, OomFinished)
-    assert (finished.outcome, finished.tensors) == ("card_full", 7)
-    assert finished.tensor_bytes == finished.tried_bytes == 256 * MIB
-    assert finished.allocated_bytes == finished.reserved_bytes == 7 * 256 * MIB
-    assert finished.free_bytes < 256 * MIB
-    assert finished.limit_bytes is None or finished.limit_bytes >= 1.94 * 1024 * MIB
-    assert "Tried to allocate 256.00 MiB" in finished.error_text
-    reads = only(MemoryRead, events)
-    assert reads[0].mark == "start"
-    assert [read.mark for read in reads[-2:]] == ["oom", "freed"]
-    assert reads[-2].allocated_bytes == 7 * 256 * MIB
-    assert reads[-1].allocated_bytes == 0
-    assert reads[-1].ooms == 1
-
-
-def test_a_budget_ends_it_with_the_card_not_full(soft_pc: MakePc, engine: StartEngine) -> None:
-    one = engine(soft_pc(SMALL))
-    finished = one.ask(breaking(size=2048, budget_bytes=64 * MIB))[-1]
-    assert (finished.outcome, finished.tensors) == ("over_budget", 4)
-    assert finished.limit_bytes == 64 * MIB
-    assert finished.reserved_bytes == 64 * MIB
-    # Afterwards the budget is gone: this takes 176 MiB.
-    assert isinstance(one.ask(run_on("cuda:0", size=2048))[-1], RunFinished)
-
-
-def test_an_experiment_can_be_stopped(soft_pc: MakePc, engine: StartEngine) -> None:
-    one = engine(soft_pc(SMALL))
-
-    def stop_at_first_tensor(event: Event) -> None:
-        if isinstance(event, MemoryRead) and event.mark == "allocated":
-            one.send(encode(Stop()))
-
-    events = one.ask(breaking(size=16, count=1_000_000), stop_at_first_tensor)
-    assert events[-1].outcome == "stopped"
-    assert 0 < events[-1].tensors < 1_000_000
-    assert only(MemoryRead, events)[-1].allocated_bytes == 0
-
-
-def test_the_end_of_memory_is_known_without_nvml(soft_pc: MakePc, engine: StartEngine) -> None:
-    """PyTorch then fails inside its own report and raises an assertion instead."""
-    pc = soft_pc(SMALL)
-    one = engine(pc)
-    one.ask(DescribeEngine())
-    pc.fault("nvmlInit*", 18)
-    finished = one.ask(breaking())[-1]
-    assert isinstance(finished, OomFinished)
-    assert (finished.outcome, finished.tensors) == ("card_full", 7)
-    assert finished.tried_bytes is None
-    assert one.ask(breaking(count=2))[-1].outcome == "fits"
-
-
-@pytest.mark.parametrize("settings", [None, "expandable_segments:True"])
-def test_empty_cache_frees_what_was_predicted(
-    soft_pc: MakePc, engine: StartEngine, settings: str | None
-) -> None:
-    one = engine(soft_pc(SMALL), EngineEnvironment(allocator_configuration=settings))
-    one.ask(PlaceModel(model="mlp", device="cuda:0"))  # something that stays
-    for size in (300, 1000, 5000):
-        one.ask(breaking(size=size, count=3))
-    (emptied,) = one.ask(EmptyCache(device="cuda:0"))
-    assert isinstance(emptied, CacheEmptied)
-    assert emptied.predicted_bytes == emptied.freed_bytes > 256 * MIB
-    assert emptied.before.reserved_bytes - emptied.after.reserved_bytes == emptied.freed_bytes
-    assert emptied.after.free_bytes - emptied.before.free_bytes == emptied.freed_bytes
-    assert emptied.after.releasable_bytes == 0
-    assert emptied.after.allocated_bytes > 0
 
 
 @pytest.mark.parametrize("code", [700, 702, 719])
