@@ -17,7 +17,7 @@ from gpu_studio.ui.parts import Card, Text, table
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QPoint
-    from PySide6.QtGui import QResizeEvent
+    from PySide6.QtGui import QResizeEvent, QShowEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.benchmark.runs import Run
@@ -96,6 +96,11 @@ class BenchmarkResults(Card):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the columns into another width."""
         super().resizeEvent(event)
+        self._fit_columns()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Fit the columns of rows that came while it was hidden and its table had no width."""
+        super().showEvent(event)
         self._fit_columns()
 
     @property

@@ -8,16 +8,28 @@ from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QApplication, QPushButton, QTableView, QWidget
 
+from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.ui.benchmark.answers import with_a_card
-from tests.ui.benchmark.person import cells, drawn, drawn_keys, run, select_row, text
+from tests.ui.benchmark.answers import hold, with_a_card
+from tests.ui.benchmark.person import (
+    cells,
+    click,
+    drawn,
+    drawn_keys,
+    run,
+    select_row,
+    text,
+    type_sizes,
+    wait_over,
+)
 from tests.ui.by_name import find
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.ui.benchmark_tab import BenchmarkTab
+    from tests.fakes.scripted_engine import Engines
 
 
 @with_a_card
@@ -110,6 +122,23 @@ def test_a_narrow_window_gives_up_the_number_of_samples_first(
     qtbot.waitUntil(lambda: view.isColumnHidden(Column.SAMPLES))
     ready.resize(1240, 720)
     qtbot.waitUntil(lambda: not view.isColumnHidden(Column.SAMPLES))
+
+
+def test_a_table_that_was_hidden_when_its_first_run_began_has_its_columns(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = hold
+    view = find(ready, "benchmark.results", QTableView)
+    type_sizes(qtbot, ready, "64")
+    click(qtbot, ready, "benchmark.view.history")
+    assert not view.isVisible()
+    click(qtbot, ready, "benchmark.run")
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    assert view.isVisible()
+    for column in (Column.DTYPE, Column.IQR, Column.SAMPLES, Column.THROUGHPUT):
+        assert not view.isColumnHidden(column)
+    engines.latest.go()
+    wait_over(qtbot, ready)
 
 
 def click_head(qtbot: QtBot, tab: QWidget, column: Column) -> None:
