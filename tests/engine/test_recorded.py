@@ -12,7 +12,6 @@ from gpu_studio.core.protocol import (
     DescribeEngine,
     EmptyCache,
     EngineDescribed,
-    RecordingHeader,
     RunFinished,
     RunStarted,
     RunStopped,
@@ -21,15 +20,9 @@ from gpu_studio.core.protocol import (
     encode_all,
 )
 from gpu_studio.engine.recorded import RecordedEngine
+from tests.fakes.recording_header import recording_header
 
-HEADER = RecordingHeader(
-    title="test card",
-    device_name="Test",
-    driver_version="580.95",
-    torch_version="2.13.0",
-    recorded_at="2026-11-20",
-    source="this test",
-)
+HEADER = recording_header(title="test card", device_name="Test", recorded_at="2026-11-20")
 LABEL = "Test: test card"
 
 

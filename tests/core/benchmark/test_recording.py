@@ -22,7 +22,6 @@ from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.protocol import (
     EngineDescribed,
     EngineEnded,
-    RecordingHeader,
     RunFailed,
     RunFinished,
     RunStarted,
@@ -31,6 +30,7 @@ from gpu_studio.core.protocol import (
     encode,
     encode_all,
 )
+from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
 if TYPE_CHECKING:
@@ -38,15 +38,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.protocol import Message
 
-HEADER = RecordingHeader(
-    title="NVIDIA GeForce GT 1030, 2026-01-02",
-    device_name="NVIDIA GeForce GT 1030",
-    driver_version="580.95",
-    torch_version="2.13.0",
-    recorded_at="2026-01-02T03:04:05+00:00",
-    source="this test",
-    pc="Ryzen 7 5700G, Linux",
-)
+HEADER = recording_header(pc="Ryzen 7 5700G, Linux")
 REQUEST = RunWorkload(
     run_id="run-1", workload="matmul", device="cuda:0", size=64, dtype="float32", budget_s=2.0
 )

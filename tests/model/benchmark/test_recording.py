@@ -11,13 +11,14 @@ from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.benchmark.runs import RunState
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.core.protocol import RecordingHeader, encode_all
+from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded import RecordedEngine
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer, recording_from
 from gpu_studio.model.studio import Studio
 from tests.fakes.pc import gt_1030
+from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import run_events, samples_of
 
 if TYPE_CHECKING:
@@ -30,14 +31,7 @@ if TYPE_CHECKING:
     from tests.fakes.pc import SteadySensors
     from tests.fakes.scripted_engine import Engines
 
-HEADER = RecordingHeader(
-    title="NVIDIA GeForce GT 1030, 2026-01-02",
-    device_name="NVIDIA GeForce GT 1030",
-    driver_version="580.95",
-    torch_version="2.13.0",
-    recorded_at="2026-01-02T03:04:05+00:00",
-    source="this test",
-)
+HEADER = recording_header()
 CARD, CPU = (
     RunWorkload(
         run_id=f"theirs-{device}", workload="elementwise", device=device, size=64, dtype="float32",

@@ -18,11 +18,12 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.benchmark.recording import read_recording
-from gpu_studio.core.protocol import RecordingHeader, RunWorkload, encode_all
+from gpu_studio.core.protocol import RunWorkload, encode_all
 from gpu_studio.engine.recorded import RecordedEngine
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes.pc import gt_1030
+from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import run_events
 from tests.ui.benchmark.person import cells, click, drawn, drawn_keys, run, text, wait_over
 from tests.ui.by_name import find
@@ -36,15 +37,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.benchmark_tab import BenchmarkTab
 
 LABEL = "A100 with Ryzen 7 5700G, 2026-01-02 03:04"
-HEADER = RecordingHeader(
-    title=LABEL,
-    device_name="NVIDIA A100",
-    driver_version="580.95",
-    torch_version="2.13.0",
-    recorded_at="2026-01-02T03:04:05+00:00",
-    source="this test",
-    pc="Ryzen 7 5700G, Linux",
-)
+HEADER = recording_header(title=LABEL, device_name="NVIDIA A100", pc="Ryzen 7 5700G, Linux")
 
 
 @pytest.fixture
