@@ -40,12 +40,14 @@ class MemoryModel(QObject):
         memory_changed(): there is a newer reading, of the engine or of the sensors.
         segments_changed(): there are newer segments.
         marks_changed(): something happened that the curves mark.
+        closing(): everything is about to end: who has a thread waits for it.
     """
 
     chosen_changed = Signal()
     memory_changed = Signal()
     segments_changed = Signal()
     marks_changed = Signal()
+    closing = Signal()
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -80,6 +82,7 @@ class MemoryModel(QObject):
         self.devices.chosen_changed.connect(self._take_device)
         self._session.engine_described.connect(self.emptying.forget)
         studio.sensors.reading_taken.connect(self._take_sensors)
+        studio.closing.connect(self.closing)
 
     # ── what is looked at ────────────────────────────────────────────────────────────────────
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.will_it_fit import Fit, ModelFit
 
 _AFTER_TYPING_MS = 200
+_LONGEST_END_MS = 10_000
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +52,7 @@ class FitQuestion(QObject):
         self._asked: Question | None = None
         self._fits: dict[ModelledCardChoice, Fit] = {}
         self._worker: Worker | None = None
+        self._is_closed = False
         self._pause = QTimer(self)
         self._pause.setSingleShot(True)
         self._pause.setInterval(_AFTER_TYPING_MS)
@@ -58,12 +60,21 @@ class FitQuestion(QObject):
 
     def ask(self, question: Question) -> None:
         """Ask; nothing happens for the question that was asked last."""
-        if question != self._wanted:
+        if question != self._wanted and not self._is_closed:
             self._wanted = question
             self._pause.start()
 
+    def close(self) -> None:
+        """Answer no more, and wait for the thread, which must not outlive its owner."""
+        self._is_closed = True
+        self._pause.stop()
+        if self._worker is not None:
+            self._worker.wait(_LONGEST_END_MS)
+
     def _begin(self) -> None:
-        if self._worker is not None or self._wanted is None or self._wanted == self._asked:
+        if self._is_closed or self._worker is not None:
+            return
+        if self._wanted is None or self._wanted == self._asked:
             return
         question, known = self._wanted, self._fits.get(self._wanted.card)
         self._asked = question

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.segment_map import SegmentMap
 
 
+_LONGEST_END_MS = 10_000
+
+
 class OpenedSnapshot(QObject):
     """Reads one file at a time, in a thread: it may be large, and it may be anything.
 
@@ -57,6 +60,11 @@ class OpenedSnapshot(QObject):
         """Forget it."""
         self.blocks, self.refusal = None, ""
         self.changed.emit()
+
+    def end(self) -> None:
+        """Wait for the thread, which must not outlive its owner."""
+        if self._worker is not None:
+            self._worker.wait(_LONGEST_END_MS)
 
     def _take(self, answer: SegmentMap | str) -> None:
         if isinstance(answer, str):

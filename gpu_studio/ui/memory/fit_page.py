@@ -48,6 +48,7 @@ class FitPage(QWidget):
         self._question.failed.connect(self._show_failure)
         model.chosen_changed.connect(self._ask)
         model.memory_changed.connect(self._ask)
+        model.closing.connect(self._question.close)
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 

@@ -43,6 +43,7 @@ class SegmentPage(QWidget):
         self._model = model
         self._shown: SegmentMap | None = None
         self._snapshot = OpenedSnapshot(self)
+        model.closing.connect(self._snapshot.end)
         self._view = SegmentMapView(theme, name="memory.segments")
         self._blocks = BlockTable(self)
         column = QVBoxLayout(self)
