@@ -50,11 +50,6 @@ class PublishedBuild:
     torch: tuple[str, str]
     arch_list: tuple[str, ...]
 
-    @property
-    def cuda_major(self) -> str:
-        """The generation of CUDA that decides the driver: "11"."""
-        return self.tag[2:4]
-
 
 @dataclass(frozen=True, slots=True)
 class WheelTable:

@@ -218,7 +218,7 @@ class _Match:
         served = self.served(build)
         labels = ", ".join(dict.fromkeys(card.label for card in served))
         sentence = f"{labels} with driver {self.driver_version}: the {tag} build"
-        left_out = [self._left_out(card, tag) for card in self.cards if card not in served]
+        left_out = [self._left_out(card) for card in self.cards if card not in served]
         return "; ".join([sentence, *dict.fromkeys(left_out)]) + "."
 
     def why_none(self) -> str:
@@ -246,7 +246,7 @@ class _Match:
         floors = [build.driver_floor[self.system] for build in self._serving(card)]
         return min(floors, key=version_numbers)
 
-    def _left_out(self, card: CudaCard, tag: str) -> str:
+    def _left_out(self, card: CudaCard) -> str:
         serving = self._serving(card)
         if not serving:
             return self._no_code(card)

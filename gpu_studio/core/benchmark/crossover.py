@@ -81,15 +81,6 @@ class Crossover(msgspec.Struct, frozen=True):
     crossings: tuple[Crossing, ...] = ()
     ties: tuple[int, ...] = ()
 
-    @property
-    def wins_from(self) -> int | None:
-        """The smallest measured size from which on the device wins, and never loses above."""
-        if self.kind is CrossoverKind.ALWAYS:
-            return next(ratio.size for ratio in self.ratios if ratio.sign > 0)
-        if self.crossings and self.crossings[-1].device_wins_above:
-            return self.crossings[-1].high
-        return None
-
 
 def ratios_of(
     results: Sequence[RunFinished],

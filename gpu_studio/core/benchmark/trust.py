@@ -30,11 +30,6 @@ class TrustStamp(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
 
     @property
-    def is_amber(self) -> bool:
-        """Whether anything speaks against the number."""
-        return bool(self.doubts)
-
-    @property
     def sign(self) -> str:
         """The stamp in short: ``✔ verified`` or ``▲ few samples``."""
         return f"▲ {', '.join(self.words)}" if self.words else "✔ verified"

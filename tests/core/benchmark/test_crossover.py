@@ -114,7 +114,6 @@ def test_intervals_that_overlap_everywhere_decide_nothing() -> None:
     ratios = [SizeRatio(size, 2.0, 0.5, 8.0) for size in (64, 128)]
     answer = find_crossover(ratios)
     assert (answer.kind, answer.ties) == (CrossoverKind.UNDECIDED, (64, 128))
-    assert answer.wins_from is None
     assert next_size(ratios) is None
 
 
@@ -138,7 +137,6 @@ def test_curves_may_cross_twice() -> None:
     assert [(found.low, found.high, found.device_wins_above) for found in answer.crossings] == [
         (64, 128, True), (128, 256, False),
     ]  # fmt: skip
-    assert answer.wins_from is None
 
 
 def test_the_mark_lies_nearer_to_the_nearer_tie() -> None:
@@ -147,9 +145,10 @@ def test_the_mark_lies_nearer_to_the_nearer_tie() -> None:
 
 
 def test_the_size_from_which_it_wins_is_one_that_was_measured() -> None:
-    assert find_crossover(exact({256: 0.5, 512: 1.0, 1024: 2.0})).wins_from == 1024
-    assert find_crossover(exact({256: 1.0, 512: 1.5})).wins_from == 512
-    assert find_crossover(exact({256: 0.5, 512: 0.7})).wins_from is None
+    (crossing,) = find_crossover(exact({256: 0.5, 512: 1.0, 1024: 2.0})).crossings
+    assert (crossing.high, crossing.device_wins_above) == (1024, True)
+    assert find_crossover(exact({256: 1.0, 512: 1.5})).kind is CrossoverKind.ALWAYS
+    assert find_crossover(exact({256: 0.5, 512: 0.7})).kind is CrossoverKind.NEVER
 
 
 def test_the_next_size_halves_the_widest_gap_on_a_logarithmic_axis() -> None:

@@ -22,7 +22,7 @@ def said(line: TrustLine) -> str:
 
 def test_a_good_result_is_verified() -> None:
     stamp = stamp_of(result(tf32=False))
-    assert not stamp.is_amber
+    assert not stamp.doubts
     assert stamp.doubts == stamp.words == ()
     assert stamp.sign == "✔ verified"
     assert stamp.facts == (
@@ -53,7 +53,7 @@ def test_each_doubt_makes_the_stamp_amber_and_says_why(
     changes: dict[str, Any], word: str, sentence: str
 ) -> None:
     stamp = stamp_of(result(**changes))
-    assert stamp.is_amber
+    assert stamp.doubts
     assert stamp.words == (word,)
     assert sentence in stamp.doubts[0]
     assert stamp.sign == f"▲ {word}"
@@ -62,7 +62,7 @@ def test_each_doubt_makes_the_stamp_amber_and_says_why(
 
 def test_what_is_not_known_is_a_fact_and_no_doubt() -> None:
     stamp = stamp_of(result(device="cuda:0", throttled=None, other_processes=None))
-    assert not stamp.is_amber
+    assert not stamp.doubts
     assert "throttling not known" in stamp.facts
 
 
@@ -73,7 +73,7 @@ def test_what_the_work_itself_doubts_is_said_once() -> None:
 
 
 def test_ten_samples_and_a_tenth_of_spread_are_enough() -> None:
-    assert not stamp_of(result(samples=10, median_s=1.0, iqr_s=0.1)).is_amber
+    assert not stamp_of(result(samples=10, median_s=1.0, iqr_s=0.1)).doubts
 
 
 def test_several_results_are_told_at_once() -> None:
