@@ -13,26 +13,12 @@ from gpu_studio.core.protocol import (
     RequestFailed,
 )
 from gpu_studio.model.pc import card_memory
-from gpu_studio.model.pc.devices import DevicesModel
 from tests.fakes.descriptions import described
 from tests.fakes.pc import gt_1030, two_cards
 from tests.fakes.scripted_engine import Pause
+from tests.model.pc.looking import row, start
 
 GIB = 1 << 30
-
-
-@pytest.fixture
-def model(studio):
-    return DevicesModel(studio)
-
-
-def start(qtbot, studio):
-    studio.start()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
-
-
-def row(model, key):
-    return next(fact for group in model.groups for fact in group.facts if fact.key == key)
 
 
 def questions(engines):

@@ -16,26 +16,12 @@ from gpu_studio.core.protocol import (
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_state import EngineState
 from gpu_studio.model.pc.device_list import SUMMARY_ROLE
-from gpu_studio.model.pc.devices import DevicesModel
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
+from tests.model.pc.looking import row, start
 
 GIB = 1 << 30
-
-
-@pytest.fixture
-def model(studio):
-    return DevicesModel(studio)
-
-
-def start(qtbot, studio):
-    studio.start()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
-
-
-def row(model, key):
-    return next(fact for group in model.groups for fact in group.facts if fact.key == key)
 
 
 # ── which device ───────────────────────────────────────────────────────────────────────────────
