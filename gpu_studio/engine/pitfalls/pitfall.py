@@ -16,6 +16,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.statistics import quantile
 from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.pitfalls import fresh_process
 
 if TYPE_CHECKING:
     import threading
@@ -99,15 +100,22 @@ class Bench:
     def run_script(self, script: str) -> ScriptEnd:
         """Run lines of Python in a fresh process and return what it printed.
 
+        The process does not outlive this one, however this one ends.
+
         Raises:
             StudioError: it was stopped, or took too long.
         """
-        with tempfile.TemporaryDirectory(prefix="gpu-studio-") as folder:
+        reading, writing = os.pipe()  # the system closes both ends with this process
+        with (
+            os.fdopen(reading, "rb") as lifeline,
+            os.fdopen(writing, "wb"),
+            tempfile.TemporaryDirectory(prefix="gpu-studio-") as folder,
+        ):
             path = Path(folder) / "pitfall.py"
             path.write_text(script, encoding="utf-8")
             process = subprocess.Popen(
-                [interpreter(), str(path)],
-                stdin=subprocess.DEVNULL,
+                [interpreter(), fresh_process.__file__, str(path)],
+                stdin=lifeline,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 encoding="utf-8",

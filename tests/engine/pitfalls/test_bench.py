@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.engine.pitfalls.pitfall import Bench, error_of
+from tests.patience import until
+
+# Never ends by itself, and says in a file that it began: whoever starts it is not there to be told.
+_ENDLESS = """
+import os, pathlib, time
+pathlib.Path({begun!r}).with_suffix(".new").write_text(f"{{os.getpid()}} {{os.getcwd()}}")
+pathlib.Path({begun!r}).with_suffix(".new").rename({begun!r})
+time.sleep(3600)
+"""
+_ENGINE = """
+import threading
+import torch
+from gpu_studio.engine.pitfalls.pitfall import Bench
+Bench(torch.device("cpu"), threading.Event()).run_script({script!r})
+"""
+
+
+def _is_over(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def bench() -> Bench:
@@ -29,6 +55,28 @@ def test_a_fresh_process_tells_its_output_and_its_error():
     assert (end.output, end.error) == ("é", "ValueError: no")
     end = bench().run_script("import os; os._exit(3)")
     assert (end.output, end.error) == ("", "The process ended with 3.")
+
+
+def test_a_fresh_process_does_not_outlive_a_killed_engine(tmp_path):
+    begun = tmp_path / "begun"
+    script = _ENDLESS.format(begun=str(begun))
+    engine = subprocess.Popen([sys.executable, "-c", _ENGINE.format(script=script)])
+    until(begun.exists)
+    pid, folder = begun.read_text().split(" ", 1)
+    fresh = psutil.Process(int(pid))
+    engine.kill()
+    engine.wait()
+    until(lambda: _is_over(fresh))
+    assert not Path(folder).exists()
+
+
+def test_a_fresh_process_is_as_one_that_a_person_starts():
+    end = bench().run_script(
+        "import os, sys\n"
+        "print(__name__, sys.argv == [__file__], sys.path[0] == os.path.dirname(__file__))\n"
+        "print(repr(sys.stdin.read()), 'torch' in sys.modules, 'gpu_studio' in sys.modules)"
+    )
+    assert (end.output.splitlines(), end.error) == (["__main__ True True", "'' False False"], "")
 
 
 def test_an_error_is_told_without_its_frames():

@@ -1,0 +1,38 @@
+"""Runs a script, and ends with the engine that started it, however the engine ends.
+
+Started by its path, with the path of the script: the script runs as ``python script.py`` would run
+it. Its standard input is the engine's end of a pipe, which the system closes with the engine. The
+standard library alone, since the script's own imports have yet to come.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import sys
+import threading
+from pathlib import Path
+
+
+def end_with_engine(folder: Path) -> None:
+    """Leave the process, and nothing of the script's folder, when standard input ends."""
+    lifeline = os.dup(0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)  # the script has no input
+    os.close(null)
+
+    def watch() -> None:
+        os.read(lifeline, 1)
+        os.chdir(folder.parent)
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
+
+    threading.Thread(target=watch, name="engine", daemon=True).start()
+
+
+if __name__ == "__main__":
+    script = Path(sys.argv.pop(1))
+    end_with_engine(script.parent)
+    sys.path[0] = str(script.parent)
+    runpy.run_path(str(script), run_name="__main__")
