@@ -26,6 +26,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.model.engine_state import EngineState
 from gpu_studio.model.engine_succession import EngineSuccession
+from gpu_studio.model.turn_timer import turn_timer
 from gpu_studio.model.waiting_requests import WaitingRequests
 from gpu_studio.model.worker import Worker
 
@@ -77,6 +78,7 @@ class EngineSession(QObject):
         self._worker: Worker | None = None
         self._deaths, self._reason = 0, ""
         self._lost = self._closed = False
+        self._refusal = turn_timer(self, self._refuse_waiting)
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
         self._patience.setInterval(_PATIENCE_MS)
@@ -124,7 +126,7 @@ class EngineSession(QObject):
             return
         self._waiting.add(request)
         if self._state is EngineState.FAILED:
-            QTimer.singleShot(0, self, self._refuse_waiting)
+            self._refusal.start()
         elif self._state is not EngineState.ABSENT:
             self._next()
 

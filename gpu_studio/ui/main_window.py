@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, QTimer
+from PySide6.QtCore import QByteArray, QEvent, QSize, Qt
 from PySide6.QtWidgets import (
     QApplication,
     QMainWindow,
@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.model.collector import Collector
+from gpu_studio.model.turn_timer import turn_timer
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_pane import CodePane
 from gpu_studio.ui.icons import icon
@@ -92,6 +93,8 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._studio, self._theme = studio, theme
         self._has_started = self._is_closed = False
+        self._next_step = turn_timer(self, self._start)
+        self._last_step = turn_timer(self, self._start_studio)
         self._collector = Collector(self)
         studio.setParent(self)
         theme.setParent(self)
@@ -129,7 +132,7 @@ class MainWindow(QMainWindow):
         super().paintEvent(event)
         if not self._has_started:
             self._has_started = True
-            QTimer.singleShot(0, self, self._start)
+            self._next_step.start()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Poll the sensors while the window can be seen."""
@@ -206,10 +209,10 @@ class MainWindow(QMainWindow):
             return
         if self._unmade:
             self._make_tab(self._unmade.pop(0))
-            QTimer.singleShot(0, self, self._start)
+            self._next_step.start()
         else:
             self._code.take_last_place()
-            QTimer.singleShot(0, self, self._start_studio)
+            self._last_step.start()
 
     def _make_tab(self, index: int) -> None:
         title, image, make = _TABS[index]
