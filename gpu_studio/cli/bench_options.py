@@ -203,9 +203,11 @@ def _replayed_file(options: argparse.Namespace) -> Path:
         raise WrongUseError("--at-once belongs to a recording: add --replay FILE.")
     asked = (
         "workload", "size", "sweep", "dtype", "device", "option", "preset", "record", "naive",
-        "with_transfers",
+        "with_transfers", "full_length",
     )  # fmt: skip
     given = next((name for name in asked if getattr(options, name)), None)
+    if given is None and options.mode != "hot":
+        given = "mode"
     if given is not None:
         shown = given.upper() if given == "workload" else "--" + given.replace("_", "-")
         raise WrongUseError(f"A recording says itself what was run: leave {shown} out.")

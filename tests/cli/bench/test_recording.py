@@ -147,6 +147,8 @@ def test_a_bad_file_is_one_line_and_status_1(type_in, tmp_path):
         (("matmul", "--replay", "a.jsonl"), "leave WORKLOAD out"),
         (("--replay", "a.jsonl", "--with-transfers"), "leave --with-transfers out"),
         (("--replay", "a.jsonl", "--record", "b.jsonl"), "leave --record out"),
+        (("--replay", "a.jsonl", "--full-length"), "leave --full-length out"),
+        (("--replay", "a.jsonl", "--mode", "cold"), "leave --mode out"),
         (("matmul", "--record", "."), "is a folder"),
         (("matmul", "--record", "nowhere/a.jsonl"), "no folder"),
     ],
