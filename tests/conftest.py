@@ -8,6 +8,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import gc
 import itertools
+import signal
 import weakref
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,11 @@ if TYPE_CHECKING:
 # pytest --hypothesis-profile=default
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("steady")
+
+# A suite that a shell started in the background inherits a Ctrl-C that is ignored, and so would
+# every program that the tests start and break off.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _AN_HOUR_MS = 3_600_000
 _FULL_EVERY = 100
