@@ -156,7 +156,7 @@ class Doctor(QObject):
 
     def _finish(self) -> None:
         if self._worker is not None:
-            self._worker.deleteLater()
+            self._worker.retire()
             self._worker = None
         self._sensors.want(_CHECK, False)
         self.check_changed.emit()

@@ -162,8 +162,9 @@ class EngineSession(QObject):
         """End the engine and its worker; nothing is left running."""
         if self._ask_no_more():
             self._engines.close()
-            if self._worker is not None:
-                self._worker.wait(_LONGEST_END_MS)
+            if self._worker is not None and self._worker.wait(_LONGEST_END_MS):
+                self._worker.retire()
+                self._worker = None
 
     def dismiss(self) -> Worker | None:
         """Close without waiting: the engine is ended in a thread, which is returned.
@@ -260,10 +261,10 @@ class EngineSession(QObject):
         self._patience.stop()
         worker, request = self._worker, self._request
         self._worker = self._request = None
-        if self._closed:  # who closes may wait for this thread: it goes with the session
-            return
         if worker is not None:
-            worker.deleteLater()
+            worker.retire()
+        if self._closed:
+            return
         failed_start = isinstance(request, DescribeEngine) and self._description is None
         if not self._engines.is_changing:
             if self._lost and self._deaths < _MOST_DEATHS:

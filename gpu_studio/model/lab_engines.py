@@ -108,4 +108,6 @@ class LabEngines(QObject):
 
     def _forget_ended(self) -> None:
         for ending in [worker for worker in self._endings if worker.isFinished()]:
-            self._endings.pop(ending).deleteLater()
+            session = self._endings.pop(ending)
+            ending.retire()  # before its owner goes
+            session.deleteLater()

@@ -208,7 +208,7 @@ class Sensors(QObject):
     def _finish(self) -> None:
         """The reader has ended without being asked to: start another."""
         if self._worker is not None:
-            self._worker.deleteLater()
+            self._worker.retire()
             self._worker = None
         if self._is_closed:
             return

@@ -1,9 +1,7 @@
 """A timer for something that is done once, a turn of the event loop later.
 
-In place of `QTimer.singleShot`: there PySide 6.11.3 makes a timer that Qt deletes behind the back
-of its Python wrapper, and beside busy threads the window crashed now and then: a core dump showed
-``Shiboken::BindingManager::releaseWrapper`` in the deferred delete of such a timer. This one lives
-as long as its owner.
+In place of `QTimer.singleShot`, whose timer Qt deletes behind the back of its Python wrapper: in
+deferred deletes the window crashed (see `Worker.retire`). This one lives as long as its owner.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
+import shiboken6
 from PySide6.QtCore import QObject, QThread, Slot
 
 from gpu_studio.core.failure import Failure, FailureKind
@@ -109,3 +111,24 @@ def test_interruption_ends_it_at_the_next_value_and_closes_the_generator(qtbot: 
     assert receiver.values == [1]
     assert worker.wait(PATIENCE_MS)
     assert closed.is_set()
+
+
+class Source:
+    """Makes values, and can be looked for."""
+
+    def __call__(self) -> list[int]:
+        return [1]
+
+
+def test_a_retired_worker_outlives_its_owner_and_holds_nothing(qtbot: QtBot) -> None:
+    owner, source = QObject(), Source()
+    worker = Worker(source, owner)
+    with qtbot.waitSignal(worker.finished):
+        worker.start()
+    worker.retire()
+    shiboken6.delete(owner)
+    assert shiboken6.isValid(worker)
+    assert worker.isFinished()
+    held = weakref.ref(source)
+    del source
+    assert held() is None

@@ -270,7 +270,7 @@ class BenchmarkHistory(QObject):
         worker, self._worker = self._worker, None
         self._jobs.popleft()
         if worker is not None:
-            worker.deleteLater()
+            worker.retire()
         self._next()
 
     def close(self) -> None:

@@ -153,7 +153,7 @@ class RecordingPlayer(QObject):
             return
         worker, self._worker = self._worker, None
         if worker is not None:
-            worker.deleteLater()
+            worker.retire()
         self.changed.emit()
 
 

@@ -104,6 +104,6 @@ class FitQuestion(QObject):
 
     def _finish(self) -> None:
         if self._worker is not None:
-            self._worker.deleteLater()
+            self._worker.retire()
             self._worker = None
         self._begin()

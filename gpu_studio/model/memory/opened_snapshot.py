@@ -80,5 +80,5 @@ class OpenedSnapshot(QObject):
 
     def _finish(self) -> None:
         if self._worker is not None:
-            self._worker.deleteLater()
+            self._worker.retire()
             self._worker = None

@@ -106,7 +106,7 @@ class SensorLog(QObject):
 
     def _finish(self) -> None:
         if self._worker is not None:
-            self._worker.deleteLater()
+            self._worker.retire()
             self._worker = None
         self._sensors.want(LOG, False)
         self.state_changed.emit()
