@@ -21,13 +21,14 @@ class SlowWork:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.has_begun = threading.Event()
         self._may_end = threading.Event()
-        self._waited_for: list[Worker] = []
+        self._waited_for: list[tuple[Worker, object]] = []
         wait = Worker.wait
 
-        def noted_wait(worker: Worker, longest_ms: int) -> bool:
-            self._waited_for.append(worker)
-            self._may_end.set()
-            return wait(worker, longest_ms)
+        def noted_wait(worker: Worker, *longest_ms: int) -> bool:
+            if longest_ms:  # who retires a worker waits without a limit
+                self._waited_for.append((worker, worker.parent()))
+                self._may_end.set()
+            return wait(worker, *longest_ms)
 
         monkeypatch.setattr(Worker, "wait", noted_wait)
 
@@ -37,7 +38,7 @@ class SlowWork:
         raise RuntimeError("nobody wants to know any more")
 
     def was_waited_for(self, owner: object) -> bool:
-        return any(w.parent() is owner and w.isFinished() for w in self._waited_for)
+        return any(whose is owner and worker.isFinished() for worker, whose in self._waited_for)
 
 
 @pytest.fixture
