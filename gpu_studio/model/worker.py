@@ -49,7 +49,6 @@ class Worker(QThread):
         ``Shiboken::BindingManager::releaseWrapper``, once finished threads had been deleted and
         their addresses were taken again; without deleting them it never did. Some 3 kB stay.
         """
-        self.wait()
         self.setParent(None)
         self._values = tuple
         _retired.append(self)

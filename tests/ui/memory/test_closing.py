@@ -24,11 +24,10 @@ class SlowWork:
         self._waited_for: list[tuple[Worker, object]] = []
         wait = Worker.wait
 
-        def noted_wait(worker: Worker, *longest_ms: int) -> bool:
-            if longest_ms:  # who retires a worker waits without a limit
-                self._waited_for.append((worker, worker.parent()))
-                self._may_end.set()
-            return wait(worker, *longest_ms)
+        def noted_wait(worker: Worker, longest_ms: int) -> bool:
+            self._waited_for.append((worker, worker.parent()))
+            self._may_end.set()
+            return wait(worker, longest_ms)
 
         monkeypatch.setattr(Worker, "wait", noted_wait)
 
