@@ -13,7 +13,6 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded import RecordedEngine
-from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer, recording_from
 from gpu_studio.model.studio import Studio
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.settings import Settings
     from tests.fakes.pc import SteadySensors
     from tests.fakes.scripted_engine import Engines
@@ -59,11 +59,6 @@ def studio(
     yield studio
     studio.close()
     studio.deleteLater()
-
-
-@pytest.fixture
-def benchmark(ready_studio: Studio) -> Benchmark:
-    return Benchmark(ready_studio, ready_studio)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.export import to_json
-from tests.model.benchmark_history.kept import entry, kept_bytes, run
+from tests.model.benchmark.history.kept import entry, kept_bytes, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.studio import Studio
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.settings import Settings
     from tests.fakes.pc import SteadySensors
     from tests.fakes.scripted_engine import Engines
@@ -28,11 +28,6 @@ def studio(
     yield studio
     studio.close()
     studio.deleteLater()
-
-
-@pytest.fixture
-def benchmark(ready_studio: Studio) -> Benchmark:
-    return Benchmark(ready_studio, ready_studio)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.protocol import RunWorkload
 from tests.fakes.run_answers import run_events
-from tests.model.benchmark_history.kept import entry, run
+from tests.model.benchmark.history.kept import entry, run
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot

@@ -6,7 +6,7 @@ import gc
 from typing import TYPE_CHECKING
 
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
-from tests.model.benchmark_history.kept import entry, folder_of, run
+from tests.model.benchmark.history.kept import entry, folder_of, run
 
 if TYPE_CHECKING:
     import pytest
