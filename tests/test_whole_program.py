@@ -25,7 +25,7 @@ from PySide6.QtWidgets import *
 from gpu_studio.app import build_window
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 
 sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(99))
 application = QApplication([])

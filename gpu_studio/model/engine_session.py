@@ -6,6 +6,8 @@ One request at a time, and a fresh engine when the old one is gone.
 from __future__ import annotations
 
 import logging
+from collections import deque
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -23,23 +25,142 @@ from gpu_studio.core.protocol import (
     Request,
     RequestFailed,
     RunFailed,
+    is_last,
 )
-from gpu_studio.model.engine_state import EngineState
-from gpu_studio.model.engine_succession import EngineSuccession
 from gpu_studio.model.turn_timer import turn_timer
-from gpu_studio.model.waiting_requests import WaitingRequests
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from gpu_studio.core.engine import EngineFactory
+    from gpu_studio.core.engine import Engine, EngineFactory
 
 _log = logging.getLogger(__name__)
-
 _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
 _LONGEST_END_MS = 5000  # a call in this process may take longer; it ends with the process
 _MOST_DEATHS = 3  # in a row, before the window stops trying by itself
+
+
+class EngineState(Enum):
+    """What the engine is doing.
+
+    ::
+
+        ABSENT ─► STARTING ─► READY ◄─► BUSY ─► STOPPING ─► READY
+                     ▲          └─────────┴─────────┴─► (dead) ─► STARTING, or FAILED
+                     └──────────── restart ─────────────────────────────────┘
+    """
+
+    ABSENT = "no engine yet"
+    STARTING = "starting"
+    READY = "ready"
+    BUSY = "working"
+    STOPPING = "stopping"
+    FAILED = "failed"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether a request would start at once."""
+        return self is EngineState.READY
+
+
+class EngineSuccession:
+    """Makes engines by a factory, and ends each before the next one is asked anything.
+
+    Attributes:
+        environment: what the present engine was made with.
+        present: the engine that is asked.
+    """
+
+    def __init__(self, factory: EngineFactory, environment: EngineEnvironment) -> None:
+        self._factory = factory
+        self.environment = environment
+        self.present: Engine = factory(environment)
+        self._retired: Engine | None = None
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether an engine was sent away and the present one has not been asked yet."""
+        return self._retired is not None
+
+    def renew(self, environment: EngineEnvironment | None = None) -> None:
+        """Send the present engine away for a fresh one, in another environment if one is given."""
+        if environment is not None:
+            self.environment = environment
+        # Asked twice before the old engine is gone: the one in between has never run.
+        self._retired = self._retired or self.present
+        self.present = self._factory(self.environment)
+
+    def abandon_retired(self) -> None:
+        """End the call that the engine which was sent away is in."""
+        if self._retired is not None:
+            self._retired.abandon()
+
+    def asking(self, request: Request) -> Callable[[], Iterator[Event]]:
+        """Return what yields the present engine's answer, for the thread of a worker.
+
+        Ending the old engine may take a while: that belongs to the same thread.
+        """
+        engine, retired = self.present, self._retired
+        self._retired = None
+
+        def answer() -> Iterator[Event]:
+            if retired is not None:
+                retired.close()
+            yield from engine.run(request)
+
+        return answer
+
+    def told_by_retired(self, event: Event, request: Request) -> Event:
+        """Return an event of the engine that was sent away: its end was wanted, however it came."""
+        if isinstance(event, EngineEnded):
+            return EngineEnded(exit_code=event.exit_code, stopped=True)
+        if not is_last(event, request):  # it began just after it had been told to end
+            self.abandon_retired()
+        return event
+
+    def close(self) -> None:
+        """End all engines; this may take as long as the call that one of them is in."""
+        for engine in (self._retired, self.present):
+            if engine is not None:
+                engine.close()
+
+
+class WaitingRequests:
+    """Requests in the order in which they are served. Equal ones are told apart."""
+
+    def __init__(self) -> None:
+        self._requests: deque[Request] = deque()
+
+    def __bool__(self) -> bool:
+        """Return whether any waits."""
+        return bool(self._requests)
+
+    def add(self, request: Request) -> None:
+        """Put a request behind all others."""
+        self._requests.append(request)
+
+    def ask_first(self, question: DescribeEngine) -> None:
+        """Put the first question to a fresh engine before all others, and no such question more."""
+        others = (one for one in self._requests if not isinstance(one, DescribeEngine))
+        self._requests = deque((question, *others))
+
+    def take(self) -> Request:
+        """Return the next one, which waits no more."""
+        return self._requests.popleft()
+
+    def withdraw(self, request: Request) -> bool:
+        """Let a request wait no more; return whether it did."""
+        others = [one for one in self._requests if one is not request]  # equal is not the same
+        is_there = len(others) < len(self._requests)
+        self._requests = deque(others)
+        return is_there
+
+    def take_all(self) -> list[Request]:
+        """Return all that wait; none does afterwards."""
+        requests = list(self._requests)
+        self._requests.clear()
+        return requests
 
 
 class EngineSession(QObject):

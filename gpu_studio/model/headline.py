@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 
 if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import Device, Reading, Unreadable

@@ -8,7 +8,7 @@ import time
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from tests.bench.driver import Driver
 from tests.bench.heartbeat import Heartbeat
 

@@ -19,7 +19,7 @@ from gpu_studio.core.protocol import (
     RunStopped,
     RunWorkload,
 )
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 

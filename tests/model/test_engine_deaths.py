@@ -19,7 +19,7 @@ from gpu_studio.core.protocol import (
     RunFinished,
     RunWorkload,
 )
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described
 from tests.fakes.run_answers import started
 from tests.model.session_watcher import (

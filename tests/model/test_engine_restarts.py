@@ -16,7 +16,7 @@ from gpu_studio.core.protocol import (
     Request,
     RunWorkload,
 )
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from tests.fakes.scripted_engine import Engines, ScriptedEngine
 from tests.model.session_watcher import (
     Watcher,

@@ -18,7 +18,7 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     UseDevice,
 )
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.worker import Worker
 from tests.fakes.descriptions import described
 from tests.model.session_watcher import (

@@ -8,7 +8,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.pc.devices import CardReading, Telemetry
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded, ReadMemory, RequestFailed
 from gpu_studio.model import sensors as sensors_module
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import START_AGAIN, headline_from
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards

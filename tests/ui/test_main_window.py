@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.app import build_window
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow, show_unexpected

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.pc.devices import Device
     from gpu_studio.core.protocol import Event, Request
-    from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.engine_state import EngineState
+    from gpu_studio.model.engine_session import EngineSession, EngineState
 
 _EVERY_MS = 2000
 

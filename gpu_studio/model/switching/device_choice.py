@@ -18,7 +18,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.switching.placement_words import explain_end, explain_failure
 from gpu_studio.core.switching.whole_snippet import complete, snippet_for_device
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.switching.card_rows import CardRow, card_rows, card_warnings, counted_rows
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.plan import time_left_s
 from gpu_studio.model.benchmark.benchmark import PlanState
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Text, button
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QWidget
 from gpu_studio.core.memory.memory_presets import PRESETS
 from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
 from gpu_studio.core.units import format_bytes
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.oom_experiment import (
     BUDGET_STEP_BYTES,
     WATCH_S,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.chosen_memory import ENGINE_NAMES, LAB, MAIN
 from gpu_studio.model.memory.oom_experiment import OomState
 

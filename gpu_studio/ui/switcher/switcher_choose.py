@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QVBoxLayout, QWidget
 
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.ui.parts import MARGIN, Card, Text, button, row
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.switcher.device_card import DeviceCard

@@ -14,7 +14,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
 )
 from gpu_studio.model import sensors as sensors_module
-from gpu_studio.model.engine_state import EngineState
+from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pc.device_list import SUMMARY_ROLE
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
