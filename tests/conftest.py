@@ -19,7 +19,7 @@ from shiboken6 import isValid
 from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
 from gpu_studio.engine import client
 from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensors
-from gpu_studio.model.memory import fit_question, held_result, opened_snapshot
+from gpu_studio.model.memory import fit_question, oom_experiment, opened_snapshot
 from gpu_studio.model.pc import sensor_log
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
@@ -84,7 +84,7 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)
     monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
-    monkeypatch.setattr(held_result, "_FRESH_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(oom_experiment, "_FRESH_MS", _AN_HOUR_MS)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QTimer
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from gpu_studio.model.memory.chosen_memory import MemoryModel
+from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.memory.memory_curves import MemoryCurves
 from gpu_studio.ui.memory.memory_lab import LabPage
 from gpu_studio.ui.memory.tank_card import TankCard

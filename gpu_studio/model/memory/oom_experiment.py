@@ -6,8 +6,10 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.modelled_cards import is_modelled
 from gpu_studio.core.memory.oom_words import Outcome, describe_filling, explain_outcome
 from gpu_studio.core.protocol import (
@@ -21,7 +23,6 @@ from gpu_studio.core.protocol import (
     SegmentsRead,
     StageBegan,
 )
-from gpu_studio.model.memory.experiment_words import explain_end, explain_failure
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
@@ -42,6 +43,7 @@ SIZES = (
 # None is "until it breaks".
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256, 512, 1024, None)
 GROWTHS = (0, 8, 16, 32, 64, 128, 256, 512, 1024)
+_FRESH_MS = 8000
 
 
 def largest_budget(total_bytes: int) -> int:
@@ -265,3 +267,77 @@ class OomExperiment(QObject):
 
 def _rank(read: MemoryRead) -> int:
     return _RANKS.get(read.mark or "", 0)
+
+
+def explain_failure(event: RequestFailed) -> Outcome:
+    """Return why the engine refused, and what next."""
+    failure = event.failure
+    next_step = {
+        FailureKind.NO_CUDA: "The Devices tab says what is missing.",
+        FailureKind.NO_SUCH_DEVICE: "Choose another card above.",
+        FailureKind.TOO_LARGE: "Take smaller tensors or a smaller budget.",
+        FailureKind.DTYPE_UNSUPPORTED: "Choose another type.",
+    }.get(failure.kind, "The details are in the log; try it once more.")
+    return Outcome(
+        headline="It could not be done.",
+        sentence=failure.message,
+        next_step=next_step,
+        tone="failure",
+    )
+
+
+def explain_end(event: EngineEnded, *, has_begun: bool) -> Outcome:
+    """Return how the lab's engine ended in the middle; ``has_begun``: it had read something."""
+    if event.stopped and not has_begun:
+        return Outcome(headline="Stopped.", sentence="It had not begun.")
+    if event.stopped:
+        return Outcome(
+            headline="Stopped.",
+            sentence="It was in the middle of a call, so the lab's engine was ended.",
+        )
+    return Outcome(
+        headline="The engine died.",
+        sentence=f"{describe_exit(event.exit_code)} Its readings are kept, its memory is freed.",
+        next_step="It was the lab's own: the program's engine lives. Try a smaller budget.",
+        tone="failure",
+    )
+
+
+class HeldResult(QObject):
+    """The last result of an experiment, and whether it is so new that it hides the present.
+
+    Signals:
+        aged(): the last result is not new any more.
+    """
+
+    aged = Signal()
+
+    def __init__(self, experiment: OomExperiment, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._experiment = experiment
+        self._ageing = QTimer(self)
+        self._ageing.setSingleShot(True)
+        self._ageing.setInterval(_FRESH_MS)
+        self._ageing.timeout.connect(self.aged)
+        experiment.results_changed.connect(self._begin)
+
+    @property
+    def latest(self) -> LabResult | None:
+        """The last result; None while an experiment runs, and where nothing was read."""
+        results = self._experiment.results
+        if not results or self._experiment.state is not OomState.IDLE:
+            return None
+        return results[-1] if results[-1].reached is not None else None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether there is a result that came some seconds ago."""
+        return self._ageing.isActive() and self.latest is not None
+
+    def let_go(self) -> None:
+        """Let the present be seen now."""
+        self._ageing.stop()
+        self.aged.emit()
+
+    def _begin(self) -> None:
+        self._ageing.start()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
 
     from gpu_studio.core.memory.tank import Tank
-    from gpu_studio.model.memory.chosen_memory import MemoryModel
+    from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 
 _FIRST = "1 billion"

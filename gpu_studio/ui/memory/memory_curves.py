@@ -13,7 +13,7 @@ from gpu_studio.ui.parts import GAP, Card, Text, button, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 
 if TYPE_CHECKING:
-    from gpu_studio.model.memory.chosen_memory import MemoryModel
+    from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 
 _SPANS_S = (30.0, 60.0, WINDOW_S)  # the first minutes are shown larger

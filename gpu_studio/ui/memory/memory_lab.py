@@ -19,7 +19,7 @@ from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
     from gpu_studio.core.memory.oom_words import Outcome
-    from gpu_studio.model.memory.chosen_memory import MemoryModel
+    from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.memory.segment_map import SegmentMap
     from gpu_studio.core.protocol import SegmentsRead
-    from gpu_studio.model.memory.chosen_memory import MemoryModel
+    from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 
 _log = logging.getLogger(__name__)

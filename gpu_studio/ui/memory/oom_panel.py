@@ -30,7 +30,7 @@ from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
-    from gpu_studio.model.memory.chosen_memory import MemoryModel
+    from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.model.studio import Studio
 
 CUSTOM = "custom"

@@ -10,7 +10,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB, card_at
 from gpu_studio.core.pc.devices import short_name
 from gpu_studio.core.units import format_bytes
-from gpu_studio.model.memory.chosen_memory import ENGINE_NAMES
+from gpu_studio.model.memory.memory_model import ENGINE_NAMES
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding_combo import ElidingCombo
 from gpu_studio.ui.memory.memory_curves import toggle
@@ -21,7 +21,7 @@ from gpu_studio.ui.parts import GAP, Card, Text, table
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.memory.chosen_memory import MemoryModel
+    from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 
 _OWN = "own"

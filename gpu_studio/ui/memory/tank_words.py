@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.memory.chosen_memory import ENGINE_NAMES, LAB, MAIN
+from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN
 from gpu_studio.model.memory.oom_experiment import OomState
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.memory.chosen_memory import MemoryModel
+    from gpu_studio.model.memory.memory_model import MemoryModel
 
 
 def what_is_shown(model: MemoryModel, session: EngineSession) -> str:

@@ -9,7 +9,7 @@ from gpu_studio.core.protocol import (
     ReadMemory,
     RunMemoryExperiment,
 )
-from gpu_studio.model.memory.chosen_memory import MemoryModel
+from gpu_studio.model.memory.memory_model import MemoryModel
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import (
     memory_read,

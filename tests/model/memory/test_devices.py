@@ -11,7 +11,7 @@ from gpu_studio.core.protocol import (
     ReadMemory,
     UseDevice,
 )
-from gpu_studio.model.memory.chosen_memory import MemoryModel
+from gpu_studio.model.memory.memory_model import MemoryModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause

@@ -8,7 +8,7 @@ from gpu_studio.core.protocol import (
     ReadSegments,
     RunWorkload,
 )
-from gpu_studio.model.memory.chosen_memory import MemoryModel
+from gpu_studio.model.memory.memory_model import MemoryModel
 from tests.fakes.memory_answers import (
     memory_read,
     no_context,

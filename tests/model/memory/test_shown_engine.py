@@ -9,7 +9,7 @@ from gpu_studio.core.protocol import (
     DescribeEngine,
     RunMemoryExperiment,
 )
-from gpu_studio.model.memory.chosen_memory import LAB, MAIN, MemoryModel
+from gpu_studio.model.memory.memory_model import LAB, MAIN, MemoryModel
 from gpu_studio.model.memory.oom_experiment import (
     OomState,
 )

@@ -8,7 +8,7 @@ from gpu_studio.core.protocol import (
     DescribeEngine,
     ReadMemory,
 )
-from gpu_studio.model.memory.chosen_memory import MemoryModel
+from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.memory_tab import MemoryTab
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.memory_answers import (

@@ -10,23 +10,22 @@ from PySide6.QtCore import QObject, Signal
 from gpu_studio.core.protocol import ReadMemory, ReadSegments
 from gpu_studio.model.memory.cache_emptying import CacheEmptying, predict_emptying
 from gpu_studio.model.memory.engine_memory import EngineMemory
-from gpu_studio.model.memory.held_result import HeldResult
 from gpu_studio.model.memory.memory_devices import MemoryDevices
 from gpu_studio.model.memory.memory_history import WINDOW_S
-from gpu_studio.model.memory.oom_experiment import OomExperiment, OomState
+from gpu_studio.model.memory.oom_experiment import HeldResult, OomExperiment, OomState
 from gpu_studio.model.memory.tanks import Tanks
-
-MAIN, LAB = "main", "lab"
-ENGINE_NAMES = {MAIN: "The program's engine", LAB: "The lab's engine"}
 
 if TYPE_CHECKING:
     from gpu_studio.core.memory.tank import Tank
     from gpu_studio.core.protocol import MemoryRead, SegmentsRead
     from gpu_studio.model.engine_session import EngineSession
-    from gpu_studio.model.memory.memory_choices import MemoryChoice
+    from gpu_studio.model.memory.memory_devices import MemoryChoice
     from gpu_studio.model.memory.memory_history import MemoryHistory
     from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.model.studio import Studio
+
+MAIN, LAB = "main", "lab"
+ENGINE_NAMES = {MAIN: "The program's engine", LAB: "The lab's engine"}
 
 
 class MemoryModel(QObject):
