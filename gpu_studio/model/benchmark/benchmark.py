@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from enum import Enum
 from types import MappingProxyType
@@ -23,8 +24,8 @@ from gpu_studio.core.protocol import (
     SamplesMeasured,
     is_last,
 )
+from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
-from gpu_studio.model.benchmark.benchmark_words import Notice, long_call_warning, progress_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,12 +35,55 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.studio import Studio
 
+_LONG_CALL_S = 0.5
+_PHASES = {
+    "": "waiting for the engine",
+    "set-up": "setting up",
+    "verification": "checking the result",
+    "warm-up": "warming up",
+    "naive": "as a naive script does",
+    "timing": "timing",
+}
 # Numbers change a few times a second: more cannot be read, and it costs. At once where a run hands
 # samples over and rests; by the timer where lines come more often or not at all.
 _SOONEST_NEWS_MS = 200
 _LATEST_NEWS_MS = 400
 # What a run leaves to the window after each line of samples: text and curves change in it.
 REST_S = 0.04
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """How the last plan ended, in words; ``bad`` where it ended by itself too early."""
+
+    text: str = ""
+    bad: bool = False
+
+
+def progress_sentence(run: Run, device: str, left_s: float | None) -> str:
+    """Return what is running now and how long the plan still takes; None where nobody can tell."""
+    parts = (
+        run.size_label,
+        run.request.dtype,
+        device,
+        "with transfers" if run.request.transfers else "",
+        _PHASES.get(run.phase, run.phase),
+        "" if left_s is None else _left_text(left_s),
+    )
+    return " · ".join(part for part in parts if part)
+
+
+def long_call_warning(run: Run | None) -> str:
+    """Return what to know of a call too long to be stopped in between; empty for others."""
+    if run is None or (run.expected_call_s or 0.0) <= _LONG_CALL_S:
+        return ""
+    took = format_duration(run.expected_call_s or 0.0)
+    return f"One call takes about {took}; Stop will end the engine and start a fresh one."
+
+
+def _left_text(left_s: float) -> str:
+    if left_s < 60:
+        return f"about {max(math.ceil(left_s), 1)}\u202fs left"
+    return f"about {math.ceil(left_s / 60)}\u202fmin left"
 
 
 class PlanState(Enum):

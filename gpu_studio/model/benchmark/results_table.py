@@ -6,7 +6,13 @@ import math
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+)
 
 from gpu_studio.core.benchmark.ceiling_words import share_text
 from gpu_studio.core.benchmark.run_words import describe_run, mode_words, sign_of, spread_text
@@ -31,9 +37,12 @@ ADDRESS_ROLE = Qt.ItemDataRole.UserRole
 """Of a cell of `Column.DEVICE`: ``cpu`` or ``cuda:0``, which has a colour."""
 SORT_ROLE = Qt.ItemDataRole.UserRole + 1
 """What a column is sorted by: the number behind its text."""
+RUN_ORDER = -1
+"""The column to sort by for the order in which the runs began."""
 
 _NO_PARENT = QModelIndex()
 _NOTHING = "–"
+_SIGNS = {Qt.SortOrder.AscendingOrder: "↑", Qt.SortOrder.DescendingOrder: "↓"}
 
 
 class Column(IntEnum):
@@ -220,3 +229,36 @@ class ResultsTable(QAbstractTableModel):
 
 def _work(run: Run) -> tuple[str, int, str]:
     return run.request.workload, run.request.size, run.request.dtype
+
+
+class SortedResults(QSortFilterProxyModel):
+    """The rows of a `ResultsTable`, by the numbers behind the texts; unsorted until told."""
+
+    def __init__(self, results: ResultsTable, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._results = results
+        self.setSourceModel(results)
+        self.setSortRole(SORT_ROLE)
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs in the order of the rows."""
+        return [self.run(self.index(row, 0)) for row in range(self.rowCount())]
+
+    def run(self, index: QModelIndex) -> Run:
+        """Return the run of a row."""
+        return self._results.run(self.mapToSource(index).row())
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Return a column's name, with an arrow where the rows are sorted by it."""
+        told = super().headerData(section, orientation, role)
+        if role == Qt.ItemDataRole.DisplayRole and section == self.sortColumn():
+            return f"{told} {_SIGNS[self.sortOrder()]}"
+        return told
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column, or by the order of the runs; the heads say so."""
+        super().sort(column, order)
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, self.columnCount() - 1)

@@ -10,8 +10,13 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
 from gpu_studio.core.benchmark.run_words import describe_run, mode_words
 from gpu_studio.model.benchmark.benchmark_devices import run_label
-from gpu_studio.model.benchmark.results_table import ADDRESS_ROLE, Column, ResultsTable
-from gpu_studio.model.benchmark.sorted_results import RUN_ORDER, SortedResults
+from gpu_studio.model.benchmark.results_table import (
+    ADDRESS_ROLE,
+    RUN_ORDER,
+    Column,
+    ResultsTable,
+    SortedResults,
+)
 from gpu_studio.ui.benchmark.swatch import SwatchDelegate
 from gpu_studio.ui.parts import Card, Text, table
 

@@ -9,8 +9,13 @@ from PySide6.QtTest import QAbstractItemModelTester
 from gpu_studio.core.benchmark.runs import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import RunFailed, RunFinished, RunPhaseChanged, RunWorkload
-from gpu_studio.model.benchmark.results_table import ADDRESS_ROLE, Column, ResultsTable
-from gpu_studio.model.benchmark.sorted_results import RUN_ORDER, SortedResults
+from gpu_studio.model.benchmark.results_table import (
+    ADDRESS_ROLE,
+    RUN_ORDER,
+    Column,
+    ResultsTable,
+    SortedResults,
+)
 from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch, run_events, started
 
