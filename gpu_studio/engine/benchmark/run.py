@@ -10,6 +10,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import (
     Event,
     RunPhaseChanged,
@@ -18,13 +19,12 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.engine.benchmark.admission import admit, refuse_too_large
+from gpu_studio.core.tensors import check_dtype, check_size
+from gpu_studio.core.units import format_bytes, format_size
+from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.naive import time_naively
-from gpu_studio.engine.benchmark.pace import Pace
-from gpu_studio.engine.benchmark.result_ceiling import measure_cpu
-from gpu_studio.engine.benchmark.run_check import check_answers
-from gpu_studio.engine.benchmark.run_result import Findings, finish
+from gpu_studio.engine.benchmark.result import Findings, finish
 from gpu_studio.engine.benchmark.timing import (
     IntervalRule,
     choose_calls,
@@ -32,17 +32,21 @@ from gpu_studio.engine.benchmark.timing import (
     warm_up,
     whole_batches,
 )
-from gpu_studio.engine.device import prove_kernels, uuid_of
+from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, uuid_of
 from gpu_studio.engine.memory.caching_allocator import read_memory
 from gpu_studio.engine.memory.peak_memory import PeakMemory
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
 from gpu_studio.engine.stopwatch import time_once
+from gpu_studio.engine.workloads.case import make_case, refuse_mode
+from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.registry import find_workload
+from gpu_studio.engine.workloads.workload import CPU
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from threading import Event as Flag
 
+    from gpu_studio.core.protocol import WorkloadDescription
     from gpu_studio.engine.sensor import Sensor, Watch
     from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.call import Call
@@ -50,6 +54,14 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.workload import Workload
 
 _POLL_PERIOD_S = 0.1
+_LONGEST_BUDGET_S = 86400.0
+_LONGEST_REST_S = 1.0
+_MOST_CALLS = 1_000_000
+# A large result is only checked where that takes about as long as the rest of the set-up.
+_LONGEST_CHECK_S = 1.0
+LINE_PERIOD_S = 1 / 60
+# Text and curves that change more often than this cannot be read, and each turn costs a rest.
+RESTING_LINE_PERIOD_S = 1 / 4
 
 
 class WorkloadRun:
@@ -243,3 +255,149 @@ class WorkloadRun:
 
 class _StoppedError(Exception):
     """The user wants the run to end."""
+
+
+def admit(request: RunWorkload, workload: Workload) -> Case:
+    """Return the case of a request that this PC can run, as far as can be told beforehand.
+
+    Raises:
+        StudioError: with one sentence that says what would be possible.
+    """
+    description = workload.description
+    _check_numbers(request, description)
+    reason = workload.skipped()
+    if reason:
+        raise StudioError(FailureKind.BAD_REQUEST, reason)
+    case = make_case(
+        description,
+        resolve(request.device),
+        request.size,
+        request.dtype,
+        options=request.options,
+        cache=request.cache,
+        transfers=request.transfers,
+    )
+    refuse_mode(description, "naive", request.naive)
+    workload.check(case)
+    return case
+
+
+def _check_numbers(request: RunWorkload, description: WorkloadDescription) -> None:
+    check_dtype(request.dtype)
+    if request.dtype not in description.dtypes:
+        raise StudioError(
+            FailureKind.DTYPE_UNSUPPORTED,
+            f"{request.workload} does not run in {request.dtype}: choose "
+            f"{', '.join(description.dtypes)}.",
+        )
+    check_size(request.size)
+    if not 0 < request.budget_s <= _LONGEST_BUDGET_S:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"The time budget {request.budget_s:g} s is out of range: give more than 0 s and at "
+            f"most {_LONGEST_BUDGET_S:.0f} s.",
+        )
+    if not 0 <= request.rest_s <= _LONGEST_REST_S:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"A rest of {request.rest_s:g} s is out of range: ask for 0 to {_LONGEST_REST_S:g} s.",
+        )
+    if request.calls is not None and not 1 <= request.calls <= _MOST_CALLS:
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            f"{request.calls} calls are out of range: ask for 1 to {_MOST_CALLS}.",
+        )
+
+
+def refuse_too_large(workload: Workload, case: Case) -> None:
+    """Raise `StudioError` for what cannot fit: Linux would end the whole process later."""
+    work = workload.work(case)
+    # A run with a cold cache keeps what it writes over the cache.
+    cold_bytes = buffer_bytes(case.device) if case.cache == "cold" else 0
+    needs = [(case.device, work.memory_bytes + cold_bytes)]
+    if case.is_on_card:
+        needs.append((CPU, work.host_bytes))
+    size = format_size(case.size, workload.description.size_text)
+    for device, needed_bytes in needs:
+        available_bytes = free_bytes(device)
+        if needed_bytes > available_bytes:
+            raise StudioError(
+                FailureKind.TOO_LARGE,
+                f"{workload.description.name} at {size} in {case.dtype_name} needs "
+                f"{format_bytes(needed_bytes)}, {format_bytes(available_bytes)} are free on "
+                f"{device}.",
+            )
+
+
+def check_answers(
+    workload: Workload, case: Case, check_stop: Callable[[], None]
+) -> tuple[Verification, float | None]:
+    """Return the check and the expected seconds of a call; None for a small one.
+
+    Args:
+        workload: what is checked.
+        case: the call that will be timed.
+        check_stop: called between the steps; raises to end them.
+    """
+    small = case.at(min(case.size, workload.small_up_to))
+    check = workload.verify(small)
+    check_stop()
+    if case.size == small.size:
+        return check, None
+    expected_call_s = _expected_call_s(workload, case, small)
+    check_stop()
+    if not check.verified:
+        return check, expected_call_s
+    if expected_call_s > _LONGEST_CHECK_S:
+        # Another size may run other code: that the small one is right proves nothing of it.
+        finding = f"too long to check at this size; {check.finding}"
+        return Verification(None, finding, check.compared), expected_call_s
+    large = workload.verify(case)
+    if large.verified:
+        large = Verification(True, large.finding, check.compared + large.compared)
+    return large, expected_call_s
+
+
+def _expected_call_s(workload: Workload, case: Case, small: Case) -> float:
+    with contextlib.closing(workload.prepare(small)) as call:
+        time_once(call, small.device)
+        small_call_s = time_once(call, small.device)
+    large_work, small_work = workload.work(case), workload.work(small)
+    return small_call_s * large_work.throughput_work / small_work.throughput_work
+
+
+class Pace:
+    """Says when a line of samples is due, and rests after it.
+
+    Args:
+        rest_s: how long to rest after each line; 0 for nobody who draws.
+        stop: ends a rest early.
+    """
+
+    def __init__(self, rest_s: float, stop: Flag) -> None:
+        self._rest_s = rest_s
+        self._stop = stop
+        self._period_s = RESTING_LINE_PERIOD_S if rest_s else LINE_PERIOD_S
+        self._line_at_s = time.perf_counter()
+
+    def is_due(self) -> bool:
+        """Return whether the last line was long enough ago."""
+        return time.perf_counter() - self._line_at_s >= self._period_s
+
+    def begin_line(self) -> None:
+        """Begin to collect the samples of the next line now."""
+        self._line_at_s = time.perf_counter()
+
+    def rest(self) -> bool:
+        """Leave the processor to whoever draws; return whether there is anybody."""
+        if self._rest_s:
+            self._stop.wait(self._rest_s)
+        return bool(self._rest_s)
+
+    def needs_untimed(self, batch_s: float) -> bool:
+        """Return whether one batch has to run untimed after a rest.
+
+        Caches and threads were somebody else's meanwhile; what takes longer than the rest itself
+        finds its own pace.
+        """
+        return batch_s < self._rest_s

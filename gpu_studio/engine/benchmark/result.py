@@ -11,8 +11,8 @@ import torch
 from gpu_studio.core.benchmark.ceilings import CeilingShare, MeasuredCeilings, share_of_ceiling
 from gpu_studio.core.protocol import RunFinished
 from gpu_studio.core.statistics import grouped_interval, summarize
+from gpu_studio.engine.benchmark.ceilings import ceilings_of
 from gpu_studio.engine.benchmark.naive import explain
-from gpu_studio.engine.benchmark.result_ceiling import ceilings_of
 from gpu_studio.engine.device import card_name
 
 if TYPE_CHECKING:

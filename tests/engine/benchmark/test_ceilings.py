@@ -6,9 +6,13 @@ import pytest
 import torch
 
 from gpu_studio.core.protocol import RunFinished
-from gpu_studio.engine.benchmark import cpu_ceilings
-from gpu_studio.engine.benchmark.cpu_ceilings import BestRate, measured_ceilings
-from gpu_studio.engine.benchmark.result_ceiling import ceilings_of, measure_cpu
+from gpu_studio.engine.benchmark import ceilings
+from gpu_studio.engine.benchmark.ceilings import (
+    BestRate,
+    ceilings_of,
+    measure_cpu,
+    measured_ceilings,
+)
 from gpu_studio.engine.sensor import CardState
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.elementwise import Elementwise
@@ -21,10 +25,10 @@ CARD = Case(device=torch.device("cuda", 0), size=8)
 
 @pytest.fixture
 def rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_ceilings, "_COPY", BestRate())
-    monkeypatch.setattr(cpu_ceilings, "_PRODUCTS", {})
-    monkeypatch.setattr(cpu_ceilings, "_measure_copy", lambda: 20e9)
-    monkeypatch.setattr(cpu_ceilings, "_measure_product", lambda dtype: 300e9)
+    monkeypatch.setattr(ceilings, "_COPY", BestRate())
+    monkeypatch.setattr(ceilings, "_PRODUCTS", {})
+    monkeypatch.setattr(ceilings, "_measure_copy", lambda: 20e9)
+    monkeypatch.setattr(ceilings, "_measure_product", lambda dtype: 300e9)
     monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
 
 
@@ -54,21 +58,21 @@ def test_a_copy_counts_what_is_read_and_what_is_written(monkeypatch: pytest.Monk
         copied.append(call.args[0].nbytes)
         return 0.5
 
-    monkeypatch.setattr(cpu_ceilings, "_fastest_s", fastest_s)
-    monkeypatch.setattr(cpu_ceilings, "last_level_bytes", lambda: 1 << 20)
-    assert cpu_ceilings._measure_copy() == 2 * (64 << 20) / 0.5
+    monkeypatch.setattr(ceilings, "_fastest_s", fastest_s)
+    monkeypatch.setattr(ceilings, "last_level_bytes", lambda: 1 << 20)
+    assert ceilings._measure_copy() == 2 * (64 << 20) / 0.5
     assert copied == [64 << 20]
     memory = SimpleNamespace(available=100 << 20)
-    monkeypatch.setattr(cpu_ceilings.psutil, "virtual_memory", lambda: memory)
-    assert cpu_ceilings._measure_copy() is None
+    monkeypatch.setattr(ceilings.psutil, "virtual_memory", lambda: memory)
+    assert ceilings._measure_copy() is None
 
 
 def test_products_grow_until_they_are_long_and_the_best_rate_counts(
     monkeypatch: pytest.MonkeyPatch,
 ):
     seconds = iter([1e-3, 4e-3, 0.1])  # 34, 67 and 21 GFLOP/s
-    monkeypatch.setattr(cpu_ceilings, "_fastest_s", lambda call: next(seconds))
-    assert cpu_ceilings._measure_product(torch.float32) == 2 * 512**3 / 4e-3
+    monkeypatch.setattr(ceilings, "_fastest_s", lambda call: next(seconds))
+    assert ceilings._measure_product(torch.float32) == 2 * 512**3 / 4e-3
     assert next(seconds, None) is None
 
 
@@ -94,7 +98,7 @@ def test_a_ceiling_is_measured_again_after_others_kept_the_cpu_busy(
 
         def end(self) -> None: ...
 
-    monkeypatch.setattr(cpu_ceilings, "CpuWatch", Watched)
+    monkeypatch.setattr(ceilings, "CpuWatch", Watched)
     ceiling = BestRate()
     for _ in rates:
         ceiling.best(lambda: next(measured))
