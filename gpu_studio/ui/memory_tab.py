@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.memory.memory_curves import MemoryCurves
-from gpu_studio.ui.memory.memory_lab import LabPage
+from gpu_studio.ui.memory.oom_page import OomPage
 from gpu_studio.ui.memory.tank_card import TankCard
 from gpu_studio.ui.parts import GAP, MARGIN
 
@@ -30,7 +30,7 @@ _PAGES = ("Curves", "Segment map", "Break it", "Read an error", "Will it fit?")
 
 
 def _segment_page(model: MemoryModel, theme: Theme) -> QWidget:
-    from gpu_studio.ui.memory.memory_segments import SegmentPage
+    from gpu_studio.ui.memory.segment_page import SegmentPage
 
     return SegmentPage(model, theme)
 
@@ -81,7 +81,7 @@ class MemoryTab(QWidget):
         column.addWidget(self._pages)
         column.addWidget(self._stack, 1)
         self._curves = MemoryCurves(self.model, theme, self)
-        self._lab = LabPage(studio, self.model, theme, self)
+        self._lab = OomPage(studio, self.model, theme, self)
         made = {CURVES: self._curves, LAB_PAGE: self._lab}
         self._unmade: dict[int, Callable[[], QWidget]] = {
             SEGMENTS: partial(_segment_page, self.model, theme),

@@ -13,8 +13,7 @@ from gpu_studio.core.memory.oom_text import rounding_bytes
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.memory.whole_rows import show_whole_rows
-from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
+from gpu_studio.ui.parts import GAP, Card, Text, button, section, show_whole_rows, table
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:

@@ -10,15 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPalette, QPen
+from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPalette, QPen
 from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 
 from gpu_studio.core.units import format_bytes
-from gpu_studio.ui.memory.segment_places import PITCH, SegmentPlaces
-from gpu_studio.ui.memory.segment_rows import RowPicture
-from gpu_studio.ui.memory.segment_words import block_in_words, map_in_words
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 
     from gpu_studio.core.memory.segment_map import SegmentMap
@@ -26,6 +25,13 @@ if TYPE_CHECKING:
 
 _LEFT_PAD = 8
 _NOTHING = -1
+
+BAR_HEIGHT, PITCH = 20, 26
+LEAST_BAR = 28  # pixels: a segment of 2 MiB beside one of 20 GiB can still be pointed at
+_RIGHT_PAD = 4
+
+_HATCH = 7
+_LEAST_BORDERED = 4  # pixels: narrower blocks are drawn without a border
 
 
 class SegmentMapView(QAbstractScrollArea):
@@ -274,3 +280,182 @@ class SegmentMapView(QAbstractScrollArea):
 
     def _sentence(self) -> str:
         return map_in_words(self._map) if self._map else self._empty_text
+
+
+class SegmentPlaces:
+    """The places on a map as it is scrolled now.
+
+    Args:
+        blocks: what is shown; its first segment is the largest.
+        width: of the viewport, in pixels.
+        label_width: what the labels on the left take of it.
+        scrolled: how many pixels are above the viewport.
+        to_scale: all segments at one scale; else each over the whole width.
+    """
+
+    def __init__(
+        self, blocks: SegmentMap, width: int, label_width: int, scrolled: int, *, to_scale: bool
+    ) -> None:
+        self._map = blocks
+        self._room = max(width - label_width - _RIGHT_PAD, LEAST_BAR)
+        self._left, self._scrolled, self._to_scale = label_width, scrolled, to_scale
+
+    def row(self, segment: int) -> QRectF:
+        """Return where a segment is painted."""
+        top = segment * PITCH - self._scrolled + (PITCH - BAR_HEIGHT) / 2
+        return QRectF(self._left, top, self._bar_width(segment), BAR_HEIGHT)
+
+    def block(self, block: int) -> QRectF:
+        """Return where a block is painted."""
+        segment = self._map.segment_of(block)
+        row = self.row(segment)
+        scale = row.width() / int(self._map.sizes[segment])
+        left = row.x() + int(self._map.block_offsets[block]) * scale
+        return QRectF(left, row.y(), int(self._map.block_sizes[block]) * scale, row.height())
+
+    def block_at(self, position: QPointF) -> int | None:
+        """Return the block that is painted there; None for none."""
+        segment = int(position.y() + self._scrolled) // PITCH
+        if not 0 <= segment < len(self._map):
+            return None
+        row = self.row(segment)
+        share = (position.x() - row.x()) / row.width()
+        if not 0 <= share <= 1:
+            return None
+        return self._map.block_at(segment, int(share * int(self._map.sizes[segment])))
+
+    def below(self, block: int, rows: int) -> int:
+        """Return the block so many rows below another, about under it."""
+        segment = self._map.segment_of(block)
+        target = min(max(segment + rows, 0), len(self._map) - 1)
+        x = self.block(block).center().x()
+        row = self.row(target)
+        share = min(max((x - row.x()) / row.width(), 0.0), 1.0)
+        return self._map.block_at(target, int(share * int(self._map.sizes[target])))
+
+    def _bar_width(self, segment: int) -> float:
+        if not self._to_scale:
+            return float(self._room)
+        share = int(self._map.sizes[segment]) / int(self._map.sizes[0])
+        return round(LEAST_BAR + (self._room - LEAST_BAR) * share)
+
+
+class RowPicture:
+    """Makes the pictures of rows: allocated is solid, free is hatched, waiting is in between.
+
+    Args:
+        theme: gives the colours.
+        scale: device pixels a pixel of the screen.
+    """
+
+    def __init__(self, theme: Theme, scale: float) -> None:
+        import numpy as np
+
+        self._scale = scale
+        self._hatching: dict[int, NDArray[np.bool_]] = {}
+
+        def rgb(role: str) -> NDArray[np.float64]:
+            colour = QColor(theme.colour(role))
+            return np.array([colour.blue(), colour.green(), colour.red()], np.float64)
+
+        ground, ink = rgb("card"), rgb("allocated")
+        self._solid = ink
+        self._border = 0.55 * ink + 0.45 * ground
+        self._waiting = rgb("amber")
+        self._wash = 0.14 * ink + 0.86 * ground
+        self._hatch = 0.75 * ink + 0.25 * ground
+
+    def of(self, blocks: SegmentMap, segment: int, width: float, height: float) -> QImage:
+        """Return the picture of one segment.
+
+        Args:
+            blocks: the map.
+            segment: which one.
+            width: in pixels of the screen.
+            height: likewise.
+        """
+        import numpy as np
+
+        columns = max(round(width * self._scale), 1)
+        rows = max(round(height * self._scale), 3)
+        solid = blocks.coverage(segment, columns)[:, None]
+        waiting = blocks.coverage(segment, columns, state=1)[:, None]
+        free = 1.0 - solid - waiting
+        held = solid * self._solid + waiting * self._waiting
+        base = _packed(held + free * self._wash)
+        struck = _packed(held + free * self._hatch)
+        border = _packed(self._border[None])[0]
+        starts = self._borders(blocks, segment, columns)
+        base[starts] = struck[starts] = border
+        picture = np.where(self._strikes(rows, columns), struck, base)
+        picture[0] = picture[-1] = struck  # the hatching's colour all along: a frame around holes
+        picture[:, 0] = picture[:, -1] = border
+        image = QImage(picture.data, columns, rows, 4 * columns, QImage.Format.Format_RGB32)
+        return image.copy()  # the array does not outlive this
+
+    def _strikes(self, rows: int, columns: int) -> NDArray[np.bool_]:
+        """Return where the hatching is, the same for all rows of one size."""
+        import numpy as np
+
+        known = self._hatching.get(rows)
+        if known is None or known.shape[1] < columns:
+            ys, xs = np.ogrid[:rows, :columns]
+            known = (xs + ys) % round(_HATCH * self._scale) < self._scale
+            self._hatching[rows] = known
+        return known[:, :columns]
+
+    @staticmethod
+    def _borders(blocks: SegmentMap, segment: int, columns: int) -> NDArray[np.int64]:
+        """Return the columns at which a block begins that is wide enough to be told apart."""
+        import numpy as np
+
+        place = blocks.blocks_of(segment)
+        scale = columns / int(blocks.sizes[segment])
+        starts = (blocks.block_offsets[place] * scale).astype(np.int64)
+        wide = blocks.block_sizes[place] * scale >= _LEAST_BORDERED
+        return np.minimum(starts[wide], columns - 1)
+
+
+def _packed(colours: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Return blue, green and red, shape (n, 3), as the numbers that `QImage` takes, shape (n,)."""
+    import numpy as np
+
+    whole = colours.astype(np.uint32)
+    opaque = np.uint32(0xFF000000)
+    packed: NDArray[np.uint32] = (
+        whole[:, 2] << np.uint32(16) | whole[:, 1] << np.uint32(8) | whole[:, 0] | opaque
+    )
+    return packed
+
+
+def block_in_words(blocks: SegmentMap, block: int) -> str:
+    """Return a block's state, its size, and where it is."""
+    from gpu_studio.core.memory.segment_map import STATE_WORDS
+
+    segment = blocks.segment_of(block)
+    place = blocks.blocks_of(segment)
+    size_bytes = int(blocks.block_sizes[block])
+    state = STATE_WORDS[int(blocks.block_states[block])]
+    exact = f" ({size_bytes} bytes)" if size_bytes >= 1 << 10 else ""
+    pool = "small" if blocks.is_small[segment] else "large"
+    return (
+        f"Block {block - place.start + 1} of {place.stop - place.start}: {state}, "
+        f"{format_bytes(size_bytes)}{exact}, {format_bytes(blocks.block_offsets[block])} "
+        f"into the {pool} segment of {format_bytes(blocks.sizes[segment])} at "
+        f"{int(blocks.addresses[segment]):#x}."
+    )
+
+
+def map_in_words(blocks: SegmentMap) -> str:
+    """Return the whole map in a sentence."""
+    return (
+        f"{counted(len(blocks), 'segment')} with {counted(blocks.block_count, 'block')}: "
+        f"{format_bytes(blocks.allocated_bytes)} allocated, "
+        f"{format_bytes(blocks.holes_bytes)} free in between, the largest free block "
+        f"{format_bytes(blocks.largest_hole_bytes)}."
+    )
+
+
+def counted(count: int, what: str) -> str:
+    """Return so many of something."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -10,14 +10,14 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB, card_at
 from gpu_studio.core.pc.devices import short_name
 from gpu_studio.core.units import format_bytes
-from gpu_studio.model.memory.memory_model import ENGINE_NAMES
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN
+from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding_combo import ElidingCombo
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.memory.tank_words import what_is_shown
-from gpu_studio.ui.memory.whole_rows import height_of_rows, show_whole_rows
-from gpu_studio.ui.parts import GAP, Card, Text, table
+from gpu_studio.ui.parts import GAP, Card, Text, height_of_rows, show_whole_rows, table
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
@@ -192,3 +192,65 @@ class TankCard(Card):
         self._table.setVisible(shown)
         self._show_memory()
         self._fit_table()
+
+
+def what_is_shown(model: MemoryModel, session: EngineSession) -> str:
+    """Return the sentence.
+
+    Args:
+        model: the memory.
+        session: the program's own engine.
+    """
+    chosen, state = model.chosen, session.state
+    if chosen.is_modelled:
+        return _of_modelled(model)
+    if state is EngineState.FAILED:
+        return "There is no engine. Start a fresh one from the Engine menu."
+    if session.description is None:
+        return "The engine is starting: PyTorch is being loaded, and its numbers come then."
+    if not chosen.is_card:
+        return _without_card(model)
+    if chosen.address is None:
+        return f"These are the driver's numbers: PyTorch cannot use this card. {chosen.reason}"
+    if model.engine == LAB:
+        return _of_lab(model)
+    if not model.has_allocator_numbers:
+        return (
+            "PyTorch has not touched this card yet, so these are the driver's numbers. Its own "
+            "begin with the first CUDA work: run an experiment, a benchmark, or move a model."
+        )
+    return "The driver's and PyTorch's numbers, read together by the engine."
+
+
+def _of_modelled(model: MemoryModel) -> str:
+    if model.is_held:
+        return (
+            "What the experiment had reached. All it took is freed again, and kept by the "
+            "allocator for the next tensors."
+        )
+    return (
+        "PyTorch's allocator on a card of this size, to the byte, by its rules alone. What "
+        "CUDA itself takes is an assumption."
+    )
+
+
+def _of_lab(model: MemoryModel) -> str:
+    if model.is_held:
+        return (
+            "What the experiment had reached. The lab's engine has ended since, and all it "
+            "took is free again."
+        )
+    if model.experiment.state is OomState.IDLE:
+        return f"The lab's engine has ended. Choose “{ENGINE_NAMES[MAIN]}” for the present."
+    if model.experiment.state is OomState.WAITING:
+        return "The lab's own engine starts: PyTorch is being loaded into it."
+    return "The lab's engine at work. The program's own engine, if it uses the card, is named."
+
+
+def _without_card(model: MemoryModel) -> str:
+    if model.devices.has_usable_card:
+        return "The PC's own memory. Choose a card to see PyTorch's allocator at work."
+    return (
+        "This PC's RAM. PyTorch's allocator has numbers of its own for CUDA cards only: "
+        "choose a modelled one."
+    )

@@ -19,8 +19,8 @@ from gpu_studio.core.protocol import (
     SegmentsRead,
 )
 from gpu_studio.ui.memory import oom_panel
-from gpu_studio.ui.memory.memory_segments import SegmentPage
 from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.memory.tank import TankBar
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060

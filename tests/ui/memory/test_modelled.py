@@ -9,8 +9,8 @@ from gpu_studio.core.memory.memory_presets import PRESETS
 from gpu_studio.engine.memory.modelled import ModelledEngine
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory import oom_panel
-from gpu_studio.ui.memory.memory_segments import SegmentPage
 from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.memory_tab import LAB_PAGE, SEGMENTS, MemoryTab
 from tests.ui.by_name import click, find, text
 

@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from gpu_studio.core.memory.allocator import AllocatorModel
-from gpu_studio.ui.memory.memory_segments import SegmentPage
 from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.memory.segment_page import SegmentPage
 from tests.fakes.pc import cpu_only
 from tests.ui.by_name import click, find, text
 from tests.ui.memory.steps import MIB, every_control_is_named, shown

@@ -15,8 +15,7 @@ from gpu_studio.core.units import format_bytes, format_percent
 from gpu_studio.model.memory.block_table import BlockTable
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.ui.memory.memory_curves import toggle
-from gpu_studio.ui.memory.segment_map import SegmentMapView
-from gpu_studio.ui.memory.segment_words import counted
+from gpu_studio.ui.memory.segment_map import SegmentMapView, counted
 from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
 
 if TYPE_CHECKING:
