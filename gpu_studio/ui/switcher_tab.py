@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 from gpu_studio.model.switching.pitfalls import PitfallsModel
 from gpu_studio.model.switching.placement import PlacementModel
 from gpu_studio.ui.parts import GAP, MARGIN
-from gpu_studio.ui.switcher.switcher_choose import ChoosePage
-from gpu_studio.ui.switcher.switcher_place import PlacePage
+from gpu_studio.ui.switcher.choose_page import ChoosePage
+from gpu_studio.ui.switcher.place_page import PlacePage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,21 +87,21 @@ class SwitcherTab(QWidget):
         return PlacePage(self._studio, self._theme, self.model)
 
     def _lab(self) -> QWidget:
-        from gpu_studio.ui.switcher.switcher_lab import LabPage
+        from gpu_studio.ui.switcher.pitfall_page import PitfallPage
 
-        return LabPage(self._theme, self.pitfalls)
+        return PitfallPage(self._theme, self.pitfalls)
 
     def _feeding(self) -> QWidget:
-        from gpu_studio.ui.switcher.switcher_runs import feeding_page
+        from gpu_studio.ui.switcher.workload_pages import feeding_page
 
         return feeding_page(self._studio, self._theme)
 
     def _amp(self) -> QWidget:
-        from gpu_studio.ui.switcher.switcher_runs import amp_page
+        from gpu_studio.ui.switcher.workload_pages import amp_page
 
         return amp_page(self._studio, self._theme)
 
     def _cards(self) -> QWidget:
-        from gpu_studio.ui.switcher.switcher_runs import cards_page
+        from gpu_studio.ui.switcher.workload_pages import cards_page
 
         return cards_page(self._studio, self._theme)
