@@ -21,16 +21,17 @@ from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, RecordingPlayer
-from gpu_studio.ui.benchmark.benchmark_caption import Caption
+from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
-from gpu_studio.ui.benchmark.benchmark_export import ExportButton
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
-from gpu_studio.ui.benchmark.benchmark_history_page import HistoryPage
-from gpu_studio.ui.benchmark.benchmark_invitation import Invitation
 from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots, View
 from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
 from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
-from gpu_studio.ui.benchmark.recording_drop import FileDrop
+from gpu_studio.ui.benchmark.export_button import ExportButton
+from gpu_studio.ui.benchmark.history_page import HistoryPage
+from gpu_studio.ui.benchmark.invitation import Invitation
+from gpu_studio.ui.benchmark.recording_card import FileDrop
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, MARGIN, Card
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ _LOW = 620  # pixels
 _WORDS_TO_TABLE = (740, 260)
 # Under a banner in a low window the table is scrolled to: a lower plot shows nothing.
 _LEAST_PLOT = 250
+
+_INDENT = 8
 
 
 class BenchmarkTab(QWidget):
@@ -288,3 +291,21 @@ def _scrolled(widget: QWidget, name: str) -> QScrollArea:
     scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     scroll.setWidget(widget)
     return scroll
+
+
+class Caption(ElidedText):
+    """Sentences, or in one line the first words of them, with the whole in a tool tip."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__("", "muted", name="benchmark.plot.caption", wraps=True)
+        self.setParent(parent)
+        self.setContentsMargins(_INDENT, 0, 0, 0)
+
+    def say(self, sentences: str, *, in_one_line: bool) -> None:
+        """Show sentences; in one line where the plot needs the room."""
+        # The uncertainty of a crossing stands behind it, and is marked in the plot as well.
+        first = sentences.partition(". ")[0].partition(" (")[0]
+        is_cut = in_one_line and first != sentences
+        self.setText(f"{first} …" if is_cut else sentences)
+        self.setWordWrap(not in_one_line)
+        self.setToolTip(rich_tip([sentences]) if in_one_line else "")

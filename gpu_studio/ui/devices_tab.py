@@ -15,7 +15,7 @@ from gpu_studio.ui.devices.fact_grid import FactGrid
 from gpu_studio.ui.devices.process_card import ProcessCard
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.devices.sensor_log_button import SensorLogButton
-from gpu_studio.ui.elided_text import ElidedText
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, row
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.theme import device_role

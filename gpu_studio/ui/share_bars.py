@@ -20,7 +20,7 @@ _WIDEST_LABEL = 0.4  # of the width
 _RADIUS = 4
 
 
-class Part(NamedTuple):
+class BarPart(NamedTuple):
     """A stretch of a bar; hatched where something besides colour has to tell it apart."""
 
     name: str
@@ -33,7 +33,7 @@ class Bar(NamedTuple):
     """One row: what it is, its parts, and its value in words."""
 
     label: str
-    parts: tuple[Part, ...]
+    parts: tuple[BarPart, ...]
     text: str
 
     @property
@@ -124,7 +124,7 @@ class ShareBars(QWidget):
         painter.restore()
         return place.right() if self._full is not None else whole.right()
 
-    def _paint_part(self, painter: QPainter, part: Part, place: QRectF) -> None:
+    def _paint_part(self, painter: QPainter, part: BarPart, place: QRectF) -> None:
         colour = QColor(self._theme.colour(part.role))
         painter.fillRect(place, colour)
         if part.hatch is not Qt.BrushStyle.SolidPattern:

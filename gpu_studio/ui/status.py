@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.elided_text import ElidedText
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import MARGIN, Text
 
 if TYPE_CHECKING:

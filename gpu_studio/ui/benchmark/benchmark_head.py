@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.protocol import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.ui.benchmark.benchmark_export import ExportButton
+    from gpu_studio.ui.benchmark.export_button import ExportButton
     from gpu_studio.ui.theme import Theme
 
 # Letters of the largest type for each pixel of two lines: a longer verdict is set smaller.

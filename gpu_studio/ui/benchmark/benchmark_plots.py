@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from gpu_studio.ui.benchmark.benchmark_explanation import Explanation
-from gpu_studio.ui.benchmark.benchmark_live_view import LiveView
-from gpu_studio.ui.benchmark.benchmark_size_view import SizeView
+from gpu_studio.ui.benchmark.explanation import Explanation
+from gpu_studio.ui.benchmark.live_view import LiveView
+from gpu_studio.ui.benchmark.size_view import SizeView
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.runs import Run

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.model.tool_tip import plain_tip
-from gpu_studio.ui.elided_text import ElidedText
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import Text, section
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN
 from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.eliding_combo import ElidingCombo
+from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, Card, Text, height_of_rows, show_whole_rows, table

@@ -13,7 +13,7 @@ from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.parts import Card, Text, button, section, table
 from gpu_studio.ui.plots.loss_plot import LossPlot
-from gpu_studio.ui.share_bars import Bar, Part, ShareBars
+from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
@@ -282,8 +282,8 @@ def _bar(label: str, result: RunFinished) -> Bar:
     parts, others = [], 0
     for name, part_s in result.parts_s.items():
         if name in _WORK:
-            parts.append(Part(name, part_s, device_role(result.device)))
+            parts.append(BarPart(name, part_s, device_role(result.device)))
         else:
-            parts.append(Part(name, part_s, "other", _HATCHES[others % len(_HATCHES)]))
+            parts.append(BarPart(name, part_s, "other", _HATCHES[others % len(_HATCHES)]))
             others += 1
     return Bar(label, tuple(parts), format_duration(sum(result.parts_s.values())))

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switching.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.model.switching.tensor_placement import TensorPlacementModel
-from gpu_studio.ui.eliding_combo import narrow_combo
+from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.parts import GAP, Card, Text, button, table
 from gpu_studio.ui.switcher.choose_page import what_is_waited_for
 from gpu_studio.ui.switcher.device_card import DeviceInk
@@ -39,7 +39,7 @@ _FILE = "\x00file"
 _LETTERS = 6
 _NARROW = 860  # of the page; below it a size or a model would be cut off beside its type
 
-_NARROW = 880  # below it the table tells kind and type in its tool tips
+_FEW_COLUMNS = 880  # below it the table tells kind and type in its tool tips
 _WIDE = 1100  # above it the columns share the room, so that a row can be read across
 _SCROLL_BAR = 12
 
@@ -334,7 +334,7 @@ class PlacementResult(Card):
         super().resizeEvent(event)
         width, modes = self.width(), QHeaderView.ResizeMode
         for column in (KIND, TYPE):
-            self._table.setColumnHidden(column, width < _NARROW)
+            self._table.setColumnHidden(column, width < _FEW_COLUMNS)
         for column in (SHAPE, BEFORE, AFTER):
             mode = modes.Stretch if width > _WIDE else modes.ResizeToContents
             self._table.horizontalHeader().setSectionResizeMode(column, mode)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpu_studio.ui.plots.steady_range import SteadyRange
+from gpu_studio.ui.plots.live_plot import SteadyRange
 
 ENDS = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).map(sorted)
 

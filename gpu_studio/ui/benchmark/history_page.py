@@ -13,7 +13,7 @@ from gpu_studio.core.benchmark.kept_moment import shown_moment
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.benchmark.benchmark_published import PublishedCard
+from gpu_studio.ui.benchmark.published_card import PublishedCard
 from gpu_studio.ui.benchmark.recording_card import RecordingCard
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Card, Text, button, row, table

@@ -1,4 +1,4 @@
-"""A line of text that ends in "…" where there is no room for it."""
+"""Texts and boxes that end in "…" where there is no room for them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QStylePainter
 
 from gpu_studio.ui.parts import Text
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
+
+_MARGIN = 16
 
 
 class ElidedText(Text):
@@ -59,3 +62,38 @@ class SpareText(Text):
         """Paint the text if it fits."""
         if self.fontMetrics().horizontalAdvance(self.text()) <= self.width():
             super().paintEvent(event)
+
+
+def narrow_combo(name: str, accessible_name: str, least_letters: int = 8) -> ElidingCombo:
+    """Return a combo box that a narrow panel can hold: it asks for room for so many letters."""
+    made = ElidingCombo()
+    made.setObjectName(name)
+    made.setAccessibleName(accessible_name)
+    made.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    made.setMinimumContentsLength(least_letters)
+    return made
+
+
+class ElidingCombo(QComboBox):
+    """Shows as much of its text as there is room for."""
+
+    def showPopup(self) -> None:
+        """Open the list as wide as its longest entry."""
+        view = self.view()
+        view.setMinimumWidth(view.sizeHintForColumn(0) + _MARGIN)
+        super().showPopup()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the frame, and the text that fits into it."""
+        painter = QStylePainter(self)
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        room = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox, option,
+            QStyle.SubControl.SC_ComboBoxEditField, self,
+        ).width()  # fmt: skip
+        option.currentText = self.fontMetrics().elidedText(
+            option.currentText, Qt.TextElideMode.ElideRight, room - 4
+        )
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
@@ -9,16 +10,19 @@ from PySide6.QtCore import Qt
 from gpu_studio.core.benchmark.ceiling_words import is_this_normal, share_text
 from gpu_studio.core.benchmark.part_words import part_rows, parts_sentence
 from gpu_studio.core.benchmark.run_words import mode_words
-from gpu_studio.core.units import format_duration
+from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.benchmark.benchmark_findings import FindingsCard
 from gpu_studio.ui.parts import Card, Text, table
+from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 from gpu_studio.ui.scroll_page import ScrollPage
-from gpu_studio.ui.share_bars import Bar, Part, ShareBars
+from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
     from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QWidget
 
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
-    from gpu_studio.ui.plots.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme
 
 _ROW_HEIGHT, _HEAD_HEIGHT = 30, 34
@@ -38,6 +41,8 @@ _HATCHES = {
 }
 _DEVICE_PARTS = ("compute", "computing")
 _ASKING = "launch"
+
+_PLOT_HEIGHT = 190
 
 
 class Explanation(ScrollPage):
@@ -200,7 +205,7 @@ class Explanation(ScrollPage):
             bars.append(("done on the device", naive.finished_s, Qt.BrushStyle.Dense5Pattern))
         self._naive_bars.show_bars(
             [
-                Bar(label, (Part("", seconds, role, hatch),), format_duration(seconds))
+                Bar(label, (BarPart("", seconds, role, hatch),), format_duration(seconds))
                 for label, seconds, hatch in bars
             ]
         )
@@ -235,7 +240,7 @@ class Explanation(ScrollPage):
             [
                 Bar(
                     self._full_label(other),
-                    (Part("", min(share, 1.0), device_role(other.request.device)),),
+                    (BarPart("", min(share, 1.0), device_role(other.request.device)),),
                     share_text(there),
                 )
                 for other, there, share in known
@@ -260,7 +265,7 @@ def _card(name: str, title: str) -> Card:
 
 def _parts_bar(label: str, result: RunFinished) -> Bar:
     parts = tuple(
-        Part(
+        BarPart(
             name,
             part_s,
             _part_role(name, result.device),
@@ -275,3 +280,61 @@ def _part_role(name: str, device: str) -> str:
     if name in _DEVICE_PARTS:
         return device_role(device)
     return "context" if name == _ASKING else "other"
+
+
+class FindingsCard(Card):
+    """Findings as they were told; `plot` is made with the first result that has a curve."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent, name="benchmark.findings")
+        self._theme = theme
+        self.plot: LivePlot | None = None
+        self._text = Text("", name="benchmark.findings.text", wraps=True)
+        self.column.addWidget(Text("What it showed", "title"))
+        self.column.addWidget(self._text)
+
+    def show_result(self, result: RunFinished, beside: Mapping[str, RunFinished]) -> None:
+        """Show what one result has to tell.
+
+        Args:
+            result: what is explained.
+            beside: all results of the same work by what they are called, this one included.
+        """
+        lines = [*result.findings]
+        peaks = [
+            f"{label} {format_bytes(other.peak_allocated_bytes)}"
+            for label, other in beside.items()
+            if other.peak_allocated_bytes is not None
+        ]
+        if peaks:
+            lines.append(f"Memory allocated at most: {', '.join(peaks)}.")
+        lines.append(
+            f"The first call of all took {format_duration(result.first_call_s)}, which no median "
+            "counts."
+        )
+        self._text.setText("\n".join(lines))
+        self._show_curves(result)
+
+    def _show_curves(self, result: RunFinished) -> None:
+        if result.curves and self.plot is None:
+            self.plot = LivePlot(
+                self._theme, name="benchmark.findings.plot", x_label="step", x_unit="count"
+            )
+            self.plot.setAccessibleName("What the work produced")
+            self.plot.setFixedHeight(_PLOT_HEIGHT)
+            self.column.addWidget(self.plot)
+        if self.plot is None:
+            return
+        self.plot.clear()
+        self.plot.setVisible(bool(result.curves))
+        told = []
+        for name, values in result.curves.items():
+            role = device_role(result.device)
+            self.plot.set_curve(name, Curve(name, role, partial(_steps, values), smooth=True))
+            if values:
+                told.append(f"{name} from {values[0]:.3g} to {values[-1]:.3g}")
+        self.plot.describe("; ".join(told))
+
+
+def _steps(values: tuple[float, ...]) -> tuple[ArrayLike, ArrayLike]:
+    return range(1, len(values) + 1), values
