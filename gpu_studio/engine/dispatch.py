@@ -131,7 +131,7 @@ class Dispatcher:
             case ReadMemory() | ReadSegments() | EmptyCache():
                 yield _answer_memory(request)
             case RunMemoryExperiment():
-                from gpu_studio.engine.memory.oom import run_on_card
+                from gpu_studio.engine.memory.cuda_memory import run_on_card
 
                 yield from run_on_card(request, stop, self._sensor)
             case _:

@@ -23,7 +23,7 @@ FIRST, SECOND = 64, 4096
 OTHERS = (1, 3, 100, 65536)
 
 CODE = """
-from gpu_studio.engine.memory.lab import _Network
+from gpu_studio.engine.memory.cuda_memory import _Network
 from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
 
 def traced():

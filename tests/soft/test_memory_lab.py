@@ -147,9 +147,9 @@ def test_expandable_segments_mend_the_fragmentation(engine: Any) -> None:
 
 WAITING = """
 import os, time
-from gpu_studio.engine.memory import lab
+from gpu_studio.engine.memory import cuda_memory
 
-class Waiting(lab.CudaMemory):
+class Waiting(cuda_memory.CudaMemory):
     asked = 0
 
     def empty(self, size_bytes):
@@ -158,8 +158,7 @@ class Waiting(lab.CudaMemory):
             time.sleep(0.01)
         return super().empty(size_bytes)
 
-from gpu_studio.engine.memory import oom
-oom.CudaMemory = Waiting
+cuda_memory.CudaMemory = Waiting
 """
 
 

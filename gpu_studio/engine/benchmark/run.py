@@ -33,8 +33,7 @@ from gpu_studio.engine.benchmark.timing import (
     whole_batches,
 )
 from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, uuid_of
-from gpu_studio.engine.memory.caching_allocator import read_memory
-from gpu_studio.engine.memory.peak_memory import PeakMemory
+from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
 from gpu_studio.engine.stopwatch import time_once
 from gpu_studio.engine.workloads.case import make_case, refuse_mode

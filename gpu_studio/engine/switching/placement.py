@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import msgspec
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -21,13 +23,14 @@ from gpu_studio.engine.device import (
     uuid_of,
 )
 from gpu_studio.engine.device import resolve as resolve_device
-from gpu_studio.engine.switching.placed import Placed, placed
+from gpu_studio.engine.switching.models import find_model
+from gpu_studio.engine.switching.tensor_file import open_tensors, snippet_to_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    # Allocated, reserved, and taken on the card; None on the CPU.
     _Memory = tuple[int | None, int | None, int | None]
+    from gpu_studio.engine.switching.models import BuiltInModel
 
 
 def use_device(cuda_index: int) -> DeviceUsed:
@@ -207,3 +210,248 @@ import torch
 torch.cuda.set_device({index})
 print("now in use:", torch.cuda.current_device(), torch.cuda.get_device_name())
 """
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a move changed anything; ``largest_difference`` is None for NaN."""
+
+    same: bool
+    largest_difference: float | None
+    tolerance: float
+    device: str
+
+
+class Placed(Protocol):
+    """Something that has tensors on a device, and stays there until it is moved again."""
+
+    key: tuple[str, str]
+    title: str
+    proof: str
+    input_shape: tuple[int, ...]
+    # Whether proving it runs kernels on the device, or copies alone.
+    needs_kernels: bool
+
+    def is_current(self) -> bool:
+        """Return whether it is still what it was made from; a file may have changed."""
+
+    def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
+        """Yield name, kind and tensor of each."""
+
+    def move(self, device: torch.device, dtype: torch.dtype | None) -> None:
+        """Move all of them; ``dtype`` is what floating-point ones become."""
+
+    def begin_proof(self) -> None:
+        """Note what has to be the same after the move."""
+
+    def end_proof(self) -> Proof:
+        """Compare with what was noted."""
+
+    def snippet(self, device: str, dtype: str) -> str:
+        """Return the lines that do the same."""
+
+
+class PlacedModel:
+    """A built-in model with an input for it; its output is the proof."""
+
+    proof = "output"
+    needs_kernels = True
+
+    def __init__(self, name: str) -> None:
+        self.built_in: BuiltInModel = find_model(name)
+        self.key = (name, "")
+        self.title = name
+        self.input_shape = self.built_in.input_shape
+        self._model, self._example = self.built_in.build()
+        self._before: torch.Tensor | None = None
+        self._dtypes: set[torch.dtype] = set()
+
+    def is_current(self) -> bool:
+        """Return true: nobody changes a built-in model."""
+        return True
+
+    def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
+        """Yield parameters, then buffers."""
+        for name, parameter in self._model.named_parameters():
+            yield name, "parameter", parameter
+        for name, buffer in self._model.named_buffers():
+            yield name, "buffer", buffer
+
+    def move(self, device: torch.device, dtype: torch.dtype | None) -> None:
+        """Move the model; buffers of whole numbers keep their dtype."""
+        self._model.to(device, dtype)
+
+    def begin_proof(self) -> None:
+        """Compute the output where the model is."""
+        self._dtypes = {self._dtype()}
+        self._before = self._output().cpu().double()
+
+    def end_proof(self) -> Proof:
+        """Compute the output for the same input again."""
+        assert self._before is not None
+        self._dtypes.add(self._dtype())
+        after = self._output()
+        difference = float((self._before - after.cpu().double()).abs().max())
+        tolerance = self.built_in.tolerance(self._before, self._dtypes)
+        self._before = None
+        return Proof(
+            same=difference <= tolerance,  # false for NaN
+            largest_difference=difference if difference == difference else None,
+            tolerance=tolerance,
+            device=str(after.device),
+        )
+
+    def snippet(self, device: str, dtype: str) -> str:
+        """Return the lines that build and move this model."""
+        return _MODEL_SNIPPET.format(
+            code=self.built_in.code,
+            target=_target(device, dtype),
+            shape=self.built_in.input_shape,
+        )
+
+    def _dtype(self) -> torch.dtype:
+        return next(self._model.parameters()).dtype
+
+    def _output(self) -> torch.Tensor:
+        """Return the model's output for the input, computed where the model is.
+
+        cuDNN may round float32 convolutions to TF32 by default, which is a choice of speed and
+        would hide what a wrong move does; without it they are computed in float32.
+        """
+        parameter = next(self._model.parameters())
+        with torch.no_grad(), torch.backends.cudnn.flags(enabled=False):
+            output: torch.Tensor = self._model(self._example.to(parameter.device, parameter.dtype))
+        return output
+
+
+class PlacedFile:
+    """The tensors of a file; read back from the device, they are compared with the file."""
+
+    proof = "values"
+    needs_kernels = False
+    input_shape: tuple[int, ...] = ()
+
+    def __init__(self, path: str) -> None:
+        self.key = ("", path)
+        self.title = Path(path).name
+        self._path = path
+        self._version = _version_of(path)
+        self._file = open_tensors(path)
+        self._tensors = dict(self._file)
+        # What they have been rounded to on their way: half and back keeps half's digits.
+        self._coarsest: torch.dtype | None = None
+
+    def is_current(self) -> bool:
+        """Return whether the file is untouched: its tensors stay in it until they are read."""
+        return _version_of(self._path) == self._version
+
+    def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
+        """Yield the tensors in the file's order."""
+        for name, tensor in self._tensors.items():
+            yield name, "tensor", tensor
+
+    def move(self, device: torch.device, dtype: torch.dtype | None) -> None:
+        """Move one after the other; what was there before is free at once."""
+        for name, tensor in self._tensors.items():
+            to = dtype if tensor.is_floating_point() else None
+            self._tensors[name] = tensor.to(device=device, dtype=to)
+        if dtype is not None:
+            known = self._coarsest
+            if known is None or torch.finfo(dtype).eps > torch.finfo(known).eps:
+                self._coarsest = dtype
+
+    def begin_proof(self) -> None:
+        """Note nothing: the file itself is what is compared with."""
+
+    def end_proof(self) -> Proof:
+        """Read all back: bit for bit the file's, or within half a step of the coarsest dtype."""
+        worst, allowed, same = 0.0, 0.0, True
+        for name, tensor in self._tensors.items():
+            original = self._file[name]
+            back = tensor.detach().to("cpu")
+            if back.dtype == original.dtype and self._coarsest is None:
+                same = same and _same_bits(original, back)
+                continue
+            if not original.is_floating_point():
+                same = same and _same_bits(original, back)
+                continue
+            difference, tolerance = _rounding(original, back, self._coarsest)
+            same = same and difference <= tolerance
+            worst, allowed = max(worst, difference), max(allowed, tolerance)
+        device = next(iter(self._tensors.values())).device
+        return Proof(same=same, largest_difference=worst, tolerance=allowed, device=str(device))
+
+    def snippet(self, device: str, dtype: str) -> str:
+        """Return the lines that open and move the same file."""
+        convert = _CONVERT.format(dtype=dtype) if dtype else ""
+        opened = snippet_to_open(self._path)
+        return f"{opened}\n{_MOVE.format(device=device, convert=convert)}"
+
+
+def _version_of(path: str) -> tuple[int, ...]:
+    """Return what changes when a file is written; nothing where it is gone."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two tensors are equal bit for bit, NaN included."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    # A conjugate or negative view has its sign beside its bytes.
+    plain = [tensor.resolve_conj().resolve_neg().contiguous() for tensor in (one, other)]
+    raw = [tensor.reshape(-1).view(torch.uint8) for tensor in plain]
+    return torch.equal(*raw)
+
+
+def _rounding(
+    original: torch.Tensor, back: torch.Tensor, coarsest: torch.dtype | None
+) -> tuple[float, float]:
+    """Return the largest difference and what rounding to the coarsest dtype explains.
+
+    What is larger than the dtype's largest number has become infinite: that is no rounding, and
+    the difference says so.
+    """
+    if not original.numel():
+        return 0.0, 0.0
+    exact, found = original.double(), back.double()
+    both_nan = exact.isnan() & found.isnan()
+    difference = torch.where(both_nan | (exact == found), 0.0, (exact - found).abs())
+    finite = exact[exact.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    limits = torch.finfo(coarsest or back.dtype)
+    worst = float(difference.nan_to_num(float("inf")).max())
+    return worst, max(largest * limits.eps, limits.smallest_normal * limits.eps)
+
+
+def placed(name: str, path: str) -> Placed:
+    """Return a model or a file, new on the CPU; raises `StudioError`."""
+    return PlacedFile(path) if path else PlacedModel(name)
+
+
+def _target(device: str, dtype: str) -> str:
+    return f'"{device}", torch.{dtype}' if dtype else f'"{device}"'
+
+
+_MODEL_SNIPPET = """\
+import torch
+
+model = {code}
+x = torch.randn{shape}
+
+model = model.to({target})
+x = x.to({target})
+y = model(x)
+print(y.shape, y.dtype, y.device)
+for name, tensor in model.state_dict().items():  # parameters and buffers
+    print(name, tuple(tensor.shape), tensor.dtype, tensor.device)
+"""
+
+_MOVE = """\
+for name, tensor in tensors.items():
+    tensors[name] = tensor = tensor.to("{device}"{convert})
+    print(name, tuple(tensor.shape), tensor.dtype, tensor.device)
+"""
+_CONVERT = ", torch.{dtype} if tensor.is_floating_point() else tensor.dtype"

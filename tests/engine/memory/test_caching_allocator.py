@@ -16,7 +16,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     RunMemoryExperiment,
 )
-from gpu_studio.engine.memory import caching_allocator, lab
+from gpu_studio.engine.memory import caching_allocator, cuda_memory
 from tests.engine.answers import ask
 
 MIB = 1 << 20
@@ -167,14 +167,14 @@ def test_an_experiment_out_of_range_is_refused(changes: dict[str, Any], words: s
     ],
 )
 def test_the_end_of_memory_is_told_from_other_errors(error: RuntimeError):
-    card = lab.CudaMemory(torch.device("cuda", 0))
+    card = cuda_memory.CudaMemory(torch.device("cuda", 0))
     assert card.is_out_of_memory(error)
     assert not card.is_out_of_memory(RuntimeError("CUDA error: unspecified launch failure"))
 
 
 def test_a_pytorch_that_does_not_tell_its_limit_has_none(monkeypatch: pytest.MonkeyPatch):
     FakeAllocator(monkeypatch, share=None)
-    assert lab._limit_now(torch.device("cuda", 0)) == 1.0
+    assert cuda_memory._limit_now(torch.device("cuda", 0)) == 1.0
     assert caching_allocator.read_memory(torch.device("cuda", 0)).limit_bytes is None
 
 

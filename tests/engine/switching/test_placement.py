@@ -11,7 +11,7 @@ from gpu_studio.core.protocol import PlaceFinished, PlaceModel, PlaceRow, Reques
 from gpu_studio.engine.dispatch import Dispatcher
 from gpu_studio.engine.switching import placement
 from gpu_studio.engine.switching.models import MODELS, find_model
-from gpu_studio.engine.switching.placed import Placed, PlacedModel
+from gpu_studio.engine.switching.placement import Placed, PlacedModel
 from tests.engine.answers import ask, only
 
 NAMES = [model.description.name for model in MODELS]

@@ -28,10 +28,9 @@ from gpu_studio.core.protocol import (
     RequestFailed,
 )
 from gpu_studio.engine.dispatch import Dispatcher
-from gpu_studio.engine.switching import placed
-from gpu_studio.engine.switching.placed import PlacedFile
-from gpu_studio.engine.switching.tensor_file import open_tensors
-from gpu_studio.engine.switching.tensor_header import read_header
+from gpu_studio.engine.switching import placement
+from gpu_studio.engine.switching.placement import PlacedFile
+from gpu_studio.engine.switching.tensor_file import open_tensors, read_header
 from tests.engine.answers import ask, only
 
 if TYPE_CHECKING:
@@ -183,7 +182,7 @@ def test_a_file_that_nobody_wrote_stays_where_it_was_placed(
     def reopen(_path: str) -> None:
         raise AssertionError("it was opened again")
 
-    monkeypatch.setattr(placed, "open_tensors", reopen)
+    monkeypatch.setattr(placement, "open_tensors", reopen)
     assert ask(request, dispatcher)[-1].same_output is True
 
 

@@ -1,4 +1,9 @@
-"""A real card for the memory lab: PyTorch's own allocator."""
+"""A card of this PC for the memory lab: a real out-of-memory error that leaves the card usable.
+
+``set_per_process_memory_fraction`` makes PyTorch's allocator refuse beyond a budget, with the same
+error as for a full card, also where the driver would quietly continue in the PC's memory (Windows,
+"CUDA - Sysmem Fallback Policy").
+"""
 
 from __future__ import annotations
 
@@ -8,21 +13,48 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import torch
 
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
 from gpu_studio.core.memory.memory_bench import FULL, HELD
+from gpu_studio.core.memory.memory_lab import check_experiment, run_experiment
 from gpu_studio.core.memory.modelled_memory import budget_fraction
 from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.memory.segment_columns import segments_read
-from gpu_studio.engine.device import prove_kernels, uuid_of
+from gpu_studio.engine.device import prove_kernels, resolve, uuid_of
 from gpu_studio.engine.memory.caching_allocator import allocator_segments, read_memory
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator
     from pathlib import Path
 
     from gpu_studio.core.memory.lab_card import SampleNetwork
-    from gpu_studio.core.protocol import MemoryRead, SegmentsRead
+    from gpu_studio.core.protocol import Event, MemoryRead, RunMemoryExperiment, SegmentsRead
     from gpu_studio.engine.sensor import Sensor
+
+
+def run_on_card(
+    request: RunMemoryExperiment, stop: threading.Event, sensor: Sensor | None = None
+) -> Iterator[Event]:
+    """Run an experiment on a card of this PC; its memory is freed before the last event.
+
+    Args:
+        request: which experiment.
+        stop: set by any thread to end it between two allocations.
+        sensor: tells what the driver counts for this process; None where nobody can.
+
+    Raises:
+        StudioError: the CPU, no such device, or numbers out of range.
+    """
+    check_experiment(request)
+    device = resolve(request.device)
+    if device.type == "cpu":
+        raise StudioError(
+            FailureKind.BAD_REQUEST,
+            "This experiment asks PyTorch's allocator of a card, and the CPU has none: there the "
+            "system gives memory until it ends a program.",
+        )
+    yield from run_experiment(request, CudaMemory(device, sensor), stop)
 
 
 class CudaMemory:
