@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _CALL = (
     r"py packaging\bootstrap.py" if sys.platform == "win32" else "python3 packaging/bootstrap.py"
 )
-USAGE = f"""usage: {_CALL} [--torch TAG] [--progress window] COMMAND
+USAGE = f"""usage: {_CALL} [--torch TAG] [--packages newest] [--progress window] COMMAND
 
   run [ARGS...]              set up if needed, then open the window, or pass ARGS to the program
   test [PYTEST ARGS...]      the same with the test dependencies, then run the whole test suite
@@ -24,9 +24,16 @@ USAGE = f"""usage: {_CALL} [--torch TAG] [--progress window] COMMAND
   shortcut                   put GPU Studio in the applications menu and on the desktop
 
   --torch TAG                use that build of PyTorch from now on: cpu, cu126, cu130, or auto
+  --packages newest          use the newest packages instead of the tested ones; tested goes back
   --progress window          show the set-up's progress in a small window
 """
 _COMMANDS = ("run", "test", "shortcut")
+# The values that an option takes; any build of PyTorch for the first.
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "--torch": (),
+    "--progress": ("window", "terminal"),
+    "--packages": ("tested", "newest"),
+}
 _SOFT_CARDS = "--soft-cards"
 
 
@@ -42,12 +49,14 @@ class Request(NamedTuple):
         arguments: What comes after it.
         torch_tag: The build asked for by name, or None.
         in_window: Whether progress is to be shown in a window.
+        packages: "tested" or "newest" where that was asked for, or None.
     """
 
     command: str
     arguments: list[str]
     torch_tag: str | None = None
     in_window: bool = False
+    packages: str | None = None
 
 
 def parse(arguments: list[str]) -> Request:
@@ -56,27 +65,31 @@ def parse(arguments: list[str]) -> Request:
     Raises:
         WrongUseError: There is no such command or option.
     """
-    torch_tag, in_window = None, False
+    torch_tag, in_window, packages = None, False, None
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)
         if option in ("-h", "--help"):
             return Request("help", [])
-        if option not in ("--torch", "--progress") or not rest:
+        if option not in _OPTIONS or not rest:
             raise WrongUseError(f"{option} is no option here, or lacks its value.")
         value = rest.pop(0)
         if option == "--torch":
             torch_tag = value
-        elif value in ("window", "terminal"):
-            in_window = value == "window"
+            continue
+        if value not in _OPTIONS[option]:
+            choices = " or ".join(_OPTIONS[option])
+            raise WrongUseError(f"{option} takes {choices}, not {value}.")
+        if option == "--packages":
+            packages = value
         else:
-            raise WrongUseError(f"--progress takes window or terminal, not {value}.")
+            in_window = value == "window"
     if not rest:
         return Request("help", [])
     command = rest.pop(0)
     if command not in _COMMANDS:
         raise WrongUseError(f"There is no command {command}: use {', '.join(_COMMANDS)}.")
-    return Request(command, rest, torch_tag, in_window)
+    return Request(command, rest, torch_tag, in_window, packages)
 
 
 def run_command(root: Path, arguments: list[str]) -> int:
@@ -146,7 +159,8 @@ def need_of(root: Path, request: Request) -> Need:
     has_screen = not is_test and has_display(os.environ)
     shows_window = request.command == "run" and not request.arguments and has_screen
     extras = ("lint", "test") if is_test else ()
-    return Need(root, extras, is_test or shows_window, has_screen, request.torch_tag)
+    opens_window = is_test or shows_window
+    return Need(root, extras, opens_window, has_screen, request.torch_tag, request.packages)
 
 
 def _set_up(need: Need, in_window: bool) -> bool:

@@ -96,7 +96,9 @@ def require_space(folder: Path, needed_bytes: int) -> None:
         )
 
 
-def install_project(pip: Pip, root: Path, pinned_torch: str, extras: Iterable[str]) -> None:
+def install_project(
+    pip: Pip, root: Path, pinned_torch: str, extras: Iterable[str], newest: bool = False
+) -> None:
     """Install what the program needs, and the program as a pointer to the checkout.
 
     Args:
@@ -104,6 +106,7 @@ def install_project(pip: Pip, root: Path, pinned_torch: str, extras: Iterable[st
         root: The checkout.
         pinned_torch: The requirement that keeps PyTorch as it is.
         extras: The optional dependencies to install too.
+        newest: Whether what is there is replaced by the newest versions that are allowed.
 
     Raises:
         SetupError: pip failed.
@@ -114,7 +117,8 @@ def install_project(pip: Pip, root: Path, pinned_torch: str, extras: Iterable[st
     requirements = [pinned_torch, *project["dependencies"]]
     for extra in extras:
         requirements += project["optional-dependencies"][extra]
-    if not pip.install(*requirements):
+    newer = ("--upgrade", "--upgrade-strategy", "eager") if newest else ()
+    if not pip.install(*newer, *requirements):
         raise pip.failure("Installing what the program needs")
     wheel = build_pointer_wheel(project, root, environment / "tmp")
     if not pip.install("--no-index", "--no-deps", "--force-reinstall", str(wheel)):

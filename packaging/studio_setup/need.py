@@ -32,6 +32,7 @@ class Need:
         opens_window: Whether it uses Qt.
         has_screen: Whether that would be on a real screen.
         wanted_tag: The build of PyTorch asked for by name, "auto", or None for no wish.
+        packages: `stamp.TESTED` or `stamp.NEWEST`, or None for no wish.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Need:
         opens_window: bool,
         has_screen: bool,
         wanted_tag: str | None,
+        packages: str | None = None,
     ) -> None:
         self.root = root
         self.environment = environment_folder(root)
@@ -48,6 +50,7 @@ class Need:
         self.opens_window = opens_window
         self.has_screen = has_screen
         self.wanted_tag = wanted_tag
+        self.packages = packages
         self.present = stamps.present_facts(
             str(root), str(self.environment), hardware_fingerprint()
         )
@@ -68,6 +71,7 @@ class Need:
             self.extras,
             self.wanted_tag,
             lambda: python_version_of(self.python),
+            self.packages,
         )
         return stamp, verdict
 

@@ -22,7 +22,17 @@ _WHEEL_NAME = re.compile(r"(?:\S*/)?([A-Za-z0-9_.]+)-([^-\s]+)-\S+")
 _RAW_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 _RAW_PROGRESS_SINCE = (24, 1)
 _LOG_LINES_SHOWN = 4
+_LAST_WORDS = 40
+_PYPI = "https://pypi.org/simple"
+# A line of `pip config list`: ":env:.find-links='/srv/wheels'".
+_PLACE = re.compile(r"\S*\.(index-url|extra-index-url|find-links)='(.*)'")
 _HINTS = (
+    (
+        r"DO NOT MATCH THE HASHES",
+        "A file from the package index is not the one that GPU Studio was tested with, so it was "
+        "not installed. Start this again on another network. If it stays so, please report it; "
+        "--packages newest installs without this check.",
+    ),
     (
         r"WinError 206|Windows Long Path",
         "The folder's name is too long for Windows: move GPU Studio into a folder such as "
@@ -94,11 +104,30 @@ class Pip:
         """Run `pip uninstall`; whether it succeeded."""
         return self._run("uninstall", "--yes", name)
 
+    def last_words_contain(self, text: str) -> bool:
+        """Whether the last lines of the log have that text."""
+        return text in "\n".join(self._log.last_lines(_LAST_WORDS))
+
+    def has_places_of_its_own(self) -> bool:
+        """Whether pip is configured to look elsewhere than on PyPI."""
+        command = [python_in(str(self.environment)), "-I", "-m", "pip", "config", "list"]
+        done = subprocess.run(
+            command,
+            env=clean_environ(),
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            creationflags=NO_WINDOW,
+        )
+        found = (_PLACE.fullmatch(line.strip()) for line in done.stdout.splitlines())
+        return any(match[2].rstrip("/") != _PYPI for match in found if match)
+
     def failure(self, what: str) -> SetupError:
         """The error to raise after an installation that failed."""
         lines = self._log.last_lines(_LOG_LINES_SHOWN)
         shown = "\n".join(f"    {line[:160]}" for line in lines)
-        hint = what_to_do("\n".join(self._log.last_lines(40)))
+        hint = what_to_do("\n".join(self._log.last_lines(_LAST_WORDS)))
         return SetupError(f"{what} did not work. {hint}\n{shown}\nThe whole log: {self._log.path}")
 
     def _version(self) -> tuple[int, ...]:

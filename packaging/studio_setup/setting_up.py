@@ -17,8 +17,9 @@ from studio_setup.console import Log, SetupError
 from studio_setup.environment import install_project, make_environment, require_space, try_imports
 from studio_setup.fingerprint import driver_module_version
 from studio_setup.lock import one_at_a_time
+from studio_setup.locked_packages import install_locked
 from studio_setup.pip_runner import Pip
-from studio_setup.stamp import Verdict
+from studio_setup.stamp import NEWEST, TESTED, Verdict
 from studio_setup.torch_build import install_torch, installed_torch
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ class SetUp:
             self._step(2, "Making the environment")
             make_environment(self.environment, self.console, self.log, self.pip.pass_fds)
         extras = sorted({*self.need.extras, *(old or {}).get("extras", ())})
-        facts = {"wanted": wanted, "extras": extras, "libraries": level}
+        packages = self.need.packages or (old or {}).get("packages", TESTED)
+        facts = {"wanted": wanted, "extras": extras, "libraries": level, "packages": packages}
         self._build(old, choice, facts | _what_was_seen(sighting))
         self.console.note(f"Ready after {time.monotonic() - began:.0f} s.")
         self._require_libraries()
@@ -98,8 +100,11 @@ class SetUp:
             if choice.tag != CPU_TAG:  # gigabytes, which are not to come down in silence
                 self.pip.learn_to_show_progress()
             pinned = install_torch(self.pip, choice)
-            self._step(4, "Installing the window and what it needs")
-            install_project(self.pip, self.root, pinned, facts["extras"])
+            self._step(4, "Installing the window, and what it and PyTorch need")
+            is_newest = facts["packages"] == NEWEST
+            if not is_newest:
+                install_locked(self.pip, self.root, choice.tag, bool(facts["extras"]))
+            install_project(self.pip, self.root, pinned, facts["extras"], is_newest)
             modules = ["torch", "PySide6.QtWidgets"] if facts["libraries"] else ["torch"]
             try_imports(self.environment, modules, self.log)
         except SetupError:
@@ -124,6 +129,7 @@ class SetUp:
         self.console.note("The cards of this PC or their driver changed.")
         self._say(sighting, choice)
         facts = {key: old[key] for key in ("wanted", "extras", "libraries")}
+        facts["packages"] = old.get("packages", TESTED)
         try:
             require_space(self.environment, load_table().build(choice.tag).disk_bytes)
             self._build(old, choice, facts | _what_was_seen(sighting))

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+# Which packages are installed: those of the lock, or the newest that pyproject.toml allows.
+TESTED, NEWEST = "tested", "newest"
 _FORMAT = 1
 _STAMP = "gpu-studio-stamp.json"
 # Written before anything else: the environment is ours to delete, even half built.
@@ -82,8 +84,12 @@ def is_ours(environment: str) -> bool:
 def requirements_hash(root: str) -> str:
     """One hash over the files that decide what is installed."""
     total = hashlib.sha256()
-    for name in ("pyproject.toml", os.path.join("resources", "wheels.json")):
-        with open(os.path.join(root, name), "rb") as file:
+    locks = os.path.join(root, "packaging", "locks")
+    paths = [os.path.join(root, name) for name in ("pyproject.toml", "resources/wheels.json")]
+    if os.path.isdir(locks):
+        paths += [os.path.join(locks, name) for name in sorted(os.listdir(locks))]
+    for path in paths:
+        with open(path, "rb") as file:
             total.update(hashlib.sha256(file.read()).digest())
     return total.hexdigest()
 
@@ -105,6 +111,7 @@ def judge(
     extras: Iterable[str],
     wanted_tag: str | None,
     python_of_environment: Callable[[], str],
+    packages: str | None = None,
 ) -> Verdict:
     """Compare a stamp with the present.
 
@@ -115,6 +122,7 @@ def judge(
         wanted_tag: The build that was asked for by name ("auto" to choose), or None for no wish.
         python_of_environment: Asked only when another Python than the stamped one runs this:
             the environment serves as long as its own interpreter is still what it was.
+        packages: `TESTED` or `NEWEST` where that was asked for, None for no wish.
     """
     if stamp is None or any(stamp.get(key) != present[key] for key in ("format", "place")):
         return Verdict.BUILD
@@ -125,6 +133,8 @@ def judge(
     if not set(extras) <= set(stamp.get("extras", ())):
         return Verdict.UPDATE
     if wanted_tag is not None and wanted_tag != stamp.get("wanted"):
+        return Verdict.UPDATE
+    if packages is not None and packages != stamp.get("packages", TESTED):
         return Verdict.UPDATE
     if stamp.get("hardware") != present["hardware"] or stamp.get("look_again"):
         return Verdict.HARDWARE

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from studio_setup.pip_runner import Pip
 
 _REACH_TIMEOUT_S = 10.0
+_SITE_PACKAGES = ("lib/python*/site-packages", "Lib/site-packages")
 
 
 def installed_torch(environment: Path) -> tuple[str, str | None] | None:
     """(version, CUDA version or None) of the PyTorch in an environment, without importing it."""
-    for folder in ("lib/python*/site-packages", "Lib/site-packages"):
+    for folder in _SITE_PACKAGES:
         for path in environment.glob(f"{folder}/torch/version.py"):
             text = path.read_text(encoding="utf-8")
             version = re.search(r"^__version__ = '([^']+)'", text, re.MULTILINE)
@@ -31,12 +32,28 @@ def installed_torch(environment: Path) -> tuple[str, str | None] | None:
     return None
 
 
+def pinned_torch(environment: Path) -> str | None:
+    """The requirement that keeps the PyTorch of an environment as it is.
+
+    torch/version.py names the build ("2.13.0+cpu") where the package from PyPI, which pip has to
+    find again, is called "2.13.0".
+    """
+    for folder in _SITE_PACKAGES:
+        for path in environment.glob(f"{folder}/torch-*.dist-info/METADATA"):
+            version = re.search(r"^Version: (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+            if version:
+                return f"torch=={version[1]}"
+    return None
+
+
 def install_torch(pip: Pip, choice: WheelChoice) -> str:
-    """Install the chosen build.
+    """Install the chosen build, alone: what it needs comes with the other packages.
 
     What is local comes first, since pip needs more than a minute to find out that an index cannot
     be reached: a wheel in a folder that pip is configured with (`find-links`) is taken without
-    asking any index.
+    asking any index. Then PyTorch's own index is asked, and no other beside it: pip would take a
+    package of that name and a higher version from whichever has it. The places that pip is
+    configured with come last, for those behind a mirror.
 
     Args:
         pip: pip of the environment.
@@ -50,10 +67,10 @@ def install_torch(pip: Pip, choice: WheelChoice) -> str:
     """
     if not _install_local(pip, choice):
         _install_from_index(pip, choice)
-    found = installed_torch(pip.environment)
-    if found is None:
+    pinned = pinned_torch(pip.environment)
+    if pinned is None or installed_torch(pip.environment) is None:
         raise SetupError("PyTorch was installed, but its files are not there: start this again.")
-    return f"torch=={found[0]}"
+    return pinned
 
 
 def _install_local(pip: Pip, choice: WheelChoice) -> bool:
@@ -70,18 +87,22 @@ def _install_local(pip: Pip, choice: WheelChoice) -> bool:
 
 
 def _install_from_index(pip: Pip, choice: WheelChoice) -> None:
-    if choice.index_url is None or is_reachable(choice.index_url):
-        index = ("--extra-index-url", choice.index_url) if choice.index_url else ()
-        if not pip.install(*index, choice.requirement):
-            raise pip.failure(f"Installing {choice.requirement}")
-    elif not pip.install(choice.requirement):
-        # pip's own words would speak of the other places only.
-        host = choice.index_url.split("/")[2]
-        raise SetupError(
-            f"{host} cannot be reached, and no place that pip is configured with has "
-            f"{choice.requirement}: check the internet connection, then start this again.\n"
-            f"The whole log: {pip.log_path}"
-        )
+    failure = None
+    if choice.index_url is not None:
+        if is_reachable(choice.index_url):
+            if pip.install("--index-url", choice.index_url, "--no-deps", choice.requirement):
+                return
+            failure = pip.failure(f"Installing {choice.requirement}")
+        else:
+            # pip's own words would speak of the other places only.
+            host = choice.index_url.split("/")[2]
+            failure = SetupError(
+                f"{host} cannot be reached, and no place that pip is configured with has "
+                f"{choice.requirement}: check the internet connection, then start this again.\n"
+                f"The whole log: {pip.log_path}"
+            )
+    if not pip.install("--no-deps", choice.requirement):
+        raise failure or pip.failure(f"Installing {choice.requirement}")
 
 
 def is_reachable(url: str) -> bool:

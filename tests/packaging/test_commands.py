@@ -22,6 +22,7 @@ from studio_setup.console import SetupError
         ("--torch cpu run", Request("run", [], "cpu")),
         ("--progress window run", Request("run", [], None, True)),
         ("--progress terminal run", Request("run", [])),
+        ("--packages newest test", Request("test", [], None, False, "newest")),
         ("", Request("help", [])),
         ("--help", Request("help", [])),
     ],
@@ -30,7 +31,9 @@ def test_the_command_line(line: str, request_: Request) -> None:
     assert parse(line.split()) == request_
 
 
-@pytest.mark.parametrize("line", ["start", "--torch", "--fast run", "--progress bar run"])
+@pytest.mark.parametrize(
+    "line", ["start", "--torch", "--fast run", "--progress bar run", "--packages old run"]
+)
 def test_wrong_use_is_one_line_and_status_2(
     line: str, capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:

@@ -60,8 +60,13 @@ class World:
         self.done.append(choice.tag)
         return choice.requirement
 
-    def install_project(self, pip: object, root: Path, pinned: str, extras: list[str]) -> None:
-        self._do("project")
+    def install_locked(self, pip: object, root: Path, tag: str, with_tests: bool) -> None:
+        self._do(f"locked {tag}{' and tests' if with_tests else ''}")
+
+    def install_project(
+        self, pip: object, root: Path, pinned: str, extras: list[str], newest: bool
+    ) -> None:
+        self._do("newest project" if newest else "project")
 
     def try_imports(self, environment: Path, modules: list[str], log: object) -> None:
         self.done.append(f"import {' '.join(modules)}")
@@ -72,7 +77,8 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(tmp_path / ".venv")
-    for name in ("make_environment", "install_torch", "install_project", "try_imports"):
+    steps = ("make_environment", "install_torch", "install_locked", "install_project")
+    for name in (*steps, "try_imports"):
         monkeypatch.setattr(setting_up, name, getattr(world, name))
     monkeypatch.setattr("studio_setup.need.environment_folder", lambda root: root / ".venv")
     monkeypatch.setattr(setting_up, "Pip", SilentPip)
@@ -110,8 +116,9 @@ def test_a_first_set_up_writes_its_stamp_last(root: Path, world: World, console:
     need = _need(root, world, extras=("test",))
     assert _verdict(need) is Verdict.BUILD
     SetUp(need, console).run()
-    expected = ["venv", "torch", "cpu", "project", "import torch PySide6.QtWidgets"]
-    assert world.done == expected
+    assert world.done == [
+        "venv", "torch", "cpu", "locked cpu and tests", "project", "import torch PySide6.QtWidgets",
+    ]  # fmt: skip
     stamp, verdict = need.judged()
     assert verdict is Verdict.FRESH
     assert stamp is not None
@@ -121,7 +128,7 @@ def test_a_first_set_up_writes_its_stamp_last(root: Path, world: World, console:
     assert "    No NVIDIA card was found, so PyTorch's CPU build is used." in console.lines
 
 
-@pytest.mark.parametrize("step", ["venv", "torch", "project"])
+@pytest.mark.parametrize("step", ["venv", "torch", "locked cpu", "project"])
 def test_an_interrupted_set_up_is_built_again(
     root: Path, world: World, console: Any, step: str
 ) -> None:
@@ -234,6 +241,24 @@ def test_a_build_asked_for_by_name_stays(root: Path, world: World, console: Any)
     need.wanted_tag = "cu999"
     with pytest.raises(SetupError, match="There is no build cu999: choose auto, cu130"):
         SetUp(need, console).run()
+
+
+def test_the_newest_packages_are_installed_where_asked_for_and_stay(
+    root: Path, world: World, console: Any
+) -> None:
+    SetUp(_need(root, world), console).run()
+    for wish, expected in (
+        ("newest", ["torch", "cpu", "newest project", "import torch PySide6.QtWidgets"]),
+        (None, []),
+        ("tested", ["torch", "cpu", "locked cpu", "project", "import torch PySide6.QtWidgets"]),
+    ):
+        world.done.clear()
+        need = _need(root, world)
+        need.packages = wish
+        if _verdict(need) is not Verdict.FRESH:
+            assert _verdict(need) is Verdict.UPDATE
+            SetUp(need, console).run()
+        assert world.done == expected
 
 
 def test_missing_libraries_stop_a_window_but_no_terminal(

@@ -89,16 +89,17 @@ def test_a_broken_stamp_is_none(tmp_path: Path, text: str) -> None:
     assert not (tmp_path / "gpu-studio-stamp.json").exists()
 
 
-def test_the_hash_follows_both_files(tmp_path: Path) -> None:
-    (tmp_path / "resources").mkdir()
-    files = (tmp_path / "pyproject.toml", tmp_path / "resources" / "wheels.json")
+def test_the_hash_follows_every_file_that_decides(tmp_path: Path) -> None:
+    names = ("pyproject.toml", "resources/wheels.json", "packaging/locks/linux-x86_64.txt")
+    files = [tmp_path / name for name in names]
     for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("a", encoding="utf-8")
     seen = {stamps.requirements_hash(str(tmp_path))}
     for path in files:
         path.write_text("b", encoding="utf-8")
         seen.add(stamps.requirements_hash(str(tmp_path)))
-    assert len(seen) == 3
+    assert len(seen) == 4
 
 
 @pytest.mark.parametrize(

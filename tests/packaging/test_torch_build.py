@@ -20,9 +20,14 @@ CPU = choice_of_tag("cpu", system="Linux")
 CU126 = choice_of_tag("cu126", system="Linux")
 
 
-def put_torch(environment: Path, version: str, cuda: str | None) -> None:
+def put_torch(environment: Path, version: str, cuda: str | None, called: str | None = None) -> None:
     folder = environment / "lib" / "python3.11" / "site-packages" / "torch"
     folder.mkdir(parents=True, exist_ok=True)
+    meta = folder.parent / f"torch-{called or version}.dist-info"
+    meta.mkdir(exist_ok=True)
+    (meta / "METADATA").write_text(
+        f"Metadata-Version: 2.4\nName: torch\nVersion: {called or version}\n", encoding="utf-8"
+    )
     shown = "None" if cuda is None else f"'{cuda}'"
     (folder / "version.py").write_text(
         f"from typing import Optional\n__version__ = '{version}'\ndebug = False\n"
@@ -93,11 +98,50 @@ def test_without_a_local_wheel_the_exact_build_comes_from_its_index(
     assert pip.installed == [
         ("--no-index", "--no-deps", "torch==2.13.0+cu126"),
         (
-            "--extra-index-url",
+            "--index-url",
             "https://download.pytorch.org/whl/cu126",
+            "--no-deps",
             "torch==2.13.0+cu126",
         ),
     ]
+
+
+def test_a_wheel_of_pypi_is_kept_under_the_name_that_pip_finds_again(
+    tmp_path: Path, console: Any
+) -> None:
+    def rule(arguments: tuple[str, ...]) -> bool:
+        put_torch(tmp_path, "2.13.0+cpu", None, called="2.13.0")
+        return True
+
+    assert install_torch(FakePip(tmp_path, console, rule), CPU) == "torch==2.13.0"
+
+
+def test_a_mirror_serves_where_pytorchs_index_refuses(
+    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+) -> None:
+    reachable(True)
+
+    def rule(arguments: tuple[str, ...]) -> bool:
+        if arguments != ("--no-deps", "torch==2.13.0+cu126"):
+            return False
+        put_torch(tmp_path, "2.13.0+cu126", "12.6")
+        return True
+
+    pip = FakePip(tmp_path, console, rule)
+    assert install_torch(pip, CU126) == "torch==2.13.0+cu126"
+    assert [arguments.count("--index-url") for arguments in pip.installed] == [0, 1, 0]
+
+
+def test_no_install_merges_two_indexes(
+    tmp_path: Path, console: Any, reachable: Callable[[bool], None]
+) -> None:
+    for answer in (True, False):
+        reachable(answer)
+        for choice in (CPU, CU126):
+            pip = FakePip(tmp_path, console, lambda arguments: False)
+            with pytest.raises(SetupError):
+                install_torch(pip, choice)
+            assert not any("--extra-index-url" in arguments for arguments in pip.installed)
 
 
 def test_a_local_cuda_wheel_does_not_stay_on_a_pc_without_a_card(
@@ -123,7 +167,7 @@ def test_an_unreachable_index_is_named_and_never_waited_for(
     pip = FakePip(tmp_path, console, lambda arguments: False)
     with pytest.raises(SetupError, match=r"download\.pytorch\.org cannot be reached"):
         install_torch(pip, CPU)
-    assert pip.installed[1:] == [("torch==2.13.0+cpu",)]
+    assert pip.installed[1:] == [("--no-deps", "torch==2.13.0+cpu")]
 
 
 def test_an_index_without_the_build_is_a_failure(
