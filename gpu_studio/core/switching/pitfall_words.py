@@ -1,4 +1,4 @@
-"""The lab's numbers as people read them."""
+"""The figures of a pitfall in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         PitfallOutcome,
     )
 
-# Two measurements of the same work differ by so much from one try to the next.
+# Two measurements of the same work differ by this much between runs.
 _EVEN = 0.05
 
 
@@ -47,9 +47,9 @@ def is_even(one: float, other: float) -> bool:
 def compare_parts(
     pitfall: PitfallDescription, broken: PitfallOutcome | None, fixed: PitfallOutcome | None
 ) -> str:
-    """Return what the fix did to the numbers, whichever way they went.
+    """Say how the fix changed the figures, for better or worse.
 
-    It is empty where one of the parts was not run, or where they have no number to be compared.
+    Empty if a part did not run, or if the parts have no figure in common.
     """
     pairs = _pairs(broken, fixed)
     if not pairs:
@@ -61,19 +61,19 @@ def compare_parts(
     reached = [_is_reached(before, now) for before, now in pairs]
     if all(reached):
         return f"With the fix: {told}."
-    how = "helped only in part" if any(reached) else "did not pay"
+    how = "helped only partly" if any(reached) else "did not help"
     return f"The fix {how} here: {told}. {pitfall.otherwise}".rstrip()
 
 
 def has_paid(broken: PitfallOutcome | None, fixed: PitfallOutcome | None) -> bool:
-    """Return whether every number got better; also true where there is none to be compared."""
+    """Return whether every common figure got better; true if there is none."""
     return all(_is_reached(before, now) for before, now in _pairs(broken, fixed))
 
 
 def _pairs(
     broken: PitfallOutcome | None, fixed: PitfallOutcome | None
 ) -> list[tuple[Figure, Figure]]:
-    """Return the figures that both parts have and that the fix was meant to change."""
+    """Return the figures that both parts have and that the fix should change."""
     if broken is None or fixed is None:
         return []
     after = {figure.name: figure for figure in fixed.figures if figure.aim}

@@ -1,4 +1,4 @@
-"""An exception that is kept keeps the tensors of the frames it went through."""
+"""A stored exception keeps the tensors of the frames it went through."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class ExceptionKeepsTensors:
     description = PitfallDescription(
         name="exception_keeps_tensors",
         title="An exception that keeps tensors",
-        sentence="The out-of-memory error is caught and kept, and the memory is not free again.",
+        sentence="The script keeps the out-of-memory error, and so the memory stays in use.",
         why=(
-            "An exception holds its traceback, the traceback the frames, and each frame its local "
-            "variables: the very tensors that were too many. As long as anything refers to the "
-            "exception (a list of errors, a notebook's sys.last_value), they stay on the card, and "
-            "empty_cache() cannot give them back."
+            "An exception holds its traceback, the traceback holds frames, and each frame holds "
+            "its local variables: the very tensors that did not fit. While anything refers to the "
+            "exception (a list of errors, a notebook's sys.last_value), they stay on the card. "
+            "empty_cache() cannot free them."
         ),
-        remedy="Keep its text, str(error), and try again outside of the except block.",
-        source="Seen in every retry with a smaller batch",
+        remedy="Keep only its text, str(error), and try again outside the except block.",
+        source="Common in code that retries with a smaller batch",
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return lines that print what is still held."""
+        """Return a script that prints how much memory is still held."""
         kept = "str(error)" if part == "fixed" else "error"
         remark = "" if part == "fixed" else "  # with its traceback, and so with x"
         if device == "cpu":
@@ -40,7 +40,7 @@ class ExceptionKeepsTensors:
         return _ON_CARD.format(device=device, count=_COUNT, kept=kept, remark=remark)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Fail with a tensor in a frame, keep the error or its text, and see what is held."""
+        """Fail with a tensor in a frame, keep the error or its text, and measure what stays."""
         gc.collect()
         before = _held(bench.device)
         made: list[weakref.ref[torch.Tensor]] = []
@@ -55,10 +55,10 @@ class ExceptionKeepsTensors:
             held = _held(bench.device) - before
         del tensor
         kept.clear()
-        what = "The error's text is kept" if part == "fixed" else "The error is kept"
+        what = "With only the error's text kept" if part == "fixed" else "With the error kept"
         return PitfallOutcome(
             part=part,
-            sentence=f"{what}: {format_bytes(held)} of tensors are still there afterwards.",
+            sentence=f"{what}, {format_bytes(held)} of tensors stay in memory.",
             figures=(memory("held_bytes", "Still held", held, aim="less"),),
             stand_in=bench.stand_in,
         )

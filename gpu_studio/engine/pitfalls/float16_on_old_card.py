@@ -1,4 +1,4 @@
-"""Half the bits, and on old devices many times the time."""
+"""Half the bits, and on old devices a multiple of the time."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Float16OnOldCard:
     description = PitfallDescription(
         name="float16_on_old_card",
         title="float16 on an old card",
-        sentence="Half the memory, but a GeForce of the 10 series has few units for it.",
+        sentence="Half the memory, but a GeForce 10-series card has few units for it.",
         why=(
-            "Cards from compute capability 7.0 on multiply float16 in units made for it. A GT 1030 "
-            "or another GeForce of the 10 series (6.1) has two results a clock where float32 has "
-            "128 (CUDA C Programming Guide, arithmetic instructions). PyTorch's products may go "
-            "around that by computing in float32, with conversions; a CPU without units for "
-            "float16 does the same, slower still. Only a measurement on the very device tells."
+            "Cards from compute capability 7.0 on have units made for float16 products. A GT 1030 "
+            "or another GeForce 10-series card (6.1) gives 2 float16 results per clock, but 128 "
+            "in float32 (CUDA C Programming Guide, arithmetic instructions). PyTorch may avoid "
+            "that by computing in float32, with conversions. A CPU without float16 units does the "
+            "same, even slower. Only a measurement on your device can tell."
         ),
-        remedy="Measure both, and take float16 only where the device has units for it.",
+        remedy="Measure both, and use float16 only if the device has units for it.",
         source="How can I run any code on my GPU, instead on CPU? crunches float16 on a GT 1030",
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return lines that time a product in float16, or in what suits the device."""
+        """Return a script that times a product in float16, or in the dtype for the device."""
         is_card = device != "cpu"
         dtype = "torch.float16"
         if part == "fixed":
@@ -50,9 +50,9 @@ class Float16OnOldCard:
         """Time the same product in both dtypes."""
         half_s, single_s = (_product_s(dtype, bench) for dtype in (torch.float16, torch.float32))
         figures = (
-            seconds("float16_s", "A product in float16", half_s),
-            seconds("float32_s", "A product in float32", single_s),
-            ratio("slower", "Time of float16 to float32", half_s / single_s),
+            seconds("float16_s", "Product in float16", half_s),
+            seconds("float32_s", "Product in float32", single_s),
+            ratio("slower", "float16 time / float32 time", half_s / single_s),
         )
         told = (
             f"float16 takes {format_duration(half_s)}, float32 {format_duration(single_s)}: "
@@ -80,9 +80,9 @@ def _compared(half_s: float, single_s: float) -> str:
 
 def _advice(half_s: float, single_s: float) -> str:
     if is_even(half_s, single_s):
-        return "So float16 gains no time here, only memory."
+        return "So float16 saves no time here, only memory."
     best = "float32" if half_s > single_s else "float16"
-    return f"So take {best} here: {format_duration(min(half_s, single_s))}."
+    return f"So use {best} here: {format_duration(min(half_s, single_s))}."
 
 
 def _product_s(dtype: torch.dtype, bench: Bench) -> float:
@@ -102,5 +102,5 @@ a @ b  # the first call is slower
 {wait}start = time.perf_counter()
 for _ in range(10):
     a @ b
-{wait}print(dtype, f"{{(time.perf_counter() - start) / 10:.6f}} s a product")
+{wait}print(dtype, f"{{(time.perf_counter() - start) / 10:.6f}} s per product")
 """

@@ -1,8 +1,9 @@
-"""Runs a script, and ends with the engine that started it, however the engine ends.
+"""Runs a script, and ends when its engine ends, however the engine ends.
 
-Started by its path, with the path of the script: the script runs as ``python script.py`` would run
-it. Its standard input is the engine's end of a pipe, which the system closes with the engine. The
-standard library alone, since the script's own imports have yet to come.
+It is started by its path, with the script's path as argument. The script runs as
+``python script.py`` would run it. Standard input is the engine's end of a pipe, which the system
+closes with the engine. Only the standard library is used, because the script's own imports come
+later.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 
 def end_with_engine(folder: Path) -> None:
-    """Leave the process, and nothing of the script's folder, when standard input ends."""
+    """End this process and remove the script's folder when standard input ends."""
     lifeline = os.dup(0)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)  # the script has no input

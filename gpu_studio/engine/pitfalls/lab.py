@@ -1,4 +1,4 @@
-"""The pitfalls there are, and how one is run."""
+"""The list of pitfalls, and how to run one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.pitfall_messages import PitfallOutcome
     from gpu_studio.engine.pitfalls.pitfall import Pitfall
 
-# The six of the book's chapter first, then what this program knows beside them.
+# The six from the book's chapter come first, then the ones that this program adds.
 PITFALLS: tuple[Pitfall, ...] = (
     MixedDevices(),
     ModelOnCpu(),
@@ -51,25 +51,25 @@ _PARTS = {"broken": ("broken",), "fixed": ("fixed",), "both": ("broken", "fixed"
 
 
 def find_pitfall(name: str) -> Pitfall:
-    """Return a pitfall; raises `StudioError` with the names there are."""
+    """Return the pitfall of that name; raises `StudioError` with the known names."""
     for pitfall in PITFALLS:
         if pitfall.description.name == name:
             return pitfall
     names = ", ".join(pitfall.description.name for pitfall in PITFALLS)
     raise StudioError(
-        FailureKind.BAD_REQUEST, f"“{name[:30]}” is not a pitfall: there are {names}."
+        FailureKind.BAD_REQUEST, f"“{name[:30]}” is not a pitfall. Choose one of: {names}."
     )
 
 
 def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
-    """Fall into a pitfall, get out of it, or both; yield each part as it begins, then the result.
+    """Run the broken part, the fixed part or both; yield each part as it begins, then the result.
 
     Raises:
-        StudioError: no such pitfall, part or device, or it was stopped.
+        StudioError: the pitfall, part or device does not exist, or the user stopped it.
     """
     pitfall = find_pitfall(request.name)
     if request.part not in _PARTS:
-        raise StudioError(FailureKind.BAD_REQUEST, "A part is “broken”, “fixed” or “both” of them.")
+        raise StudioError(FailureKind.BAD_REQUEST, "The part must be “broken”, “fixed” or “both”.")
     device = resolve(request.device)
     prove_kernels(device)
     bench = Bench(device, stop)
@@ -98,9 +98,9 @@ def run_pitfall(request: RunPitfall, stop: threading.Event) -> Iterator[Event]:
 
 
 def _run_part(pitfall: Pitfall, part: str, bench: Bench) -> PitfallOutcome:
-    """Run one part on its device, and leave nothing of it in PyTorch's cache."""
+    """Run one part on its device, then empty PyTorch's cache."""
     try:
-        # What PyTorch does beside the work, an optimizer for example, asks the current card.
+        # Some of PyTorch, an optimizer for example, uses the current card.
         on_card = torch.cuda.device(bench.device) if bench.has_card else contextlib.nullcontext()
         with on_card:
             return pitfall.run(part, bench)

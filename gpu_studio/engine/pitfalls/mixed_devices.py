@@ -15,20 +15,20 @@ class MixedDevices:
 
     description = PitfallDescription(
         name="mixed_devices",
-        title="Mix CPU and GPU tensors",
-        sentence="The model is on the card, its input is still on the CPU: an error at once.",
+        title="Mixing CPU and GPU tensors",
+        sentence="The model is on the card, but its input is still on the CPU: an error at once.",
         why=(
-            "An operation runs on one device, and PyTorch never copies by itself, since a copy "
-            "that nobody sees may cost more than the work. So all tensors of an operation have to "
-            "be on the same device. Single numbers are the exception: a tensor without dimensions "
-            "may stay on the CPU."
+            "An operation runs on one device, and PyTorch never copies by itself, because a hidden "
+            "copy may cost more than the work. So all tensors of an operation must be on the same "
+            "device. Single numbers are the exception: a tensor without dimensions may stay on "
+            "the CPU."
         ),
-        remedy="Move the input with .to(device), too: x = x.to(device) returns the copy.",
+        remedy="Move the input as well: x = x.to(device) returns the copy.",
         source="Using torch with CUDA, 17.4 and 17.7",
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return lines that show it; on a PC without a card the meta device is the other one."""
+        """Return the script; on a PC without a card the second device is the meta device."""
         there = device if device != "cpu" else "meta"
         moved = f'x = torch.randn({_ROWS}, {_COLUMNS}).to("{there}")'
         return _SNIPPET.format(
@@ -39,14 +39,14 @@ class MixedDevices:
         )
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Give the model an input from the wrong and from the right device."""
+        """Give the model an input on the wrong or on the right device."""
         there = bench.device if bench.has_card else torch.device("meta")
         stand_in = "" if bench.has_card else META_STANDS_IN
         model = torch.nn.Linear(_COLUMNS, 500, device=there)
         x = torch.randn(_ROWS, _COLUMNS)
         if part == "broken":
             error = error_of(lambda: model(x))
-            sentence = "PyTorch refuses, and names both devices." if error else "It worked."
+            sentence = "PyTorch refuses and names both devices." if error else "It worked."
             return PitfallOutcome(part=part, sentence=sentence, error=error, stand_in=stand_in)
         y = model(x.to(there))
         if not bench.has_card:
@@ -55,7 +55,7 @@ class MixedDevices:
         move_s = bench.median_s(lambda: x.to(there), there)
         return PitfallOutcome(
             part=part,
-            sentence=f"The output is on {y.device}. The copy that was missing is this long.",
+            sentence=f"The output is on {y.device}. The missing copy takes this long.",
             figures=(seconds("copy_s", "Copying the input", move_s),),
         )
 

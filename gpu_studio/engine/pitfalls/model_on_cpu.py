@@ -1,4 +1,4 @@
-"""The model is left on the CPU: it learns, only slowly."""
+"""The model stays on the CPU: it learns, but may learn slowly."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gpu_studio.engine.pitfalls.pitfall import Bench, count, seconds
 _STEPS, _ROWS, _INPUTS, _HIDDEN = 60, 512, 64, 256
 _SEED = 20250130
 _SAME_DEVICE = (
-    " That is the device of the broken part, too: where the two times differ, it is by chance, and "
-    "they say nothing of a card."
+    " The broken part ran on the same device: if the two times differ, that is chance and says "
+    "nothing about a card."
 )
 
 
@@ -25,33 +25,33 @@ class ModelOnCpu:
 
     description = PitfallDescription(
         name="model_on_cpu",
-        title="Leave the model on the CPU",
-        sentence="Without model.to(device) nothing fails: all of the training runs on the CPU.",
+        title="Leaving the model on the CPU",
+        sentence="Without model.to(device) nothing fails: the whole training runs on the CPU.",
         why=(
-            "A new model is on the CPU, and so are the tensors that a data loader makes. Where "
-            "neither is moved they fit together: there is no error, and the card idles. Where "
-            "only the inputs are moved, the first layer raises the error of mixed devices."
+            "A new model is on the CPU, and so are the tensors that a data loader makes. If you "
+            "move neither, they fit together: there is no error, and the card idles. If you move "
+            "only the inputs, the first layer raises the mixed devices error."
         ),
-        remedy="model.to(device) once, before the optimizer is made; inputs and targets each time.",
+        remedy="Call model.to(device) once, before you make the optimizer; move every batch.",
         source="Using torch with CUDA, 17.7",
         remark=(
             "The chapter says that the loss then never goes down. It does: the curve is measured. "
-            "What may be lost is time, and that is measured, too."
+            "You may lose time, and that is measured as well."
         ),
         otherwise=(
-            "This network is small: what a card needs to start each operation can be more than "
-            "what it saves. The larger the model, the more there is to gain."
+            "This network is small: a card may need more time to start each operation than it "
+            "saves. A larger model gains more."
         ),
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return lines that train and print loss and time."""
+        """Return a script that trains and prints loss and time."""
         to = f'.to("{device}")' if part == "fixed" else ""
         wait = f'torch.cuda.synchronize("{device}")\n' if part == "fixed" else ""
         return _SNIPPET.format(
             to=to,
             wait=wait if device != "cpu" else "",
-            remark="" if part == "fixed" else "  # on the CPU, as every new model",
+            remark="" if part == "fixed" else "  # on the CPU, like every new model",
             rows=_ROWS, inputs=_INPUTS, hidden=_HIDDEN, steps=_STEPS,
         )  # fmt: skip
 
@@ -59,10 +59,10 @@ class ModelOnCpu:
         """Train the same model from the same start, on the CPU or on the device."""
         device = bench.device if part == "fixed" else torch.device("cpu")
         losses, step_s = _train(device, bench)
-        where = "on the CPU" if device.type == "cpu" else f"on {device}"
+        place = "on the CPU" if device.type == "cpu" else f"on {device}"
         sentence = (
-            f"{_STEPS} steps {where}: the loss went from {losses[0]:.3g} to {losses[-1]:.3g}, "
-            f"{format_duration(step_s)} a step."
+            f"{_STEPS} steps {place}: the loss went from {losses[0]:.3g} to {losses[-1]:.3g}, "
+            f"{format_duration(step_s)} per step."
         )
         if part == "fixed" and not bench.has_card:
             sentence += _SAME_DEVICE
@@ -70,9 +70,9 @@ class ModelOnCpu:
             part=part,
             sentence=sentence,
             figures=(
-                seconds("step_s", "One step", step_s, aim="less" if bench.has_card else ""),
-                count("loss_first", "Loss at first", losses[0]),
-                count("loss_last", "Loss at last", losses[-1]),
+                seconds("step_s", "Time per step", step_s, aim="less" if bench.has_card else ""),
+                count("loss_first", "First loss", losses[0]),
+                count("loss_last", "Last loss", losses[-1]),
             ),
             curves={"loss": tuple(losses)},
             stand_in=bench.stand_in if part == "fixed" else "",
@@ -80,7 +80,7 @@ class ModelOnCpu:
 
 
 def _train(device: torch.device, bench: Bench) -> tuple[list[float], float]:
-    """Return the loss of each step, and the seconds of a step without the first."""
+    """Return the loss of each step, and the seconds per step after the first."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(_SEED)
         x = torch.randn(_ROWS, _INPUTS)
@@ -126,5 +126,5 @@ for step in range({steps}):
     optimizer.step()
     if step % 10 == 0:
         print(step, loss.item())
-{wait}print(f"{{(time.perf_counter() - start) / {steps}:.6f}} s a step on {{loss.device}}")
+{wait}print(f"{{(time.perf_counter() - start) / {steps}:.6f}} s per step on {{loss.device}}")
 """

@@ -1,4 +1,4 @@
-"""The clock is stopped when the work was handed over, not when it was done."""
+"""The clock stops when the work was queued, not when it is done."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class NoSynchronize:
 
     description = PitfallDescription(
         name="no_synchronize",
-        title="Stop the watch too early",
-        sentence="time.time() around CUDA calls: the numbers are wonderful, and of no meaning.",
+        title="Stopping the clock too early",
+        sentence="time.time() around CUDA calls: the numbers are impressive, but meaningless.",
         why=(
-            "A CUDA call puts its work into the card's queue and returns at once. What the clock "
-            "shows is how long the CPU took to write the list. Only what waits for the card, such "
-            "as synchronize(), .item() or .cpu(), ends when the work has ended."
+            "A CUDA call puts its work into the card's queue and returns at once. The clock then "
+            "shows how long the CPU took to fill the queue. Only a call that waits for the card, "
+            "such as synchronize(), .item() or .cpu(), returns when the work is done."
         ),
-        remedy="torch.cuda.synchronize() before the clock is started, and before it is stopped.",
+        remedy="Call torch.cuda.synchronize() before you start the clock and before you stop it.",
         source="How can I run any code on my GPU, instead on CPU? times without it",
         remark=(
-            "The post's loop is long enough for the queue to fill up, so that the clock waits "
-            "after all, and its first call pays for the start. Short measurements are worse off."
+            "The post's loop is long enough to fill the queue, so its clock waits after all, and "
+            "its first call includes the start of CUDA. Short measurements suffer more."
         ),
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return lines that time products; without a card a worker thread has the queue."""
+        """Return lines that time products; without a card a worker thread holds the queue."""
         fixed = part == "fixed"
         if device == "cpu":
             wait = "for one in queued:\n    one.result()\n" if fixed else ""
@@ -46,38 +46,38 @@ class NoSynchronize:
         return _SNIPPET.format(device=device, side=_SIDES["cuda"], calls=_CALLS, wait=wait)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Stop two watches, one when all was handed over and one when all was done."""
+        """Stop two clocks: one when all work is queued, one when all work is done."""
         handed_s, done_s = _on_card(bench) if bench.has_card else _on_thread()
         stand_in = (
             ""
             if bench.has_card
-            else "This PC has no card that PyTorch can use: a worker thread stands in for it, and "
-            "takes work into a queue as a card does."
+            else "This PC has no card that PyTorch can use. A worker thread stands in for it and "
+            "queues work as a card does."
         )
         if part == "broken":
             sentence = _of_the_clock(handed_s / _CALLS, done_s / _CALLS)
         else:
             sentence = (
-                f"With the wait a call takes {format_duration(done_s / _CALLS)}; without it the "
-                f"same clock had said {format_duration(handed_s / _CALLS)}."
+                f"With the wait, a call takes {format_duration(done_s / _CALLS)}. Without it, the "
+                f"same clock showed {format_duration(handed_s / _CALLS)}."
             )
         figures = (
-            seconds("printed_s", "A call, as printed without the wait", handed_s / _CALLS),
-            seconds("call_s", "A call, with the wait", done_s / _CALLS),
+            seconds("printed_s", "Time per call, without the wait", handed_s / _CALLS),
+            seconds("call_s", "Time per call, with the wait", done_s / _CALLS),
         )
         return PitfallOutcome(part=part, sentence=sentence, figures=figures, stand_in=stand_in)
 
 
 def _of_the_clock(printed_s: float, call_s: float) -> str:
-    """Return what the clock without a wait is worth, by the two that were stopped."""
-    says = f"The clock says {format_duration(printed_s)} a call"
+    """Compare the clock that did not wait with the one that did."""
+    says = f"The clock shows {format_duration(printed_s)} per call"
     if is_even(printed_s, call_s):
         return (
-            f"{says}, and that is about what the work took: the queue was full, so that handing "
-            "over had to wait for it. Nothing says when that is so."
+            f"{says}, and this time that is close to the truth: the queue was full, so the CPU had "
+            "to wait for it. You cannot tell from the number when that happens."
         )
     return (
-        f"{says}. It is a lie: the work took {format_duration(call_s)} a call, "
+        f"{says}. That is wrong: the work took {format_duration(call_s)} per call, "
         f"{format_ratio(call_s / printed_s)} as long."
     )
 
@@ -129,7 +129,7 @@ import torch
 
 a = torch.rand({side}, {side})
 b = torch.rand({side}, {side})
-card = ThreadPoolExecutor(max_workers=1)  # takes work into a queue, as a card does
+card = ThreadPoolExecutor(max_workers=1)  # queues work, as a card does
 card.submit(torch.matmul, a, b).result()
 start = time.perf_counter()
 queued = [card.submit(torch.matmul, a, b) for _ in range({calls})]

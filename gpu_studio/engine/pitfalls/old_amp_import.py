@@ -1,4 +1,4 @@
-"""Mixed precision by its old name, which warns and knows CUDA alone."""
+"""Mixed precision by its old name, which warns and is for CUDA only."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class OldAmpImport:
 
     description = PitfallDescription(
         name="old_amp_import",
-        title="torch.cuda.amp, by its old name",
+        title="The old name torch.cuda.amp",
         sentence="autocast and GradScaler from torch.cuda.amp: a FutureWarning since PyTorch 2.4.",
         why=(
-            "Mixed precision is no longer CUDA's alone: the classes live in torch.amp and are told "
-            "for which device they work. The old names still do the same, warn at each use, and "
-            "will be gone one day."
+            "Mixed precision is no longer for CUDA only: the classes are in torch.amp, and you "
+            "tell them the device. The old names still work, warn at each use, and will be "
+            "removed."
         ),
-        remedy='torch.amp.autocast("cuda") and torch.amp.GradScaler("cuda").',
+        remedy='Use torch.amp.autocast("cuda") and torch.amp.GradScaler("cuda").',
         source="Using torch with CUDA, 17.8",
-        remark="The chapter imports autocast and GradScaler from torch.cuda.amp: that is now old.",
+        remark="The chapter imports autocast and GradScaler by their old names.",
     )
 
     def snippet(self, part: str, device: str) -> str:
@@ -40,7 +40,7 @@ class OldAmpImport:
         return _SNIPPET.format(device=device, names=names, scaler=scaler, autocast=autocast)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Make both objects and enter the context; note every warning of the old names."""
+        """Make both objects and enter the context; collect every warning about old names."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             error = error_of(_use_old if part == "broken" else lambda: _use_new(bench.device.type))
@@ -51,7 +51,7 @@ class OldAmpImport:
         many = "1 warning" if len(told) == 1 else f"{len(told)} warnings"
         sentence = f"{many} about old names." if told else "No warning."
         if error:
-            sentence = "PyTorch no longer knows it."
+            sentence = "This PyTorch no longer has the old names."
         return PitfallOutcome(
             part=part,
             sentence=sentence,

@@ -1,4 +1,4 @@
-"""A batch that is too large, and what no_grad and a smaller batch need."""
+"""A batch that is too large, and the memory that no_grad and a smaller batch need."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from gpu_studio.engine.pitfalls.pitfall import Bench, count, memory
 
 _WIDTH, _LAYERS = 1024, 8
 _FIRST_BATCH, _LARGEST_BATCH = 256, 1 << 22
-# The card is not filled: the allocator refuses at this budget, with the error of a full card.
+# The lab does not fill the card: the allocator refuses at this budget, as on a full card.
 _BUDGET_BYTES = 1 << 30
 _BUDGET_SHARE = 0.25
-_ALLOWED = "the {} that this lab allows itself, so that the card is not filled"
+_ALLOWED = "the {} that this lab may use (it does not fill your card)"
 _MODELLED_CARD_BYTES = 2 << 30
 _MODELLED = (
-    "This PC has no card that PyTorch can use: the shapes are those of the meta device, and a "
-    "model of PyTorch's allocator stands in for a card of 2 GiB. The words of the error are the "
-    "allocator's."
+    "This PC has no card that PyTorch can use. A model of PyTorch's allocator stands in for a card "
+    "with 2 GiB, and the meta device gives the shapes. The error text is the allocator's."
 )
 
 
@@ -34,20 +33,20 @@ class OutOfMemory:
 
     description = PitfallDescription(
         name="out_of_memory",
-        title="Run out of memory",
-        sentence="The batch grows until the card has no memory left: OutOfMemoryError.",
+        title="Running out of memory",
+        sentence="The batch grows until the card has no free memory: OutOfMemoryError.",
         why=(
-            "For the way back, training keeps the output of every layer, and each of them grows "
-            "with the batch; the weights do not. That is why half the batch needs nearly half the "
-            "memory, and why the same batch passes under torch.no_grad(), where a layer's input is "
-            "free as soon as its output is there."
+            "For the backward pass, training keeps the output of every layer. Each output grows "
+            "with the batch; the weights do not. So half the batch needs nearly half the memory. "
+            "The same batch fits under torch.no_grad(), because PyTorch then frees a layer's input "
+            "as soon as its output exists."
         ),
-        remedy="A smaller batch to train with; torch.no_grad() where nothing is trained.",
+        remedy="Train with a smaller batch; use torch.no_grad() when you do not train.",
         source="Using torch with CUDA, 17.7; How can I run any code on my GPU, instead on CPU?",
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return lines that break off, or that print what is needed."""
+        """Return a script that runs out of memory, or one that prints how much it needs."""
         return snippet_for(
             part,
             device,
@@ -56,7 +55,7 @@ class OutOfMemory:
         )  # fmt: skip
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Double the batch until it breaks, or show what makes the same batch fit."""
+        """Double the batch until it fails, or show how the same batch fits."""
         if bench.has_card:
             return _on_card(part, bench)
         return _modelled(part, bench)
@@ -93,7 +92,7 @@ def _on_card(part: str, bench: Bench) -> PitfallOutcome:
 
 
 def _first_that_breaks(model: nn.Module, bench: Bench) -> tuple[int, str]:
-    """Return the smallest batch, doubling from the first, that does not fit, and the error."""
+    """Double the batch from the first; return the first that does not fit, and the error."""
     batch = _FIRST_BATCH
     while batch <= _LARGEST_BATCH:
         bench.check_stop()
@@ -106,7 +105,7 @@ def _first_that_breaks(model: nn.Module, bench: Bench) -> tuple[int, str]:
 
 
 def _error_of_step(model: nn.Module, batch: int, device: torch.device) -> str:
-    """Return the out-of-memory error's text, and nothing of the error itself."""
+    """Return the out-of-memory error's text, and drop the exception itself."""
     try:
         _peak_of(model, batch, device, trains=True)
     except RuntimeError as error:
@@ -119,7 +118,7 @@ def _error_of_step(model: nn.Module, batch: int, device: torch.device) -> str:
 
 
 def _peak_of(model: nn.Module, batch: int, device: torch.device, *, trains: bool) -> int:
-    """Return the most bytes that were allocated while one batch went through."""
+    """Return the peak of allocated bytes during one batch."""
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
     x = torch.zeros(batch, _WIDTH, device=device)
@@ -133,7 +132,7 @@ def _peak_of(model: nn.Module, batch: int, device: torch.device, *, trains: bool
 
 
 def _modelled(part: str, bench: Bench) -> PitfallOutcome:
-    """Do the same with shapes alone: every tensor goes to the model of the allocator."""
+    """Do the same with shapes only: the modelled allocator gets every tensor."""
     batch = _FIRST_BATCH
     while True:
         bench.check_stop()
@@ -150,7 +149,7 @@ def _modelled(part: str, bench: Bench) -> PitfallOutcome:
 
 
 def _fill(batch: int, *, trains: bool) -> tuple[int, str]:
-    """Return the peak bytes of a forward pass on the modelled card, or the error's words."""
+    """Return the peak bytes of a forward pass on the modelled card, or the error's text."""
     model = _network(torch.device("meta"))
     card = AllocatorModel(_MODELLED_CARD_BYTES)
     kept: set[int] = set()
@@ -172,7 +171,7 @@ def _fill(batch: int, *, trains: bool) -> tuple[int, str]:
             for layer in model.children():
                 y = layer(x)
                 made = card.allocate(y.nbytes)
-                if x.untyped_storage()._cdata not in kept:  # nobody needs it on the way back
+                if x.untyped_storage()._cdata not in kept:  # the backward pass does not need it
                     card.free(held)
                 x, held = y, made
     except ModelledOutOfMemory as error:
@@ -181,18 +180,16 @@ def _fill(batch: int, *, trains: bool) -> tuple[int, str]:
 
 
 def _outcome(part: str, batch: int, error: str, budget: int, words: str = "{}") -> PitfallOutcome:
-    room = memory("budget_bytes", "Memory that it had", budget)
+    room = memory("budget_bytes", "Memory budget", budget)
     if not error:
-        sentence = (
-            f"Even a batch of {batch // 2} passed: this card has room for all that was tried."
-        )
+        sentence = f"Even a batch of {batch // 2} fits on this card. The lab tries no larger one."
         return PitfallOutcome(part=part, sentence=sentence, figures=(room,))
     into = words.format(format_bytes(budget))
     return PitfallOutcome(
         part=part,
         sentence=f"A batch of {batch} does not fit into {into}; {batch // 2} did.",
         error=error,
-        figures=(count("batch_broke", "Batch that broke", batch), room),
+        figures=(count("batch_broke", "Batch that failed", batch), room),
     )
 
 
@@ -200,8 +197,8 @@ def _fixed(batch: int, halved: int, without: int, stand_in: str) -> PitfallOutco
     return PitfallOutcome(
         part="fixed",
         sentence=(
-            f"A batch of {batch // 2} trains with {format_bytes(halved)}. Under no_grad the batch "
-            f"of {batch} that broke needs {format_bytes(without)}."
+            f"Training a batch of {batch // 2} needs {format_bytes(halved)}. Under no_grad, the "
+            f"batch of {batch} that failed needs {format_bytes(without)}."
         ),
         figures=(
             count("batch", "Batch that trains", batch // 2),

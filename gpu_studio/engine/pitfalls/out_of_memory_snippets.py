@@ -1,4 +1,4 @@
-"""The lines of PyTorch that run out of memory, and those that do not."""
+"""Scripts that run out of memory, and scripts that fit."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from __future__ import annotations
 def snippet_for(
     part: str, device: str, *, width: int, layers: int, first: int, budget: int, share: float
 ) -> str:
-    """Return lines that break off, or that print what is needed; shapes alone on the CPU.
+    """Return a script that fails, or one that prints its need; on the CPU with shapes only.
 
     Args:
         part: ``broken`` or ``fixed``.
-        device: the address; ``cpu`` where there is no card.
+        device: the address; ``cpu`` if there is no card.
         width: inputs and outputs of each layer.
-        layers: how many there are, each with a ReLU behind it.
+        layers: the number of layers, each followed by a ReLU.
         first: the samples of the first batch.
-        budget: the bytes that PyTorch may take of the card.
-        share: the part of a small card that it may take, where that is less.
+        budget: the bytes that PyTorch may use on the card.
+        share: the share of the card that it may use, if that is less.
     """
     is_fixed = part == "fixed"
     if device == "cpu":
@@ -37,7 +37,7 @@ _BROKEN = (
 import torch
 
 device = "{device}"
-# A budget of PyTorch's own: the real error, and the card stays usable for others.
+# A limit inside PyTorch: the error is real, and the card stays usable for other programs.
 total = torch.cuda.get_device_properties(device).total_memory
 torch.cuda.set_per_process_memory_fraction(min({share}, {budget} / total), device)
 
@@ -49,7 +49,7 @@ batch = {first}
 while True:
     x = torch.randn(batch, {width}, device=device)
     model(x).sum().backward()
-    print("a batch of", batch, "passed")
+    print("a batch of", batch, "fits")
     batch *= 2
 """
 )
@@ -97,7 +97,7 @@ _BROKEN_ON_META = (
     _ON_META
     + """\
     model(x)
-print(sum(kept.values()) / 2**30, "GiB are kept for the way back")
+print(sum(kept.values()) / 2**30, "GiB are kept for the backward pass")
 """
 )
 _FIXED_ON_META = (

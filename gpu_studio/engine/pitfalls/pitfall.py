@@ -1,4 +1,4 @@
-"""What a pitfall is, and what it may use to fall in and to get out again."""
+"""The protocol of a pitfall, and the tools it may use."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 
-CPU_STANDS_IN = "This PC has no card that PyTorch can use: the CPU stands in for it."
+CPU_STANDS_IN = "This PC has no card that PyTorch can use. The CPU stands in for it."
 META_STANDS_IN = (
-    "This PC has no card that PyTorch can use: the meta device, which has shapes and no values, "
+    "This PC has no card that PyTorch can use. The meta device, which has shapes but no values, "
     "stands in for it."
 )
 _LONGEST_SCRIPT_S = 120.0
@@ -37,18 +37,18 @@ _LONGEST_TEXT = 4000
 
 
 class ScriptEnd(msgspec.Struct, frozen=True):
-    """What a script printed, and the last line of its error; empty where there was none."""
+    """A script's output, and the last line of its error or an empty text."""
 
     output: str
     error: str
 
 
 class Bench:
-    """The device a pitfall is tried on, with clocks and fresh processes.
+    """The device that a pitfall runs on, with clocks and fresh processes.
 
     Args:
-        device: a card, or the CPU where there is none.
-        stop: set by another thread when the user has seen enough.
+        device: a card, or the CPU if there is no card.
+        stop: set by another thread when the user presses Stop.
     """
 
     def __init__(self, device: torch.device, stop: threading.Event) -> None:
@@ -67,13 +67,13 @@ class Bench:
 
     @property
     def stand_in(self) -> str:
-        """What is said where the CPU takes the card's place."""
+        """The sentence to show if the CPU takes the card's place, else empty."""
         return "" if self.has_card else CPU_STANDS_IN
 
     def check_stop(self) -> None:
-        """Raise where the user wants no more of it."""
+        """Raise `StudioError` if the user pressed Stop."""
         if self._stop.is_set():
-            raise StudioError(FailureKind.BAD_REQUEST, "It was stopped.")
+            raise StudioError(FailureKind.BAD_REQUEST, "You stopped it.")
 
     def median_s(
         self,
@@ -83,7 +83,7 @@ class Bench:
         budget_s: float = 0.15,
         fewest: int = 5,
     ) -> float:
-        """Return the median seconds of a call until the device is done, after one to warm up."""
+        """Return the median seconds of a call, waiting for the device, after one warm-up call."""
         call()
         synchronize(device)
         samples_s: list[float] = []
@@ -98,12 +98,12 @@ class Bench:
         return quantile(sorted(samples_s), 0.5)
 
     def run_script(self, script: str) -> ScriptEnd:
-        """Run lines of Python in a fresh process and return what it printed.
+        """Run lines of Python in a fresh process and return its output.
 
         The process does not outlive this one, however this one ends.
 
         Raises:
-            StudioError: it was stopped, or took too long.
+            StudioError: the user stopped it, or it took too long.
         """
         reading, writing = os.pipe()  # the system closes both ends with this process
         with (
@@ -132,7 +132,7 @@ class Bench:
         lines = errors.strip().splitlines()
         error = lines[-1] if process.returncode and lines else ""
         if process.returncode and not error:
-            error = f"The process ended with {process.returncode}."
+            error = f"The process ended with exit status {process.returncode}."
         return ScriptEnd(output.strip()[-_LONGEST_TEXT:], error[:_LONGEST_TEXT])
 
     def _wait_for(self, process: subprocess.Popen[str]) -> tuple[str, str]:
@@ -144,34 +144,35 @@ class Bench:
                 self.check_stop()
                 if time.monotonic() > deadline_s:
                     raise StudioError(
-                        FailureKind.INTERNAL, "The fresh process did not end in two minutes."
+                        FailureKind.INTERNAL,
+                        "The fresh process took longer than two minutes and was stopped.",
                     ) from None
 
 
 class Pitfall(Protocol):
-    """One mistake, made on purpose."""
+    """A common mistake, made on purpose."""
 
     description: PitfallDescription
 
     def snippet(self, part: str, device: str) -> str:
-        """Return lines that show it as they stand; ``part`` is ``broken`` or ``fixed``."""
+        """Return a runnable script; ``part`` is ``broken`` or ``fixed``."""
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Do it; an error that is the point of it is part of the outcome.
+        """Run one part; an error that the pitfall is about is part of the outcome.
 
         Raises:
-            StudioError: it could not be done, with the sentence why.
+            StudioError: the part could not run, with the reason.
         """
 
 
 def error_of(call: Callable[[], object]) -> str:
-    """Return the class and text of what a call raises, empty where it works.
+    """Return the class and text of the exception that a call raises, or an empty text.
 
-    The error itself does not leave this function: its frames would keep tensors alive.
+    The exception itself does not leave this function: its frames would keep tensors alive.
     """
     try:
         call()
-    except Exception as error:  # whatever it is, it is what a person would see
+    except Exception as error:  # a person would see any of them
         return f"{type(error).__name__}: {error}".strip()[:_LONGEST_TEXT]
     return ""
 
@@ -192,10 +193,10 @@ def count(name: str, title: str, value: float, aim: str = "") -> Figure:
 
 
 def share(name: str, title: str, value: float) -> Figure:
-    """Return a figure that is a part of one."""
+    """Return a figure between 0 and 1."""
     return Figure(name=name, title=title, value=value, unit="share")
 
 
 def ratio(name: str, title: str, value: float) -> Figure:
-    """Return how many times one thing is another."""
+    """Return a figure that is a ratio of two others."""
     return Figure(name=name, title=title, value=value, unit="×")

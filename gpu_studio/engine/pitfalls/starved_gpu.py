@@ -14,28 +14,28 @@ _RESULT = re.compile(r"([\d.]+) s at work, ([\d.]+) s waiting")
 
 
 class StarvedGpu:
-    """See `pitfall.Pitfall`. A script of its own: only so is a loader started as a person would."""
+    """See `pitfall.Pitfall`. It runs a script, so the data loader starts as in a user's script."""
 
     description = PitfallDescription(
         name="starved_gpu",
-        title="Starve the GPU",
-        sentence="The data loader works inside the training loop, and the card waits for it.",
+        title="Starving the GPU",
+        sentence="The data loader works inside the training loop, so the card waits for it.",
         why=(
-            "Without workers, DataLoader reads and prepares each batch in the process that trains, "
-            "between two steps. The faster the card, the larger the part of the time it waits. "
-            "Worker processes prepare the next batches while the card computes, and from pinned "
-            "memory they are copied without stopping the CPU."
+            "Without workers, DataLoader prepares each batch in the training process, between two "
+            "steps. The faster the card, the larger the share of time it waits. Worker processes "
+            "prepare the next batches while the card computes. From pinned memory, PyTorch copies "
+            "them without stopping the CPU."
         ),
-        remedy="DataLoader(…, num_workers=2, pin_memory=True), and .to(device, non_blocking=True).",
+        remedy="Use DataLoader(…, num_workers=2, pin_memory=True) and .to(…, non_blocking=True).",
         source="Using torch with CUDA, 17.7",
         otherwise=(
-            "Workers are processes: they cost time themselves, and on a PC whose processors have "
-            "other work they do not pay."
+            "Worker processes cost time themselves. They do not help on a PC whose CPU is busy "
+            "with other work."
         ),
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return the script that is run."""
+        """Return the script that `run` starts."""
         is_fixed, is_card = part == "fixed", device != "cpu"
         return _SCRIPT.format(
             device=device,
@@ -51,20 +51,18 @@ class StarvedGpu:
         end = bench.run_script(self.snippet(part, bench.address))
         match = _RESULT.search(end.output)
         if match is None:
-            raise StudioError(
-                FailureKind.INTERNAL, f"The loader's script did not end well: {end.error}"
-            )
+            raise StudioError(FailureKind.INTERNAL, f"The data loader's script failed: {end.error}")
         work_s, wait_s = float(match[1]), float(match[2])
         whole_s = work_s + wait_s
         return PitfallOutcome(
             part=part,
             sentence=(
-                f"{bench.address} was at work for {format_percent(work_s / whole_s)} of "
-                f"{format_duration(whole_s)}; for the rest it waited for data."
+                f"{bench.address} worked for {format_percent(work_s / whole_s)} of "
+                f"{format_duration(whole_s)}. The rest of the time it waited for data."
             ),
             figures=(
-                share("busy", "Share of time at work", work_s / whole_s),
-                seconds("work_s", "At work", work_s),
+                share("busy", "Share of time working", work_s / whole_s),
+                seconds("work_s", "Working", work_s),
                 seconds("wait_s", "Waiting for data", wait_s, aim="less"),
                 seconds("whole_s", "All batches", whole_s, aim="less"),
             ),
@@ -96,7 +94,7 @@ def main():
         torch.nn.Linear(3 * 32 * 32, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)
     ).to(device)
     batches = iter(loader)
-    for _ in range({warm_up}):  # until device and every worker have started
+    for _ in range({warm_up}):  # until the device and every worker have started
         model(next(batches).to(device)).sum().backward()
     work = 0.0
     start = time.perf_counter()

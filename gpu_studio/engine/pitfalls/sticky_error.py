@@ -1,4 +1,4 @@
-"""One wrong index, and the card refuses everything until the process ends."""
+"""After one wrong index, the card refuses everything until the process ends."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from gpu_studio.engine.pitfalls.pitfall import Bench, count
 
 _ERROR = "error: "
 _CPU_REMARK = (
-    "This PC has no card that PyTorch can use: the CPU stands in for it, and shows what a card "
-    "does not: the cause, in the right line, and no harm to what follows."
+    "This PC has no card that PyTorch can use. The CPU stands in for it. Unlike a card, it names "
+    "the cause in the right line, and later lines still work."
 )
 
 
 class StickyError:
-    """See `pitfall.Pitfall`. A fresh process: a card's error would end the engine, too."""
+    """See `pitfall.Pitfall`. It runs in a fresh process: a card's error would end the engine."""
 
     description = PitfallDescription(
         name="sticky_error",
         title="An error that stays",
-        sentence="An index outside of its table: on a card, all that follows fails as well.",
+        sentence="An index outside its table: on a card, everything after it fails as well.",
         why=(
-            "A kernel that fails on the card takes the whole CUDA context of its process with it: "
-            "every later call raises the same error, even one that has nothing to do with it. And "
-            "as calls are only queued, the error may come at a later line than the mistake. "
-            "Nothing in the process mends it; it has to end."
+            "A kernel that fails on the card breaks the whole CUDA context of its process: every "
+            "later call raises the same error, even an unrelated one. Calls are queued, so the "
+            "error may appear at a later line than the mistake. Nothing in the process can repair "
+            "this; the process has to end."
         ),
-        remedy="Run the same lines on the CPU once: there the error names its cause and its line.",
-        source="Known to all who have met “device-side assert triggered”",
+        remedy="Run the same lines on the CPU once: there the error names the cause and the line.",
+        source="PyTorch's error “device-side assert triggered”",
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return the script that is run."""
+        """Return the script that `run` starts."""
         return (_BROKEN if part == "broken" else _FIXED).format(device=device)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Run the script in a fresh process and count what failed in it."""
+        """Run the script in a fresh process and count the lines that failed."""
         end = bench.run_script(self.snippet(part, bench.address))
         errors = [
             line.removeprefix(_ERROR) for line in end.output.splitlines() if line.startswith(_ERROR)
@@ -45,14 +45,14 @@ class StickyError:
         if not end.output and not errors:
             raise StudioError(FailureKind.INTERNAL, "The fresh process printed nothing.")
         if part == "fixed":
-            sentence = "The wrong index was found before it was used: nothing failed."
+            sentence = "The script found the wrong index before it used it: nothing failed."
             if errors:
-                sentence = "It failed all the same."
+                sentence = "It still failed."
         else:
             sentence = (
                 "Nothing failed here.",
-                "One line failed, the next one worked.",
-                "One line failed, and the next one, which has nothing to do with it, too.",
+                "One line failed. The next one worked.",
+                "One line failed, and so did the next one, which has nothing to do with it.",
             )[min(len(errors), 2)]
         return PitfallOutcome(
             part=part,
@@ -91,7 +91,7 @@ import torch
 
 device = "{device}"
 table = torch.nn.Embedding(10, 4).to(device)
-index = torch.tensor([3, 12])  # looked at on the CPU, where it was made
+index = torch.tensor([3, 12])  # checked on the CPU, before it moves
 
 if int(index.max()) >= table.num_embeddings:
     print("there is no row", int(index.max()), "in a table of", table.num_embeddings)

@@ -16,20 +16,20 @@ class TinyModel:
 
     description = PitfallDescription(
         name="tiny_model",
-        title="A model too small",
-        sentence="Linear(10, 10) for one sample at a time: starting the work takes longer than it.",
+        title="A model that is too small",
+        sentence="Linear(10, 10), one sample at a time: the start takes longer than the work.",
         why=(
-            "Each call of an operation costs some microseconds before anything is computed: "
-            "Python, PyTorch's way to the right kernel and, for a card, the launch and the wait "
-            "for its end. Two hundred multiplications and additions take nanoseconds, so nothing "
-            "but that is measured, and a card has more of it."
+            "Each operation costs some microseconds before it computes anything: Python, PyTorch's "
+            "search for the right kernel and, on a card, the launch and the wait for its end. The "
+            "two hundred multiplications and additions take nanoseconds. So you measure the "
+            "overhead alone, and a card has more of it."
         ),
-        remedy="Give it many samples in one call, or leave so small a model on the CPU.",
+        remedy="Give it many samples in one call, or leave such a small model on the CPU.",
         source="Using torch with CUDA, 17.7; When to move from CPU to GPU",
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return lines that time a sample alone, or in a batch."""
+        """Return a script that times one sample, alone or in a batch."""
         wait = f'torch.cuda.synchronize("{device}")\n' if device != "cpu" else ""
         return _SNIPPET.format(device=device, rows=1 if part == "broken" else _ROWS, wait=wait)
 
@@ -39,14 +39,14 @@ class TinyModel:
         cpu_s = _sample_s(torch.device("cpu"), rows, bench)
         how = "alone" if rows == 1 else f"in a batch of {rows}"
         aim = "" if bench.has_card else "less"
-        figures = [seconds("cpu_s", "A sample on the CPU", cpu_s, aim=aim)]
+        figures = [seconds("cpu_s", "Time per sample on the CPU", cpu_s, aim=aim)]
         if not bench.has_card:
             sentence = f"A sample {how} takes {format_duration(cpu_s)} on the CPU."
             return PitfallOutcome(
                 part=part, sentence=sentence, figures=tuple(figures), stand_in=bench.stand_in
             )
         card_s = _sample_s(bench.device, rows, bench)
-        figures.append(seconds("card_s", f"A sample on {bench.address}", card_s, aim="less"))
+        figures.append(seconds("card_s", f"Time per sample on {bench.address}", card_s, aim="less"))
         figures.append(ratio("speed_up", "Speed-up of the card", cpu_s / card_s))
         slower = card_s > cpu_s
         times = format_ratio(card_s / cpu_s if slower else cpu_s / card_s)
@@ -59,7 +59,7 @@ class TinyModel:
 
 
 def _sample_s(device: torch.device, rows: int, bench: Bench) -> float:
-    """Return the seconds for each sample of a call."""
+    """Return the seconds per sample of a call."""
     model = torch.nn.Linear(10, 10, device=device)
     x = torch.randn(rows, 10, device=device)
     with torch.no_grad():
@@ -78,5 +78,5 @@ model(x)  # the first call is slower
 {wait}start = time.perf_counter()
 for _ in range(1000):
     model(x)
-{wait}print(f"{{(time.perf_counter() - start) / 1000 / rows:.9f}} s a sample")
+{wait}print(f"{{(time.perf_counter() - start) / 1000 / rows:.9f}} s per sample")
 """

@@ -1,4 +1,4 @@
-"""CUDA_VISIBLE_DEVICES is set when CUDA has long read it."""
+"""CUDA_VISIBLE_DEVICES is set after CUDA has read it."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ _NAME = re.compile(r"^(.+) [0-9a-f-]{36}$")  # without the UUID behind it
 _UNNAMED = "a card"
 _NOTHING = "nothing"
 _THREADS_STAND_IN = (
-    "This PC has no card that PyTorch can use: OMP_NUM_THREADS, which PyTorch also reads once, at "
+    "This PC has no card that PyTorch can use. OMP_NUM_THREADS, which PyTorch also reads once at "
     "its start, stands in for CUDA_VISIBLE_DEVICES."
 )
 
 
 class VisibleDevicesTooLate:
-    """See `pitfall.Pitfall`. Both parts are fresh processes: only there is anything read anew."""
+    """See `pitfall.Pitfall`. Both parts run in fresh processes, which read the variable anew."""
 
     description = PitfallDescription(
         name="visible_devices_too_late",
-        title="CUDA_VISIBLE_DEVICES, too late",
-        sentence="os.environ[…] is set after CUDA has started: every card is as visible as before.",
+        title="Setting CUDA_VISIBLE_DEVICES too late",
+        sentence="os.environ[…] is set after CUDA has started: it hides no card.",
         why=(
-            "The driver reads the variable once, when CUDA starts in a process, with the first "
-            "call that asks it something. Setting it later changes a text that nobody reads. That "
-            "is why “Show PyTorch only this card” starts a fresh engine. Some versions of PyTorch "
-            "count by the variable all the same (torch.cuda.device_count()), and are then wrong."
+            "The driver reads the variable once, when CUDA starts in a process, at the first call "
+            "that needs it. A later change has no effect. That is why “Show PyTorch only this "
+            "card” starts a fresh engine. In some versions of PyTorch, "
+            "torch.cuda.device_count() still follows the variable and is then wrong."
         ),
         remedy="Set it before the first import of torch, or in the shell that starts Python.",
         source="When to move from CPU to GPU",
         remark=(
             "The document's switch_gpu() sets the variable after torch.cuda.is_available() and "
-            "device_count() were called. What does the switch there is its next line, "
+            "device_count() were called. The switch is done by its next line, "
             "torch.cuda.set_device()."
         ),
     )
 
     def snippet(self, part: str, device: str) -> str:
-        """Return the script that is run."""
+        """Return the script that `run` starts."""
         if device == "cpu":
             script = _THREADS_TOO_LATE if part == "broken" else _THREADS_IN_TIME
             return script.format(threads=2 if torch.get_num_threads() == 1 else 1)
@@ -53,7 +53,7 @@ class VisibleDevicesTooLate:
         return script.format(visible=_visible())
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Run the script in a fresh process and read what it saw."""
+        """Run the script in a fresh process and read its output."""
         end = bench.run_script(self.snippet(part, bench.address))
         sentence = _of_cards(part, end) if bench.has_card else _of_threads(part, end)
         what = "cards" if bench.has_card else "threads"
@@ -61,35 +61,35 @@ class VisibleDevicesTooLate:
         return PitfallOutcome(
             part=part,
             sentence=sentence,
-            figures=(count(f"{what}_seen", f"{what.capitalize()} that PyTorch counts", seen[-1]),),
+            figures=(count(f"{what}_seen", f"{what.capitalize()} that PyTorch sees", seen[-1]),),
             stand_in="" if bench.has_card else _THREADS_STAND_IN,
             output=end.output,
         )
 
 
 def _of_cards(part: str, end: ScriptEnd) -> str:
-    """Return which card ``cuda`` was and is: CUDA's own answer, whatever PyTorch counts."""
+    """Say which card ``cuda`` was and is: CUDA's own answer, whatever PyTorch counts."""
     identities = _CARD.findall(end.output)
     cards = [_NAME.sub(r"\1", found) for found in identities]
     if not cards or not _SEEN.search(end.output):
-        raise StudioError(FailureKind.INTERNAL, f"The fresh process did not end well: {end.error}")
+        raise StudioError(FailureKind.INTERNAL, f"The fresh process failed: {end.error}")
     if part == "fixed":
         if identities[-1] == _NOTHING:
-            return "Set before PyTorch was imported: the variable hides the card, and “cuda” fails."
-        return f"Set before PyTorch was imported: “cuda” is {cards[-1]}."
+            return "Set before the import of PyTorch, the variable hides the card: “cuda” fails."
+        return f"Set before the import of PyTorch, it works: “cuda” is {cards[-1]}."
     if identities[-1] in (identities[0], _UNNAMED):
-        return f"“cuda” is {cards[0]}, and the same card after the variable was set."
-    return f"“cuda” was {cards[0]}, and is {cards[-1]} after the variable was set."
+        return f"“cuda” is {cards[0]}, and is the same card after the variable was set."
+    return f"“cuda” was {cards[0]} and is {cards[-1]} after the variable was set."
 
 
 def _of_threads(part: str, end: ScriptEnd) -> str:
     seen = [int(number) for number in _SEEN.findall(end.output)]
     if not seen:
-        raise StudioError(FailureKind.INTERNAL, f"The fresh process did not end well: {end.error}")
+        raise StudioError(FailureKind.INTERNAL, f"The fresh process failed: {end.error}")
     before, after = (_counted(number, "thread") for number in (seen[0], seen[-1]))
     if part == "fixed":
-        return f"Set before PyTorch was imported: {after}."
-    return f"{before} before it was set, {after} after it."
+        return f"Set before the import of PyTorch, it works: {after}."
+    return f"PyTorch has {before} before the variable was set, and {after} after."
 
 
 def _counted(number: int, what: str) -> str:
@@ -97,7 +97,7 @@ def _counted(number: int, what: str) -> str:
 
 
 def _visible() -> str:
-    """Return the last card's number where there are several to choose from, else none of them."""
+    """Return the last card's number if there are several cards, else an empty list."""
     several = torch.cuda.device_count() > 1 and "CUDA_VISIBLE_DEVICES" not in os.environ
     return str(torch.cuda.device_count() - 1) if several else ""
 
@@ -105,7 +105,7 @@ def _visible() -> str:
 _CARD_NOW = """\
 def card():
     try:
-        torch.empty(1, device="cuda")  # no kernel: a card that PyTorch has no code for is seen, too
+        torch.empty(1, device="cuda")  # no kernel, so a card without PyTorch code counts
     except Exception:
         return "nothing"
     try:

@@ -28,10 +28,10 @@ def compared(before: float, after: float, aim: str = "less") -> str:
     [
         (2.0, 1.0, "less", "With the fix: waiting 1.00 s instead of 2.00 s."),
         (1.0, 2.0, "more", "With the fix: waiting 2.00 s instead of 1.00 s."),
-        (1.0, 2.0, "less", "The fix did not pay here: waiting 2.00 s instead of 1.00 s. Workers"),
-        (2.0, 1.0, "more", "The fix did not pay here: waiting 1.00 s instead of 2.00 s. Workers"),
-        (1.0, 0.97, "less", "The fix did not pay here: waiting 970 ms instead of 1.00 s. Workers"),
-        (0.0, 0.0, "less", "The fix did not pay here: waiting 0 s instead of 0 s. Workers"),
+        (1.0, 2.0, "less", "The fix did not help here: waiting 2.00 s instead of 1.00 s. Workers"),
+        (2.0, 1.0, "more", "The fix did not help here: waiting 1.00 s instead of 2.00 s. Workers"),
+        (1.0, 0.97, "less", "The fix did not help here: waiting 970 ms instead of 1.00 s. Workers"),
+        (0.0, 0.0, "less", "The fix did not help here: waiting 0 s instead of 0 s. Workers"),
     ],
 )
 def test_the_sentence_follows_the_numbers(before: float, after: float, aim: str, words: str):
@@ -56,7 +56,7 @@ def test_where_one_number_got_better_and_another_worse_both_are_told():
         for part, wait, whole in (("broken", 4.0, 5.0), ("fixed", 1.0, 7.0))
     )
     assert compare_parts(ABOUT, broken, fixed) == (
-        "The fix helped only in part here: waiting 1 instead of 4; all 7 instead of 5. "
+        "The fix helped only partly here: waiting 1 instead of 4; all 7 instead of 5. "
         "Workers cost time."
     )
 

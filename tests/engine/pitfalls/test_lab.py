@@ -76,7 +76,7 @@ def test_a_part_alone_has_no_comparison():
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (RunPitfall(name="banana", device="cpu"), "there are mixed_devices"),
+        (RunPitfall(name="banana", device="cpu"), "Choose one of: mixed_devices"),
         (RunPitfall(name="tiny_model", device="cpu", part="half"), "“broken”, “fixed” or “both”"),
         (RunPitfall(name="tiny_model", device="cuda:7"), "There is no cuda:7 here"),
     ],
@@ -94,7 +94,7 @@ def test_a_stop_ends_it(monkeypatch: pytest.MonkeyPatch):
         events.append(event)
         stop.set()
     assert [type(event) for event in events] == [PitfallStarted, PitfallFailed]
-    assert events[-1].failure.message == "It was stopped."
+    assert events[-1].failure.message == "You stopped it."
 
 
 def test_a_failure_that_is_not_the_point_is_a_failure(monkeypatch: pytest.MonkeyPatch):

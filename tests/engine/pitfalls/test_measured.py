@@ -88,8 +88,8 @@ def test_without_the_wait_the_watch_stops_before_the_work_is_done(monkeypatch: p
 @pytest.mark.parametrize(
     ("done_s", "words"),
     [
-        (2.0, "It is a lie: the work took 100 ms a call, 10.0 × as long."),
-        (0.201, "that is about what the work took: the queue was full"),
+        (2.0, "That is wrong: the work took 100 ms per call, 10.0 × as long."),
+        (0.201, "this time that is close to the truth: the queue was full"),
     ],
 )
 def test_what_the_clock_without_a_wait_is_worth(
@@ -97,7 +97,7 @@ def test_what_the_clock_without_a_wait_is_worth(
 ):
     monkeypatch.setattr(no_synchronize, "_on_thread", lambda: (0.2, done_s))
     broken, fixed, figures = both("no_synchronize")
-    assert plain(broken.sentence).startswith("The clock says 10.0 ms a call")
+    assert plain(broken.sentence).startswith("The clock shows 10.0 ms per call")
     assert words in plain(broken.sentence)
     assert "without it the same clock had said 10.0 ms" in plain(fixed.sentence)
     assert figures == {"printed_s": 0.2 / 20, "call_s": done_s / 20}
@@ -114,9 +114,9 @@ def test_both_dtypes_are_timed_where_they_are_used():
 @pytest.mark.parametrize(
     ("half_s", "words", "advice"),
     [
-        (2.0, "float16 is 2.0 × slower", "So take float32 here: 1.00 s."),
-        (0.5, "float16 is 2.0 × faster", "So take float16 here: 500 ms."),
-        (1.03, "float16 is about as fast", "So float16 gains no time here, only memory."),
+        (2.0, "float16 is 2.0 × slower", "So use float32 here: 1.00 s."),
+        (0.5, "float16 is 2.0 × faster", "So use float16 here: 500 ms."),
+        (1.03, "float16 is about as fast", "So float16 saves no time here, only memory."),
     ],
 )
 def test_what_two_times_say_of_float16(
@@ -156,9 +156,21 @@ def test_what_the_loaders_script_printed_is_what_is_shown():
     ("fixed_s", "start", "end"),
     [
         ((0.1, 0.05), "With the fix: waiting for data 50.0 ms instead of 300 ms; ", "400 ms."),
-        ((0.5, 0.1), "The fix helped only in part here: waiting for data 100 ms", "do not pay."),
-        ((0.1, 0.6), "The fix did not pay here: waiting for data 600 ms", "they do not pay."),
-        ((0.1, 0.3), "The fix did not pay here: waiting for data 300 ms", "they do not pay."),
+        (
+            (0.5, 0.1),
+            "The fix helped only partly here: waiting for data 100 ms",
+            "whose CPU is busy with other work.",
+        ),
+        (
+            (0.1, 0.6),
+            "The fix did not help here: waiting for data 600 ms",
+            "whose CPU is busy with other work.",
+        ),
+        (
+            (0.1, 0.3),
+            "The fix did not help here: waiting for data 300 ms",
+            "whose CPU is busy with other work.",
+        ),
     ],
 )
 def test_what_workers_did_is_said_whichever_way_it_went(
@@ -170,7 +182,7 @@ def test_what_workers_did_is_said_whichever_way_it_went(
 
     monkeypatch.setattr(Bench, "run_script", run_script)
     finished = finish("starved_gpu")
-    assert plain(finished.broken.sentence).startswith("cpu was at work for 25 % of 400 ms;")
+    assert plain(finished.broken.sentence).startswith("cpu worked for 25 % of 400 ms.")
     assert plain(finished.comparison).startswith(start)
     assert plain(finished.comparison).endswith(end)
 
@@ -185,6 +197,6 @@ def test_a_script_of_the_loader_that_breaks_off_is_a_failure(monkeypatch: pytest
 def test_two_times_of_the_same_device_are_not_compared():
     """Without a card broken and fixed train on the CPU: that their times differ means nothing."""
     finished = finish("model_on_cpu")
-    assert finished.fixed.sentence.endswith("by chance, and they say nothing of a card.")
+    assert finished.fixed.sentence.endswith("that is chance and says nothing about a card.")
     assert "by chance" not in finished.broken.sentence
     assert not finished.comparison

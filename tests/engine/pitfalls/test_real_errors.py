@@ -85,5 +85,5 @@ def test_where_no_batch_broke_the_fixed_part_says_so(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(out_of_memory, "_first_that_breaks", lambda *_: (1 << 23, ""))
     card = Bench(torch.device("cuda:0"), threading.Event())
     told = find_pitfall("out_of_memory").run("fixed", card)
-    assert told.sentence.startswith("Even a batch of 4194304 passed")
+    assert told.sentence.startswith("Even a batch of 4194304 fits")
     assert not any(figure.name == "batch_broke" for figure in told.figures)

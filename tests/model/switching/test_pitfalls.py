@@ -100,7 +100,7 @@ def test_what_the_fix_did_to_the_number_is_told_once_both_are_known(model, engin
     assert told("broken") == ""
     assert told("fixed") == "With the fix: a call 2.00 ms instead of 4.00 ms."
     values_s["broken"] = 0.001
-    assert told("broken") == "The fix did not pay here: a call 2.00 ms instead of 1.00 ms."
+    assert told("broken") == "The fix did not help here: a call 2.00 ms instead of 1.00 ms."
     assert told("broken", "cuda:0") == ""  # the other part was seen on the CPU
 
 

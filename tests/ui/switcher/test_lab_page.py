@@ -148,7 +148,7 @@ def test_the_longest_title_is_whole_in_the_narrowest_window(lab, engines, studio
     ("fixed_s", "words", "tone"),
     [
         (0.001, "With the fix: a call 1.00 ms", "good"),
-        (0.004, "The fix did not pay here: a call 4.00 ms", "amber"),
+        (0.004, "The fix did not help here: a call 4.00 ms", "amber"),
     ],
 )
 def test_what_the_fix_did_to_the_number_is_said_beside_it(
