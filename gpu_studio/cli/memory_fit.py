@@ -12,6 +12,7 @@ from gpu_studio.cli.screen import say, say_bytes
 from gpu_studio.cli.status import DONE
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.fit import fit_on, model_fit
 from gpu_studio.core.memory.modelled_cards import (
     ModelledCardChoice,
     card_at,
@@ -19,7 +20,6 @@ from gpu_studio.core.memory.modelled_cards import (
     modelled_card_table,
     modelled_cards,
 )
-from gpu_studio.core.memory.will_it_fit import fit_on, model_fit
 from gpu_studio.core.protocol import (
     AllocationPlan,
     EngineEnded,

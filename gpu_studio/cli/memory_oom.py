@@ -11,9 +11,9 @@ from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
-from gpu_studio.core.memory.memory_presets import PRESETS
 from gpu_studio.core.memory.modelled_cards import is_modelled
-from gpu_studio.core.memory.oom_words import explain_outcome
+from gpu_studio.core.memory.outcome import explain_outcome
+from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.protocol import (
     EngineEnded,
     MemoryRead,

@@ -94,7 +94,7 @@ def _explain(options: argparse.Namespace, log_path: Path) -> int:
 
 def _oom(options: argparse.Namespace, log_path: Path) -> int:
     from gpu_studio.cli.memory_oom import list_presets, run_oom
-    from gpu_studio.core.memory.memory_lab import check_experiment
+    from gpu_studio.core.memory.experiment import check_experiment
     from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
     from gpu_studio.core.tensors import LARGEST_SIZE
 
@@ -163,7 +163,7 @@ def _checked(check: object) -> None:
 
 
 def _check_conf(conf: str) -> None:
-    from gpu_studio.core.memory.allocator_configuration import parse_configuration
+    from gpu_studio.core.memory.allocator.options import parse_configuration
 
     try:
         parse_configuration(conf)
@@ -183,7 +183,7 @@ def _whole_number(name: str, text: str | None, least: int, largest: int) -> int 
 
 
 def _parameters(text: str) -> int:
-    from gpu_studio.core.memory.will_it_fit import MOST_PARAMETERS
+    from gpu_studio.core.memory.fit import MOST_PARAMETERS
 
     try:
         number = float(text)

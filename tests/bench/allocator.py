@@ -16,7 +16,7 @@ import time
 from bisect import bisect_left, insort
 from typing import Any
 
-from gpu_studio.core.memory.allocator import AllocatorModel
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 
 LEAST_RATIO = 0.35
 MIB = 1 << 20

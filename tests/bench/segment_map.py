@@ -21,7 +21,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QEventLoop, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
-from gpu_studio.core.memory.segment_map import map_of_segments
+from gpu_studio.core.memory.segments import map_of_segments
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 from gpu_studio.core.protocol import decode_event, encode
 from gpu_studio.model.collector import Collector

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.cli.main import main
-from gpu_studio.core.memory.memory_presets import PRESETS
+from gpu_studio.core.memory.presets import PRESETS
 from tests.core.memory.test_oom_text import OWN, newer
 
 if TYPE_CHECKING:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import random
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpu_studio.core.memory.allocator import AllocatorModel, Block, OutOfMemory
-from gpu_studio.core.memory.allocator_configuration import parse_configuration
-from tests.core.memory.allocator_trace import Edge, Setting, follow, reserved_at
+from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.model import AllocatorModel
+from gpu_studio.core.memory.allocator.options import parse_configuration
+from tests.core.memory.allocator.allocator_trace import Edge, Setting, follow, reserved_at
+
+if TYPE_CHECKING:
+    from gpu_studio.core.memory.allocator.blocks import Block
 
 __all__ = ["Edge", "Lockstep", "Setting", "compare_options", "reserved_at", "run"]
 
@@ -91,7 +95,7 @@ class Lockstep:
     def _model_malloc(self, size_bytes: int) -> Block | str:
         try:
             return self.model.allocate(size_bytes)
-        except OutOfMemory as error:
+        except ModelledOutOfMemory as error:
             return str(error)
 
 

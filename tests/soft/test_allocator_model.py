@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.core.memory.allocator_trace import EDGES, RECORD, SETTINGS, STEPS, Edge, Setting
+from tests.core.memory.allocator.allocator_trace import (
+    EDGES,
+    RECORD,
+    SETTINGS,
+    STEPS,
+    Edge,
+    Setting,
+)
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
 
@@ -111,7 +118,7 @@ def test_pytorchs_viewer_opens_a_snapshot(soft_pc: MakePc, child: MakeChild) -> 
     one = child(soft_pc(MODERN_1996_MIB))
     pages = one.run(
         "from torch.cuda import _memory_viz\n"
-        "from gpu_studio.core.memory.allocator import AllocatorModel\n"
+        "from gpu_studio.core.memory.allocator.model import AllocatorModel\n"
         "model = AllocatorModel(1 << 31)\n"
         "kept = [model.allocate(size) for size in (1, 3 * MIB, 40 * MIB)]\n"
         "model.free(kept[1])\n"

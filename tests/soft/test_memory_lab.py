@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.memory.memory_presets import PRESETS, Preset
 from gpu_studio.core.memory.oom_text import read_oom_text
+from gpu_studio.core.memory.presets import PRESETS, Preset
 from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.core.protocol import (
     AllocationPlan,

@@ -21,7 +21,7 @@ LAYERS, WIDTH = 16, 512
 """The sample network: so many times ``Linear(512, 512, bias=False)`` and ``ReLU``, in float32."""
 
 
-class Call(msgspec.Struct, frozen=True, array_like=True):
+class AllocatorCall(msgspec.Struct, frozen=True, array_like=True):
     """One call of the allocator.
 
     Attributes:
@@ -39,11 +39,11 @@ class Call(msgspec.Struct, frozen=True, array_like=True):
     stays: bool = False
 
 
-class Part(msgspec.Struct, frozen=True):
+class PassPart(msgspec.Struct, frozen=True):
     """A part of a pass after which somebody may look: a layer, the loss, the way back."""
 
     name: str
-    calls: tuple[Call, ...]
+    calls: tuple[AllocatorCall, ...]
 
 
 class ActivationCalls(msgspec.Struct, frozen=True):
@@ -53,9 +53,9 @@ class ActivationCalls(msgspec.Struct, frozen=True):
     torch_version: str
     layers: int
     width: int
-    set_up: tuple[Part, ...]
-    train: tuple[Part, ...]
-    infer: tuple[Part, ...]
+    set_up: tuple[PassPart, ...]
+    train: tuple[PassPart, ...]
+    infer: tuple[PassPart, ...]
 
 
 @lru_cache(maxsize=1)
@@ -86,18 +86,18 @@ class ReplayedNetwork:
             pass
 
     def train(self, batch: int) -> Iterator[str]:
-        """See `core.memory.lab_card.SampleNetwork.train`."""
+        """See `core.memory.memory_bench.SampleNetwork.train`."""
         yield from self._replayed(self._calls.train, batch, [])
 
     def infer(self, batch: int) -> Iterator[str]:
-        """See `core.memory.lab_card.SampleNetwork.infer`."""
+        """See `core.memory.memory_bench.SampleNetwork.infer`."""
         yield from self._replayed(self._calls.infer, batch, [])
 
     def forget(self) -> None:
         """Do nothing: a pass that was broken off has dropped all of its tensors."""
 
     def _replayed(
-        self, parts: tuple[Part, ...], batch: int, tensors: list[object]
+        self, parts: tuple[PassPart, ...], batch: int, tensors: list[object]
     ) -> Iterator[str]:
         for part in parts:
             for call in part.calls:

@@ -7,15 +7,16 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.memory.activation_calls import ReplayedNetwork
-from gpu_studio.core.memory.allocator import AllocatorModel, Block, OutOfMemory
-from gpu_studio.core.memory.segment_columns import segments_read
-from gpu_studio.core.memory.segment_map import map_of_snapshot
+from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.model import AllocatorModel
+from gpu_studio.core.memory.segments import map_of_snapshot, segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpu_studio.core.memory.lab_card import SampleNetwork
+    from gpu_studio.core.memory.allocator.blocks import Block
+    from gpu_studio.core.memory.memory_bench import SampleNetwork
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 
 
@@ -33,7 +34,7 @@ class ModelledTensor:
 
 
 class ModelledMemory:
-    """Satisfies `core.memory.lab_card.LabCard` for a card that is not there.
+    """Satisfies `core.memory.memory_bench.LabCard` for a card that is not there.
 
     Args:
         card: which one.
@@ -59,10 +60,10 @@ class ModelledMemory:
         self.empty_cache()
 
     def empty(self, size_bytes: int) -> ModelledTensor:
-        """Return a tensor; raises `OutOfMemory`."""
+        """Return a tensor; raises `ModelledOutOfMemory`."""
         try:
             block = self.allocator.allocate(size_bytes)
-        except OutOfMemory:
+        except ModelledOutOfMemory:
             self._note("oom", self.allocator.card.free_bytes, size_bytes)
             raise
         self._note("alloc", block.address, size_bytes)
@@ -76,7 +77,7 @@ class ModelledMemory:
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether it is the allocator's own error."""
-        return isinstance(error, OutOfMemory)
+        return isinstance(error, ModelledOutOfMemory)
 
     def empty_cache(self) -> None:
         """Give free segments back."""

@@ -1,6 +1,6 @@
 """Opens a memory snapshot: the pickle of ``torch.cuda.memory._dump_snapshot``, or of the model.
 
-A snapshot may come from anybody. It is read by `core.memory.safe_pickle`, which can run nothing,
+A snapshot may come from anybody. It is read by `core.memory.plain_pickle`, which can run nothing,
 and what it holds is then taken field by field into values of our own; what does not fit is refused
 with the reason. See ``_snapshot`` in torch/cuda/memory.py for the fields.
 """
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.safe_pickle import LARGEST_FILE_BYTES, UnsafePickleError, load_plain
-from gpu_studio.core.memory.segment_columns import segments_read
+from gpu_studio.core.memory.plain_pickle import LARGEST_FILE_BYTES, UnsafePickleError, load_plain
+from gpu_studio.core.memory.segments import segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _STATES = {
 _LONGEST_TEXT = 4096
 
 
-class HistoryEntry(msgspec.Struct, frozen=True):
+class SnapshotEntry(msgspec.Struct, frozen=True):
     """One line of the allocator's history.
 
     Attributes:
@@ -60,7 +60,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     segments: SegmentsRead
     reserved_bytes: int
     allocated_bytes: int
-    history: tuple[HistoryEntry, ...]
+    history: tuple[SnapshotEntry, ...]
     conf: str
 
 
@@ -178,7 +178,7 @@ def _pool(told: object) -> tuple[int, int]:
     return 0, 0
 
 
-def _history(traces: object, device_index: int) -> Iterable[HistoryEntry]:
+def _history(traces: object, device_index: int) -> Iterable[SnapshotEntry]:
     if not isinstance(traces, list) or len(traces) <= device_index:
         return
     trace = traces[device_index]
@@ -189,7 +189,7 @@ def _history(traces: object, device_index: int) -> Iterable[HistoryEntry]:
     for entry in trace:
         if not isinstance(entry, dict) or not isinstance(entry.get("action"), str):
             raise UnsafePickleError("It is no memory snapshot: its history says nothing.")
-        yield HistoryEntry(
+        yield SnapshotEntry(
             action=entry["action"][:40],
             address=_number(entry, "device_free" if "device_free" in entry else "addr"),
             size_bytes=_number(entry, "size"),

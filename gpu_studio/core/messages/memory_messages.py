@@ -68,7 +68,7 @@ class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunMemoryExperiment(Message, frozen=True, kw_only=True):
-    """Run a preset of the memory lab (`core.memory.memory_presets.PRESETS`).
+    """Run a preset of the memory lab (`core.memory.presets.PRESETS`).
 
     It is answered by any number of `StageBegan`, `MemoryRead` and `SegmentsRead`, and `OomFinished`
     at the end. The allocator's options are those that the engine was started with
@@ -143,7 +143,7 @@ class SegmentsRead(Message, frozen=True, kw_only=True):
     """The segments of a card's allocator and their blocks, in columns.
 
     A column has one entry a segment, in the order of addresses, or one entry a block, those of
-    one segment after those of another (`core.memory.segment_map.SegmentMap` takes them as they
+    one segment after those of another (`core.memory.segments.SegmentMap` takes them as they
     are). Beyond `MOST_BLOCKS` whole segments are left out of the columns; the sums count them.
 
     Attributes:
@@ -261,3 +261,22 @@ class OomFinished(Message, frozen=True, kw_only=True):
     snippet: str = ""
     snapshot_path: str = ""
     modelled: bool = False
+
+
+def cache_emptied(before: MemoryRead, after: MemoryRead, snippet: str = "") -> CacheEmptied:
+    """Return the answer to `EmptyCache`.
+
+    Args:
+        before: its ``releasable_bytes`` are what was expected; None counts as nothing.
+        after: what it has less of ``reserved_bytes`` was freed.
+        snippet: the lines that did it.
+    """
+    return CacheEmptied(
+        device=before.device,
+        predicted_bytes=before.releasable_bytes or 0,
+        freed_bytes=(before.reserved_bytes or 0) - (after.reserved_bytes or 0),
+        before=before,
+        after=after,
+        snippet=snippet,
+        modelled=before.modelled,
+    )

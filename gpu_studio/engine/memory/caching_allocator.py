@@ -11,9 +11,8 @@ import psutil
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.cache_emptied import cache_emptied
-from gpu_studio.core.memory.segment_columns import segments_read
-from gpu_studio.core.memory.segment_map import map_of_snapshot
+from gpu_studio.core.memory.segments import map_of_snapshot, segments_read
+from gpu_studio.core.messages.memory_messages import cache_emptied
 from gpu_studio.core.protocol import MemoryRead, SegmentsRead
 from gpu_studio.engine.device import has_context, resolve
 

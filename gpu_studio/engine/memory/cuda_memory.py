@@ -15,11 +15,11 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
+from gpu_studio.core.memory.experiment import check_experiment, run_experiment
 from gpu_studio.core.memory.memory_bench import FULL, HELD
-from gpu_studio.core.memory.memory_lab import check_experiment, run_experiment
 from gpu_studio.core.memory.modelled_memory import budget_fraction
 from gpu_studio.core.memory.oom_text import is_out_of_memory
-from gpu_studio.core.memory.segment_columns import segments_read
+from gpu_studio.core.memory.segments import segments_read
 from gpu_studio.engine.device import prove_kernels, resolve, uuid_of
 from gpu_studio.engine.memory.caching_allocator import allocator_segments, read_memory
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpu_studio.core.memory.lab_card import SampleNetwork
+    from gpu_studio.core.memory.memory_bench import SampleNetwork
     from gpu_studio.core.protocol import Event, MemoryRead, RunMemoryExperiment, SegmentsRead
     from gpu_studio.engine.sensor import Sensor
 
@@ -58,7 +58,7 @@ def run_on_card(
 
 
 class CudaMemory:
-    """Satisfies `core.memory.lab_card.LabCard` with a card of this PC.
+    """Satisfies `core.memory.memory_bench.LabCard` with a card of this PC.
 
     Args:
         device: the card.

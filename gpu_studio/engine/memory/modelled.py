@@ -101,13 +101,13 @@ class ModelledEngine:
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
 
     def _experiment(self, request: RunMemoryExperiment) -> Iterator[Event]:
-        from gpu_studio.core.memory.memory_lab import check_experiment, run_experiment
+        from gpu_studio.core.memory.experiment import check_experiment, run_experiment
 
         check_experiment(request)
         yield from run_experiment(request, self._card(request.device), self._stop)
 
     def _empty_cache(self, address: str) -> CacheEmptied:
-        from gpu_studio.core.memory.cache_emptied import cache_emptied
+        from gpu_studio.core.messages.memory_messages import cache_emptied
 
         card = self._card(address)
         before = card.read("empty_cache")

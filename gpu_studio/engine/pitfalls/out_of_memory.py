@@ -6,8 +6,8 @@ import msgspec
 import torch
 from torch import nn
 
-from gpu_studio.core.memory.allocator import AllocatorModel
-from gpu_studio.core.memory.allocator import OutOfMemory as ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.oom_text import is_out_of_memory
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
 from gpu_studio.core.units import format_bytes

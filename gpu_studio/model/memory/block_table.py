@@ -10,7 +10,7 @@ from gpu_studio.model.text_rows import TextTable
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.memory.segment_map import SegmentMap
+    from gpu_studio.core.memory.segments import SegmentMap
 
 _AT, _SIZE, _STATE = range(3)
 
@@ -44,7 +44,7 @@ class BlockTable(TextTable):
 
     def text(self, row: int, column: int) -> str:
         """Return what stands in a cell."""
-        from gpu_studio.core.memory.segment_map import STATE_WORDS
+        from gpu_studio.core.memory.segments import STATE_WORDS
 
         assert self._map is not None
         block = self._first + row

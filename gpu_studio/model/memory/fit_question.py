@@ -12,8 +12,8 @@ from gpu_studio.model.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpu_studio.core.memory.fit import Fit, ModelFit
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
-    from gpu_studio.core.memory.will_it_fit import Fit, ModelFit
 
 _AFTER_TYPING_MS = 200
 _LONGEST_END_MS = 10_000
@@ -80,7 +80,7 @@ class FitQuestion(QObject):
         self._asked = question
 
         def work_out() -> Iterator[Answer]:
-            from gpu_studio.core.memory.will_it_fit import fit_on, model_fit
+            from gpu_studio.core.memory.fit import fit_on, model_fit
 
             yield Answer(
                 question=question,

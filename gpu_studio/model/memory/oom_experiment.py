@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.modelled_cards import is_modelled
-from gpu_studio.core.memory.oom_words import Outcome, describe_filling, explain_outcome
+from gpu_studio.core.memory.outcome import Outcome, describe_filling, explain_outcome
 from gpu_studio.core.protocol import (
     EngineEnded,
     Event,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpu_studio.core.memory.segment_map import SegmentMap
+    from gpu_studio.core.memory.segments import SegmentMap
 
 
 _LONGEST_END_MS = 10_000
@@ -42,7 +42,7 @@ class OpenedSnapshot(QObject):
         self.title, self.refusal = path.name, ""
 
         def read() -> Iterator[SegmentMap | str]:
-            from gpu_studio.core.memory.segment_map import map_of_segments
+            from gpu_studio.core.memory.segments import map_of_segments
             from gpu_studio.core.memory.snapshot_file import open_snapshot
 
             try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QHeaderView, QPlainTextEdit, QWidget
 
-from gpu_studio.core.memory.allocator_error import card_full
+from gpu_studio.core.memory.allocator.errors import card_full
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import rounding_bytes
 from gpu_studio.core.units import format_bytes

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from gpu_studio.core.memory.fit_tank import inference_tank, parse_count, training_tank
+from gpu_studio.core.memory.fit import MOST_PARAMETERS, inference_tank, parse_count, training_tank
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
-from gpu_studio.core.memory.will_it_fit import MOST_PARAMETERS
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.memory.fit_question import Answer, FitQuestion, Question

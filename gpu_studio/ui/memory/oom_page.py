@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
 
-from gpu_studio.core.memory.memory_presets import PRESETS
 from gpu_studio.core.memory.oom_text import read_oom_text
+from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.memory.tank import tank_of_error
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.memory.oom_experiment import EXPANDABLE
@@ -24,7 +24,7 @@ from gpu_studio.ui.scroll_page import ScrollPage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.core.memory.oom_words import Outcome
+    from gpu_studio.core.memory.outcome import Outcome
     from gpu_studio.core.memory.tank import Tank
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.model.memory.oom_experiment import LabResult

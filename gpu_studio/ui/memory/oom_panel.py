@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.memory.memory_presets import PRESETS
+from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
 from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_size

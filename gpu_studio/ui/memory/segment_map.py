@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
 
-    from gpu_studio.core.memory.segment_map import SegmentMap
+    from gpu_studio.core.memory.segments import SegmentMap
     from gpu_studio.ui.theme import Theme
 
 _LEFT_PAD = 8
@@ -430,7 +430,7 @@ def _packed(colours: NDArray[np.float64]) -> NDArray[np.uint32]:
 
 def block_in_words(blocks: SegmentMap, block: int) -> str:
     """Return a block's state, its size, and where it is."""
-    from gpu_studio.core.memory.segment_map import STATE_WORDS
+    from gpu_studio.core.memory.segments import STATE_WORDS
 
     segment = blocks.segment_of(block)
     place = blocks.blocks_of(segment)

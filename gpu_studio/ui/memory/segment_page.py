@@ -21,7 +21,7 @@ from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent, QShowEvent
 
-    from gpu_studio.core.memory.segment_map import SegmentMap
+    from gpu_studio.core.memory.segments import SegmentMap
     from gpu_studio.core.protocol import SegmentsRead
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
@@ -128,7 +128,7 @@ class SegmentPage(QWidget):
     def _show(self) -> None:
         if not self.isVisible():
             return
-        from gpu_studio.core.memory.segment_map import map_of_segments
+        from gpu_studio.core.memory.segments import map_of_segments
 
         self._refusal.setText(self._snapshot.refusal)
         self._refusal.setVisible(bool(self._snapshot.refusal))

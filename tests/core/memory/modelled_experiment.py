@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from gpu_studio.core.memory.memory_lab import check_experiment, run_experiment
+from gpu_studio.core.memory.experiment import check_experiment, run_experiment
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.messages.memory_messages import OomFinished, RunMemoryExperiment

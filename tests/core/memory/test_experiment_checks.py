@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.memory_lab import check_experiment, run_experiment
+from gpu_studio.core.memory.experiment import check_experiment, run_experiment
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.messages.memory_messages import (

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from gpu_studio.core.memory.memory_lab import run_experiment
+from gpu_studio.core.memory.experiment import run_experiment
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.oom_reader import explain_oom_text

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.memory.allocator_error import format_size
+from gpu_studio.core.memory.allocator.errors import format_size
 from gpu_studio.core.memory.oom_text import (
     GpuProcessBytes,
     OomNumbers,

@@ -8,10 +8,10 @@ import pytest
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory import snapshot_file
-from gpu_studio.core.memory.allocator import AllocatorModel
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
-from gpu_studio.core.memory.safe_pickle import UnsafePickleError
+from gpu_studio.core.memory.plain_pickle import UnsafePickleError
 from gpu_studio.core.memory.snapshot_file import open_snapshot, read_snapshot
 
 if TYPE_CHECKING:

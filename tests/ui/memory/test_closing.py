@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from gpu_studio.core.memory import snapshot_file, will_it_fit
+from gpu_studio.core.memory import fit, snapshot_file
 from gpu_studio.model.memory.fit_question import FitQuestion
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.model.worker import Worker
@@ -46,7 +46,7 @@ def slow_work(monkeypatch):
 
 
 def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, monkeypatch, qtbot):
-    monkeypatch.setattr(will_it_fit, "fit_on", slow_work)
+    monkeypatch.setattr(fit, "fit_on", slow_work)
     start(qtbot, tab, studio)
     tab.show_page(FIT)
     qtbot.waitUntil(slow_work.has_begun.is_set)

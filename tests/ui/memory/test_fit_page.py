@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QComboBox
 
-from gpu_studio.core.memory.allocator import AllocatorModel
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.memory.tank import TankBar
 from tests.fakes.pc import cpu_only

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog
 
-from gpu_studio.core.memory.memory_presets import PRESETS
+from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.engine.memory.modelled import ModelledEngine
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory import oom_panel

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from gpu_studio.core.memory.allocator import AllocatorModel
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
 from tests.fakes.pc import cpu_only

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
 LARGEST_FILE_BYTES = 256 << 20
 MOST_OBJECTS = 20_000_000
 DEEPEST = 32

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.memory.memory_presets import PRESETS
 from gpu_studio.core.memory.oom_text import read_oom_text
-from gpu_studio.core.messages.memory_messages import (
-    MemoryRead,
-    StageBegan,
-)
+from gpu_studio.core.memory.presets import PRESETS
+from gpu_studio.core.messages.memory_messages import MemoryRead, StageBegan
 from gpu_studio.core.units import format_bytes
 from tests.core.memory.modelled_experiment import EXPANDABLE, MIB, experiment, run
 from tests.engine.answers import only

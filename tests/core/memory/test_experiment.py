@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpu_studio.core.memory import memory_lab
+from gpu_studio.core.memory import experiment as experiment_module
 from gpu_studio.core.memory.activation_calls import ReplayedNetwork
-from gpu_studio.core.memory.memory_bench import Bench
-from gpu_studio.core.memory.memory_lab import run_experiment
-from gpu_studio.core.memory.memory_presets import find_preset, moments_of
+from gpu_studio.core.memory.experiment import run_experiment
+from gpu_studio.core.memory.memory_bench import MemoryBench
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
-from gpu_studio.core.memory.segment_map import SegmentMap
+from gpu_studio.core.memory.presets import find_preset, moments_of
+from gpu_studio.core.memory.segments import SegmentMap
 from gpu_studio.core.messages.memory_messages import (
     MOST_BLOCKS,
     AllocationPlan,
@@ -116,7 +116,7 @@ def test_a_budget_larger_than_what_is_free_is_no_room():
 
 
 def test_moments_do_not_begin_before_they_are_asked_for():
-    bench = Bench(ModelledMemory(card_at("model:1996")), 100 * MIB)
+    bench = MemoryBench(ModelledMemory(card_at("model:1996")), 100 * MIB)
     moments = moments_of("gt1030", bench)
     assert bench.steps == 0
     assert next(moments) == "allocated"
@@ -143,8 +143,8 @@ def test_a_second_network_needs_no_working_memory_of_cublas():
 
 def test_looking_takes_no_more_than_a_fifth_of_the_time(monkeypatch: pytest.MonkeyPatch):
     now_s = [100.0]
-    monkeypatch.setattr(memory_lab, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
-    rhythm = memory_lab._Rhythm(0.1)
+    monkeypatch.setattr(experiment_module, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    rhythm = experiment_module._Rhythm(0.1)
     for cost_s, waits_s in ((0.0, 0.1), (0.01, 0.09), (1.0, 4.0)):
         assert rhythm.is_due()
         with rhythm:

@@ -8,12 +8,15 @@ it can serve is searched for.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.memory.allocator import AllocatorModel, OutOfMemory
+from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
+from gpu_studio.core.memory.tank import Tank, TankPart
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_count
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
+
 
 MOST_PARAMETERS = 10**14
 # The matrices of a large network: 4096 × 4096, but no more than so many of them are modelled.
@@ -120,7 +124,7 @@ def largest_square_side(card: ModelledCardChoice, conf: str = "") -> int:
     def fits(side: int) -> bool:
         try:
             _allocator(card, conf).allocate(4 * side * side)
-        except OutOfMemory:
+        except ModelledOutOfMemory:
             return False
         return True
 
@@ -136,7 +140,7 @@ def largest_batch(card: ModelledCardChoice, conf: str = "", *, trains: bool) -> 
             network = memory.sample_network()
             for _ in network.train(batch) if trains else network.infer(batch):
                 pass
-        except OutOfMemory:
+        except ModelledOutOfMemory:
             return False
         return True
 
@@ -174,7 +178,7 @@ def _reserved(card: ModelledCardChoice, conf: str, sizes: list[int]) -> tuple[in
     try:
         for size_bytes in sizes:
             allocator.allocate(size_bytes)
-    except OutOfMemory:
+    except ModelledOutOfMemory:
         return needed.stats()["reserved_bytes.all.current"], False
     return needed.stats()["reserved_bytes.all.current"], True
 
@@ -200,3 +204,76 @@ def _count(number: int) -> str:
         if number >= size:
             return f"{number / size:g} {word}"
     return str(number)
+
+
+_SCALES = {
+    "": 1, "k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6, "b": 10**9, "g": 10**9,
+    "billion": 10**9, "t": 10**12, "trillion": 10**12,
+}  # fmt: skip
+_COUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d{1,2})?)([a-z]*)", re.ASCII)
+_WEIGHTS = (("tensors", "Weights", "what the network is"),)
+_TRAINING = (
+    *_WEIGHTS,
+    ("gradients", "Gradients", "one number a weight, in its type"),
+    ("moments", "Adam's moments", "two numbers a weight: exp_avg and exp_avg_sq"),
+)
+
+
+def parse_count(text: str) -> int | None:
+    """Return a number of parameters as people write it: ``7B``, ``350 M``, ``1e9``, ``1,000``.
+
+    None for anything else.
+    """
+    plain = re.sub(r"[\s,_'’]", "", text.strip().lower())
+    match = _COUNT.fullmatch(plain)
+    if match is None or match[2] not in _SCALES:
+        return None
+    return round(float(match[1]) * _SCALES[match[2]])
+
+
+def inference_tank(card: ModelledCardChoice, reserved_bytes: int) -> Tank:
+    """Return the tank with a network's weights in it; see `needed_tank`."""
+    return needed_tank(card, reserved_bytes, _WEIGHTS, (1,))
+
+
+def training_tank(card: ModelledCardChoice, reserved_bytes: int) -> Tank:
+    """Return the tank with weights, gradients and Adam's moments in it; see `needed_tank`."""
+    return needed_tank(card, reserved_bytes, _TRAINING, (1, 1, 2))
+
+
+def needed_tank(
+    card: ModelledCardChoice,
+    reserved_bytes: int,
+    kinds: tuple[tuple[str, str, str], ...],
+    shares: tuple[int, ...],
+) -> Tank:
+    """Return what is needed of a card, and where the card ends if that is more than it has.
+
+    Args:
+        card: how much it has, and what CUDA takes of it.
+        reserved_bytes: what PyTorch would reserve.
+        kinds: key, label and explanation of what it is for, from left to right.
+        shares: how the need divides among them.
+    """
+    parts = [
+        TankPart(
+            key="context", label="CUDA context", size_bytes=card.context_bytes,
+            explanation="about what is taken before anything is done",
+        )
+    ]  # fmt: skip
+    left = reserved_bytes
+    for index, (key, label, explanation) in enumerate(kinds):
+        size = reserved_bytes * shares[index] // sum(shares) if index < len(kinds) - 1 else left
+        left -= size
+        parts.append(TankPart(key=key, label=label, size_bytes=size, explanation=explanation))
+    free_bytes = card.total_bytes - card.context_bytes - reserved_bytes
+    if free_bytes < 0:
+        needed = card.context_bytes + reserved_bytes
+        return Tank(total_bytes=needed, parts=tuple(parts), card_bytes=card.total_bytes)
+    parts.append(
+        TankPart(
+            key="free", label="Free", size_bytes=free_bytes,
+            explanation="left for activations, which are not counted",
+        )
+    )  # fmt: skip
+    return Tank(total_bytes=card.total_bytes, parts=tuple(parts))

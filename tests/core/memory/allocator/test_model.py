@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpu_studio.core.memory.allocator import AllocatorModel, Block, OutOfMemory
-from tests.core.memory.allocator_trace import EDGES, RECORD, SETTINGS, follow, reserved_at
+from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.model import AllocatorModel
+from tests.core.memory.allocator.allocator_trace import EDGES, RECORD, SETTINGS, follow, reserved_at
 from tests.soft.test_allocator import CASES, EXPANDABLE, Case
+
+if TYPE_CHECKING:
+    from gpu_studio.core.memory.allocator.blocks import Block
 
 MIB = 1 << 20
 CONTEXT_MIB = 60  # what a soft card gives a CUDA context
@@ -38,7 +42,7 @@ class Steps:
         elif verb == "free":
             self.model.free(self._kept.pop(rest[0]))
         elif verb == "out of memory":
-            with pytest.raises(OutOfMemory):
+            with pytest.raises(ModelledOutOfMemory):
                 self.model.allocate(rest[0])
         else:
             assert verb == "empty_cache"
@@ -120,7 +124,7 @@ class ModelAlone:
     def malloc(self, size_bytes: int) -> str | None:
         try:
             self._blocks.append(self._model.allocate(size_bytes))
-        except OutOfMemory as error:
+        except ModelledOutOfMemory as error:
             return str(error)
         return None
 

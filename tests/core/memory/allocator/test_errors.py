@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from gpu_studio.core.memory.allocator import AllocatorModel, OutOfMemory
-from gpu_studio.core.memory.allocator_error import format_size
+from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory, format_size
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 
 MIB = 1 << 20
 CONTEXT_MIB = 60
@@ -30,7 +30,7 @@ def test_a_full_card_is_told_in_pytorchs_words():
     model = model_of()
     for _ in range(7):
         model.allocate(8192 * 8192 * 4)
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(ModelledOutOfMemory) as caught:
         model.allocate(8192 * 8192 * 4)
     assert str(caught.value) == (
         "CUDA out of memory. Tried to allocate 256.00 MiB. GPU 0 has a total capacity of 1.95 GiB"
@@ -46,7 +46,7 @@ def test_a_full_card_is_told_in_pytorchs_words():
 def test_a_limit_and_holes_are_told_in_pytorchs_words():
     model = AllocatorModel(2048 * MIB, fraction=0.25)
     model.allocate(3 * MIB)
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(ModelledOutOfMemory) as caught:
         model.allocate(500 * MIB)
     assert str(caught.value) == (
         "CUDA out of memory. Tried to allocate 500.00 MiB. GPU 0 has a total capacity of 2.00 GiB"
@@ -60,7 +60,7 @@ def test_a_limit_and_holes_are_told_in_pytorchs_words():
 def test_what_was_tried_is_the_segment():
     model = AllocatorModel(MIB)
     for nbytes, tried in ((1, "2.00 MiB"), (MIB + 1, "20.00 MiB"), (11 * MIB - 1, "12.00 MiB")):
-        with pytest.raises(OutOfMemory, match=f"Tried to allocate {tried}. GPU 0"):
+        with pytest.raises(ModelledOutOfMemory, match=f"Tried to allocate {tried}. GPU 0"):
             model.allocate(nbytes)
     assert model.stats()["num_ooms"] == model.stats()["num_alloc_retries"] == 3
 
@@ -70,7 +70,7 @@ def test_a_rejected_request_flushes_nothing():
         1024 * MIB, conf="throw_on_cudamalloc_oom:True,per_process_memory_fraction:1.0"
     )
     model.free(model.allocate(600 * MIB))
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(ModelledOutOfMemory) as caught:
         model.allocate(601 * MIB)
     assert str(caught.value) == (
         "CUDA out of memory. Allocation was preemptively rejected because it would exceed"
@@ -83,7 +83,7 @@ def test_a_rejected_request_flushes_nothing():
 
 def test_an_exbibyte_is_refused_uncounted():
     model = model_of()
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(ModelledOutOfMemory) as caught:
         model.allocate(1 << 60)
     assert str(caught.value) == ("CUDA out of memory. Tried to allocate more than 1EB memory.")
     assert caught.value.tried_bytes is None
@@ -91,7 +91,7 @@ def test_an_exbibyte_is_refused_uncounted():
 
 
 def test_the_error_can_be_sent_to_another_process():
-    with pytest.raises(OutOfMemory) as caught:
+    with pytest.raises(ModelledOutOfMemory) as caught:
         AllocatorModel(MIB).allocate(1)
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
@@ -118,7 +118,7 @@ def test_sizes_are_written_as_pytorchs_errors_do(size_bytes, text):
 def test_others_may_hold_more_than_the_card():
     model = AllocatorModel(MIB, 2 * MIB)
     assert model.card.free_bytes == 0
-    with pytest.raises(OutOfMemory, match="of which 0 bytes is free"):
+    with pytest.raises(ModelledOutOfMemory, match="of which 0 bytes is free"):
         model.allocate(1)
 
 
@@ -126,7 +126,7 @@ def test_another_process_can_take_what_was_free():
     model = AllocatorModel(100 * MIB)
     kept = model.allocate(40 * MIB)
     model.card.other_bytes = 50 * MIB
-    with pytest.raises(OutOfMemory, match=r"of which 10\.00 MiB is free"):
+    with pytest.raises(ModelledOutOfMemory, match=r"of which 10\.00 MiB is free"):
         model.allocate(20 * MIB)
     model.card.other_bytes = 0
     assert model.allocate(20 * MIB).address > kept.address

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.memory.allocator import AllocatorModel
-from gpu_studio.core.memory.allocator_configuration import (
+from gpu_studio.core.memory.allocator.model import AllocatorModel
+from gpu_studio.core.memory.allocator.options import (
     UNLIMITED,
     AllocatorConfiguration,
     parse_configuration,

@@ -16,7 +16,7 @@ _HINT = (
 )
 
 
-class OutOfMemory(RuntimeError):  # noqa: N818 - the name that users of the model know
+class ModelledOutOfMemory(RuntimeError):  # noqa: N818 - the name that users of the model know
     """An allocation that fails, with PyTorch's text and the numbers in it, exact.
 
     Attributes:
@@ -57,11 +57,11 @@ def card_full(
     limit_bytes: int | None,
     allocated_bytes: int,
     reserved_bytes: int,
-) -> OutOfMemory:
+) -> ModelledOutOfMemory:
     """Return the error of a request that neither the cache nor the driver can serve."""
     unallocated_bytes = reserved_bytes - allocated_bytes
     limit = "" if limit_bytes is None else f"{format_size(limit_bytes)} allowed; "
-    return OutOfMemory(
+    return ModelledOutOfMemory(
         f"CUDA out of memory. Tried to allocate {format_size(tried_bytes)}. "
         f"GPU 0 has a total capacity of {format_size(total_bytes)} "
         f"of which {format_size(free_bytes)} is free. {limit}"
@@ -76,18 +76,18 @@ def card_full(
     )
 
 
-def rejected(requested_bytes: int) -> OutOfMemory:
+def rejected(requested_bytes: int) -> ModelledOutOfMemory:
     """Return the error of ``throw_on_cudamalloc_oom``: the driver was not even asked."""
-    return OutOfMemory(
+    return ModelledOutOfMemory(
         "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
         f"per_process_memory_fraction limit. Requested size: {format_size(requested_bytes)}",
         tried_bytes=requested_bytes,
     )
 
 
-def beyond_an_exbibyte() -> OutOfMemory:
+def beyond_an_exbibyte() -> ModelledOutOfMemory:
     """Return the error of a request of 1 EiB or more."""
-    return OutOfMemory("CUDA out of memory. Tried to allocate more than 1EB memory.")
+    return ModelledOutOfMemory("CUDA out of memory. Tried to allocate more than 1EB memory.")
 
 
 def format_size(size_bytes: int) -> str:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_studio.core.memory.allocator import AllocatorModel, Block, OutOfMemory
+from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.model import AllocatorModel
+
+if TYPE_CHECKING:
+    from gpu_studio.core.memory.allocator.blocks import Block
 
 MIB = 1 << 20
 CARD_BYTES = 256 * MIB
@@ -50,7 +55,7 @@ def after(model: AllocatorModel, calls: list[tuple[str, int]]) -> list[Block]:
         if verb == "malloc":
             try:
                 living.append(model.allocate(number))
-            except OutOfMemory:
+            except ModelledOutOfMemory:
                 continue
         elif verb == "free" and living:
             model.free(living.pop(number % len(living)))
@@ -167,7 +172,7 @@ def test_a_free_undoes_an_allocation(conf, calls, size):
     before, reserved = used(), model.stats()["reserved_bytes.all.current"]
     try:
         block = model.allocate(size)
-    except OutOfMemory:
+    except ModelledOutOfMemory:
         assert used() == before
         return
     assert len(used()) == len(before) + (size > 0)

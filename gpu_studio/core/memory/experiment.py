@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.memory_bench import ALLOCATED, FREED, FULL, HELD, START, Bench
-from gpu_studio.core.memory.memory_presets import find_preset, moments_of
-from gpu_studio.core.memory.memory_snippets import snippet_of
+from gpu_studio.core.memory.memory_bench import ALLOCATED, FREED, FULL, HELD, START, MemoryBench
 from gpu_studio.core.memory.oom_text import read_oom_text, unrounded
-from gpu_studio.core.memory.oom_words import explain_outcome
 from gpu_studio.core.memory.outcome import (
+    explain_outcome,
     has_spilled,
     others_grew_bytes,
     outcome_of,
     segment_bytes,
 )
+from gpu_studio.core.memory.presets import find_preset, moments_of, snippet_of
 from gpu_studio.core.messages.memory_messages import OomFinished, StageBegan
 from gpu_studio.core.tensors import DTYPES, LARGEST_SIZE
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
 
-    from gpu_studio.core.memory.lab_card import LabCard
+    from gpu_studio.core.memory.memory_bench import LabCard
     from gpu_studio.core.messages.memory_messages import (
         AllocationPlan,
         MemoryRead,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
         SegmentsRead,
     )
     from gpu_studio.core.protocol import Event
+
 
 _READ_PERIOD_S = 1 / 60
 _SEGMENTS_PERIOD_S = 1 / 10
@@ -158,7 +158,7 @@ class _Experiment:
             budget_bytes = free_bytes * 3 // 4
         room_bytes = free_bytes if budget_bytes is None else min(budget_bytes, free_bytes)
         path = Path(request.snapshot_path) if request.snapshot_path else None
-        bench = Bench(card, room_bytes, request.plan, path)
+        bench = MemoryBench(card, room_bytes, request.plan, path)
         moments = moments_of(request.preset, bench)
         try:
             card.limit(budget_bytes)
@@ -180,7 +180,7 @@ class _Experiment:
         yield card.read(FREED, bench.steps)
         yield finished
 
-    def _watched(self, moments: Iterator[str | StageBegan], bench: Bench) -> Iterator[Event]:
+    def _watched(self, moments: Iterator[str | StageBegan], bench: MemoryBench) -> Iterator[Event]:
         """Go through an experiment; leaves it suspended, so that its memory stays held."""
         for moment in moments:
             if moment == HELD:
@@ -195,7 +195,7 @@ class _Experiment:
             if moment == ALLOCATED and self._request.watch_s:
                 self._stop.wait(self._pause_s(bench))
 
-    def _told(self, moment: str, bench: Bench) -> Iterator[Event]:
+    def _told(self, moment: str, bench: MemoryBench) -> Iterator[Event]:
         """Yield the readings of a moment: all of a rare one, some of a frequent one."""
         if moment == FULL and bench.latest_failure is not None:
             yield bench.latest_failure.read
@@ -212,14 +212,14 @@ class _Experiment:
                     segments = self._card.segments(read)
                 yield segments
 
-    def _pause_s(self, bench: Bench) -> float:
+    def _pause_s(self, bench: MemoryBench) -> float:
         """Return how long to wait after a tensor, so that all together last as long as asked."""
         expected = max(1, bench.room_bytes // max(bench.tensor_bytes, 1))
         pause_s = self._request.watch_s / expected
         return 0.0 if expected > 1000 else min(pause_s, _LONGEST_PAUSE_S)
 
     def _finished(
-        self, bench: Bench, start: MemoryRead, last: SegmentsRead, budget_bytes: int | None
+        self, bench: MemoryBench, start: MemoryRead, last: SegmentsRead, budget_bytes: int | None
     ) -> OomFinished:
         finished = OomFinished(
             device=self._request.device,
@@ -247,7 +247,7 @@ class _Experiment:
             finished, explanation=words.sentence, next_step=words.next_step
         )
 
-    def _outcome(self, bench: Bench, start: MemoryRead, last: SegmentsRead) -> str:
+    def _outcome(self, bench: MemoryBench, start: MemoryRead, last: SegmentsRead) -> str:
         if self._stop.is_set():
             return "stopped"
         return outcome_of(

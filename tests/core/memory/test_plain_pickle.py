@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_studio.core.memory import safe_pickle
-from gpu_studio.core.memory.safe_pickle import DEEPEST, UnsafePickleError, load_plain
+from gpu_studio.core.memory import plain_pickle
+from gpu_studio.core.memory.plain_pickle import DEEPEST, UnsafePickleError, load_plain
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text()
@@ -138,14 +138,14 @@ def test_a_large_place_in_the_memory_costs_nothing():
 
 
 def test_values_are_counted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(safe_pickle, "MOST_OBJECTS", 100)
+    monkeypatch.setattr(plain_pickle, "MOST_OBJECTS", 100)
     assert load_plain(pickle.dumps([0] * 99)) == [0] * 99
     with pytest.raises(UnsafePickleError, match="more than 100 values"):
         load_plain(pickle.dumps([0] * 100))
 
 
 def test_a_file_that_is_too_large_is_not_looked_at(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(safe_pickle, "LARGEST_FILE_BYTES", 10)
+    monkeypatch.setattr(plain_pickle, "LARGEST_FILE_BYTES", 10)
     with pytest.raises(UnsafePickleError, match="MiB are opened"):
         load_plain(b"." * 11)
 
@@ -168,4 +168,4 @@ def test_no_opcode_that_runs_something_is_known():
         "BYTEARRAY8", "BINBYTES8", "DUP",
     }  # fmt: skip
     codes = {opcode.name: ord(opcode.code) for opcode in pickletools.opcodes}
-    assert not {codes[name] for name in dangerous} & set(safe_pickle._ACTIONS)
+    assert not {codes[name] for name in dangerous} & set(plain_pickle._ACTIONS)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpu_studio.core.memory.allocator import AllocatorModel
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 
 MIB = 1 << 20
 

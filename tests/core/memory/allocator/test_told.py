@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_studio.core.memory.allocator import AllocatorModel
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 
 MIB = 1 << 20
 CONTEXT_MIB = 60

@@ -1,12 +1,28 @@
+"""None"""
+
 from __future__ import annotations
 
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.allocator import AllocatorModel, OutOfMemory
-from gpu_studio.core.memory.modelled_cards import card_at, modelled_card_table, modelled_cards
+from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.model import AllocatorModel
+from gpu_studio.core.memory.fit import (
+    fit_on,
+    inference_tank,
+    largest_batch,
+    largest_square_side,
+    model_fit,
+    parse_count,
+    training_tank,
+)
+from gpu_studio.core.memory.modelled_cards import (
+    ModelledCardChoice,
+    card_at,
+    modelled_card_table,
+    modelled_cards,
+)
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
-from gpu_studio.core.memory.will_it_fit import fit_on, largest_batch, largest_square_side, model_fit
 from gpu_studio.core.units import format_count
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -40,7 +56,7 @@ def fits(size_bytes: int) -> bool:
     model = AllocatorModel(GT_1030.total_bytes, GT_1030.context_bytes)
     try:
         model.allocate(size_bytes)
-    except OutOfMemory:
+    except ModelledOutOfMemory:
         return False
     return True
 
@@ -61,7 +77,7 @@ def test_one_more_sample_would_not_fit(trains: bool):
         if works:
             assert list(step)
         else:
-            with pytest.raises(OutOfMemory):
+            with pytest.raises(ModelledOutOfMemory):
                 list(step)
 
 
@@ -96,3 +112,45 @@ def test_any_number_of_parameters_has_an_answer(parameters: int):
     assert fit.inference_bytes >= 8 * parameters
     assert fit.training_bytes >= 4 * 8 * parameters
     assert fit.inference_fits == (parameters < 10**9)
+
+
+CARD = ModelledCardChoice(name="a card", total_bytes=1996 * MIB, context_bytes=60 * MIB)
+
+
+def sizes(tank):
+    return {part.key: part.size_bytes // MIB for part in tank.parts}
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("1", 1), ("7B", 7 * 10**9), ("350 M", 350 * 10**6), ("1e9", 10**9), ("1 billion", 10**9),
+        ("1,000,000", 10**6), ("0.5b", 5 * 10**8), ("11 million", 11 * 10**6), ("2 k", 2000),
+        ("", None), ("many", None), ("-5", None), ("7 B parameters", None), ("1e999", None),
+        ("1.2.3", None),
+    ],
+)  # fmt: skip
+def test_a_number_of_parameters_is_read_as_people_write_it(text, count):
+    assert parse_count(text) == count
+
+
+def test_what_fits_leaves_the_rest_free():
+    tank = training_tank(CARD, 400 * MIB)
+    assert sizes(tank) == {
+        "context": 60, "tensors": 100, "gradients": 100, "moments": 200, "free": 1536,
+    }  # fmt: skip
+    assert sum(part.size_bytes for part in tank.parts) == tank.total_bytes == CARD.total_bytes
+    assert tank.card_bytes is None
+
+
+def test_what_does_not_fit_goes_beyond_the_end_of_the_card():
+    tank = inference_tank(CARD, 3000 * MIB)
+    assert sizes(tank) == {"context": 60, "tensors": 3000}
+    assert tank.total_bytes == 3060 * MIB
+    assert tank.card_bytes == 1996 * MIB
+
+
+def test_to_the_byte_at_the_end():
+    exactly = CARD.total_bytes - CARD.context_bytes
+    assert sizes(training_tank(CARD, exactly))["free"] == 0
+    assert training_tank(CARD, exactly + 1).card_bytes == CARD.total_bytes

@@ -12,7 +12,8 @@ from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpu_studio.core.memory.allocator_statistics import Counters
+    from gpu_studio.core.memory.allocator.statistics import Counters
+
 
 MIN_BLOCK_BYTES = 512
 """All sizes are multiples of it (kMinBlockSize)."""

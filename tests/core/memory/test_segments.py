@@ -1,3 +1,5 @@
+"""None"""
+
 from __future__ import annotations
 
 import contextlib
@@ -7,8 +9,9 @@ import random
 import numpy as np
 import pytest
 
-from gpu_studio.core.memory.allocator import AllocatorModel, OutOfMemory
-from gpu_studio.core.memory.segment_map import (
+from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.model import AllocatorModel
+from gpu_studio.core.memory.segments import (
     ALLOCATED,
     INACTIVE,
     SegmentMap,
@@ -30,7 +33,7 @@ def used_model(seed, conf="", **options):
         if living and chance.random() < 0.4:
             model.free(living.pop(chance.randrange(len(living))))
             continue
-        with contextlib.suppress(OutOfMemory):
+        with contextlib.suppress(ModelledOutOfMemory):
             living.append(model.allocate(int(2 ** chance.uniform(9, 27))))
     return model
 
@@ -146,7 +149,7 @@ def test_the_largest_block_can_be_had_and_no_larger_one(seed, fraction, conf):
     limit_bytes = round(fraction * model.card.capacity_bytes) if fraction < 1 else None
     largest = largest_block_bytes(map_of(model), model.card.free_bytes, limit_bytes)
     copy.deepcopy(model).allocate(largest)
-    with pytest.raises(OutOfMemory):
+    with pytest.raises(ModelledOutOfMemory):
         copy.deepcopy(model).allocate(largest + 512)
 
 
@@ -157,5 +160,5 @@ def test_a_nearly_full_card_serves_small_requests_and_whole_segments_only(free_m
     model = AllocatorModel(100 * MIB, (100 - free_mib) * MIB)
     assert largest_block_bytes(map_of(model), free_mib * MIB) == largest_mib * MIB
     copy.deepcopy(model).allocate(largest_mib * MIB)
-    with pytest.raises(OutOfMemory):
+    with pytest.raises(ModelledOutOfMemory):
         copy.deepcopy(model).allocate(largest_mib * MIB + 512)

@@ -1,0 +1,405 @@
+"""What PyTorch's CUDA allocator has from the driver: segments, how it asks and what it gives back.
+
+The rules are those of torch 2.13's c10/cuda/CUDACachingAllocator.cpp, named here by its functions.
+
+With ``expandable_segments:True`` a segment is a reservation of addresses for 1⅛ times the card's
+memory. Memory is mapped into it in pages of 2 MiB (small pool) or of a large segment, 20 MiB (large
+pool), at the lowest address where a request fits, and unmapped page by page. So blocks that end up
+side by side become one again, whatever they were made for. Linux only. See "Note [Expandable
+Segments]" in the same file.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.memory.allocator.blocks import FREE, IN_USE, SMALL_BYTES, UNMAPPED, Block, Pool
+from gpu_studio.core.memory.allocator.errors import rejected
+from gpu_studio.core.memory.allocator.options import UNLIMITED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.core.memory.allocator.options import AllocatorConfiguration
+    from gpu_studio.core.memory.allocator.statistics import Statistics
+
+
+_SMALL_SEGMENT_BYTES = 2 << 20
+_OWN_SEGMENT_BYTES = 10 << 20
+_STEP_BYTES = 2 << 20
+
+
+class Segments:
+    """The segments of a card's allocator.
+
+    Args:
+        pools: the large pool and the small one, the order in which they give memory back.
+        fraction: the share of the card that this process may reserve; 1 is no limit.
+    """
+
+    def __init__(
+        self,
+        options: AllocatorConfiguration,
+        fraction: float,
+        card: ModelledCard,
+        statistics: Statistics,
+        pools: tuple[Pool, Pool],
+    ) -> None:
+        self._options = options
+        self._card = card
+        self._statistics = statistics
+        self._pools = pools
+        self._heads: dict[int, Block] = {}
+        self.limit_bytes: int | None = None
+        self.collects_garbage = False
+        self.set_fraction(fraction)
+        self._reject_beyond_bytes = UNLIMITED
+        if options.throw_on_cudamalloc_oom:
+            share = options.per_process_memory_fraction * card.capacity_bytes
+            self._reject_beyond_bytes = int(share)
+        self.expandable: dict[Pool, ExpandableSegments] = {}
+        if options.expandable_segments:
+            for pool in pools:
+                page_bytes = _SMALL_SEGMENT_BYTES if pool.is_small else options.large_segment_bytes
+                self.expandable[pool] = ExpandableSegments(pool, page_bytes, card, statistics)
+
+    def set_fraction(self, fraction: float) -> None:
+        """Limit what may be reserved to a share of the card; 1 is no limit (setMemoryFraction)."""
+        # It takes the nearest byte; the garbage collector's shares are rounded down.
+        share_bytes = int(fraction * self._card.capacity_bytes + 0.5)
+        self.limit_bytes = share_bytes if fraction < 1 else None
+        self.collects_garbage = (
+            self.limit_bytes is not None and self._options.garbage_collection_threshold > 0
+        )
+
+    def heads(self) -> list[Block]:
+        """Return the first block of every segment."""
+        heads = list(self._heads.values())
+        for expandable in self.expandable.values():
+            heads += expandable.heads()
+        return heads
+
+    def segment_bytes(self, size_bytes: int) -> int:
+        """Return what the driver is asked for, for a rounded request (get_allocation_size)."""
+        if size_bytes <= SMALL_BYTES:
+            return _SMALL_SEGMENT_BYTES
+        if size_bytes < _OWN_SEGMENT_BYTES:
+            return self._options.large_segment_bytes
+        return -(-size_bytes // _STEP_BYTES) * _STEP_BYTES
+
+    def ask(self, pool: Pool, size_bytes: int, requested_bytes: int) -> Block | None:
+        """Ask the driver for memory; None if it or the limit refuses (alloc_block).
+
+        Args:
+            pool: the pool that needs it.
+            size_bytes: the request, rounded.
+            requested_bytes: the request as it was, for the error's text.
+
+        Raises:
+            ModelledOutOfMemory: with ``throw_on_cudamalloc_oom``, before the driver is asked.
+        """
+        segment_bytes = self.segment_bytes(size_bytes)
+        wanted_bytes = self._statistics.reserved_bytes.current + segment_bytes
+        if self.limit_bytes is not None and wanted_bytes > self.limit_bytes:
+            return None
+        if wanted_bytes > self._reject_beyond_bytes:
+            self._statistics.num_oom_rejections += 1
+            raise rejected(requested_bytes)
+        if self.expandable:
+            return self.expandable[pool].allocate(size_bytes)
+        if not self._card.take(segment_bytes):
+            return None
+        block = Block(self._card.addresses(segment_bytes), segment_bytes, pool, None, None)
+        self._heads[block.address] = block
+        self._card.note("segment_alloc", block.address, segment_bytes)
+        self._statistics.count_device_alloc(pool.counters, segment_bytes, segments=1)
+        return block
+
+    def release_cached(self) -> None:
+        """Give back every segment without a tensor in it, every such page of an expandable one.
+
+        It first waits for all streams (release_cached_blocks; torch.cuda.empty_cache does this).
+        """
+        self._statistics.num_sync_all_streams += 1
+        for pool in self._pools:
+            for block in pool.blocks():
+                if self.expandable:
+                    self.expandable[pool].release(block)
+                elif not block.is_split:
+                    self._release(block)
+
+    def release_oversize(self, pool: Pool, size_bytes: int) -> bool:
+        """Give back just enough of the blocks that may not be split, if there is a limit of those.
+
+        One that is large enough will do; else from the largest down. Returns whether it is enough
+        (release_available_cached_blocks).
+        """
+        least_bytes = self._options.max_split_bytes
+        if least_bytes == UNLIMITED or self.expandable:
+            return False
+        wanted_bytes = max(size_bytes, least_bytes)
+        place = pool.place_of(wanted_bytes)
+        if place < len(pool):
+            self._release(pool[place])
+            return True
+        released_bytes = 0
+        while released_bytes < wanted_bytes and len(pool) and pool[-1].size_bytes >= least_bytes:
+            released_bytes += pool[-1].size_bytes
+            self._release(pool[-1])
+        return released_bytes >= wanted_bytes
+
+    def collect_garbage(self) -> None:
+        """Give back large segments that nobody has used for long, once too much is reserved.
+
+        Too much is ``garbage_collection_threshold`` of the limit. Those of at least average age go,
+        even beyond what is needed, and again until it is enough (garbage_collect_cached_blocks).
+        """
+        if self.limit_bytes is None:
+            return
+        threshold_bytes = int(self._options.garbage_collection_threshold * self.limit_bytes)
+        excess_bytes = self._statistics.reserved_bytes.current - threshold_bytes
+        pool = self._pools[0]
+        idle = [block for block in pool.blocks() if not block.is_split] if excess_bytes > 0 else []
+        total_age = sum(pool.clock - block.idle_since for block in idle)
+        while idle and excess_bytes > 0:
+            average_age = total_age / len(idle)
+            old = [block for block in idle if pool.clock - block.idle_since >= average_age]
+            idle = [block for block in idle if pool.clock - block.idle_since < average_age]
+            for block in old:
+                excess_bytes -= block.size_bytes
+                total_age -= pool.clock - block.idle_since
+                self._release(block)
+
+    def _release(self, block: Block) -> None:
+        """Give a whole segment back to the driver (release_block)."""
+        block.pool.remove(block)
+        del self._heads[block.address]
+        self._card.give(block.size_bytes)
+        self._card.note("segment_free", block.address, block.size_bytes)
+        self._statistics.count_device_free(block.pool.counters, block.size_bytes, segments=1)
+
+
+class ExpandableSegments:
+    """The expandable segments of one pool."""
+
+    def __init__(
+        self, pool: Pool, page_bytes: int, card: ModelledCard, statistics: Statistics
+    ) -> None:
+        self._pool = pool
+        self._page_bytes = page_bytes
+        self._card = card
+        self._statistics = statistics
+        room_bytes = card.capacity_bytes + card.capacity_bytes // 8
+        self._room_bytes = -(-room_bytes // page_bytes) * page_bytes
+        # The first block of each segment, by address; it stays first as long as the segment lives.
+        self._heads: list[Block] = []
+
+    def heads(self) -> list[Block]:
+        """Return the first block of every segment, mapped or not."""
+        return list(self._heads)
+
+    def best_fit(self, place: int) -> int:
+        """Return the place of the block to take, the one at ``place`` being the smallest that fits.
+
+        A block counts with the addresses behind it, as it can grow into them; so a larger one that
+        cannot grow as far is the better fit.
+        """
+        room_bytes = _room_of(self._pool[place])
+        for behind in range(place + 1, len(self._pool)):
+            other_bytes = _room_of(self._pool[behind])
+            if other_bytes >= room_bytes:
+                break
+            place, room_bytes = behind, other_bytes
+        return place
+
+    def allocate(self, size_bytes: int) -> Block | None:
+        """Map memory for a block and return it; None if the card has too little.
+
+        Where gaps are filled one after another, those filled before the card was full stay so
+        (try_allocate_expandable_block).
+        """
+        block: Block | None = self._lowest_room(size_bytes)
+        assert block is not None
+        if block.state == UNMAPPED:
+            block = self._map(block, min(size_bytes, block.size_bytes))
+        while block is not None and block.size_bytes < size_bytes:
+            gap = block.next
+            assert gap is not None
+            block = self._map(gap, min(size_bytes - block.size_bytes, gap.size_bytes))
+        if block is not None:
+            self._pool.remove(block)
+        return block
+
+    def release(self, block: Block) -> None:
+        """Unmap the pages that lie wholly inside a free block, and drop a segment with none left.
+
+        What is left of the block before and behind them stays free (unmap_block).
+        """
+        base = self._base_of(block)
+        first = base + -(-(block.address - base) // self._page_bytes) * self._page_bytes
+        end = block.address + block.size_bytes
+        end -= (end - base) % self._page_bytes
+        if first >= end:
+            return
+        self._pool.remove(block)
+        requested_bytes = block.requested_bytes
+        if block.address < first:
+            pages = block.cut(first - block.address)
+            block.requested_bytes = 0
+            self._pool.insert(block)
+        else:
+            pages = block
+        if pages.size_bytes > end - first:
+            behind = pages.cut(end - first)
+            behind.requested_bytes = 0
+            self._pool.insert(behind)
+        pages.requested_bytes = requested_bytes
+        self._card.give(end - first)
+        self._card.note("segment_unmap", first, end - first)
+        self._statistics.count_device_free(self._pool.counters, end - first, segments=0)
+        self._drop_if_whole(self._unmap(pages))
+
+    def _unmap(self, block: Block) -> Block:
+        """Turn a block that is in no pool into mere addresses, one with those on its sides."""
+        block.state = UNMAPPED
+        before = block.prev
+        if before is not None and before.state == UNMAPPED:
+            self._pool.unmapped.remove(before)
+            before.requested_bytes = block.requested_bytes
+            before.absorb_next()
+            block = before
+        after = block.next
+        if after is not None and after.state == UNMAPPED:
+            self._pool.unmapped.remove(after)
+            block.absorb_next()
+        insort(self._pool.unmapped, block, key=_address)
+        return block
+
+    def _drop_if_whole(self, block: Block) -> None:
+        if not block.is_split:
+            self._pool.unmapped.remove(block)
+            self._heads.remove(block)
+
+    def _map(self, block: Block, size_bytes: int) -> Block | None:
+        """Map whole pages at the start of an unmapped range; returns the free block they are in."""
+        mapped_bytes = -(-size_bytes // self._page_bytes) * self._page_bytes
+        if not self._card.take(mapped_bytes):
+            return None
+        self._card.note("segment_map", block.address, mapped_bytes)
+        self._pool.unmapped.remove(block)
+        block.state = FREE
+        if mapped_bytes < block.size_bytes:
+            rest = block.cut(mapped_bytes)
+            rest.requested_bytes = 0
+            rest.state = UNMAPPED
+            insort(self._pool.unmapped, rest, key=_address)
+        block, _, _ = self._pool.insert_merged(block)
+        self._statistics.count_device_alloc(self._pool.counters, mapped_bytes, segments=0)
+        return block
+
+    def _lowest_room(self, size_bytes: int) -> Block:
+        """Return the lowest free or unmapped block from which on there are enough addresses.
+
+        Where no segment has room a new one is begun, which has no memory yet
+        (find_expandable_block).
+        """
+        for gap in self._pool.unmapped:
+            before = gap.prev
+            start = before if before is not None and before.state != IN_USE else gap
+            if _has_room(start, size_bytes):
+                return start
+        head = Block(
+            self._card.addresses(self._room_bytes), self._room_bytes, self._pool, None, None
+        )
+        head.state = UNMAPPED
+        insort(self._pool.unmapped, head, key=_address)
+        insort(self._heads, head, key=_address)
+        return head
+
+    def _base_of(self, block: Block) -> int:
+        place = bisect_right(self._heads, block.address, key=_address)
+        return self._heads[place - 1].address
+
+
+def _address(block: Block) -> int:
+    return block.address
+
+
+def _room_of(block: Block) -> int:
+    behind = block.next
+    if behind is not None and behind.state == UNMAPPED:
+        return block.size_bytes + behind.size_bytes
+    return block.size_bytes
+
+
+def _has_room(start: Block, size_bytes: int) -> bool:
+    block: Block | None = start
+    room_bytes = 0
+    while block is not None and room_bytes < size_bytes and block.state != IN_USE:
+        room_bytes += block.size_bytes
+        block = block.next
+    return room_bytes >= size_bytes
+
+
+PAGE_BYTES = 2 << 20
+"""What the driver gives memory in, since Pascal (cuMemGetAllocationGranularity)."""
+
+_FIRST_ADDRESS = 1 << 44
+
+
+class ModelledCard:
+    """A card's memory as CUDA counts it.
+
+    Addresses are given in ascending order and never twice. A real driver may use one again; it
+    then matters only which of two equally large free blocks is taken first.
+
+    Attributes:
+        capacity_bytes: all of it, as ``torch.cuda.mem_get_info()`` tells.
+        other_bytes: held by others: other processes, and this one's CUDA context.
+        watch: called with PyTorch's name for what was done (``segment_alloc``, ``segment_free``,
+            ``segment_map``, ``segment_unmap``), an address and a size in bytes; None for nobody.
+    """
+
+    def __init__(self, capacity_bytes: int, other_bytes: int) -> None:
+        if capacity_bytes <= 0 or other_bytes < 0:
+            raise ValueError(
+                f"no card has {capacity_bytes} bytes, of which others hold {other_bytes}"
+            )
+        self.capacity_bytes = capacity_bytes
+        self.other_bytes = other_bytes
+        self.watch: Callable[[str, int, int], None] | None = None
+        self._held_bytes = 0
+        self._next_address = _FIRST_ADDRESS
+
+    @property
+    def free_bytes(self) -> int:
+        """What ``torch.cuda.mem_get_info()`` calls free."""
+        return max(0, self.capacity_bytes - self.other_bytes - self._held_bytes)
+
+    def take(self, size_bytes: int) -> bool:
+        """Take memory, in whole pages; returns whether there was enough."""
+        paged_bytes = _whole_pages(size_bytes)
+        if paged_bytes > self.free_bytes:
+            return False
+        self._held_bytes += paged_bytes
+        return True
+
+    def give(self, size_bytes: int) -> None:
+        """Give back what was taken."""
+        self._held_bytes -= _whole_pages(size_bytes)
+
+    def note(self, action: str, address: int, size_bytes: int) -> None:
+        """Tell who watches what was done with memory of this card."""
+        if self.watch is not None:
+            self.watch(action, address, size_bytes)
+
+    def addresses(self, size_bytes: int) -> int:
+        """Return the first of a range of addresses that nothing else has."""
+        address = self._next_address
+        self._next_address += _whole_pages(size_bytes)
+        return address
+
+
+def _whole_pages(size_bytes: int) -> int:
+    return -(-size_bytes // PAGE_BYTES) * PAGE_BYTES

@@ -1,0 +1,548 @@
+"""The experiments of the memory lab: Python that makes tensors and drops them.
+
+Each is a generator. What it yields is a moment (`core.memory.memory_bench`) at which somebody may
+read the memory, or an event; when it goes on, so does the experiment. To drop a tensor is to drop
+the last reference to it, as in any program with PyTorch. Each has the few lines of PyTorch that do
+the same on a card.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.activation_calls import LAYERS, WIDTH
+from gpu_studio.core.memory.memory_bench import ALLOCATED, EMPTIED, FREED, FULL, HELD, MemoryBench
+from gpu_studio.core.tensors import ITEM_BYTES
+from gpu_studio.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from gpu_studio.core.memory.memory_bench import SampleNetwork
+    from gpu_studio.core.messages.memory_messages import RunMemoryExperiment, StageBegan
+
+    Moments = Generator[str | StageBegan, None, None]
+    _Script = Callable[[MemoryBench], Moments]
+
+_MIB = 1 << 20
+_PAGE_BYTES = 2 * _MIB
+_PIN_BYTES = 8 * _MIB
+_PARTS = 7
+_LEAST_ROOM_BYTES = 224 * _MIB
+
+
+def fragmentation(bench: MemoryBench) -> Moments:
+    """End with one part of seven free at the driver, and six large holes that are pinned.
+
+    A tensor of two parts is then smaller than what is free. With expandable segments the holes'
+    pages go back to the driver, and it fits.
+    """
+    if bench.room_bytes < _LEAST_ROOM_BYTES:
+        raise StudioError(
+            FailureKind.TOO_LARGE,
+            f"This experiment needs {format_bytes(_LEAST_ROOM_BYTES)}, and "
+            f"{format_bytes(bench.room_bytes)} are allowed.",
+        )
+    part_bytes = bench.room_bytes // _PARTS // _PAGE_BYTES * _PAGE_BYTES
+    pins: list[object] = []
+    yield bench.begin("scattering", "Small tensors settle in the front of freed large ones.")
+    if not (yield from _scattered(bench, part_bytes, pins)):
+        return
+    bench.note_stage("scattering", f"{len(pins)} small tensors are left, one in each segment.")
+    yield bench.begin("asking", f"Now a tensor of {format_bytes(2 * part_bytes)} is asked for.")
+    last = bench.take(2 * part_bytes)
+    yield FULL if last is None else HELD
+
+
+def _scattered(
+    bench: MemoryBench, part_bytes: int, pins: list[object]
+) -> Generator[str, None, bool]:
+    """Leave a small tensor in the front of each part; returns whether there was memory for it.
+
+    The rests hold the holes until the end, so that every part is a segment of its own.
+    """
+    rests: list[object] = []
+    for _ in range(_PARTS - 1):
+        for kept, size_bytes in (
+            (None, part_bytes),
+            (pins, _PIN_BYTES),
+            (rests, part_bytes - _PIN_BYTES),
+        ):
+            tensor = bench.take(size_bytes)
+            if tensor is None:
+                yield FULL
+                return False
+            yield ALLOCATED
+            if kept is None:
+                del tensor
+                bench.drop()
+                yield FREED
+            else:
+                kept.append(tensor)
+                del tensor
+    bench.drop(len(rests))
+    rests.clear()
+    yield FREED
+    return True
+
+
+_FIRST_BATCH = 64
+# Of float32 numbers of the network's width: no GPU's memory holds a larger one.
+_LARGEST_BATCH = 1 << 26
+
+
+def activations(bench: MemoryBench) -> Moments:
+    """Double the batch until it breaks, in training and under ``torch.no_grad()``."""
+    try:
+        network = bench.card.sample_network()
+    except RuntimeError as error:
+        if not bench.card.is_out_of_memory(error):
+            raise
+        bench.note_end(error)
+        yield FULL
+        return
+    yield ALLOCATED
+    yield from _doubled(bench, network, "training", "with gradients")
+    yield from _doubled(bench, network, "no_grad", "under torch.no_grad()")
+    yield HELD
+
+
+def _doubled(bench: MemoryBench, network: SampleNetwork, stage: str, words: str) -> Moments:
+    step = network.train if stage == "training" else network.infer
+    batch, peak_bytes = _FIRST_BATCH, 0
+    yield bench.begin(stage, f"The batch is doubled {words}, from {batch} on.")
+    while batch <= _LARGEST_BATCH:
+        bench.card.reset_peak()
+        bench.steps += 1
+        is_through = yield from _one_step(bench, step(batch))
+        if not is_through:
+            break
+        peak_bytes = bench.card.read().peak_allocated_bytes or 0
+        batch *= 2
+    network.forget()
+    bench.card.empty_cache()
+    yield EMPTIED
+    if batch == _FIRST_BATCH:
+        bench.note_stage(stage, f"Not even a batch of {batch} fits {words}.")
+        return
+    bench.note_stage(
+        stage,
+        f"The largest batch {words} was {batch // 2}, with {format_bytes(peak_bytes)} at its peak.",
+        peak_bytes=peak_bytes,
+        batch=batch // 2,
+    )
+
+
+def _one_step(bench: MemoryBench, parts: Iterator[str]) -> Generator[str, None, bool]:
+    """Go through one batch; returns whether there was memory for it."""
+    try:
+        for _ in parts:
+            yield ALLOCATED
+    except RuntimeError as error:
+        if not bench.card.is_out_of_memory(error):
+            raise
+        bench.note_end(error)
+    else:
+        yield FREED
+        return True
+    yield FULL
+    return False
+
+
+MIB = 1 << 20
+_GT_1030_BYTES = 8192 * 8192 * 4
+_SMALL_BYTES = 256 * 256 * 4
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment as people choose it.
+
+    Attributes:
+        ends_in: the outcomes it is made to end in: with a budget, and on the whole card.
+        source: where it is from; empty where we made it up.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    ends_in: tuple[str, str]
+    source: str = ""
+
+
+PRESETS = (
+    Preset(
+        name="gt1030",
+        title="8192 × 8192 until it breaks",
+        sentence="Matrices of 8192 × 8192 float32, 256 MiB each, are made until memory ends.",
+        ends_in=("over_budget", "card_full"),
+        source="“How can I run any code on my GPU, instead on CPU?” by Radosław Śmigielski",
+    ),
+    Preset(
+        name="many_small",
+        title="Many small tensors",
+        sentence=(
+            "Tensors of 256 KiB are made until memory ends. Eight of them share one segment of "
+            "2 MiB, so what is reserved grows in steps."
+        ),
+        ends_in=("over_budget", "card_full"),
+    ),
+    Preset(
+        name="one_big",
+        title="One that is too big",
+        sentence="A single square matrix is asked for that is larger than all there is.",
+        ends_in=("over_budget", "card_full"),
+    ),
+    Preset(
+        name="fragmentation",
+        title="Enough is free, and yet it fails",
+        sentence=(
+            "Small tensors settle in the front of large ones that were freed. Then a tensor is "
+            "asked for that is smaller than what is free, and larger than every piece of it."
+        ),
+        ends_in=("fragmented", "fragmented"),
+    ),
+    Preset(
+        name="leak",
+        title="A leak",
+        sentence=(
+            "A training loop keeps every step's loss together with its graph, as "
+            "“history.append(loss)” does, instead of the number."
+        ),
+        ends_in=("leak", "leak"),
+    ),
+    Preset(
+        name="activations",
+        title="The batch that is too large",
+        sentence=(
+            "The batch is doubled until a training step breaks, then until a step under "
+            "torch.no_grad() does, which keeps no activations for the way back."
+        ),
+        ends_in=("over_budget", "card_full"),
+    ),
+    Preset(
+        name="after_the_error",
+        title="After the error",
+        sentence=(
+            "A function fills the card and fails. As long as somebody holds the exception, its "
+            "traceback holds the function's variables, and they hold the tensors."
+        ),
+        ends_in=("over_budget", "card_full"),
+    ),
+    Preset(
+        name="custom",
+        title="Your own",
+        sentence="Square tensors as the sliders say, until all are there or memory ends.",
+        ends_in=("over_budget", "card_full"),
+    ),
+)
+
+
+def find_preset(name: str) -> Preset:
+    """Return a preset; raises `StudioError` with the names there are."""
+    for preset in PRESETS:
+        if preset.name == name:
+            return preset
+    names = ", ".join(preset.name for preset in PRESETS)
+    raise StudioError(
+        FailureKind.BAD_REQUEST,
+        f"“{name[:20]}” is not a preset of the memory lab: there are {names}.",
+    )
+
+
+def moments_of(name: str, bench: MemoryBench) -> Moments:
+    """Return a preset's experiment, which has not begun."""
+    return _SCRIPTS[find_preset(name).name](bench)
+
+
+def _until_full(bench: MemoryBench, sizes: Iterable[int]) -> Moments:
+    """Make tensors and keep them."""
+    kept = []
+    for size_bytes in sizes:
+        tensor = bench.take(size_bytes)
+        if tensor is None:
+            yield FULL
+            return
+        kept.append(tensor)
+        del tensor
+        yield ALLOCATED
+    yield HELD
+
+
+def _same(size_bytes: int) -> Iterator[int]:
+    while True:
+        yield size_bytes
+
+
+def _gt1030(bench: MemoryBench) -> Moments:
+    return _until_full(bench, _same(_GT_1030_BYTES))
+
+
+def _many_small(bench: MemoryBench) -> Moments:
+    return _until_full(bench, _same(_SMALL_BYTES))
+
+
+def _one_big(bench: MemoryBench) -> Moments:
+    return _until_full(bench, [4 * (math.isqrt(bench.room_bytes // 4) + 1) ** 2])
+
+
+def _custom(bench: MemoryBench) -> Moments:
+    plan = bench.plan
+    if plan is None:
+        raise StudioError(FailureKind.BAD_REQUEST, "“custom” needs a plan: which tensors to make.")
+    kept: list[object] = []
+    number = 0
+    while plan.count is None or number < plan.count:
+        side = plan.size + number * plan.growth
+        tensor = bench.take(side * side * ITEM_BYTES[plan.dtype])
+        if tensor is None:
+            yield FULL
+            return
+        kept.append(tensor)
+        del tensor
+        number += 1
+        yield ALLOCATED
+        if plan.frees_every_second and number % 2 == 1 and number > 1:
+            del kept[-2]
+            bench.drop()
+            yield FREED
+    yield HELD
+
+
+def _leak(bench: MemoryBench) -> Moments:
+    """Keep a third of what every step takes."""
+    kept_bytes = max(bench.room_bytes // 24 // MIB * MIB, MIB)
+    history = []
+    while True:
+        activation = bench.take(2 * kept_bytes)
+        loss = None if activation is None else bench.take(kept_bytes)
+        if loss is None:
+            yield FULL
+            return
+        yield ALLOCATED
+        history.append(loss)
+        bench.drop()
+        del activation, loss
+        bench.note_step_end()
+        yield FREED
+
+
+def _fill_and_fail(bench: MemoryBench, size_bytes: int) -> Moments:
+    """Fill a list that only this function knows, until memory ends."""
+    batches = []
+    while True:
+        batches.append(bench.take_or_raise(size_bytes))
+        yield ALLOCATED
+
+
+def _after_the_error(bench: MemoryBench) -> Moments:
+    size_bytes = max(bench.room_bytes * 3 // 16 // MIB * MIB, MIB)
+    held: BaseException | None = None
+    yield bench.begin(
+        "filling", "A function makes tensors and keeps them in a variable of its own."
+    )
+    try:
+        yield from _fill_and_fail(bench, size_bytes)
+    except RuntimeError as error:
+        if not bench.card.is_out_of_memory(error):
+            raise
+        bench.note_end(error)
+        held = error
+    yield FULL
+    yield bench.begin("held", "The function is over, and its exception is held.")
+    bench.card.empty_cache()
+    yield EMPTIED
+    bench.note_stage("held", "empty_cache() gives nothing back: the traceback holds the tensors.")
+    del held
+    yield bench.begin("let go", "The exception is let go, and with it the tensors.")
+    yield FREED
+    bench.note_stage(
+        "let go", "Nothing is allocated any more; PyTorch keeps the memory for itself."
+    )
+    bench.card.empty_cache()
+    yield EMPTIED
+    bench.note_stage("emptied", "Now empty_cache() gives it all back.")
+
+
+_SCRIPTS: dict[str, _Script] = {
+    "gt1030": _gt1030,
+    "many_small": _many_small,
+    "one_big": _one_big,
+    "fragmentation": fragmentation,
+    "leak": _leak,
+    "activations": activations,
+    "after_the_error": _after_the_error,
+    "custom": _custom,
+}
+
+
+def snippet_of(
+    request: RunMemoryExperiment, budget_bytes: int | None, room_bytes: int, conf: str = ""
+) -> str:
+    """Return a program that runs as it stands, on a card.
+
+    Args:
+        request: the experiment; of a modelled card, the program is for ``cuda:0``.
+        budget_bytes: what may be reserved; None for the whole card.
+        room_bytes: what the experiment sized its tensors by.
+        conf: the allocator's options.
+    """
+    device = request.device if request.device.startswith("cuda") else "cuda:0"
+    lines = []
+    if conf:
+        lines += ["import os", "", f'os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "{conf}"', ""]
+    lines += ["import torch", "", f'device = "{device}"']
+    if budget_bytes is not None:
+        lines += [
+            "total_bytes = torch.cuda.get_device_properties(device).total_memory",
+            f"fraction = min(1.0, ({budget_bytes} + 0.25) / total_bytes)",
+            "torch.cuda.set_per_process_memory_fraction(fraction, device)",
+        ]
+    lines += ["", "", *_body(request, room_bytes).strip("\n").split("\n")]
+    lines += [
+        'print(torch.cuda.memory_allocated(device), "bytes allocated")',
+        'print(torch.cuda.memory_reserved(device), "bytes reserved")',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _body(request: RunMemoryExperiment, room_bytes: int) -> str:
+    preset, plan = request.preset, request.plan
+    if preset == "custom" and plan is not None:
+        return _CUSTOM.format(
+            size=plan.size,
+            growth=plan.growth,
+            dtype=plan.dtype,
+            count="True" if plan.count is None else f"number < {plan.count}",
+            drop=_DROP if plan.frees_every_second else "",
+        )
+    part_bytes = room_bytes // 7 // (2 * _MIB) * (2 * _MIB)
+    kept_bytes = max(room_bytes // 24 // _MIB * _MIB, _MIB)
+    return {
+        "gt1030": _SAME.format(side=8192),
+        "many_small": _SAME.format(side=256),
+        "one_big": _ONE_BIG.format(room_bytes=room_bytes),
+        "fragmentation": _FRAGMENTATION.format(part_bytes=part_bytes, pin_bytes=8 * _MIB),
+        "leak": _LEAK.format(kept_bytes=kept_bytes),
+        "activations": _ACTIVATIONS.format(layers=LAYERS, width=WIDTH),
+        "after_the_error": _AFTER.format(size_bytes=max(room_bytes * 3 // 16 // _MIB * _MIB, _MIB)),
+    }[preset]
+
+
+_SAME = """
+tensors = []
+try:
+    while True:
+        tensors.append(torch.empty({side}, {side}, device=device))
+except torch.OutOfMemoryError as error:
+    print(error)
+print(len(tensors), "tensors fit")
+"""
+_ONE_BIG = """
+import math
+
+side = math.isqrt({room_bytes} // 4) + 1
+try:
+    torch.empty(side, side, device=device)
+except torch.OutOfMemoryError as error:
+    print(error)
+"""
+_FRAGMENTATION = """
+def take(size_bytes):
+    return torch.empty(size_bytes, dtype=torch.uint8, device=device)
+
+
+part_bytes, pin_bytes = {part_bytes}, {pin_bytes}
+pins, rests = [], []
+for _ in range(6):
+    part = take(part_bytes)
+    del part
+    pins.append(take(pin_bytes))  # settles in the front of the freed part
+    rests.append(take(part_bytes - pin_bytes))
+rests.clear()
+try:
+    take(2 * part_bytes)
+    print("it fits")
+except torch.OutOfMemoryError as error:
+    print(error)
+"""
+_LEAK = """
+def take(size_bytes):
+    return torch.empty(size_bytes, dtype=torch.uint8, device=device)
+
+
+history = []
+try:
+    while True:
+        activation = take(2 * {kept_bytes})
+        loss = take({kept_bytes})
+        history.append(loss)  # a number, loss.item(), would keep nothing
+        del activation, loss
+except torch.OutOfMemoryError as error:
+    print(error)
+print(len(history), "steps")
+"""
+_ACTIVATIONS = """
+layers = []
+for _ in range({layers}):
+    layers += [torch.nn.Linear({width}, {width}, bias=False), torch.nn.ReLU()]
+network = torch.nn.Sequential(*layers).to(device)
+
+
+def step(batch, trains):
+    inputs = torch.empty(batch, {width}, device=device)
+    with torch.set_grad_enabled(trains):
+        outputs = network(inputs)
+    if trains:
+        outputs.backward(torch.empty_like(outputs))  # as a loss's gradient would
+    network.zero_grad(set_to_none=True)
+
+
+for trains in (True, False):
+    batch = 64
+    try:
+        while batch <= 1 << 26:
+            step(batch, trains)
+            batch *= 2
+    except torch.OutOfMemoryError as error:
+        print(error)
+    network.zero_grad(set_to_none=True)
+    torch.cuda.empty_cache()
+    print("the largest batch", "with" if trains else "without", "gradients:", batch // 2)
+"""
+_AFTER = """
+def work():
+    batches = []
+    while True:
+        batches.append(torch.empty({size_bytes}, dtype=torch.uint8, device=device))
+
+
+try:
+    work()
+except torch.OutOfMemoryError as error:
+    held = error
+torch.cuda.empty_cache()
+print("held:  ", torch.cuda.memory_allocated(device), "bytes allocated")
+del held
+torch.cuda.empty_cache()
+print("let go:", torch.cuda.memory_allocated(device), "bytes allocated")
+"""
+_CUSTOM = """
+tensors = []
+number = 0
+try:
+    while {count}:
+        side = {size} + number * {growth}
+        tensors.append(torch.empty(side, side, dtype=torch.{dtype}, device=device))
+        number += 1
+{drop}except torch.OutOfMemoryError as error:
+    print(error)
+print(len(tensors), "tensors are there")
+"""
+_DROP = """\
+        if number > 1 and number % 2 == 1:
+            del tensors[-2]
+"""
