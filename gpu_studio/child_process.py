@@ -1,9 +1,9 @@
 """A child process that speaks JSON lines: how the window reaches its engine and its sensors.
 
 The child reads requests from its standard input and writes events to the pipe that was its
-standard output; it must send its own standard output to standard error before anything else,
-because native libraries print there. It ends when its standard input closes, so a child never
-outlives the window, however the window ends.
+standard output. Before anything else it moves both away from where native libraries read and print
+(`child_streams`). It ends when its standard input closes, so a child never outlives the window,
+however the window ends.
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ PACKAGE = ROOT / "gpu_studio"
 ARROWS = {
     "core": set(),
     "child_process": set(),
-    "hardware": {"core", "child_process"},
-    "engine": {"core", "child_process"},
+    "child_streams": set(),
+    "hardware": {"core", "child_process", "child_streams"},
+    "engine": {"core", "child_process", "child_streams"},
     "model": {"core"},
     "ui": {"core", "model"},
     "app": {"core", "engine", "hardware", "model", "ui"},

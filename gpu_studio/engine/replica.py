@@ -25,6 +25,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.train_network import (
     LEARNING_RATE,
@@ -223,9 +224,6 @@ def _orders(rank: int, device: torch.device, lines: BinaryIO) -> Order | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Obey until the engine has no more orders; return the exit code."""
-    # Here, since the engine imports this module for its messages.
-    from gpu_studio.engine.serve import take_over_stdout
-
     parser = argparse.ArgumentParser()
     parser.add_argument("--engine", type=int, required=True)
     parser.add_argument("--size", type=int, required=True)
@@ -233,7 +231,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--devices", required=True)
     parser.add_argument("--store", required=True)
     chosen = parser.parse_args(arguments)
-    out = take_over_stdout()
+    orders, out = take_over_stdin(), take_over_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end_with(chosen.engine, os.getppid())
     device = torch.device(chosen.devices.split(",")[int(os.environ["LOCAL_RANK"])])
@@ -252,7 +250,7 @@ def main(arguments: Sequence[str]) -> int:
         _say(out, Answer(backend=chosen.backend))
     else:
         out.close()
-    while (order := _orders(replica.rank, device, sys.stdin.buffer)) is not None:
+    while (order := _orders(replica.rank, device, orders)) is not None:
         answer = replica.obey(order)
         if replica.rank == 0:
             _say(out, answer)

@@ -13,12 +13,12 @@ import faulthandler
 import logging
 import os
 import signal
-import sys
 import threading
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import msgspec
 
+from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     Event,
@@ -221,22 +221,6 @@ def _own_bytes(card: NvmlCard) -> int | None:
     return next(own, None)
 
 
-def take_over_stdout() -> BinaryIO:
-    """Return a pipe of our own that was standard output, and send the latter to standard error.
-
-    Native libraries print to file descriptor 1 and would break the protocol.
-    """
-    private = os.dup(1)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # started without a standard error
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.close(null)
-    sys.stdout = sys.stderr
-    return os.fdopen(private, "wb")
-
-
 def _are_cards_asleep() -> bool:
     from gpu_studio.hardware.pci import are_all_cards_asleep
 
@@ -245,13 +229,13 @@ def _are_cards_asleep() -> bool:
 
 def main() -> int:
     """Run the engine's process; return its exit code."""
-    out = take_over_stdout()
+    requests, out = take_over_stdin(), take_over_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal: the parent decides
     with contextlib.suppress(RuntimeError, ValueError, OSError):  # no standard error to write to
         faulthandler.enable()
     logging.basicConfig(format="%(asctime)s engine %(levelname)s %(message)s")
     dispatcher = Dispatcher(NvmlSensor(), cpu_name=cpu_name(), are_cards_asleep=_are_cards_asleep)
-    return serve(sys.stdin.buffer, out, dispatcher, os._exit)
+    return serve(requests, out, dispatcher, os._exit)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.pc.devices import Inventory, Telemetry, encode_sensor_event
 from gpu_studio.hardware.inventory import Sensors
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 # A mean over less than this says little of the CPU, and nobody wants to wait longer for it.
 _FIRST_READING_AFTER_S = 0.3
 _GRACE_S = 1.0
-_STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
 
 
 class Commands:
@@ -125,10 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     period_s = parser.parse_args(arguments).period_s
     # Ctrl-C in a terminal reaches the whole group; this child ends with its window's pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    pipe = os.fdopen(os.dup(_STANDARD_OUTPUT), "wb", buffering=0)
-    os.dup2(_STANDARD_ERROR, _STANDARD_OUTPUT)
+    lines, pipe = take_over_stdin(buffering=0), take_over_stdout(buffering=0)
     commands = Commands()
-    threading.Thread(target=_obey, args=(commands,), daemon=True).start()
+    threading.Thread(target=_obey, args=(commands, lines), daemon=True).start()
     sensors = Sensors()
     try:
         for event in events(sensors, commands, period_s):
@@ -143,10 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _obey(commands: Commands) -> None:
-    # Unbuffered: a buffered reader's lock, held by this thread, would abort the interpreter's end.
-    with open(_STANDARD_INPUT, "rb", buffering=0, closefd=False) as lines:
-        commands.listen(lines)
+def _obey(commands: Commands, lines: IO[bytes]) -> None:
+    commands.listen(lines)
     time.sleep(_GRACE_S)
     os._exit(0)  # the other thread is inside a driver call that does not return
 

@@ -17,11 +17,12 @@ import sys
 import threading
 import time
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 import torch
 
+from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.pc.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
 from gpu_studio.engine.device import cuda_state
 from gpu_studio.engine.pc.properties import torch_card, torch_cards
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.pc.torch_facts import TorchCard
 
-_STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
 # 0 + 1 + … + 1023, each with 1 more: whole numbers below 2^24, exact in float32 in any order.
 _NUMBERS = 1024
 _EXPECTED_TOTAL = float(sum(range(_NUMBERS)) + _NUMBERS)
@@ -122,19 +122,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--load-s", type=float, default=0.0)
     options = parser.parse_args(arguments)
-    pipe = os.fdopen(os.dup(_STANDARD_OUTPUT), "wb", buffering=0)
-    os.dup2(_STANDARD_ERROR, _STANDARD_OUTPUT)
-    threading.Thread(target=_end_with_the_other_side, daemon=True).start()
+    lifeline, pipe = take_over_stdin(buffering=0), take_over_stdout(buffering=0)
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     warnings.simplefilter("ignore")  # an unsupported card is what this finds out
     for step in steps(options.first, options.load_s):
         pipe.write(msgspec.json.encode(step) + b"\n")
     return 0
 
 
-def _end_with_the_other_side() -> None:
-    # Unbuffered: a buffered reader's lock would abort the interpreter's end.
-    with open(_STANDARD_INPUT, "rb", buffering=0, closefd=False) as lines:
-        lines.read()
+def _end_with(lifeline: BinaryIO) -> None:
+    lifeline.read()  # until the other side has ended
     os._exit(0)
 
 
