@@ -59,13 +59,16 @@ class ProcessEngine:
     def run(self, request: Request) -> Iterator[Event]:
         """Yield the answer to a request; see `core.engine.Engine.run`."""
         self._abandoned = False
-        dead = self._child
-        if dead is not None and not dead.is_running and not isinstance(request, DescribeEngine):
+        child = self._child
+        # Looked at once: one that is being killed may be running now and gone a moment later.
+        is_dead = child is not None and not child.is_running
+        if child is not None and is_dead and not isinstance(request, DescribeEngine):
             # It died while nothing ran. A fresh one would answer, without what the old one held.
-            yield EngineEnded(exit_code=self._discard(dead))
+            yield EngineEnded(exit_code=self._discard(child))
             return
         try:
-            child = self._living_child()
+            if child is None or is_dead:
+                child = self._fresh_child()
         except OSError as error:
             message = f"The engine could not be started: {error.strerror or error}"
             yield RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
@@ -117,17 +120,14 @@ class ProcessEngine:
             child.kill()
             child.end(timeout_s=1.0)
 
-    def _living_child(self) -> ChildProcess | None:
-        """Return the running child, or a new one; None when this engine is closed."""
+    def _fresh_child(self) -> ChildProcess | None:
+        """Start a child and return it; None if this engine is closed."""
         with self._lock:
             if self._closed:
                 return None
-            if self._child is None or not self._child.is_running:
-                self._child = ChildProcess(
-                    _MODULE,
-                    environment=self._environment.variables(),
-                    log_path=self._log_path,
-                )
+            self._child = ChildProcess(
+                _MODULE, environment=self._environment.variables(), log_path=self._log_path
+            )
             return self._child
 
     def _discard(self, child: ChildProcess) -> int | None:

@@ -5,6 +5,7 @@ import threading
 import psutil
 import pytest
 
+from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
@@ -87,6 +88,23 @@ def test_a_death_while_nothing_runs_is_told_by_the_next_request(make_engine):
     assert not ended.stopped
     (fresh,) = engine.run(DescribeEngine())
     assert fresh.pid != described.pid
+
+
+def test_a_death_between_two_looks_is_told_and_no_fresh_child_answers(make_engine, monkeypatch):
+    """A process that is being killed still counts as running for some milliseconds."""
+    engine = make_engine()
+    (described,) = engine.run(DescribeEngine())
+    child = psutil.Process(described.pid)
+    child.kill()
+    psutil.wait_procs([child], timeout=PATIENCE_S)
+    really = ChildProcess.is_running.fget
+    looks = iter([True])
+    monkeypatch.setattr(
+        ChildProcess, "is_running", property(lambda self: next(looks, None) or really(self))
+    )
+    first = next(engine.run(RUN))
+    assert isinstance(first, EngineEnded)
+    assert not first.stopped
 
 
 def test_stop_reaches_the_child_between_two_calls(make_engine):
