@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_MS, PATIENCE_S
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,12 +39,19 @@ tabs.setCurrentIndex(2)
 
 def wait(is_done):
     loop = QEventLoop()
-    timer = QTimer()
+    timer, deadline = QTimer(), QTimer()
     timer.timeout.connect(lambda: is_done() and loop.quit())
     timer.start(10)
-    QTimer.singleShot(120000, lambda: os._exit(98))
+    deadline.timeout.connect(lambda: give_up(is_done))
+    deadline.start({patience_ms})
     if not is_done():
         loop.exec()
+    deadline.stop()
+
+def give_up(is_done):
+    state = studio.session.state
+    print("line", is_done.__code__.co_firstlineno, "waited in vain:", state, flush=True)
+    os._exit(98)
 
 wait(lambda: studio.session.state is EngineState.READY and studio.sensors.inventory)
 print("engine", studio.session.description.pid)
@@ -91,6 +98,7 @@ application.processEvents()
 def drive(script: str, *, sizes: str = "64", budget_s: float = 0.1) -> dict[str, str]:
     """Run a script in a child of its own; return what it printed, word by word."""
     text = _OPENING.replace("{sizes}", sizes).replace("{budget_s}", str(budget_s)) + script
+    text = text.replace("{patience_ms}", str(2 * PATIENCE_MS))  # an engine starts in each
     child = subprocess.Popen(
         [sys.executable, "-c", text],
         cwd=ROOT,
