@@ -16,6 +16,9 @@ import pytest
 
 from tests.patience import PATIENCE_MS, PATIENCE_S
 
+# Three processes and a window, with nothing of the waits scripted.
+pytestmark = pytest.mark.alone
+
 ROOT = Path(__file__).resolve().parent.parent
 
 _OPENING = """

@@ -135,9 +135,11 @@ def _start(root: Path, request: Request) -> int:
     if not need.is_met() and not _set_up(need, request.in_window):
         return 1
     if request.command == "test":
-        environ = clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}
+        from studio_setup.suite import run_suite
+
         os.chdir(root)
-        return become([need.python, "-m", "pytest", *request.arguments], environ)
+        environ = clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}
+        return run_suite(need.python, environ, request.arguments)
     if request.command == "shortcut":
         return _make_shortcut(root)
     if need.opens_window and sys.stdin is not None and sys.stdin.isatty() and need.offer_is_due():

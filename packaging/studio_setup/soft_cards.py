@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from studio_setup import stamp as stamps
 from studio_setup.console import Log, TerminalConsole
 from studio_setup.environment import install_project, make_environment, require_space
-from studio_setup.launch import clean_environ, python_version_of, run
+from studio_setup.launch import clean_environ, python_version_of
 from studio_setup.lock import one_at_a_time
 from studio_setup.pip_runner import Pip
 from studio_setup.stamp import Verdict
+from studio_setup.suite import run_suite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,9 +74,9 @@ def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
         _set_up(root, environment, requirement, console)
         console.note(f"Soft cards {tag}: {requirement}")
         python = stamps.python_in(str(environment))
-        suite = ["-c", f"{_SUITE}/pytest.ini", "--rootdir", ".", _SUITE, *part]
-        command = [python, "-m", "pytest", *suite, *arguments]
-        statuses.append(run(command, clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}))
+        options = ["-c", f"{_SUITE}/pytest.ini", "--rootdir", ".", _SUITE, *part, *arguments]
+        environ = clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}
+        statuses.append(run_suite(python, environ, options))
     return next((status for status in statuses if status), 0)
 
 

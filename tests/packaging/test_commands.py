@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from studio_setup import commands
+from studio_setup import commands, suite
 from studio_setup.commands import Request, WrongUseError, parse, run_command
 from studio_setup.console import SetupError
 
@@ -85,11 +85,16 @@ def test_run_passes_its_arguments_and_status_on(
 def test_test_runs_pytest_off_the_screen_from_the_root(
     root: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    def run(command: list[str], environ: dict[str, str]) -> int:
+        started.append((command, environ))
+        return 7
+
+    monkeypatch.setattr(suite, "run", run)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QT_QPA_PLATFORM", "xcb")
-    assert run_command(root, ["test", "-x", "tests/core"]) == 7
+    assert run_command(root, ["test", "-x", "tests/core/test_units.py"]) == 7
     [(command, environ)] = started
-    assert command == ["/env/bin/python", "-m", "pytest", "-x", "tests/core"]
+    assert command == ["/env/bin/python", "-m", "pytest", "-x", "tests/core/test_units.py"]
     assert environ["QT_QPA_PLATFORM"] == "offscreen"
     assert Path.cwd() == root
 

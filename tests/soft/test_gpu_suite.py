@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tests.soft.conftest import MakePc
     from tests.softcards.cards import Card
 
+# Holds times against each other, as on a real card.
+pytestmark = pytest.mark.alone
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 

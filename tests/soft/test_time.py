@@ -13,6 +13,9 @@ from tests.softcards.catalogue import RTX_3060
 if TYPE_CHECKING:
     from tests.soft.conftest import MakeChild, MakePc
 
+# What the cards' clocks say is compared with the clock on the wall.
+pytestmark = pytest.mark.alone
+
 SLOW = replace(RTX_3060, kernel_ms=10.0)
 
 SETUP = """

@@ -1,0 +1,114 @@
+"""How the test suite runs: most of it in parallel, by file, then what needs the PC to itself.
+
+A test marked ``alone`` measures something that a busy neighbor would spoil. A file's tests stay
+in one worker, so what a file's tests share is made once. Windows has one pass: there every worker
+would start Python, Qt and PyTorch anew, and no gain was measured.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from studio_setup.launch import run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_ALONE = "alone"
+_NO_TESTS = 5  # pytest's exit status if it has collected none
+# A worker holds Qt, and often a child with PyTorch.
+_WORKER_BYTES = 1_500_000_000
+_MOST_WORKERS = 8
+_FLAGS = re.compile(r"-[qvlxs]+")  # one letter each, typed together
+# With one of these you ask for something of one process: a debugger, one report, a list.
+_ONE_PROCESS = (
+    "-n", "--numprocesses", "--dist", "--capture", "--pdb", "--trace", "--collect-only",
+    "--co", "--junit-xml", "--junitxml", "--setup-plan", "--setup-only", "--fixtures", "--markers",
+    "--help", "-h", "--version", "-V", "--sw", "--stepwise",
+)  # fmt: skip
+
+
+def worker_count() -> int:
+    """Return how many tests may run at once on this PC; 1 for one after the other."""
+    if sys.platform == "win32":
+        return 1
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    try:
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        memory_bytes = _WORKER_BYTES
+    return max(1, min(cores, memory_bytes // _WORKER_BYTES, _MOST_WORKERS))
+
+
+def passes(arguments: Sequence[str], workers: int) -> list[list[str]]:
+    """Return pytest's arguments for each of its runs.
+
+    Args:
+        arguments: What was typed. A file's or a test's name, or an option that asks for one
+            process, makes it one run, exactly as typed.
+        workers: How many tests may run at once.
+    """
+    if workers < 2 or any(map(_asks_for_one_process, arguments)):
+        return [list(arguments)]
+    expression, rest = _marker_expression(arguments)
+    chosen = f"({expression}) and " if expression else ""
+    together = ["-n", str(workers), "--dist", "loadfile", "--max-worker-restart", "0"]
+    return [
+        [*rest, *together, "-m", f"{chosen}not {_ALONE}"],
+        [*rest, "-m", f"{chosen}{_ALONE}"],
+    ]
+
+
+def run_suite(
+    python: str, environ: dict[str, str], arguments: Sequence[str], workers: int | None = None
+) -> int:
+    """Run the tests; return 0, or the exit status of the first run that failed.
+
+    A failure ends the suite there only if you asked for that with ``-x``.
+    """
+    planned = passes(arguments, worker_count() if workers is None else workers)
+    statuses = []
+    for options in planned:
+        status = run([python, "-m", "pytest", *options], environ)
+        statuses.append(status)
+        if status not in (0, 1, _NO_TESTS) or (status == 1 and _ends_early(arguments)):
+            break
+    if all(status == _NO_TESTS for status in statuses):
+        return _NO_TESTS
+    return next((status for status in statuses if status not in (0, _NO_TESTS)), 0)
+
+
+def _asks_for_one_process(argument: str) -> bool:
+    if not argument.startswith("-"):
+        return "::" in argument or argument.endswith(".py")
+    if _FLAGS.fullmatch(argument):
+        return "s" in argument  # shows what tests print, as they print it
+    option = argument.split("=", 1)[0]
+    return option in _ONE_PROCESS or (argument[:2] == "-n" and argument[2:].isalnum())
+
+
+def _ends_early(arguments: Sequence[str]) -> bool:
+    return any(
+        argument == "--exitfirst"
+        or argument.startswith("--maxfail")
+        or (_FLAGS.fullmatch(argument) is not None and "x" in argument)
+        for argument in arguments
+    )
+
+
+def _marker_expression(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """Split the value of ``-m`` from the rest; pytest takes the last one alone."""
+    expression, rest = "", []
+    waiting = iter(arguments)
+    for argument in waiting:
+        if argument == "-m":
+            expression = next(waiting, "")
+        elif argument.startswith("-m") and not argument.startswith("--"):
+            expression = argument[2:]
+        else:
+            rest.append(argument)
+    return expression, rest

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from studio_setup import suite
+from studio_setup.suite import passes, run_suite, worker_count
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TOGETHER = ["-n", "2", "--dist", "loadfile", "--max-worker-restart", "0"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "rest", "chosen"),
+    [
+        ("", [], ""),
+        ("tests/core tests/ui -k card", ["tests/core", "tests/ui", "-k", "card"], ""),
+        ("-x -q --durations=40", ["-x", "-q", "--durations=40"], ""),
+        ("-qx tests/core", ["-qx", "tests/core"], ""),
+        ("-m old_cards tests/soft", ["tests/soft"], "(old_cards) and "),
+    ],
+)
+def test_most_run_together_and_the_rest_after_them(typed: str, rest: list[str], chosen: str):
+    assert passes(typed.split(), workers=2) == [
+        [*rest, *_TOGETHER, "-m", f"{chosen}not alone"],
+        [*rest, "-m", f"{chosen}alone"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "tests/core/test_units.py",
+        "tests/core/test_units.py::test_bytes -v",
+        "tests/core --pdb",
+        "-sx tests/core",
+        "-n 3",
+        "-n3 --dist load",
+        "--junit-xml=report.xml",
+        "--collect-only -q",
+        "--help",
+    ],
+)
+def test_what_asks_for_one_process_runs_as_typed(typed: str):
+    assert passes(typed.split(), workers=2) == [typed.split()]
+
+
+def test_one_worker_is_none_at_all():
+    assert passes(["tests/core"], workers=1) == [["tests/core"]]
+
+
+def test_windows_runs_one_test_after_the_other(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert worker_count() == 1
+
+
+def test_there_are_no_more_workers_than_cores(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3}, raising=False)
+    assert worker_count() == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "statuses", "status", "runs"),
+    [
+        ("", (0, 0), 0, 2),
+        ("", (0, 5), 0, 2),
+        ("", (5, 0), 0, 2),
+        ("", (5, 5), 5, 2),
+        ("", (1, 0), 1, 2),
+        ("", (0, 1), 1, 2),
+        ("-x", (1, 0), 1, 1),
+        ("-qx", (1, 0), 1, 1),
+        ("--maxfail=3", (1, 0), 1, 1),
+        ("", (2, 0), 2, 1),
+        ("", (4, 0), 4, 1),
+    ],
+)
+def test_the_status_is_that_of_both_runs(
+    monkeypatch: pytest.MonkeyPatch, typed: str, statuses: tuple[int, int], status: int, runs: int
+):
+    called: list[list[str]] = []
+
+    def run(command: list[str], _: dict[str, str]) -> int:
+        called.append(command)
+        return statuses[len(called) - 1]
+
+    monkeypatch.setattr(suite, "run", run)
+    assert run_suite("python", {}, typed.split(), workers=2) == status
+    assert len(called) == runs
+
+
+_TESTS = """
+import os
+from pathlib import Path
+import pytest
+
+def test_beside_others():
+    Path("together").write_text(os.environ["PYTEST_XDIST_WORKER"])
+
+@pytest.mark.alone
+def test_by_itself():
+    Path("alone").write_text(os.environ.get("PYTEST_XDIST_WORKER", "none"))
+    assert not "well"
+"""
+
+
+def test_what_is_alone_runs_in_no_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = alone\n", encoding="utf-8")
+    (tmp_path / "test_both.py").write_text(_TESTS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    environ = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # Qt's would take the longest
+    status = run_suite(sys.executable, environ, ["-p", "xdist"], workers=2)
+    assert status == 1
+    assert (tmp_path / "together").read_text(encoding="utf-8").startswith("gw")
+    assert (tmp_path / "alone").read_text(encoding="utf-8") == "none"
