@@ -6,13 +6,13 @@ hold the terminal.
 
 from __future__ import annotations
 
+import queue
 import signal
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from gpu_studio.cli.stream import Stream
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -28,7 +28,7 @@ from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from gpu_studio.core.engine import Engine
@@ -41,6 +41,7 @@ _SENSORS_PATIENCE_S = 15.0
 _LOAD_PATIENCE_S = 90.0
 # Once it is there, CUDA starts in some seconds; a driver that hangs takes for ever.
 _DRIVER_PATIENCE_S = 30.0
+_T = TypeVar("_T")
 
 
 class HeldEngineError(StudioError):
@@ -279,3 +280,28 @@ def _with_reading(inventory: Inventory, reading: Reading) -> Inventory:
                 msgspec.structs.replace(card, telemetry=now.telemetry, processes=now.processes)
             )
     return msgspec.structs.replace(inventory, devices=tuple(devices))
+
+
+class Stream(Generic[_T]):
+    """An iterable, iterated by another thread; `wait` gives what has come."""
+
+    def __init__(self, source: Iterable[_T]) -> None:
+        self._arrived: queue.SimpleQueue[tuple[bool, _T | None]] = queue.SimpleQueue()
+        self.has_ended = False
+        threading.Thread(target=self._pump, args=(source,), daemon=True).start()
+
+    def wait(self, timeout_s: float) -> _T | None:
+        """Return the next value, or None when none came in time or `has_ended`."""
+        try:
+            is_value, value = self._arrived.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        self.has_ended = not is_value
+        return value
+
+    def _pump(self, source: Iterable[_T]) -> None:
+        try:
+            for value in source:
+                self._arrived.put((True, value))
+        finally:
+            self._arrived.put((False, None))

@@ -15,7 +15,7 @@ from gpu_studio.core.tensors import parse_dtypes
 if TYPE_CHECKING:
     import argparse
 
-    from gpu_studio.cli.bench_request import BenchRequest
+    from gpu_studio.cli.bench import BenchRequest
     from gpu_studio.cli.parser import Commands
 
 _LONGEST_BUDGET_S = 3600.0
@@ -230,7 +230,7 @@ def _check_preset(options: argparse.Namespace) -> None:
 
 
 def _request(options: argparse.Namespace) -> BenchRequest:
-    from gpu_studio.cli.bench_request import BenchRequest
+    from gpu_studio.cli.bench import BenchRequest
 
     if not options.workload:
         raise WrongUseError("Name a workload; “gpu-studio bench --list” shows those there are.")

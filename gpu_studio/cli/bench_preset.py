@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli.bench import exit_status, export, with_engine
+from gpu_studio.cli.bench import BenchRequest, addresses, exit_status, export, plans, with_engine
 from gpu_studio.cli.bench_recording import Recorder
-from gpu_studio.cli.bench_request import BenchRequest, addresses, plans
 from gpu_studio.cli.screen import Table, note, say
 from gpu_studio.core.benchmark.reference import (
     experiment,
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from gpu_studio.cli.bench_runs import BenchRuns
+    from gpu_studio.cli.bench import BenchRuns
     from gpu_studio.core.benchmark.history import History
     from gpu_studio.core.benchmark.reference import PublishedTable
     from gpu_studio.core.protocol import EngineDescribed, RunFinished

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli.answers import Interrupt
-from gpu_studio.cli.bench import export, verdicts
-from gpu_studio.cli.bench_runs import BenchRuns
+from gpu_studio.cli.bench import BenchRuns, export, verdicts
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, INTERRUPTED
 from gpu_studio.core.benchmark.recording import read_recording

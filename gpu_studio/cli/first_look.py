@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.cli.answers import Interrupt, describe_beside, take_inventory
-from gpu_studio.cli.bench import verdicts
-from gpu_studio.cli.bench_request import addresses
-from gpu_studio.cli.bench_runs import BenchRuns
+from gpu_studio.cli.bench import BenchRuns, addresses, verdicts
 from gpu_studio.cli.devices import device_lines, finding_lines
 from gpu_studio.cli.screen import Progress, say
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED

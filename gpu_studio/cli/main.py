@@ -16,15 +16,14 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli import (
-    bench_options,
-    devices_options,
-    doctor_options,
-    memory_options,
-    pitfall_options,
-    place_options,
+from gpu_studio.cli import bench_options, memory_options
+from gpu_studio.cli.parser import (
+    OneLineParser,
+    add_devices,
+    add_doctor,
+    add_pitfall,
+    add_place,
 )
-from gpu_studio.cli.parser import OneLineParser
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WRONG_USE, WrongUseError
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.program_version import program_version
@@ -34,12 +33,12 @@ if TYPE_CHECKING:
 
 # In the order in which --help lists them.
 _COMMANDS = (
-    devices_options,
-    doctor_options,
-    bench_options,
-    memory_options,
-    place_options,
-    pitfall_options,
+    add_devices,
+    add_doctor,
+    bench_options.add_command,
+    memory_options.add_command,
+    add_place,
+    add_pitfall,
 )
 # “| head”: nobody wants to know more. Windows says "invalid argument" for it.
 _NOBODY_READS = (errno.EPIPE, errno.EINVAL)
@@ -127,8 +126,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=OneLineParser)
 
-    for options in _COMMANDS:
-        options.add_command(commands)
+    for add_command in _COMMANDS:
+        add_command(commands)
     return parser
 
 

@@ -87,13 +87,13 @@ def _add_fit(parts: Commands) -> None:
 
 
 def _explain(options: argparse.Namespace, log_path: Path) -> int:
-    from gpu_studio.cli.memory_explain import explain_file
+    from gpu_studio.cli.memory import explain_file
 
     return explain_file(options.file, last=options.last, as_json=options.json)
 
 
 def _oom(options: argparse.Namespace, log_path: Path) -> int:
-    from gpu_studio.cli.memory_oom import list_presets, run_oom
+    from gpu_studio.cli.memory import list_presets, run_oom
     from gpu_studio.core.memory.experiment import check_experiment
     from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
     from gpu_studio.core.tensors import LARGEST_SIZE
@@ -126,7 +126,7 @@ def _oom(options: argparse.Namespace, log_path: Path) -> int:
 
 
 def _fit(options: argparse.Namespace, log_path: Path) -> int:
-    from gpu_studio.cli.memory_fit import list_cards, show_fit
+    from gpu_studio.cli.memory import list_cards, show_fit
     from gpu_studio.core.tensors import DTYPES
 
     if options.list:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gpu_studio.cli.answers import Interrupt
-from gpu_studio.cli.bench_runs import BenchRuns
+from gpu_studio.cli.bench import BenchRuns
 from gpu_studio.cli.screen import Progress
 from gpu_studio.core.benchmark.plan import Plan
 from gpu_studio.core.engine import EngineEnvironment
