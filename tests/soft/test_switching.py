@@ -149,18 +149,14 @@ def _mixed(finished: PitfallFinished) -> None:
 def _memory(finished: PitfallFinished) -> None:
     assert finished.broken.error.startswith("OutOfMemoryError: CUDA out of memory")
     assert "allowed" in finished.broken.error  # by the budget: the card itself is not full
-    assert "that this lab allows itself" in finished.broken.sentence
+    assert "this lab may use" in finished.broken.sentence
     figures = {one.name: one.value for one in finished.fixed.figures}
     assert figures["peak_no_grad_bytes"] < figures["peak_bytes"]
 
 
 def _too_late(finished: PitfallFinished) -> None:
-    assert finished.broken.sentence == (
-        "“cuda” is the NVIDIA GeForce GTX 1650, and the same card after the variable was set."
-    )
-    assert finished.fixed.sentence == (
-        "Set before PyTorch was imported: “cuda” is the NVIDIA GeForce RTX 3060."
-    )
+    assert "NVIDIA GeForce GTX 1650, and is the same card after" in finished.broken.sentence
+    assert "“cuda” is the NVIDIA GeForce RTX 3060" in finished.fixed.sentence
     assert finished.fixed.figures[0].value == 1
 
 
@@ -182,10 +178,8 @@ def test_the_only_card_is_hidden_in_time_and_not_too_late(soft_pc: MakePc, tmp_p
     one = EngineChild(tmp_path / "one", env={**pc.env, **EngineEnvironment().variables()})
     finished = one.ask(RunPitfall(name="visible_devices_too_late", device="cuda:0"))[-1]
     one.kill()
-    assert finished.broken.sentence.endswith("and the same card after the variable was set.")
-    assert finished.fixed.sentence == (
-        "Set before PyTorch was imported: the variable hides the card, and “cuda” fails."
-    )
+    assert "is the same card after" in finished.broken.sentence
+    assert "hides the card: “cuda” fails" in finished.fixed.sentence
 
 
 def test_a_card_without_code_in_this_pytorch_is_named_all_the_same(
@@ -195,9 +189,7 @@ def test_a_card_without_code_in_this_pytorch_is_named_all_the_same(
     engine = EngineChild(tmp_path / "two", env={**pc.env, **EngineEnvironment().variables()})
     finished = engine.ask(RunPitfall(name="visible_devices_too_late", device="cuda:1"))[-1]
     engine.kill()
-    assert finished.broken.sentence == (
-        "“cuda” is the NVIDIA GeForce GT 1030, and the same card after the variable was set."
-    )
+    assert "NVIDIA GeForce GT 1030, and is the same card after" in finished.broken.sentence
 
 
 def test_after_a_pitfall_the_budget_is_gone(engine: EngineChild) -> None:
