@@ -10,12 +10,10 @@ from gpu_studio.cli.answers import Interrupt, answers, describe
 from gpu_studio.cli.bench_recording import Recorder, check_place
 from gpu_studio.cli.screen import Progress, Table, note, now, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
-from gpu_studio.core.benchmark.ceiling_words import is_this_normal, is_worth_a_line, share_text
+from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
-from gpu_studio.core.benchmark.plan import Plan
-from gpu_studio.core.benchmark.run_words import spread_text
-from gpu_studio.core.benchmark.runs import Run, RunState
-from gpu_studio.core.benchmark.sweep import Sweep
+from gpu_studio.core.benchmark.plan import Plan, Sweep
+from gpu_studio.core.benchmark.run import Run, RunState, spread_text
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind, speed_up, verdict
 from gpu_studio.core.engine import EngineEnvironment

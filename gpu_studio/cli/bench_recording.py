@@ -8,7 +8,7 @@ from gpu_studio.cli.answers import take_inventory
 from gpu_studio.cli.screen import note, now, say_bytes
 from gpu_studio.cli.status import WrongUseError
 from gpu_studio.core.benchmark.history import write_atomically
-from gpu_studio.core.benchmark.recording_lines import (
+from gpu_studio.core.benchmark.recording import (
     RecordedPc,
     described_for_others,
     header_of,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.protocol import EngineDescribed, RecordingHeader
 
 

@@ -11,8 +11,7 @@ from gpu_studio.cli.answers import Interrupt
 from gpu_studio.cli.bench import BenchRuns, export, verdicts
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, INTERRUPTED
-from gpu_studio.core.benchmark.recording import read_recording
-from gpu_studio.core.benchmark.recording_words import recording_sentences
+from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
 from gpu_studio.core.protocol import EngineDescribed, encode_all
 from gpu_studio.engine.recorded import RecordedEngine
 

@@ -11,8 +11,7 @@ from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.pc.card_facts import identity_line
-from gpu_studio.core.pc.facts import PcSnapshot
+from gpu_studio.core.pc.facts import PcSnapshot, identity_line
 from gpu_studio.core.pc.findings import find
 from gpu_studio.core.pc.report import pc_value
 from gpu_studio.core.units import format_bytes

@@ -11,7 +11,7 @@ from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.pc.card_facts import identity_line
+from gpu_studio.core.pc.facts import identity_line
 from gpu_studio.core.pc.finding import Finding, findings_value, is_usable
 from gpu_studio.core.pc.findings import find
 from gpu_studio.engine.client import ProcessEngine

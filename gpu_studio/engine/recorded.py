@@ -27,8 +27,7 @@ from gpu_studio.core.protocol import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.benchmark.recording import Recording
-    from gpu_studio.core.benchmark.recording_runs import RecordedRun
+    from gpu_studio.core.benchmark.recording import RecordedRun, Recording
 
 
 class RecordedEngine:

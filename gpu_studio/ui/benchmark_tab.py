@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QResizeEvent, QShowEvent
 
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 

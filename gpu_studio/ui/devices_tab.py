@@ -175,7 +175,7 @@ class DevicesTab(QWidget):
         self._copy.setEnabled(device is not None)
         if device is None or not self.isVisible():
             return
-        from gpu_studio.core.pc.card_facts import identity_line  # not before the first paint
+        from gpu_studio.core.pc.facts import identity_line  # not before the first paint
 
         self._list.follow(device.identity)
         numbers = identity_line(device) if device.kind == "cuda" else ""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpu_studio.core.pc.cards import torch_card_of
 from gpu_studio.core.pc.findings import find
-from gpu_studio.core.pc.silicon import torch_card_of
 from gpu_studio.engine.pc.description import describe_engine
 from gpu_studio.engine.pc.probe_client import probe_pc
 from gpu_studio.hardware.inventory import Sensors

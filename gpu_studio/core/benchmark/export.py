@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.run_words import mode_words, state_text
+from gpu_studio.core.benchmark.run import mode_words, state_text
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.csv_lines import csv_line
 from gpu_studio.core.units import format_duration, format_rate, format_ratio
@@ -17,7 +17,7 @@ from gpu_studio.core.units import format_duration, format_rate, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.csv_lines import Cell
     from gpu_studio.core.failure import FailureKind
     from gpu_studio.core.protocol import EngineDescribed, RunFinished, RunWorkload

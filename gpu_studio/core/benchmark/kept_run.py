@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from gpu_studio.core.benchmark.runs import Run, RunState
+from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import Message, RunFinished, RunWorkload
 

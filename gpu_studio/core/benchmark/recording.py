@@ -8,21 +8,51 @@ whose end is missing was cut off, and what is there of it is real.
 
 from __future__ import annotations
 
+import math
+import platform
+import re
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from gpu_studio.core.benchmark.history import read_capped
-from gpu_studio.core.benchmark.kept_run import LONGEST_NAME, clean_name, refused
-from gpu_studio.core.benchmark.recording_runs import RecordedRun, RunsOfEvents
+from gpu_studio.core.benchmark.kept_run import (
+    LONGEST_NAME,
+    check_result,
+    check_samples,
+    check_texts,
+    clean_name,
+    refused,
+)
+from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.pc.devices import short_name
-from gpu_studio.core.protocol import EngineDescribed, Event, RecordingHeader, decode_event
+from gpu_studio.core.protocol import (
+    EngineDescribed,
+    EngineEnded,
+    Event,
+    RecordingHeader,
+    RequestFailed,
+    RunFailed,
+    RunFinished,
+    RunPhaseChanged,
+    RunStarted,
+    RunStopped,
+    RunWorkload,
+    SamplesMeasured,
+    decode_event,
+    encode_all,
+)
+from gpu_studio.core.tensors import LARGEST_SIZE
+from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.benchmark.run import Run
+
 
 SCHEMA = 1
 NOT_TOLD = "not told"
@@ -192,3 +222,338 @@ def _event(line: bytes, number: int) -> Event:
         else:
             reason = f"its line {number} is {shown}, which this version does not know"
         raise refused(reason) from error
+
+
+_MOST_RUNS = 1000
+_LONGEST_S = 1e6
+_DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
+_RUN_EVENTS = (RunPhaseChanged, SamplesMeasured, RunFinished, RunStopped, RunFailed)
+_ENDS = (RunFinished, RunStopped, RunFailed)
+_SAME = ("workload", "device", "size", "dtype", "cache", "transfers")
+_CUT_OFF = Failure(FailureKind.NOT_RECORDED, "The recording ends in the middle of this run.")
+
+
+class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a recording; its events begin with a `RunStarted` and end with its last event.
+
+    ``device_name`` is what it ran on, empty where nobody told.
+    """
+
+    request: RunWorkload
+    device_name: str
+    events: tuple[Event, ...]
+
+    @property
+    def result(self) -> RunFinished | None:
+        """The result; None of a run that was stopped, failed or cut off."""
+        last = self.events[-1]
+        return last if isinstance(last, RunFinished) else None
+
+    @property
+    def size_text(self) -> str:
+        """How its workload writes a size."""
+        first = self.events[0]
+        return first.size_text if isinstance(first, RunStarted) else SQUARE
+
+    @property
+    def samples_s(self) -> list[float]:
+        """All its samples, seconds a call."""
+        batches = (event for event in self.events if isinstance(event, SamplesMeasured))
+        return [sample_s for batch in batches for sample_s in batch.samples_s]
+
+    @property
+    def spent_s(self) -> float:
+        """How long it was timed."""
+        return max((e.spent_s for e in self.events if isinstance(e, SamplesMeasured)), default=0.0)
+
+
+class RunsOfEvents:
+    """Puts the events of each run together; an engine makes one run after the other."""
+
+    def __init__(self) -> None:
+        self._events: list[list[Event]] = []
+        self.results: list[RunFinished] = []
+        self._is_open = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there was a run."""
+        return bool(self._events)
+
+    def take(self, event: Event, number: int) -> None:
+        """Take over the event of a line; what is about no run is left out.
+
+        Raises:
+            StudioError: it is about another run, or makes no sense.
+        """
+        if isinstance(event, RunStarted):
+            self.end()
+            self._begin(event)
+        elif isinstance(event, (EngineEnded, RequestFailed)):
+            if self._is_open:
+                self._close(RunFailed(run_id=self._started.run_id, failure=_failure_of(event)))
+        elif isinstance(event, _RUN_EVENTS):
+            if not self._is_open or event.run_id != self._started.run_id:
+                raise refused(f"its line {number} is of a run that did not begin")
+            self._take(event)
+
+    def end(self) -> bool:
+        """End a run that has no end; return whether there was one."""
+        was_open = self._is_open
+        if was_open:
+            self._close(RunFailed(run_id=self._started.run_id, failure=_CUT_OFF))
+        return was_open
+
+    def runs(self) -> Iterator[RecordedRun]:
+        """Yield the runs; those that did not finish have their device's name from the others."""
+        names = {result.device: result.device_name for result in self.results}
+        for events in self._events:
+            started = events[0]
+            assert isinstance(started, RunStarted)
+            name = started.device_name or names.get(started.device, "")
+            yield RecordedRun(
+                request=_request_of(started),
+                device_name=name,
+                events=(msgspec.structs.replace(started, device_name=name), *events[1:]),
+            )
+
+    @property
+    def _started(self) -> RunStarted:
+        started = self._events[-1][0]
+        assert isinstance(started, RunStarted)
+        return started
+
+    def _begin(self, event: RunStarted) -> None:
+        if len(self._events) == _MOST_RUNS:
+            raise refused(f"it has more than {_MOST_RUNS} runs")
+        self._events.append([_checked_start(event)])
+        self._is_open = True
+
+    def _take(self, event: Event) -> None:
+        events = self._events[-1]
+        match event:
+            case SamplesMeasured():
+                _check_batch(event, events[-1])
+            case RunFinished():
+                event = self._checked_end(event)
+                self.results.append(event)
+            case RunFailed():
+                event = RunFailed(run_id=event.run_id, failure=_failure_of(event))
+            case RunPhaseChanged():
+                event = msgspec.structs.replace(event, phase=clean_name(event.phase))
+        if isinstance(event, _ENDS):
+            self._close(event)
+        else:
+            events.append(event)
+
+    def _close(self, event: Event) -> None:
+        self._events[-1].append(event)
+        self._is_open = False
+
+    def _checked_end(self, event: RunFinished) -> RunFinished:
+        """Return a result that is the one of the run's own samples."""
+        import numpy as np
+
+        result, started = check_result(event), self._started
+        if any(getattr(result, name) != getattr(started, name) for name in _SAME):
+            raise refused("a result in it is of another run than the one that ends with it")
+        if not result.device_name:
+            raise refused("a result in it does not say on which device it was made")
+        batches = (e.samples_s for e in self._events[-1] if isinstance(e, SamplesMeasured))
+        values = [sample_s for batch in batches for sample_s in batch]
+        check_samples(result, np.array(values, "<f8").tobytes())
+        return result
+
+
+def _checked_start(event: RunStarted) -> RunStarted:
+    """Return how a run began, without its snippet: lines of code from elsewhere are not shown."""
+    if _DEVICE.fullmatch(event.device) is None:
+        raise refused("a device in it has no address of this program")
+    if not 1 <= event.size <= LARGEST_SIZE or not 0 < event.budget_s <= _LONGEST_S:
+        raise refused("a size or a time budget in it makes no sense")
+    return check_texts(msgspec.structs.replace(event, snippet=""))
+
+
+def _check_batch(event: SamplesMeasured, before: Event) -> None:
+    since_s = before.spent_s if isinstance(before, SamplesMeasured) else 0.0
+    if not since_s <= event.spent_s <= _LONGEST_S or event.calls_per_sample < 1:
+        raise refused("its samples do not follow each other")
+    if not all(math.isfinite(sample_s) and sample_s > 0 for sample_s in event.samples_s):
+        raise refused("a sample in it is not a time")
+
+
+def _failure_of(event: EngineEnded | RequestFailed | RunFailed) -> Failure:
+    """Return why a recorded run failed; it cannot end the engine that replays it."""
+    if isinstance(event, EngineEnded):
+        return Failure(FailureKind.INTERNAL, describe_exit(event.exit_code))
+    kind, message = event.failure.kind, clean_name(event.failure.message)
+    return Failure(FailureKind.INTERNAL if kind is FailureKind.ENGINE_ENDED else kind, message)
+
+
+def _request_of(started: RunStarted) -> RunWorkload:
+    """Return what was asked for when a run began so."""
+    return RunWorkload(
+        run_id=started.run_id,
+        workload=started.workload,
+        device=started.device,
+        size=started.size,
+        dtype=started.dtype,
+        budget_s=started.budget_s,
+        options=started.options,
+        cache=started.cache,
+        transfers=started.transfers,
+    )
+
+
+def system_name() -> str:
+    """Return the operating system with its release."""
+    return f"{platform.system()} {platform.release()}".strip()
+
+
+class RecordedPc(msgspec.Struct, frozen=True, kw_only=True):
+    """What a recording says of the PC it is made on; neither its name nor its user's."""
+
+    processor: str
+    system: str
+    cards: tuple[str, ...] = ()
+    driver_version: str | None = None
+    is_simulated: bool = False
+
+
+def header_of(
+    pc: RecordedPc, described: EngineDescribed, recorded_at: str, program: str
+) -> RecordingHeader:
+    """Return the first line of a recording.
+
+    Args:
+        pc: where it is made.
+        described: the engine that is recorded.
+        recorded_at: now, in ISO 8601.
+        program: this program with its version.
+    """
+    devices = ", ".join(dict.fromkeys(pc.cards)) or pc.processor
+    place = f" with {short_name(pc.processor)}" if pc.cards else ""
+    return RecordingHeader(
+        title=f"{short_name(devices)}{place}, {recorded_at[:16].replace('T', ' ')}",
+        device_name=devices,
+        driver_version=pc.driver_version,
+        torch_version=described.torch_version,
+        recorded_at=recorded_at,
+        source=program,
+        pc=f"{pc.processor}, {pc.system}",
+        is_simulated=pc.is_simulated,
+    )
+
+
+def described_for_others(described: EngineDescribed, workloads: Collection[str]) -> EngineDescribed:
+    """Return an engine's account without what only its own PC needs, or what would name it.
+
+    Args:
+        described: all that it tells.
+        workloads: the names of those that were run.
+    """
+    return msgspec.structs.replace(
+        described,
+        workloads=tuple(one for one in described.workloads if one.name in workloads),
+        pid=0,
+        visible_devices=None,
+        allocator_configuration=None,
+        models=(),
+        pitfalls=(),
+        snippet="",
+        cards=(),
+        own_table={},
+    )
+
+
+def recording_of(header: RecordingHeader, described: EngineDescribed, runs: Sequence[Run]) -> bytes:
+    """Return runs as the content of a recording: those that began here, whatever came of them."""
+    ours = [run for run in runs if is_recordable(run)]
+    shown = described_for_others(described, {run.request.workload for run in ours})
+    return encode_all([header, shown, *(event for run in ours for event in _events_of(run))])
+
+
+def is_recordable(run: Run) -> bool:
+    """Return whether a run began here; one that is a recording has a file already."""
+    return run.recording is None and run.has_begun
+
+
+def _events_of(run: Run) -> Iterator[Event]:
+    request, result = run.request, run.result
+    yield RunStarted(
+        run_id=request.run_id,
+        workload=request.workload,
+        device=request.device,
+        size=request.size,
+        dtype=request.dtype,
+        budget_s=request.budget_s,
+        options=result.options if result else request.options,
+        cache=request.cache,
+        transfers=request.transfers,
+        size_text=run.size_text,
+        device_name=result.device_name if result else "",
+    )
+    if run.batches:
+        yield RunPhaseChanged(
+            run_id=request.run_id, phase="timing", expected_call_s=run.expected_call_s
+        )
+    samples_s, begin = run.series.values.tolist(), 0
+    for batch in run.batches:
+        yield SamplesMeasured(
+            run_id=request.run_id,
+            samples_s=tuple(samples_s[begin : batch.end]),
+            calls_per_sample=batch.calls_per_sample,
+            spent_s=batch.spent_s,
+        )
+        begin = batch.end
+    if result is not None:
+        yield result
+    elif run.failure is not None:
+        # A traceback has the names of somebody's folders.
+        failure = Failure(run.failure.kind, run.failure.message)
+        yield RunFailed(run_id=request.run_id, failure=failure)
+    else:
+        yield RunStopped(run_id=request.run_id, samples=begin)
+
+
+_MOST_SIZES = 6
+_NO_PC = "its PC is not told"
+
+
+def recording_sentences(recording: Recording) -> list[str]:
+    """Return where a recording is from, what it has, and what to know of it, a sentence each."""
+    sentences = [_origin(recording), _contents(recording)]
+    if recording.header.is_simulated:
+        sentences.append("The cards were simulated: their times are those of no real card.")
+    if recording.is_cut_off:
+        sentences.append("Its end is missing: the last run is there as far as it was written.")
+    return sentences
+
+
+def _origin(recording: Recording) -> str:
+    header = recording.header
+    when = header.recorded_at[:16].replace("T", " at ") or "at a time that is not told"
+    named = header.pc.startswith(header.device_name)
+    place = header.pc if named else f"{header.device_name} ({header.pc or _NO_PC})"
+    torch = header.torch_version or NOT_TOLD
+    driver = f", driver {header.driver_version}" if header.driver_version else ""
+    return f"Recorded {when} on {place}, PyTorch {torch}{driver}."
+
+
+def _contents(recording: Recording) -> str:
+    count = len(recording.runs)
+    runs = f"{count} {'run' if count == 1 else 'runs'}"
+    devices = {run.request.device: run.device_name or run.request.device for run in recording.runs}
+    works: dict[str, dict[str, None]] = {}
+    for run in recording.runs:
+        size = format_size(run.request.size, run.size_text)
+        works.setdefault(run.request.workload, {})[size] = None
+    what = "; ".join(f"{name} at {_sizes(list(sizes))}" for name, sizes in works.items())
+    took = format_duration(recording.spent_s)
+    return f"{runs} on {', '.join(devices.values())}, {took} at its own pace: {what}."
+
+
+def _sizes(sizes: list[str]) -> str:
+    if len(sizes) > _MOST_SIZES:
+        return f"{len(sizes)} sizes from {sizes[0]} to {sizes[-1]}"
+    return ", ".join(sizes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.pc.devices import ASLEEP
-from gpu_studio.core.pc.finding import Finding
-from gpu_studio.core.pc.finding_words import (
+from gpu_studio.core.pc.finding import (
     WAKE_BY_HAND,
+    Finding,
     continued,
     driver_page,
     install_driver,

@@ -7,16 +7,18 @@ who have not met CUDA, the evidence is for those who have.
 
 from __future__ import annotations
 
+import os
 import platform
+import shlex
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.pc import absent_card, card_findings, driver_findings, torch_findings
+from gpu_studio.core.pc import card_findings, driver_findings, torch_findings
 from gpu_studio.core.pc.finding import Finding, worst_first
 from gpu_studio.core.pc.pc_facts import PcFacts
-from gpu_studio.core.pc.typed_commands import typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.pc.torch_facts import PcProbed
     from gpu_studio.core.protocol import EngineDescribed
 
-__all__ = ["Finding", "find"]
 
 _EXPLAINING = frozenset(
     {
@@ -47,7 +48,7 @@ _RULES: tuple[Callable[[PcFacts], Iterator[Finding]], ...] = (
     torch_findings.cuda_init_failed,
     card_findings.device_busy,
     torch_findings.hidden_by_environment,
-    absent_card.no_nvidia_card,
+    card_findings.no_nvidia_card,
     card_findings.card_unreadable,
     card_findings.not_as_named,
     card_findings.slow_link,
@@ -119,3 +120,46 @@ def _is_explained(found: Sequence[Finding], facts: PcFacts) -> bool:
     if codes.count("hidden_by_environment") == len(facts.cards) > 0:
         return True
     return not _EXPLAINING.isdisjoint(codes)
+
+
+_PYTHON = "python "
+_STUDIO = "gpu-studio "
+
+
+def python_here(executable: str = sys.executable) -> str:
+    """Return what runs this Python in the user's shell: ``python`` only where that is this one.
+
+    Args:
+        executable: this Python's own path; may be empty where Python does not know it.
+    """
+    folder, name = os.path.split(executable)
+    if name.lower() == "pythonw.exe":  # the window's, which has no console
+        executable = os.path.join(folder, "python.exe")
+    found = shutil.which("python")
+    if not executable or (found is not None and _normal(found) == _normal(executable)):
+        return "python"
+    if os.name == "nt":
+        return f'"{executable}"' if " " in executable else executable
+    return shlex.quote(executable)
+
+
+def typed(command: str, executable: str = sys.executable) -> str:
+    """Return a command that begins with ``python`` or ``gpu-studio`` for the user's own shell."""
+    python = python_here(executable)
+    if command.startswith(_PYTHON):
+        return f"{python} {command.removeprefix(_PYTHON)}"
+    if command.startswith(_STUDIO) and not _is_ours(shutil.which("gpu-studio"), executable):
+        return f"{python} -m gpu_studio {command.removeprefix(_STUDIO)}"
+    return command
+
+
+def _is_ours(script: str | None, executable: str) -> bool:
+    """Whether a script is beside this Python, as pip puts it."""
+    return script is not None and _normal(os.path.dirname(script)) == _normal(
+        os.path.dirname(executable)
+    )
+
+
+def _normal(path: str) -> str:
+    # Links are not followed: the Python of an environment is often one to the system's.
+    return os.path.normcase(os.path.abspath(path))

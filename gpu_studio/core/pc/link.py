@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.pc.devices import Device, Reading, Telemetry
 
+
 # P0 to P3 are the states in which a card works; from P5 on it saves power (nvmlPstates_t).
 _WORKING_PSTATE = 3
 _BUSY_PERCENT = 20
@@ -76,3 +77,20 @@ def links_under_load(cards: Iterable[Device], readings: Sequence[Reading]) -> di
     """Return the link of every card that was seen to work, by its identity."""
     links = {card.identity: link_under_load(card, readings) for card in cards}
     return {identity: link for identity, link in links.items() if link is not None}
+
+
+# Transfers a second and lane, and the share of them that is payload: PCI Express Base
+# Specification; 8b/10b up to generation 2, 128b/130b up to 5, 242 of 256 bytes of a flit in 6.
+# Packet headers are not taken off.
+_PCIE_LANES = {
+    1: (2.5e9, 8 / 10), 2: (5e9, 8 / 10), 3: (8e9, 128 / 130),
+    4: (16e9, 128 / 130), 5: (32e9, 128 / 130), 6: (64e9, 242 / 256),
+}  # fmt: skip
+
+
+def link_bytes_per_s(generation: int | None, width: int | None) -> float | None:
+    """Return the most that a PCIe link carries one way, in bytes a second; None if not known."""
+    if generation is None or not width or generation not in _PCIE_LANES:
+        return None
+    transfers_per_s, payload = _PCIE_LANES[generation]
+    return width * transfers_per_s * payload / 8

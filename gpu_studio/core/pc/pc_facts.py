@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.pc.cards import chip_of, driver_branches, torch_card_of
 from gpu_studio.core.pc.devices import ASLEEP, number_cards
-from gpu_studio.core.pc.known_cards import chip_of, driver_branches
 from gpu_studio.core.pc.link import links_under_load
 from gpu_studio.core.pc.published_builds import (
     driver_floor,
@@ -13,7 +13,6 @@ from gpu_studio.core.pc.published_builds import (
     published_build,
     table_differences,
 )
-from gpu_studio.core.pc.silicon import torch_card_of
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.wheel_table import PublishedBuild, TorchBuild, WheelTable, load_table
 from gpu_studio.core.wheels import (

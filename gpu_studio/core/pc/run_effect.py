@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from gpu_studio.core.pc.clock_events import held_back_words
+from gpu_studio.core.pc.devices import held_back_words
 from gpu_studio.core.pc.sensor_history import pstate_change, signed
 from gpu_studio.core.pc.sensor_kinds import sensors_of
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.pc.devices import PROHIBITED
-from gpu_studio.core.pc.finding import Finding
-from gpu_studio.core.pc.finding_words import continued, driver_page, listed, reload_cuda
+from gpu_studio.core.pc.finding import Finding, continued, driver_page, listed, reload_cuda
 from gpu_studio.core.pc.pc_facts import label_of
 from gpu_studio.core.wheels import CPU_TAG
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.pc.link_rate import link_bytes_per_s
+from gpu_studio.core.pc.link import link_bytes_per_s
 from gpu_studio.core.units import format_bytes, format_duration, format_percent, format_rate
 
 if TYPE_CHECKING:

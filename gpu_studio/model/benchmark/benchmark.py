@@ -12,7 +12,7 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.plan import time_left_s
-from gpu_studio.core.benchmark.runs import Run, RunState
+from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
     EngineEnded,

@@ -11,7 +11,7 @@ from gpu_studio.core.wheels import serves, version_numbers
 from gpu_studio.model.pc.card_access import access_of
 
 if TYPE_CHECKING:
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.pc.devices import Device, Inventory
     from gpu_studio.core.protocol import EngineDescribed, RunFinished
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.benchmark.runs import Run
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.protocol import Event, Request, RunWorkload, is_last
 from gpu_studio.core.switching.usable_cards import usable_cards
 

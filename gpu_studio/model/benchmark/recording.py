@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.benchmark.recording import Recording
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.failure import Failure
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
@@ -65,7 +65,7 @@ class RecordingPlayer(QObject):
     @property
     def sentences(self) -> list[str]:
         """What is open, in words; empty before."""
-        from gpu_studio.core.benchmark.recording_words import recording_sentences
+        from gpu_studio.core.benchmark.recording import recording_sentences
 
         return recording_sentences(self._recording) if self._recording else []
 
@@ -168,7 +168,7 @@ def recording_from(studio: Studio, runs: Sequence[Run], recorded_at: str) -> byt
     Raises:
         StudioError: there is nothing to record.
     """
-    from gpu_studio.core.benchmark.recording_lines import (
+    from gpu_studio.core.benchmark.recording import (
         RecordedPc,
         header_of,
         is_recordable,

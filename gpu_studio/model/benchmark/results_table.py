@@ -14,8 +14,8 @@ from PySide6.QtCore import (
     Qt,
 )
 
-from gpu_studio.core.benchmark.ceiling_words import share_text
-from gpu_studio.core.benchmark.run_words import describe_run, mode_words, sign_of, spread_text
+from gpu_studio.core.benchmark.ceilings import share_text
+from gpu_studio.core.benchmark.run import describe_run, mode_words, sign_of, spread_text
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.units import (
@@ -29,7 +29,7 @@ from gpu_studio.model.tool_tip import rich_tip
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
 

@@ -33,7 +33,7 @@ class DeviceList(QAbstractListModel):
         """Show these devices; while they are the same ones, a selection stays."""
         rows = []
         if devices:  # not before the window's first paint: the facts' words and tables are many
-            from gpu_studio.core.pc.device_facts import summary_line
+            from gpu_studio.core.pc.facts import summary_line
 
             rows = [(device, summary_line(device, engine)) for device in devices]
         if [device.identity for device, _ in rows] != [d.identity for d, _ in self._rows]:

@@ -109,7 +109,7 @@ class DevicesModel(QObject):
         device, snapshot = self.device, self.snapshot
         if device is None or snapshot is None:
             return ()
-        from gpu_studio.core.pc.device_facts import facts_of
+        from gpu_studio.core.pc.facts import facts_of
 
         groups = facts_of(device, snapshot)
         if self.is_readable:

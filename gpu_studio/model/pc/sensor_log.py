@@ -65,7 +65,7 @@ class SensorLog(QObject):
 
     def start(self, path: Path) -> None:
         """Begin a log in a new file, in place of one that is there; one log at a time."""
-        from gpu_studio.core.pc.sensor_csv import csv_head
+        from gpu_studio.core.pc.sensor_history import csv_head
 
         if self._worker is not None:
             return
@@ -92,7 +92,7 @@ class SensorLog(QObject):
     def _take(self, reading: Reading) -> None:
         inventory = self._sensors.inventory
         if self._worker is not None and inventory is not None:
-            from gpu_studio.core.pc.sensor_csv import csv_lines
+            from gpu_studio.core.pc.sensor_history import csv_lines
 
             now = datetime.now().astimezone().isoformat(timespec="milliseconds")
             self._lines.put(csv_lines(reading, inventory, now))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.pc.card_facts import identity_line
+from gpu_studio.core.pc.facts import identity_line
 from gpu_studio.core.pc.findings import find
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.pc.card_access import access_of, counted_cards

@@ -112,7 +112,7 @@ class BenchmarkChoices(QWidget):
     @property
     def run_plan(self) -> RunPlan:
         """What Run begins."""
-        from gpu_studio.core.benchmark.sweep import Sweep
+        from gpu_studio.core.benchmark.plan import Sweep
 
         return Sweep(self.plan) if self._sizes.is_sweep else self.plan
 

@@ -12,7 +12,7 @@ from gpu_studio.ui.benchmark.live_view import LiveView
 from gpu_studio.ui.benchmark.size_view import SizeView
 
 if TYPE_CHECKING:
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.ui.plots.live_plot import LivePlot

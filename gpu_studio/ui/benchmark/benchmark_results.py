@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
-from gpu_studio.core.benchmark.run_words import describe_run, mode_words
+from gpu_studio.core.benchmark.run import describe_run, mode_words
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.benchmark.results_table import (
     ADDRESS_ROLE,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.ui.theme import Theme

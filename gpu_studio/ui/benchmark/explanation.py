@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 
-from gpu_studio.core.benchmark.ceiling_words import is_this_normal, share_text
-from gpu_studio.core.benchmark.part_words import part_rows, parts_sentence
-from gpu_studio.core.benchmark.run_words import mode_words
+from gpu_studio.core.benchmark.ceilings import is_this_normal, share_text
+from gpu_studio.core.benchmark.run import mode_words, part_rows, parts_sentence
 from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.text_rows import TextRows
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.protocol import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors

@@ -17,7 +17,7 @@ from gpu_studio.ui.icons import icon
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots
     from gpu_studio.ui.theme import Theme

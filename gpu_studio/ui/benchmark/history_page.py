@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QFileDialog, QLineEdit
 
-from gpu_studio.core.benchmark.kept_moment import shown_moment
+from gpu_studio.core.benchmark.history import shown_moment
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.text_rows import TextRows

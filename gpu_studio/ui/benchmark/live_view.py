@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.run_words import mode_words
+from gpu_studio.core.benchmark.run import mode_words
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.series import Series
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QHBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.comparison_words import compare, findings_of, label_of
-from gpu_studio.core.benchmark.runs import RunState
+from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.parts import Card, Text, button, section, table
@@ -19,7 +19,7 @@ from gpu_studio.ui.theme import device_role
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpu_studio.core.benchmark.runs import Run
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.protocol import RunFinished, WorkloadDescription
     from gpu_studio.model.benchmark.comparison import ComparisonModel
     from gpu_studio.model.studio import Studio

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gpu_studio.core.benchmark.kept_run import KeptRun, kept_of
-from gpu_studio.core.benchmark.runs import Run
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.protocol import RunWorkload
 from tests.fakes.run_answers import run_events
 

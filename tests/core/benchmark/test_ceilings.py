@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.ceilings import (
@@ -10,12 +13,21 @@ from gpu_studio.core.benchmark.ceilings import (
     MeasuredCeilings,
     card_ceilings,
     cpu_ceilings,
+    is_this_normal,
+    is_worth_a_line,
     limit_of,
     share_of_ceiling,
+    share_text,
 )
+from gpu_studio.core.pc.devices import Device, Telemetry
+from gpu_studio.core.pc.facts import peaks_of
 from gpu_studio.core.pc.peaks import card_peaks
-from gpu_studio.core.pc.silicon_facts import peaks_of
 from tests.core.benchmark.cards import GT_1030
+from tests.core.benchmark.kept_runs import finished_run
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import RunFinished
+
 
 SLOW = Ceilings(arithmetic_flops=1e12, memory_bytes_per_s=1e11, link_bytes_per_s=4e9)
 
@@ -74,3 +86,130 @@ def test_a_card_s_ceilings_follow_from_its_facts() -> None:
     assert ceilings.memory_bytes_per_s == pytest.approx(48.06e9, rel=0.001)
     assert ceilings.link_bytes_per_s == pytest.approx(3.94e9, rel=0.01)
     assert card_ceilings(peaks, "float64").link_bytes_per_s is None
+
+
+def result(device: str = "cuda:0", share: float = 0.1, **changes: Any) -> RunFinished:
+    found = finished_run(512, device).result
+    assert found is not None
+    usual: dict[str, Any] = {
+        "share_of_ceiling": share, "ceiling": "peak arithmetic, 1.13 TFLOP/s", "median_s": 1e-3,
+    }  # fmt: skip
+    return msgspec.structs.replace(found, **(usual | changes))
+
+
+def said(found: RunFinished, device: Device | None = GT_1030) -> str:
+    return is_this_normal(found, device).replace("\u202f", " ")
+
+
+def test_a_share_without_a_fault_is_normal() -> None:
+    assert said(result(share=0.62)) == (
+        "62 % of this card's peak arithmetic, 1.13 TFLOP/s: normal."
+    )
+    assert said(result(share=0.62, throttled=True)).endswith("normal.")
+
+
+def test_a_share_of_next_to_nothing_is_not_called_nothing() -> None:
+    small = result(share=0.0002)
+    assert share_text(small).replace("\u202f", " ") == "< 0.1 %"
+    assert said(small).startswith("< 0.1 % of this card's peak arithmetic")
+    assert share_text(result(share=0.002)).replace("\u202f", " ") == "0.2 %"
+
+
+def test_nothing_is_said_without_a_ceiling() -> None:
+    assert is_this_normal(msgspec.structs.replace(result(), share_of_ceiling=None)) == ""
+
+
+def test_more_than_memory_can_do_came_from_a_cache() -> None:
+    text = said(result("cpu", share=3.7, ceiling="memory bandwidth, 24.0 GB/s"))
+    assert text.startswith("Faster than this CPU's memory bandwidth, 24.0 GB/s: ")
+    assert "370" not in text
+    assert "cache" in text
+
+
+def test_asking_alone_is_not_called_low() -> None:
+    asking = msgspec.structs.replace(result("cpu", share=0.001), throughput_unit="calls/s")
+    assert "low" not in said(asking)
+    assert "as it should be" in said(asking)
+    assert not is_worth_a_line(asking)
+    assert is_worth_a_line(result("cpu", share=0.001))
+
+
+def test_more_than_the_arithmetic_can_do_is_not_believed() -> None:
+    assert "more than was measured as its peak" in said(result("cpu", share=1.2))
+    assert "more than it can do by its own facts" in said(result(share=1.2))
+    assert said(result(share=1.04)).endswith("normal.")
+
+
+def test_pageable_memory_is_a_cause_where_the_link_decides() -> None:
+    wide = msgspec.structs.replace(GT_1030, pcie_width_max=16, telemetry=Telemetry(pcie_width=16))
+    link = {"ceiling": "PCIe link, 15.8 GB/s"}
+    assert "pinned memory is not" in said(result(**link), wide)
+    assert "No cause" in said(result(**link, options={"memory": "pinned"}), wide)
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"throttled": True}, "slowed itself down"),
+        ({"other_processes": True}, "Other programs"),
+        ({"dtype": "float16"}, "float16 of compute capability 6.1 runs at 1/64 of float32"),
+        ({"dtype": "float64"}, "float64 of compute capability 6.1 runs at 1/32 of float32"),
+        ({"dtype": "bfloat16"}, "Compute capability 6.1 has no arithmetic for bfloat16"),
+        ({"median_s": 1e-5}, "mostly the asking"),
+        (
+            {"median_s": 1e-4, "parts_s": {"launch": 9e-5}},
+            "Asking the card takes 90.0 µs of 100 µs",
+        ),
+        ({"ceiling": "PCIe link, 3.94 GB/s"}, "connected by 4 lanes"),
+        ({"transfers": True}, "connected by 4 lanes"),
+        ({"parts_s": {"loading": 3.0, "computing": 1.0}}, "75 % of a call is loading, while"),
+        ({"parts_s": {"loading": 1.0, "computing": 3.0}}, "No cause can be seen"),
+        ({}, "No cause can be seen"),
+    ],
+)
+def test_a_low_share_has_its_likely_cause(changes: dict[str, Any], cause: str) -> None:
+    text = said(result(**changes))
+    assert ": low. " in text
+    assert cause in text
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("disturbed", [{"other_processes": True}, {"throttled": True}])
+def test_next_to_no_work_is_told_before_what_disturbed_it(
+    device: str, disturbed: dict[str, bool]
+) -> None:
+    text = said(result(device, share=0.01, median_s=5e-6, **disturbed))
+    assert "A call of 5.00 µs is mostly the asking" in text
+    assert "asking" not in said(result(device, share=0.01, **disturbed))
+
+
+def test_a_short_copy_is_slow_for_its_link_before_its_asking() -> None:
+    link: dict[str, Any] = {"ceiling": "PCIe link, 15.8 GB/s", "median_s": 1e-5}
+    assert "pinned memory is not" in said(result(**link), None)
+    assert "mostly the asking" in said(result(**link, options={"memory": "pinned"}), None)
+
+
+def test_a_link_with_lanes_missing_is_told_before_a_card_that_has_few() -> None:
+    card = msgspec.structs.replace(GT_1030, pcie_width_max=16, telemetry=Telemetry(pcie_width=4))
+    text = said(result(ceiling="PCIe link, 15.8 GB/s"), card)
+    assert "runs with 4 of its 16 lanes: try another slot" in text
+    whole = msgspec.structs.replace(card, telemetry=Telemetry(pcie_width=16))
+    assert "lanes" not in said(result(ceiling="PCIe link, 15.8 GB/s"), whole)
+
+
+def test_a_slow_dtype_is_no_cause_where_memory_decides() -> None:
+    assert "No cause" in said(result(dtype="float16", ceiling="memory bandwidth, 48.1 GB/s"))
+
+
+def test_without_the_card_s_facts_what_was_measured_is_still_told() -> None:
+    assert "slowed itself down" in said(result(throttled=True), None)
+    assert "No cause" in said(result(dtype="float16"), None)
+
+
+def test_a_cpu_s_own_causes() -> None:
+    short = result("cpu", median_s=5e-6)
+    assert "mostly the asking" in said(short, None)
+    large = result("cpu", ceiling="memory bandwidth, 24.0 GB/s", bytes_per_call=1e9)
+    assert "clears every page" in said(large, None)
+    small = result("cpu", ceiling="memory bandwidth, 24.0 GB/s", bytes_per_call=1e6)
+    assert "No cause" in said(small, None)

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_studio.core.benchmark.export import results_of, to_csv, to_json, to_markdown, to_text
-from gpu_studio.core.benchmark.run_words import state_text
-from gpu_studio.core.benchmark.runs import Run
+from gpu_studio.core.benchmark.run import Run, state_text
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import Event, NaiveTime, RunFailed, RunStopped, RunWorkload
 from tests.fakes.descriptions import described

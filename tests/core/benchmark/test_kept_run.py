@@ -21,8 +21,7 @@ from gpu_studio.core.benchmark.kept_run import (
     kept_of,
     run_of,
 )
-from gpu_studio.core.benchmark.run_words import describe_run
-from gpu_studio.core.benchmark.runs import RunState
+from gpu_studio.core.benchmark.run import RunState, describe_run
 from gpu_studio.core.failure import FailureKind, StudioError
 from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
 

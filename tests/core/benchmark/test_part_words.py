@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.benchmark.part_words import part_rows, parts_sentence
+from gpu_studio.core.benchmark.run import part_rows, parts_sentence
 from gpu_studio.core.protocol import RunWorkload
 from tests.fakes.run_answers import finished, samples_of
 

@@ -1,12 +1,19 @@
+"""None"""
+
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Callable
+from random import Random
 
 import pytest
 
-from gpu_studio.core.benchmark.plan import Plan, time_left_s
-from gpu_studio.core.benchmark.runs import Run
-from gpu_studio.core.protocol import RunPhaseChanged, RunWorkload
+from gpu_studio.core.benchmark.crossover import find_crossover, ratios_of
+from gpu_studio.core.benchmark.plan import Plan, Sweep, time_left_s
+from gpu_studio.core.benchmark.run import Run
+from gpu_studio.core.benchmark.sizes import powers_of_two
+from gpu_studio.core.protocol import RunFinished, RunPhaseChanged, RunWorkload
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
 
@@ -61,3 +68,205 @@ def test_a_run_with_no_overhead_told_teaches_nothing() -> None:
     run.apply(started(first))
     run.apply(finished(first, samples_of(first), elapsed_s=0.0))
     assert time_left_s([run], waiting) == time_left_s([], waiting)
+
+
+Time = Callable[[RunWorkload], "float | None"]
+
+
+def sweep(*devices: str, transfers: bool = False, sizes: list[int] | None = None) -> Sweep:
+    return Sweep(
+        Plan(
+            workload="matmul",
+            sizes=tuple(sizes or powers_of_two(64, 4096)),
+            dtypes=("float32",),
+            devices=devices,
+            budget_s=0.5,
+            transfers=transfers,
+        )
+    )
+
+
+def play(plan: Sweep, time_s: Time) -> tuple[list[RunWorkload], list[RunFinished]]:
+    """Run a plan to its end; a time of None is a run that failed."""
+    asked: list[RunWorkload] = []
+    results: list[RunFinished] = []
+    requests = plan.requests()
+    while requests:
+        asked += requests
+        assert len(asked) < 200
+        for request in requests:
+            seconds = time_s(request)
+            if seconds is not None:
+                results.append(finished(request, (seconds,)))
+        requests = plan.next_requests(results, len(asked) + 1)
+    return asked, results
+
+
+def powers(request: RunWorkload) -> float:
+    """The card is 100 µs late and 8 times faster: the curves meet at about 485."""
+    cpu_s = request.size**3 * 1e-12
+    if request.device == "cpu":
+        return cpu_s
+    return 1e-4 + cpu_s / 8 + (request.size**2 * 1e-9 if request.transfers else 0.0)
+
+
+def crossing_of(time_s: Time, transfers: bool = False) -> float:
+    low, high = 1.0, 1e5
+    for _ in range(60):
+        middle = (low * high) ** 0.5
+        request = RunWorkload(
+            run_id="", workload="", device="cuda:0", size=1, dtype="", transfers=transfers
+        )
+        ours, theirs = (time_s(_at(request, device, middle)) or 0.0 for device in ("cuda:0", "cpu"))
+        low, high = (middle, high) if ours > theirs else (low, middle)
+    return low
+
+
+def _at(request: RunWorkload, device: str, size: float) -> RunWorkload:
+    return RunWorkload(
+        run_id="", workload="", device=device, size=size, dtype="", transfers=request.transfers
+    )  # type: ignore[arg-type]
+
+
+def test_the_grid_comes_first_and_then_the_crossover() -> None:
+    asked, results = play(sweep("cpu", "cuda:0"), powers)
+    assert [request.size for request in asked[:14:2]] == powers_of_two(64, 4096)
+    finer = asked[14:]
+    assert {request.device for request in finer} == {"cpu", "cuda:0"}
+    assert all(256 < request.size < 1024 for request in finer)
+    (crossing,) = find_crossover(ratios_of(results, "cuda:0")).crossings
+    assert crossing.low <= crossing_of(powers) <= crossing.high
+    assert crossing.high < 1.15 * crossing.low
+    assert crossing.size == pytest.approx(crossing_of(powers), rel=0.03)
+    assert len({request.run_id for request in asked}) == len(asked)
+
+
+def test_transfers_have_a_crossover_of_their_own() -> None:
+    asked, results = play(sweep("cpu", "cuda:0", transfers=True), powers)
+    for transfers in (False, True):
+        true = crossing_of(powers, transfers)
+        (crossing,) = find_crossover(
+            ratios_of(results, "cuda:0", with_transfers=transfers)
+        ).crossings
+        assert crossing.low <= true <= crossing.high
+        assert crossing.high < 1.25 * crossing.low  # ties lie between
+    assert not [request for request in asked if request.device == "cpu" and request.transfers]
+    runs = [(request.size, request.device, request.transfers) for request in asked]
+    assert len(set(runs)) == len(runs)
+
+
+def test_two_cards_are_each_compared_with_the_cpu() -> None:
+    def time_s(request: RunWorkload) -> float:
+        """Return times of two cards that cross the CPU's curve between the same sizes."""
+        seconds = powers(request)
+        return seconds * 1.15 if request.device == "cuda:1" else seconds
+
+    asked, results = play(sweep("cpu", "cuda:0", "cuda:1"), time_s)
+    runs = [(request.size, request.device) for request in asked]
+    assert len(set(runs)) == len(runs)
+    marks = {
+        device: find_crossover(ratios_of(results, device)).crossings[0]
+        for device in ("cuda:0", "cuda:1")
+    }
+    assert marks["cuda:0"].size < marks["cuda:1"].size
+    assert all(mark.high < 1.25 * mark.low for mark in marks.values())
+
+
+@pytest.mark.parametrize("devices", [("cpu",), ("cuda:0",), ("cuda:0", "cuda:1")])
+def test_without_a_pair_the_grid_is_all(devices: tuple[str, ...]) -> None:
+    asked, _ = play(sweep(*devices), powers)
+    assert len(asked) == 7 * len(devices)
+
+
+def test_curves_that_do_not_cross_are_not_refined() -> None:
+    asked, _ = play(sweep("cpu", "cuda:0"), lambda run: 1.0 if run.device == "cpu" else 0.1)
+    assert len(asked) == 14
+
+
+def test_a_size_that_does_not_fit_is_not_asked_again() -> None:
+    def time_s(request: RunWorkload) -> float | None:
+        too_large = request.size not in powers_of_two(64, 4096) and request.device != "cpu"
+        return None if too_large else powers(request)
+
+    asked, _ = play(sweep("cpu", "cuda:0"), time_s)
+    runs = [(request.size, request.device) for request in asked]
+    assert len(set(runs)) == len(runs) < 20
+
+
+def test_a_size_that_does_not_fit_keeps_no_other_crossover_from_being_found() -> None:
+    def time_s(request: RunWorkload) -> float | None:
+        """Return times that cross between 64 and 256, where nothing else fits, and at 1000."""
+        if request.device == "cpu":
+            return 1.0
+        if 64 < request.size < 256:
+            return None
+        return 0.5 if request.size in (64, *range(1000, 5000)) else 2.0
+
+    _, results = play(sweep("cpu", "cuda:0", sizes=[64, 256, 512, 1024]), time_s)
+    last = find_crossover(ratios_of(results, "cuda:0")).crossings[-1]
+    assert last.low < 1000 <= last.high < 1.06 * last.low
+
+
+def test_noise_cannot_keep_a_sweep_going() -> None:
+    def time_s(request: RunWorkload) -> float:
+        """Return times that cross between any two neighbours of the grid."""
+        if request.device == "cpu":
+            return 1.0
+        return 0.5 if request.size.bit_length() % 2 else 2.0
+
+    sizes = powers_of_two(1 << 4, 1 << 14)
+    asked, _ = play(sweep("cpu", "cuda:0", sizes=sizes), time_s)
+    assert len(asked) == 2 * len(sizes) + 2 * 10
+
+
+def test_results_of_other_plans_do_no_harm() -> None:
+    plan = sweep("cpu", "cuda:0", sizes=[64, 4096])
+    strange = [
+        finished(RunWorkload(run_id="other", workload="m", device=d, size=s, dtype="float32"), (t,))
+        for d, s, t in (
+            ("cpu", 64, 1.0),
+            ("cuda:0", 64, 9.0),
+            ("cpu", 99, 9.0),
+            ("cuda:0", 99, 1.0),
+        )
+    ]
+    plan.requests()
+    assert plan.next_requests(strange, 5) == []
+
+
+def test_a_plan_that_is_no_sweep_has_nothing_to_add() -> None:
+    plan = sweep("cpu", "cuda:0").plan
+    assert plan.next_requests([], 1) == []
+
+
+@pytest.mark.parametrize(("spread", "samples", "drift"), [(0.05, 15, 0.02), (0.2, 15, 0.0)])
+def test_with_drawn_noise_the_true_crossing_is_enclosed_nineteen_times_in_twenty(
+    spread: float, samples: int, drift: float
+) -> None:
+    """Samples scatter, and each run as a whole is a little off, as on a PC in use."""
+    enclosed, widths = 0, []
+    for seed in range(100):
+        random = Random(seed)
+        true, slope = math.exp(random.uniform(5, 7.5)), random.uniform(0.5, 2.5)
+
+        def times(
+            request: RunWorkload,
+            random: Random = random, true: float = true, slope: float = slope,
+        ) -> tuple[float, ...]:  # fmt: skip
+            middle = (request.size / true) ** slope if request.device == "cpu" else 1.0
+            middle *= math.exp(random.gauss(0, drift))
+            return tuple(middle * math.exp(random.gauss(0, spread)) for _ in range(samples))
+
+        plan, results = sweep("cpu", "cuda:0"), list[RunFinished]()
+        requests, asked = plan.requests(), 0
+        while requests:
+            results += (finished(request, times(request)) for request in requests)
+            asked += len(requests)
+            requests = plan.next_requests(results, asked + 1)
+        crossings = find_crossover(ratios_of(results, "cuda:0")).crossings
+        # Where noise hides the crossing, none is told; a wrong one would be worse.
+        enclosed += all(crossing.low <= true <= crossing.high for crossing in crossings)
+        widths += [crossing.high / crossing.low for crossing in crossings]
+    assert enclosed >= 95
+    assert len(widths) >= 90
+    assert sorted(widths)[50] < 1.2 + 2 * spread

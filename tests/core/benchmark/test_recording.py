@@ -16,8 +16,8 @@ from gpu_studio.core.benchmark.recording import (
     decode_recording,
     is_recording,
     read_recording,
+    recording_sentences,
 )
-from gpu_studio.core.benchmark.recording_words import recording_sentences
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.protocol import (
     EngineDescribed,

@@ -7,14 +7,14 @@ import math
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.recording import decode_recording
-from gpu_studio.core.benchmark.recording_lines import (
+from gpu_studio.core.benchmark.recording import (
     RecordedPc,
+    decode_recording,
     described_for_others,
     header_of,
     recording_of,
 )
-from gpu_studio.core.benchmark.runs import Run
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.pc.torch_facts import TorchCard
 from gpu_studio.core.protocol import (

@@ -10,7 +10,7 @@ from gpu_studio.core.benchmark.export import to_csv, to_json
 from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES, encode_kept, run_of
 from gpu_studio.core.benchmark.result_import import import_results
-from gpu_studio.core.benchmark.runs import Run
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import RecordingHeader, RunStopped, encode_all
 from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run

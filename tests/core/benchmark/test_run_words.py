@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_studio.core.benchmark.run_words import describe_run, sign_of, spread_text
-from gpu_studio.core.benchmark.runs import Run
+from gpu_studio.core.benchmark.run import Run, describe_run, sign_of, spread_text
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import RunFailed, RunPhaseChanged, RunStopped, RunWorkload
 from tests.fakes.run_answers import batch, run_events, started

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_studio.core.pc.device_facts import facts_of
 from gpu_studio.core.pc.devices import CardReading, Telemetry
-from gpu_studio.core.pc.facts import PcSnapshot
+from gpu_studio.core.pc.facts import PcSnapshot, facts_of
 from tests.fakes.pc import gt_1030, gt_1030_card, reading
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from gpu_studio.core.pc import pc_facts
 from gpu_studio.core.pc.devices import ASLEEP, Device, Driver, Inventory
-from gpu_studio.core.pc.findings import find
-from gpu_studio.core.pc.typed_commands import python_here
+from gpu_studio.core.pc.findings import find, python_here
 from gpu_studio.core.protocol import EngineDescribed
 from gpu_studio.core.resources import MissingResourceError
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpu_studio.core.pc.devices import CardReading, GpuProcess, number_cards
 from gpu_studio.core.pc.facts import PcSnapshot
-from gpu_studio.core.pc.findings import Finding
+from gpu_studio.core.pc.finding import Finding
 from gpu_studio.core.pc.link import Link
 from gpu_studio.core.pc.report import (
     masked_text,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_studio.core.pc.typed_commands import python_here, typed
+from gpu_studio.core.pc.findings import python_here, typed
 
 ENDING = ".exe" if sys.platform == "win32" else ""
 BIN = "Scripts" if sys.platform == "win32" else "bin"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.core.benchmark.runs import Run, RunState
+    from gpu_studio.core.benchmark.run import Run, RunState
     from gpu_studio.model.benchmark.benchmark import Benchmark
 
 

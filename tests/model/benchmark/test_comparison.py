@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.benchmark.runs import RunState
+from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.messages.run_messages import WorkloadOption
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
 from gpu_studio.model.benchmark.comparison import ComparisonModel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.runs import RunState
+from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     DescribeEngine,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.benchmark.sweep import Sweep
+from gpu_studio.core.benchmark.plan import Sweep
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark.benchmark import Benchmark, PlanState
 from tests.fakes.pc import gt_1030

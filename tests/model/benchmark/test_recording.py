@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.benchmark.recording import decode_recording
-from gpu_studio.core.benchmark.runs import RunState
+from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.protocol import encode_all

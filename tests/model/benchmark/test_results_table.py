@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtTest import QAbstractItemModelTester
 
-from gpu_studio.core.benchmark.runs import Run
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import RunFailed, RunFinished, RunPhaseChanged, RunWorkload
 from gpu_studio.model.benchmark.results_table import (

@@ -1,9 +1,11 @@
+"""None"""
+
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.runs import Run, RunState
+from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     EngineEnded,

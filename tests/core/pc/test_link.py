@@ -1,8 +1,10 @@
+"""None"""
+
 from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.pc.link_rate import link_bytes_per_s
+from gpu_studio.core.pc.link import link_bytes_per_s
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+"""None"""
+
 from __future__ import annotations
 
 import itertools
@@ -5,8 +7,8 @@ import json
 
 import pytest
 
+from gpu_studio.core.pc.cards import chip_of, driver_branches, known_card
 from gpu_studio.core.pc.devices import CORES_PER_MULTIPROCESSOR
-from gpu_studio.core.pc.known_cards import chip_of, driver_branches, known_card
 from gpu_studio.core.resources import resource_path
 
 TABLE = json.loads(resource_path("cards.json").read_text(encoding="utf-8"))
