@@ -37,12 +37,12 @@ class Banner(Card):
         self.column.addWidget(self._detail)
         line = QHBoxLayout()
         line.setSpacing(GAP)
+        self.column.addLayout(line)
         line.addWidget(self._command, 1)
         line.addWidget(self._copy)
         line.addWidget(self._action)
         line.addStretch()
         line.addWidget(self._close)
-        self.column.addLayout(line)
         self.hide()
 
     @property

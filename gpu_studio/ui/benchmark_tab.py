@@ -109,7 +109,10 @@ class BenchmarkTab(QWidget):
             line.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
             line.setSpacing(MARGIN)
             line.addWidget(self._arrange_left())
-            line.addLayout(self._arrange_right(), 1)
+            column = QVBoxLayout()
+            column.setSpacing(GAP)
+            line.addLayout(column, 1)
+            self._arrange_right(column)
             self._order_by_tab_key()
             self._show_results()
         super().showEvent(event)
@@ -130,9 +133,7 @@ class BenchmarkTab(QWidget):
         left.column.addWidget(self._panel)
         return left
 
-    def _arrange_right(self) -> QVBoxLayout:
-        column = QVBoxLayout()
-        column.setSpacing(GAP)
+    def _arrange_right(self, column: QVBoxLayout) -> None:
         column.addWidget(self._head)
         plots = Card()
         plots.column.setContentsMargins(6, 8, 6, 4)
@@ -153,7 +154,6 @@ class BenchmarkTab(QWidget):
         self._pages.addWidget(_scrolled(invitation, "benchmark.invitation"))
         self._pages.addWidget(runs)
         column.addWidget(self._pages, 1)
-        return column
 
     def _choose_history(self) -> HistoryPage:
         self._choose_view(View.HISTORY)

@@ -16,7 +16,7 @@ from gpu_studio.ui.devices.process_card import ProcessCard
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.devices.sensor_log_button import SensorLogButton
 from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, row
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.theme import device_role
 from gpu_studio.ui.verdict_card import VerdictCard
@@ -66,7 +66,6 @@ class DevicesTab(QWidget):
         self._details = Card()
         self._processes = ProcessCard(self._model.processes, studio.settings)
         self._without_card: Card | None = None
-        self._page = QVBoxLayout()
         self._lay_out()
         self._list.device_selected.connect(self._select)
         # One inventory changes many things: each is shown once, and in a turn of its own of the
@@ -106,29 +105,36 @@ class DevicesTab(QWidget):
         self._list.setFixedWidth(max(_LIST_WIDTHS[0], min(self.width() // 4, _LIST_WIDTHS[1])))
 
     def _lay_out(self) -> None:
+        page = ScrollPage("The selected device")
+        halves = QHBoxLayout(self)
+        halves.setContentsMargins(MARGIN, GAP, MARGIN - 6, GAP)
+        halves.setSpacing(MARGIN)
         left = QVBoxLayout()
         left.setSpacing(GAP)
+        halves.addLayout(left)
         left.addWidget(self._list, 1)
         left.addWidget(self._copy)
+        halves.addWidget(page, 1)
         head = QHBoxLayout()
         head.setSpacing(GAP)
+        page.column.addLayout(head)
         head.addWidget(self._name)
         head.addWidget(self._identity, 1, Qt.AlignmentFlag.AlignBottom)
-        page = ScrollPage("The selected device")
-        page.column.addLayout(head)
         self._details.column.addWidget(self._facts)
         self._check_line = QWidget()
-        line = row(self._check, self._checked, stretch_last=True)
+        line = QHBoxLayout(self._check_line)
         line.setContentsMargins(0, 0, 0, 0)
-        self._check_line.setLayout(line)
+        line.addWidget(self._check)
+        line.addWidget(self._checked, 1)
+        self._page = QVBoxLayout()
+        self._page.setSpacing(GAP)
+        page.column.addLayout(self._page)
+        page.column.addStretch(1)
         for widget in (
             self._verdict, self._trouble, self._check_line, self._sensors, self._effect,
             self._log.said, self._details, self._processes,
         ):  # fmt: skip
             self._page.addWidget(widget)
-        self._page.setSpacing(GAP)
-        page.column.addLayout(self._page)
-        page.column.addStretch(1)
         self._sensors.head.addWidget(self._log.press)
         for widget in (
             self._trouble,
@@ -138,11 +144,6 @@ class DevicesTab(QWidget):
             self._processes,
         ):
             widget.hide()
-        halves = QHBoxLayout(self)
-        halves.setContentsMargins(MARGIN, GAP, MARGIN - 6, GAP)
-        halves.setSpacing(MARGIN)
-        halves.addLayout(left)
-        halves.addWidget(page, 1)
 
     def _check_or_stop(self) -> None:
         if self._doctor.is_checking:

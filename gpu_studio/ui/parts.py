@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QBoxLayout,
     QFrame,
     QHBoxLayout,
     QHeaderView,
@@ -90,10 +91,17 @@ def section(text: str) -> Text:
     return Text(text.upper(), "section")
 
 
-def row(*widgets: QWidget, spacing: int = 8, stretch_last: bool = False) -> QHBoxLayout:
-    """Return widgets side by side, pushed to the left unless the last one stretches."""
+def add_row(
+    column: QBoxLayout, *widgets: QWidget, spacing: int = 8, stretch_last: bool = False
+) -> QHBoxLayout:
+    """Add widgets side by side to a column, pushed to the left unless the last one stretches.
+
+    A layout is handed over while it is empty: for every item of a filled one PySide 6.10 and newer
+    make a Python wrapper that stays valid after Qt has freed the item, and crash later.
+    """
     line = QHBoxLayout()
     line.setSpacing(spacing)
+    column.addLayout(line)
     for widget in widgets:
         line.addWidget(widget)
     if stretch_last:

@@ -12,7 +12,7 @@ from gpu_studio.core.benchmark.verdict import same_kind, verdict
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_plots import View
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, Role, Text, button, row
+from gpu_studio.ui.parts import GAP, Role, Text, add_row, button
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
@@ -93,10 +93,9 @@ class BenchmarkHead(QWidget):
         column.setSpacing(GAP)
         column.addWidget(self._verdict)
         column.addWidget(self._trust)
-        bar = row(*self._buttons.values())
+        bar = add_row(column, *self._buttons.values())
         bar.addWidget(self._clear)
         bar.addWidget(self._export)
-        column.addLayout(bar)
         column.addWidget(self._outcome)
         self._outcome.hide()
 

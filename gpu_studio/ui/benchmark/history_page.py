@@ -16,7 +16,7 @@ from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.benchmark.published_card import PublishedCard
 from gpu_studio.ui.benchmark.recording_card import RecordingCard
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import Card, Text, button, row, table
+from gpu_studio.ui.parts import Card, Text, add_row, button, table
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
@@ -104,9 +104,8 @@ class HistoryPage(ScrollPage):
         self._details = Text("", "muted", name="benchmark.history.details", wraps=True)
         self._outcome = Text("", "muted", name="benchmark.history.outcome", wraps=True)
         self._refused = Text("", "muted", name="benchmark.history.refused", wraps=True)
-        line = row(self._trouble, stretch_last=True)
+        line = add_row(card.column, self._trouble, stretch_last=True)
         line.addWidget(self._save)
-        card.column.addLayout(line)
         card.column.addWidget(self._empty)
         card.column.addWidget(self._table)
         card.column.addWidget(self._details)
@@ -145,8 +144,8 @@ class HistoryPage(ScrollPage):
             tip="A file with all samples that another PC can import",
         )  # fmt: skip
         self._export.setIcon(icon("export", self._theme))
-        card.column.addLayout(row(self._ghost, self._end, self._name, stretch_last=True))
-        card.column.addLayout(row(self._delete, self._export, import_))
+        add_row(card.column, self._ghost, self._end, self._name, stretch_last=True)
+        add_row(card.column, self._delete, self._export, import_)
         delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self._table)
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
         delete.activated.connect(self._delete_selected)

@@ -50,6 +50,8 @@ class Invitation(Card):
             self.column.addWidget(label)
         line = QHBoxLayout()
         line.setSpacing(GAP)
+        self.column.addSpacing(GAP)
+        self.column.addLayout(line)
         line.addStretch(1)
         line.addWidget(
             button(
@@ -64,6 +66,4 @@ class Invitation(Card):
             )
         )  # fmt: skip
         line.addStretch(1)
-        self.column.addSpacing(GAP)
-        self.column.addLayout(line)
         self.column.addStretch(3)

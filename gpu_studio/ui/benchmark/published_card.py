@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QTableView, QVBoxLayout
 
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import Card, Text, button, row, table
+from gpu_studio.ui.parts import Card, Text, add_row, button, table
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
@@ -53,7 +53,7 @@ class PublishedCard(Card):
         self.column.addLayout(self._place)
         self.column.addWidget(self._scaling)
         self.column.addWidget(Text(_NOTE, "muted", wraps=True))
-        self.column.addLayout(row(self._run, self._full))
+        add_row(self.column, self._run, self._full)
         self.column.addWidget(self._full_text)
         experiment.changed.connect(self._show)
         self._show()

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog
 
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import Card, Text, button, row
+from gpu_studio.ui.parts import Card, Text, add_row, button
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QMimeData
@@ -68,8 +68,8 @@ class RecordingCard(Card):
         self.column.addWidget(self._about)
         self.column.addWidget(self._sentences)
         self.column.addWidget(self._outcome)
-        self.column.addLayout(row(self.open_button, self._keep))
-        self.column.addLayout(row(self._play, self._pace))
+        add_row(self.column, self.open_button, self._keep)
+        add_row(self.column, self._play, self._pace)
         player.changed.connect(self._show)
         player.told.connect(self._tell)
         self._outcome.hide()

@@ -126,8 +126,8 @@ class FactGrid(QWidget):
         self._filled = [0] * len(self._columns)
         for column in self._columns:
             column.setSpacing(4)
-            column.addStretch(1)
             self._row.addLayout(column, 1)
+            column.addStretch(1)
         for block, group in zip(self._blocks, self._groups, strict=False):
             self._place(block, group)
 

@@ -77,10 +77,10 @@ class ProcessCard(Card):
         self._note = Text("", "muted", name="devices.processes.note", wraps=True)
         self._outcome = Text("", "muted", name="devices.processes.outcome", wraps=True)
         head = QHBoxLayout()
+        self.column.addLayout(head)
         head.addWidget(section("Processes"), 1)
         head.addWidget(self._end)
         head.addWidget(self._filter)
-        self.column.addLayout(head)
         for part in (self._view, self._note, self._outcome):
             self.column.addWidget(part)
         self._outcome.hide()

@@ -84,13 +84,13 @@ class ErrorPage(QWidget):
         card.column.addWidget(self._last)
         foot = QHBoxLayout()
         foot.setSpacing(8)
+        card.column.addLayout(foot)
         foot.addWidget(
             button("An example", self._show_example, name="memory.error.example",
                    tip="The text that the allocator's model gives for a full GT 1030")
         )  # fmt: skip
         foot.addWidget(button("Clear", self._text.clear, name="memory.error.clear"))
         foot.addStretch(1)
-        card.column.addLayout(foot)
         return card
 
     def _make_account(self, theme: Theme) -> ScrollPage:

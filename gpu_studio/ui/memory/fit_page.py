@@ -12,7 +12,7 @@ from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.memory.fit_question import Answer, FitQuestion, Question
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import GAP, Card, Text, row, section, set_property
+from gpu_studio.ui.parts import GAP, Card, Text, add_row, section, set_property
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class FitPage(QWidget):
         card.column.addWidget(self._card_name)
         line = QHBoxLayout()
         line.setSpacing(28)
+        card.column.addLayout(line)
         self._most: dict[str, tuple[Text, Text]] = {}
         for key, words in (
             ("matrix", "the largest square float32 matrix"),
@@ -65,15 +66,14 @@ class FitPage(QWidget):
             ("inference", "the same under torch.no_grad()"),
         ):
             place = QVBoxLayout()
+            place.setSpacing(2)
+            line.addLayout(place, 1)
             value = Text("…", "headline", name=f"memory.fit.{key}")
             told = Text(words, "muted", wraps=True)
-            place.setSpacing(2)
             place.addWidget(value)
             place.addWidget(told)
             place.addStretch(1)
             self._most[key] = (value, told)
-            line.addLayout(place, 1)
-        card.column.addLayout(line)
         return card
 
     def _make_network(self, theme: Theme) -> Card:
@@ -83,17 +83,17 @@ class FitPage(QWidget):
         label = Text("Parameters")
         label.setBuddy(self._count)
         self._reason = Text(role="muted", name="memory.fit.reason", wraps=True)
-        question = row(
-            label, self._count, self._dtype, self._reason, spacing=GAP, stretch_last=True
-        )
-        card.column.addLayout(question)
+        add_row(
+            card.column, label, self._count, self._dtype, self._reason,
+            spacing=GAP, stretch_last=True,
+        )  # fmt: skip
         answers = QHBoxLayout()
         answers.setSpacing(GAP)
+        card.column.addLayout(answers)
         self._inference = _FitCard(theme, "inference")
         self._training = _FitCard(theme, "training_fit")
         answers.addWidget(self._inference, 1)
         answers.addWidget(self._training, 1)
-        card.column.addLayout(answers)
         self._sentence = Text(role="muted", name="memory.fit.sentence", wraps=True)
         card.column.addWidget(self._sentence)
         return card

@@ -72,8 +72,7 @@ class OomPage(QWidget):
         page.column.addWidget(self._invitation)
         self._results = LabResults(theme, model.tanks.reached)
         page.column.addWidget(self._results)
-        self._actions = QWidget()
-        self._actions.setLayout(self._make_actions())
+        self._actions = self._make_actions()
         page.column.addWidget(self._actions)
         self._plot_card = self._make_plot(theme)
         self._plot_card.hide()
@@ -114,7 +113,7 @@ class OomPage(QWidget):
             card.column.addWidget(Text(preset.sentence, "muted", wraps=True))
         return card
 
-    def _make_actions(self) -> QHBoxLayout:
+    def _make_actions(self) -> QWidget:
         self._compare = button(
             "Try with expandable_segments", self._experiment.compare, name="memory.oom.compare",
             tip=(
@@ -131,13 +130,14 @@ class OomPage(QWidget):
             tip="For the segment map here, and for pytorch.org/memory_viz",
         )  # fmt: skip
         self._saved = Text(role="muted", name="memory.snapshot.saved", wraps=True)
-        line = QHBoxLayout()
+        actions = QWidget()
+        line = QHBoxLayout(actions)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(8)
         for widget in (self._compare, self._segments, self._save):
             line.addWidget(widget)
         line.addWidget(self._saved, 1)
-        return line
+        return actions
 
     def _make_plot(self, theme: Theme) -> Card:
         card = Card(name="memory.oom.curve_card")

@@ -132,9 +132,9 @@ class OomPanel(Card):
         foot = QHBoxLayout()
         foot.setContentsMargins(14, 0, 14, 12)
         foot.setSpacing(GAP)
+        self.column.addLayout(foot)
         foot.addWidget(self._run, 1)
         foot.addWidget(self._stop)
-        self.column.addLayout(foot)
 
     def _connect(self, studio: Studio) -> None:
         self._preset.activated.connect(self._take_preset)

@@ -53,7 +53,7 @@ class SegmentPage(QWidget):
         below.setSpacing(GAP)
         column.addLayout(below, 1)
         map_card = Card(name="memory.segments_card")
-        map_card.column.addLayout(self._make_legend(theme))
+        self._add_legend(map_card, theme)
         map_card.column.addWidget(self._view, 1)
         self._told = Text(role="muted", name="memory.block", wraps=True)
         self._told.setMinimumHeight(self.fontMetrics().lineSpacing())
@@ -72,6 +72,7 @@ class SegmentPage(QWidget):
         card = Card(name="memory.fragmentation_card")
         line = QHBoxLayout()
         line.setSpacing(GAP)
+        card.column.addLayout(line)
         self._largest = Text(role="headline", name="memory.largest")
         self._fragmentation = Text(role="muted", name="memory.fragmentation", wraps=True)
         self._open = button(
@@ -86,15 +87,15 @@ class SegmentPage(QWidget):
         line.addWidget(self._fragmentation, 1)
         line.addWidget(self._close)
         line.addWidget(self._open)
-        card.column.addLayout(line)
         self._refusal = Text(role="failure", name="memory.snapshot.refusal", wraps=True)
         self._refusal.hide()
         card.column.addWidget(self._refusal)
         return card
 
-    def _make_legend(self, theme: Theme) -> QHBoxLayout:
+    def _add_legend(self, card: Card, theme: Theme) -> None:
         line = QHBoxLayout()
         line.setSpacing(6)
+        card.column.addLayout(line)
         for text, look in _LEGEND:
             line.addWidget(_Swatch(theme, look))
             line.addWidget(Text(text, "muted"))
@@ -104,7 +105,6 @@ class SegmentPage(QWidget):
         scale.setChecked(True)
         scale.toggled.connect(self._view.set_to_scale)
         line.addWidget(scale)
-        return line
 
     def _make_table(self) -> Card:
         card = Card(name="memory.blocks_card")

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.ui.parts import MARGIN, Card, Text, button, row
+from gpu_studio.ui.parts import MARGIN, Card, Text, add_row, button
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.switcher.device_card import DeviceCard
 
@@ -128,7 +128,7 @@ class ChoosePage(QWidget):
         card.column.addWidget(Text(sentence, "muted", wraps=True))
         if then is not None:
             card.column.addWidget(then)
-        card.column.addLayout(row(*buttons))
+        add_row(card.column, *buttons)
         return card
 
     def _make_demonstration(self) -> Card:
@@ -145,7 +145,7 @@ class ChoosePage(QWidget):
         card.column.addWidget(Text(_DEMONSTRATION, "muted", wraps=True))
         for text in (self._too_late, self._in_time, self._stands_in):
             card.column.addWidget(text)
-        card.column.addLayout(row(self._demonstrate))
+        add_row(card.column, self._demonstrate)
         return card
 
     # ── devices ──────────────────────────────────────────────────────────────────────────────

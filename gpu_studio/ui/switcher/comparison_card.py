@@ -71,7 +71,7 @@ class ComparisonCard(Card):
         for widget in (self._title, self._sentence, self._reason):
             self.column.addWidget(widget)
         self.column.addLayout(self._choices)
-        self.column.addLayout(self._make_controls())
+        self._add_controls()
         self._make_results()
         model.description_changed.connect(self._show_description)
         model.runs_changed.connect(self._show_runs)
@@ -80,7 +80,7 @@ class ComparisonCard(Card):
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
-    def _make_controls(self) -> QHBoxLayout:
+    def _add_controls(self) -> None:
         self._device, self._size = QComboBox(), QComboBox()
         for box, name, spoken in (
             (self._device, "device", "Device"), (self._size, "size", "Size"),
@@ -92,10 +92,10 @@ class ComparisonCard(Card):
         self._progress = Text(role="muted", name=f"{self._name}.progress")
         line = QHBoxLayout()
         line.setSpacing(8)
+        self.column.addLayout(line)
         for widget in (self._device, self._size, self._run, self._stop, self._progress):
             line.addWidget(widget)
         line.addStretch(1)
-        return line
 
     def _make_results(self) -> None:
         self._verdict = Text(name=f"{self._name}.verdict", wraps=True)

@@ -54,7 +54,10 @@ class PitfallPage(QWidget):
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(MARGIN)
-        line.addLayout(self._make_list(), 1)
+        column = QVBoxLayout()
+        column.setSpacing(GAP)
+        line.addLayout(column, 1)
+        self._fill_list(column)
         page = ScrollPage("The chosen pitfall", self)
         line.addWidget(page, 3)
         self._fill_page(page.column, theme)
@@ -65,9 +68,7 @@ class PitfallPage(QWidget):
 
     # ── making ───────────────────────────────────────────────────────────────────────────────
 
-    def _make_list(self) -> QVBoxLayout:
-        column = QVBoxLayout()
-        column.setSpacing(GAP)
+    def _fill_list(self, column: QVBoxLayout) -> None:
         self._list = QListWidget()
         self._list.setObjectName("switcher.lab.list")
         self._list.setAccessibleName("Pitfalls")
@@ -87,7 +88,6 @@ class PitfallPage(QWidget):
         card.column.setContentsMargins(4, 6, 4, 6)
         card.column.addWidget(self._list)
         column.addWidget(card, 1)
-        return column
 
     def _fill_page(self, column: QVBoxLayout, theme: Theme) -> None:
         self._title = Text(role="title", name="switcher.lab.title", wraps=True)
@@ -115,12 +115,12 @@ class PitfallPage(QWidget):
             self._why_card.column.addWidget(text)
         line = QHBoxLayout()
         line.setSpacing(8)
-        for widget in (self._break, self._fix, self._stop):
-            line.addWidget(widget)
-        line.addStretch(1)
         column.addWidget(self._title)
         column.addWidget(self._sentence)
         column.addLayout(line)
+        for widget in (self._break, self._fix, self._stop):
+            line.addWidget(widget)
+        line.addStretch(1)
         column.addWidget(self._failure_card)
         self._story = QGridLayout()
         self._story.setSpacing(GAP)

@@ -134,18 +134,18 @@ class PlacePage(QWidget):
         card.column.addStretch(1)
         foot = QHBoxLayout()
         foot.setSpacing(8)
+        card.column.addLayout(foot)
         foot.addWidget(self._open)
         foot.addWidget(self._move, 1)
-        card.column.addLayout(foot)
         return card
 
     def _add_pair(self, card: Card, wide: QWidget, narrow: QWidget) -> None:
         """Set two boxes beside each other, or below where the window is narrow."""
         pair = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         pair.setSpacing(8)
+        card.column.addLayout(pair)
         pair.addWidget(wide, 5)
         pair.addWidget(narrow, 3)
-        card.column.addLayout(pair)
         self._pairs.append(pair)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
