@@ -35,7 +35,14 @@ _ARCHITECTURES = {
     9: "Hopper", 10: "Blackwell", 13: "Rubin",
 }  # fmt: skip
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: PROHIBITED, 3: "exclusive process"}
-_UNKNOWN_PSTATE = 32
+# The most that can be meant; 32 is NVML's P-state for "unknown".
+_MOST_MILLIWATTS = 10_000_000
+_MOST_CELSIUS = 200
+_MOST_PERCENT_OF_A_FAN = 250  # of its rated speed, which it may pass
+_MOST_MEGAHERTZ = 100_000
+_MOST_PSTATE = 15
+_MOST_CORES, _MOST_BITS = 1_000_000, 100_000
+_MOST_PCIE = 64  # generations, and lanes
 _BUS_ID = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE)
 
 
@@ -73,25 +80,32 @@ def unreadable_card(index: int | None, error: CardUnreadableError) -> Device:
 
 def read_telemetry(card: NvmlCard) -> Telemetry:
     """Return the sensors of a card now; raises `CardUnreadableError` for a lost one."""
+    with card.one_reading():
+        return _telemetry(card)
+
+
+def _telemetry(card: NvmlCard) -> Telemetry:
     _, used, free, reserved = card.memory()
     utilization = card.ask("nvmlDeviceGetUtilizationRates")
-    pstate = card.number("nvmlDeviceGetPerformanceState")
     limit = card.ask_first("nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit")
+    power = card.number("nvmlDeviceGetPowerUsage", most=_MOST_MILLIWATTS)
+    temperature = card.number("nvmlDeviceGetTemperature", TEMPERATURE_GPU, most=_MOST_CELSIUS)
+    fan = card.number("nvmlDeviceGetFanSpeed", most=_MOST_PERCENT_OF_A_FAN)
     return Telemetry(
-        power_w=_scaled(card.number("nvmlDeviceGetPowerUsage"), 1e-3),
-        power_limit_w=_scaled(number_from(limit), 1e-3),
-        temperature_c=_scaled(card.number("nvmlDeviceGetTemperature", TEMPERATURE_GPU)),
-        fan_percent=_scaled(card.number("nvmlDeviceGetFanSpeed")),
+        power_w=_scaled(power, 1e-3),
+        power_limit_w=_scaled(number_from(limit, _MOST_MILLIWATTS), 1e-3),
+        temperature_c=_scaled(temperature),
+        fan_percent=_scaled(fan),
         utilization_percent=_percent(utilization, "gpu"),
         memory_utilization_percent=_percent(utilization, "memory"),
         memory_used_bytes=used,
         memory_free_bytes=free,
         memory_reserved_bytes=reserved,
-        pstate=None if pstate == _UNKNOWN_PSTATE else pstate,
-        sm_clock_mhz=_scaled(card.number("nvmlDeviceGetClockInfo", CLOCK_SM)),
-        memory_clock_mhz=_scaled(card.number("nvmlDeviceGetClockInfo", CLOCK_MEMORY)),
-        pcie_generation=card.number("nvmlDeviceGetCurrPcieLinkGeneration"),
-        pcie_width=card.number("nvmlDeviceGetCurrPcieLinkWidth"),
+        pstate=card.number("nvmlDeviceGetPerformanceState", most=_MOST_PSTATE),
+        sm_clock_mhz=_megahertz(card, "nvmlDeviceGetClockInfo", CLOCK_SM),
+        memory_clock_mhz=_megahertz(card, "nvmlDeviceGetClockInfo", CLOCK_MEMORY),
+        pcie_generation=card.number("nvmlDeviceGetCurrPcieLinkGeneration", most=_MOST_PCIE),
+        pcie_width=card.number("nvmlDeviceGetCurrPcieLinkWidth", most=_MOST_PCIE),
         pcie_rx_bytes_per_s=_pcie_bytes_per_s(card, PCIE_RECEIVED),
         pcie_tx_bytes_per_s=_pcie_bytes_per_s(card, PCIE_SENT),
         clock_event_reasons=read_clock_event_reasons(card),
@@ -133,7 +147,7 @@ def read_processes(card: NvmlCard, lookup: ProcessLookup) -> tuple[GpuProcess, .
         for entry in _running(card, kind) or ():
             kinds.setdefault(entry.pid, []).append(kind)
             # Windows hides it (WDDM): all bits set, or None in newer versions of pynvml.
-            used = number_from(entry.usedGpuMemory)
+            used = card.part_of_memory(entry.usedGpuMemory)
             memory_bytes[entry.pid] = memory_bytes.get(entry.pid) or used
     processes = []
     for pid in sorted(kinds):
@@ -155,7 +169,7 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
         index = card.number("nvmlDeviceGetIndex")
     total_bytes, *_ = card.memory()
     capability = _pair(card.ask("nvmlDeviceGetCudaComputeCapability"))
-    cores = card.number("nvmlDeviceGetNumGpuCores")
+    cores = card.number("nvmlDeviceGetNumGpuCores", most=_MOST_CORES)
     per_multiprocessor = CORES_PER_MULTIPROCESSOR.get(capability) if capability else None
     architecture = _ARCHITECTURES.get(card.number("nvmlDeviceGetArchitecture") or 0)
     mode = card.number("nvmlDeviceGetComputeMode")
@@ -173,12 +187,14 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
         pci_device_id=_device_id_of(slot),
         multiprocessors=cores // per_multiprocessor if cores and per_multiprocessor else None,
         cuda_cores=cores,
-        memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),
-        sm_clock_max_mhz=_scaled(card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM)),
-        memory_clock_max_mhz=_scaled(card.number("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY)),
-        pcie_generation_max=card.number("nvmlDeviceGetMaxPcieLinkGeneration"),
-        pcie_width_max=card.number("nvmlDeviceGetMaxPcieLinkWidth"),
-        pcie_generation_card_max=card.number("nvmlDeviceGetGpuMaxPcieLinkGeneration"),
+        memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth", most=_MOST_BITS),
+        sm_clock_max_mhz=_megahertz(card, "nvmlDeviceGetMaxClockInfo", CLOCK_SM),
+        memory_clock_max_mhz=_megahertz(card, "nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY),
+        pcie_generation_max=card.number("nvmlDeviceGetMaxPcieLinkGeneration", most=_MOST_PCIE),
+        pcie_width_max=card.number("nvmlDeviceGetMaxPcieLinkWidth", most=_MOST_PCIE),
+        pcie_generation_card_max=card.number(
+            "nvmlDeviceGetGpuMaxPcieLinkGeneration", most=_MOST_PCIE
+        ),
         serial=card.text("nvmlDeviceGetSerial"),
         vbios=card.text("nvmlDeviceGetVbiosVersion"),
         display_active=_flag(card.ask("nvmlDeviceGetDisplayActive")),
@@ -187,6 +203,10 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
         mig_enabled=_flag(card.ask("nvmlDeviceGetMigMode")),
         processes=read_processes(card, lookup),
     )
+
+
+def _megahertz(card: NvmlCard, function: str, clock: int) -> float | None:
+    return _scaled(card.number(function, clock, most=_MOST_MEGAHERTZ))
 
 
 def _pcie_bytes_per_s(card: NvmlCard, direction: int) -> float | None:

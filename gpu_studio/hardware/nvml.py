@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from gpu_studio.core.pc.devices import Driver
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpu_studio.core.pc.devices import Unreadable
 
 # Enumerators of nvml.h.
@@ -31,6 +33,8 @@ _REFUSALS = frozenset(
     {_NOT_SUPPORTED, _NO_PERMISSION, _FUNCTION_NOT_FOUND, _ARGUMENT_VERSION_MISMATCH, _DEPRECATED}
 )
 _SENTINELS = frozenset({2**32 - 1, 2**64 - 1})
+# No card has so much of anything: a larger number is garbage, not a reading.
+_MOST = 2**50
 
 _DRIVER_SENTENCES = {
     _DRIVER_NOT_LOADED: "The NVIDIA driver is installed, but it is not running.",
@@ -44,6 +48,7 @@ _DRIVER_SENTENCES = {
 }
 _CARD_CODES: dict[int, Unreadable] = {
     _NO_PERMISSION: "no_permission", _GPU_IS_LOST: "lost", _RESET_REQUIRED: "lost",
+    _VERSION_MISMATCH: "driver_updated",
 }  # fmt: skip
 # The driver's library is loaded under its plain name, and is a link to one that has its version.
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+\.\d[\d.]*)$", re.MULTILINE)
@@ -52,6 +57,7 @@ _CARD_SENTENCES = {
     _NO_PERMISSION: "This user may not read the card.",
     _GPU_IS_LOST: "The card no longer answers: it was lost from the bus. Restart the PC.",
     _RESET_REQUIRED: "The card stopped after an error and has to be reset. Restart the PC.",
+    _VERSION_MISMATCH: _DRIVER_SENTENCES[_VERSION_MISMATCH],
     _UNKNOWN: "The driver gave an unknown error for this card.",
 }
 
@@ -160,6 +166,9 @@ class NvmlCard:
         self._handle = handle
         self._refused: set[tuple[Any, ...]] = set()
         self._lost: CardUnreadableError | None = None
+        self._failure: Exception | None = None
+        self._has_answered = False
+        self._total_bytes: int | None = None
 
     def ask(self, function: str, *arguments: Any) -> Any:
         """Return the answer of a pynvml function to this card; None where there is none.
@@ -173,7 +182,7 @@ class NvmlCard:
         if question in self._refused:
             return None
         try:
-            return getattr(self._library, function)(self._handle, *arguments)
+            answer = getattr(self._library, function)(self._handle, *arguments)
         except Exception as error:  # the library has more errors than NVMLError
             code = _code_of(error)
             if code in (_GPU_IS_LOST, _RESET_REQUIRED):
@@ -181,7 +190,25 @@ class NvmlCard:
                 raise self._lost from error
             if code in _REFUSALS:
                 self._refused.add(question)
+            else:
+                self._failure = error
             return None
+        self._has_answered = True
+        return answer
+
+    @contextlib.contextmanager
+    def one_reading(self) -> Iterator[None]:
+        """Hold the questions of one reading together: all must not go unanswered by failures.
+
+        A question that the card does not support is no failure, even if it supports none.
+
+        Raises:
+            CardUnreadableError: at the end, if nothing was answered and a call failed.
+        """
+        self._failure, self._has_answered = None, False
+        yield
+        if self._failure is not None and not self._has_answered:
+            raise _unreadable(self._failure) from self._failure
 
     def ask_first(self, *functions: str) -> Any:
         """Return the first answer of functions that are each other's old and new names."""
@@ -191,9 +218,9 @@ class NvmlCard:
                 return answer
         return None
 
-    def number(self, function: str, *arguments: Any) -> int | None:
-        """Return a count that the card tells, None for "no value"."""
-        return number_from(self.ask(function, *arguments))
+    def number(self, function: str, *arguments: Any, most: int = _MOST) -> int | None:
+        """Return a count that the card tells, None for "no value" and for more than ``most``."""
+        return number_from(self.ask(function, *arguments), most)
 
     def text(self, function: str) -> str | None:
         """Return a text that the card tells, None for an empty or unreadable one."""
@@ -203,22 +230,29 @@ class NvmlCard:
         """Return the card's memory in bytes: total, used, free, reserved by the driver.
 
         The first version of the call counts what the driver reserves as used, and does not say how
-        much that is.
+        much that is. If the total is no number of bytes, or 0, the rest is not believed either.
         """
         version = getattr(self._library, "nvmlMemory_v2", None)
         answer = None if version is None else self.ask("nvmlDeviceGetMemoryInfo", version)
-        reserved = number_from(getattr(answer, "reserved", None))
+        told_reserved = getattr(answer, "reserved", None)
         if answer is None:
             answer = self.ask("nvmlDeviceGetMemoryInfo")
-        total, used, free = (
-            number_from(getattr(answer, field, None)) for field in ("total", "used", "free")
-        )
-        return total, used, free, reserved
+        told_total = getattr(answer, "total", None)
+        self._total_bytes = number_from(told_total) or None
+        if told_total is not None and self._total_bytes is None:
+            return None, None, None, None
+        parts = (getattr(answer, "used", None), getattr(answer, "free", None), told_reserved)
+        used, free, reserved = map(self.part_of_memory, parts)
+        return self._total_bytes, used, free, reserved
+
+    def part_of_memory(self, answer: Any) -> int | None:
+        """Return bytes of this card's memory, None for "no value" and for more than it has."""
+        return number_from(answer, self._total_bytes or _MOST)
 
 
-def number_from(answer: Any) -> int | None:
-    """Return a whole number, None for anything else and for "all bits set": no value."""
-    if not isinstance(answer, int) or answer < 0 or answer in _SENTINELS:
+def number_from(answer: Any, most: int = _MOST) -> int | None:
+    """Return a whole number from 0 to ``most``; None for anything else: no value, or garbage."""
+    if not isinstance(answer, int) or answer in _SENTINELS or not 0 <= answer <= most:
         return None
     return int(answer)
 

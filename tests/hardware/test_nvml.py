@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from gpu_studio.core.pc.devices import Telemetry
 from gpu_studio.hardware.cards import (
     describe_card,
     has_other_processes,
@@ -72,6 +73,65 @@ def test_what_a_card_refuses_or_fills_with_ones_is_none(answer):
     assert telemetry_of(PowerUsage=answer).power_w is None
 
 
+NAN = float("nan")
+_GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("total", "used", "free", "reserved", "told"),
+    [
+        (2 * _GIB, 1 * _GIB, 1 * _GIB, 0, (1 * _GIB, 1 * _GIB, 0)),
+        (2 * _GIB, 977 * _GIB, 2**64 - 4096, 3 * _GIB, (None, None, None)),
+        (2 * _GIB, NAN, -1, 2**64 - 1, (None, None, None)),
+        (0, 0, 0, 0, (None, None, None)),
+        (2**64 - 1, 1 * _GIB, 1 * _GIB, 0, (None, None, None)),
+        (2**64 - 2**40, 1 * _GIB, 1 * _GIB, 0, (None, None, None)),
+        (NAN, NAN, NAN, NAN, (None, None, None)),
+    ],
+)
+def test_memory_that_cannot_be_is_not_reported(total, used, free, reserved, told):
+    answer = SimpleNamespace(total=total, used=used, free=free, reserved=reserved)
+    card = Nvml(FakeNvml(GT_1030 | {("MemoryInfo", 0x02000028): answer})).card(0)
+    device = describe_card(card, 0, lookup)
+    now = device.telemetry
+    assert device.memory_total_bytes == (2 * _GIB if total == 2 * _GIB else None)
+    assert (now.memory_used_bytes, now.memory_free_bytes, now.memory_reserved_bytes) == told
+
+
+@pytest.mark.parametrize("used", [3 * _GIB, 2**64 - 4096, NAN])
+def test_a_process_with_more_memory_than_the_card_has_an_unknown_one(used):
+    card = Nvml(FakeNvml(GT_1030 | {"ComputeRunningProcesses": [process(7, used)]})).card(0)
+    (listed,) = describe_card(card, 0, lookup).processes
+    assert (listed.pid, listed.memory_bytes) == (7, None)
+
+
+@pytest.mark.parametrize("answer", [2**31, 2**63, -1, NAN, float("inf")])
+@pytest.mark.parametrize(
+    ("question", "field"),
+    [
+        ("PowerUsage", "power_w"),
+        ("EnforcedPowerLimit", "power_limit_w"),
+        (("Temperature", 0), "temperature_c"),
+        ("FanSpeed", "fan_percent"),
+        ("PerformanceState", "pstate"),
+        (("ClockInfo", 1), "sm_clock_mhz"),
+        (("ClockInfo", 2), "memory_clock_mhz"),
+        ("CurrPcieLinkGeneration", "pcie_generation"),
+        ("CurrPcieLinkWidth", "pcie_width"),
+    ],
+)
+def test_a_sensor_that_cannot_be_is_not_reported(question, field, answer):
+    now = telemetry_of({"PowerManagementLimit": NVMLError(3), question: answer})
+    assert getattr(now, field) is None
+
+
+@pytest.mark.parametrize("answer", [2**31, 2**63, -1, NAN])
+def test_facts_that_cannot_be_are_not_reported(answer):
+    card = device_of(NumGpuCores=answer, MemoryBusWidth=answer, MaxPcieLinkWidth=answer)
+    assert (card.cuda_cores, card.multiprocessors) == (None, None)
+    assert (card.memory_bus_width_bits, card.pcie_width_max) == (None, None)
+
+
 def test_an_unknown_performance_state_is_none():
     assert telemetry_of(PerformanceState=32).pstate is None
 
@@ -126,6 +186,29 @@ def test_a_lost_card_says_so_and_is_never_asked_again():
     with pytest.raises(CardUnreadableError, match="lost"):
         read_telemetry(card)
     assert library.asked == []
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "kind"),
+    [(18, "Restart the PC", "driver_updated"), (999, "unknown error", "unknown")],
+)
+def test_a_card_that_answers_nothing_any_more_says_why(code, said, kind):
+    """A driver that was updated while it ran, for one: blanks would say that all is well."""
+    library = FakeNvml(GT_1030)
+    card = Nvml(library).card(0)
+    read_telemetry(card)
+    library.cards[0] = dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(code))
+    for _ in range(2):
+        with pytest.raises(CardUnreadableError, match=said) as raised:
+            read_telemetry(card)
+        assert raised.value.code == kind
+    library.cards[0] = GT_1030
+    assert read_telemetry(card).temperature_c == 26
+
+
+def test_a_card_that_supports_nothing_is_no_failure():
+    library = FakeNvml(dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(3)))
+    assert read_telemetry(Nvml(library).card(0)) == Telemetry()
 
 
 def test_a_card_that_is_lost_from_the_start_is_a_device_with_a_reason():

@@ -10,10 +10,12 @@ from typing import Literal
 
 import msgspec
 
-# Why a card cannot be read: "silent" is a call into its driver that never returned.
+# Why a card cannot be read: "silent" is a call into its driver that never returned,
+# "driver_updated" a driver whose halves have two versions.
 Unreadable = Literal[
-    "asleep", "lost", "not_served", "no_driver", "no_permission", "silent", "unknown"
-]
+    "asleep", "lost", "not_served", "no_driver", "no_permission", "silent", "driver_updated",
+    "unknown",
+]  # fmt: skip
 # The compute mode in which a card lets no program compute.
 PROHIBITED = "prohibited"
 # What `Device.unreadable` says of a card that Linux has switched off.
