@@ -23,7 +23,8 @@ threading.Thread.start = look
 module = sys.argv.pop(1)
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
-_REPLICA = f"--engine {os.getpid()} --size 8 --backend gloo --devices cpu --store nowhere"
+# {pid} is filled in late: a name of a test that differs by process stops a parallel run.
+_REPLICA = "--engine {pid} --size 8 --backend gloo --devices cpu --store nowhere"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ _REPLICA = f"--engine {os.getpid()} --size 8 --backend gloo --devices cpu --stor
 )
 def test_descriptor_0_is_empty_before_a_child_reads_its_pipe(module, arguments, to_come):
     child = subprocess.Popen(
-        [sys.executable, "-c", _LOOK, module, *arguments.split()],
+        [sys.executable, "-c", _LOOK, module, *arguments.format(pid=os.getpid()).split()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -207,6 +207,9 @@ class NvmlCard:
         """
         self._failure, self._has_answered = None, False
         yield
+        self._require_an_answer()
+
+    def _require_an_answer(self) -> None:
         if self._failure is not None and not self._has_answered:
             raise _unreadable(self._failure) from self._failure
 
@@ -237,7 +240,7 @@ class NvmlCard:
         told_reserved = getattr(answer, "reserved", None)
         if answer is None:
             answer = self.ask("nvmlDeviceGetMemoryInfo")
-        told_total = getattr(answer, "total", None)
+        told_total: Any = getattr(answer, "total", None)
         self._total_bytes = number_from(told_total) or None
         if told_total is not None and self._total_bytes is None:
             return None, None, None, None
