@@ -38,6 +38,7 @@ from gpu_studio.core.protocol import (
     encode,
 )
 from gpu_studio.core.units import format_bytes
+from gpu_studio.core.user_file import UnusableFileError, open_user_file
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.memory.modelled import ModelledEngine
 
@@ -89,8 +90,10 @@ def _content(name: str) -> bytes:
     if name == "-":
         return sys.stdin.buffer.read(_MOST_BYTES)
     try:
-        with Path(name).open("rb") as file:
+        with open_user_file(Path(name)) as file:
             return file.read(_MOST_BYTES)
+    except UnusableFileError as error:
+        raise WrongUseError(f"“{name[:80]}” is not opened: {error}.") from error
     except OSError as error:
         raise WrongUseError(f"“{name[:80]}” cannot be read: {error.strerror or error}.") from error
 

@@ -8,7 +8,6 @@ import math
 import os
 import re
 import secrets
-import stat
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from gpu_studio.core.benchmark.kept_run import (
     refused,
 )
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -218,18 +218,9 @@ def read_capped(path: Path) -> bytes:
         StudioError: it cannot be read, is no ordinary file, or is larger than any result.
     """
     try:
-        # A pipe or a device would never end, or hold this program.
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise refused("it is not an ordinary file")
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE_BYTES + 1)
-    except FileNotFoundError as error:
-        raise StudioError(FailureKind.FILE_REFUSED, "This file is not there.") from error
-    except OSError as error:
-        raise refused(f"it cannot be read ({error.strerror or error})") from error
-    if len(content) > LARGEST_FILE_BYTES:
-        raise refused(f"it is larger than {LARGEST_FILE_BYTES >> 20} MiB")
-    return content
+        return read_user_file(path, LARGEST_FILE_BYTES)
+    except UnusableFileError as error:
+        raise refused(str(error)) from error
 
 
 def write_atomically(path: Path, content: bytes) -> None:

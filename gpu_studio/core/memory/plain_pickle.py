@@ -2,8 +2,10 @@
 
 A pickle is a program: Python's own reader runs what a file says. This one knows no opcode that
 looks a name up, calls something or builds an object, so there is nothing to be run; such a file is
-refused with the name it asked for. And what it holds is counted: a file cannot ask for more
-memory than a few times its size. The opcodes are those of Python's ``pickletools``.
+refused with the name it asked for. And what it holds is counted while it is read, so that a file
+cannot ask for more memory than a few times its size, nor keep the reader busy with nothing: real
+snapshots have 3 bytes a value or more, and Python's writer hands a list over a thousand values at
+a time. The opcodes are those of Python's ``pickletools``.
 """
 
 from __future__ import annotations
@@ -17,7 +19,12 @@ if TYPE_CHECKING:
 
 LARGEST_FILE_BYTES = 256 << 20
 MOST_OBJECTS = 20_000_000
+MOST_CONTAINERS = 4_000_000
 DEEPEST = 32
+_FEWEST_BYTES_A_VALUE = 2  # of more values than that many:
+_FEW_VALUES = 50_000
+_MOST_WAITING = 100_000
+_TURN = 16_384  # steps between two looks at whether somebody still waits
 _LONGEST_NUMBER_BYTES = 9
 
 _CALLS = {
@@ -31,19 +38,29 @@ class UnsafePickleError(Exception):
     """A pickle that is refused; the text is the reason, as a sentence."""
 
 
-def load_plain(content: bytes) -> Any:
+def load_plain(
+    content: bytes,
+    is_over: Callable[[], bool] = lambda: False,
+    check: Callable[[dict[Any, Any], list[Any]], None] = lambda _entries, _keys: None,
+) -> Any:
     """Return what a pickle holds.
+
+    Args:
+        content: all of it.
+        is_over: whether nobody wants to know any more; asked while it is read.
+        check: is given each dictionary when entries were set in it, and their keys; raises
+            `UnsafePickleError` where what was read so far is already too much.
 
     Raises:
         UnsafePickleError: it is no pickle, it holds something else than plain values, it is too
-            large or nested too deeply.
+            large or nested too deeply, or nobody wants it any more.
     """
     if len(content) > LARGEST_FILE_BYTES:
         raise UnsafePickleError(
             f"It has {len(content) >> 20} MiB; at most {LARGEST_FILE_BYTES >> 20} MiB are opened."
         )
     try:
-        return _Reader(content).read()
+        return _Reader(content, is_over, check).read()
     except (IndexError, KeyError, struct.error, TypeError, ValueError, OverflowError) as error:
         raise UnsafePickleError("It is no whole pickle: it ends early or is damaged.") from error
 
@@ -51,34 +68,65 @@ def load_plain(content: bytes) -> Any:
 class _Reader:
     """A stack machine with the opcodes of plain values alone."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(
+        self,
+        content: bytes,
+        is_over: Callable[[], bool],
+        check: Callable[[dict[Any, Any], list[Any]], None],
+    ) -> None:
         self._content = content
+        self._is_over = is_over
+        self._check = check
         self._at = 0
         self._stack: list[Any] = []
         self._marks: list[int] = []
         self._memo: dict[int, Any] = {}
-        self._objects = 0
+        self._objects = self._containers = 0
 
     def read(self) -> Any:
+        while not self._take_turn():
+            self._look_around()
+        if len(self._stack) != 1:
+            raise UnsafePickleError("It is no whole pickle: something is left over.")
+        _check_depth(self._stack[0], self._is_over)
+        return self._stack[0]
+
+    def _take_turn(self) -> bool:
+        """Take some steps; return whether the last one was the end."""
         actions = _ACTIONS
-        while True:
+        for _ in range(_TURN):
             opcode = self._content[self._at]
             self._at += 1
             if opcode == 0x2E:  # STOP
-                if len(self._stack) != 1:
-                    raise UnsafePickleError("It is no whole pickle: something is left over.")
-                _check_depth(self._stack[0])
-                return self._stack[0]
+                return True
             action = actions.get(opcode)
             if action is None:
                 raise UnsafePickleError(self._refusal(opcode))
             action(self)
+        return False
+
+    def _look_around(self) -> None:
+        """Refuse what only wants to be large."""
+        if self._is_over():
+            raise UnsafePickleError("Reading it was stopped.")
+        if self._objects > max(_FEW_VALUES, self._at // _FEWEST_BYTES_A_VALUE):
+            raise UnsafePickleError("It holds more values than a file of its size should.")
+        if max(len(self._stack), len(self._marks)) > _MOST_WAITING:
+            raise UnsafePickleError(f"It has more than {_MOST_WAITING} values waiting at once.")
+        if len(self._memo) > self._objects:
+            raise UnsafePickleError("It remembers more than it holds.")
+        if self._containers > MOST_CONTAINERS:
+            raise UnsafePickleError(f"It holds more than {MOST_CONTAINERS} lists.")
 
     def push(self, value: Any) -> None:
         self._objects += 1
         if self._objects > MOST_OBJECTS:
             raise UnsafePickleError(f"It holds more than {MOST_OBJECTS} values.")
         self._stack.append(value)
+
+    def push_container(self, value: Any) -> None:
+        self._containers += 1
+        self.push(value)
 
     def take(self, size: int) -> bytes:
         if size < 0 or self._at + size > len(self._content):
@@ -127,7 +175,7 @@ class _Reader:
         if len(items) != count:
             raise UnsafePickleError("It is no whole pickle: something is missing.")
         del self._stack[len(self._stack) - count :]
-        self.push(items)
+        self.push_container(items)
 
     def append(self, items: list[Any]) -> None:
         target = self._stack[-1]
@@ -139,10 +187,12 @@ class _Reader:
         target = self._stack[-1]
         if not isinstance(target, dict) or len(items) % 2:
             raise UnsafePickleError("It sets entries of something that is no dictionary.")
-        for key, value in zip(items[::2], items[1::2], strict=True):
+        keys = items[::2]
+        for key, value in zip(keys, items[1::2], strict=True):
             if not isinstance(key, (str, int, float, type(None))):
                 raise UnsafePickleError("It has a key that is neither a text nor a number.")
             target[key] = value
+        self._check(target, keys)
 
     def pop(self) -> Any:
         return self._stack.pop()
@@ -169,7 +219,7 @@ class _Reader:
         return f"It is no pickle of plain values: it has the opcode {opcode:#04x}."
 
 
-def _check_depth(value: object) -> None:
+def _check_depth(value: object, is_over: Callable[[], bool]) -> None:
     """Refuse what is nested too deeply, or holds itself.
 
     Each container is looked at once, however often it is referred to: a billion laughs are ten.
@@ -192,6 +242,8 @@ def _check_depth(value: object) -> None:
                 on_path.add(id(inner))
             continue
         path.pop()
+        if len(depths) % _TURN == 0 and is_over():
+            raise UnsafePickleError("Reading it was stopped.")
         on_path.discard(id(container))
         inside = (depths.get(id(inner), 0) for inner in _containers_in(container))
         depths[id(container)] = 1 + max(inside, default=0)
@@ -235,12 +287,12 @@ _ACTIONS: dict[int, Callable[[_Reader], object]] = {
     0x58: lambda r: r.text("<I"),
     0x8C: lambda r: r.text("<B"),
     0x8D: lambda r: r.text("<Q"),
-    0x5D: lambda r: r.push([]),
+    0x5D: lambda r: r.push_container([]),
     0x6C: lambda r: _listed(r),
-    0x7D: lambda r: r.push({}),
+    0x7D: lambda r: r.push_container({}),
     0x64: lambda r: _mapped(r),
     0x29: lambda r: r.tuple_of(0),
-    0x74: lambda r: r.push(tuple(r.to_mark())),
+    0x74: lambda r: r.push_container(tuple(r.to_mark())),
     0x85: lambda r: r.tuple_of(1),
     0x86: lambda r: r.tuple_of(2),
     0x87: lambda r: r.tuple_of(3),
@@ -260,13 +312,13 @@ _ACTIONS: dict[int, Callable[[_Reader], object]] = {
 
 def _listed(reader: _Reader) -> None:
     items = reader.to_mark()
-    reader.push([])
+    reader.push_container([])
     reader.append(items)
 
 
 def _mapped(reader: _Reader) -> None:
     items = reader.to_mark()
-    reader.push({})
+    reader.push_container({})
     reader.set_items(items)
 
 

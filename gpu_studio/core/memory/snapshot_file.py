@@ -15,9 +15,10 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.plain_pickle import LARGEST_FILE_BYTES, UnsafePickleError, load_plain
 from gpu_studio.core.memory.segments import segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
+from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 MOST_SEGMENTS, MOST_SNAPSHOT_BLOCKS, MOST_ENTRIES = 200_000, 1_000_000, 2_000_000
@@ -64,36 +65,34 @@ class Snapshot(msgspec.Struct, frozen=True):
     conf: str
 
 
-def open_snapshot(path: Path, device_index: int | None = None) -> Snapshot:
+def open_snapshot(
+    path: Path, device_index: int | None = None, is_over: Callable[[], bool] = lambda: False
+) -> Snapshot:
     """Return the snapshot in a file.
 
     Args:
         path: the file.
         device_index: which card's; None for the first that has memory.
+        is_over: whether nobody wants to know any more; asked while it is read.
 
     Raises:
         StudioError: it cannot be read, or is refused; the sentence says why.
     """
     name = path.name[:60]
     try:
-        if path.stat().st_size > LARGEST_FILE_BYTES:
-            raise UnsafePickleError(f"It is larger than {LARGEST_FILE_BYTES >> 20} MiB.")
-        content = path.read_bytes()
-    except OSError as error:
-        raise StudioError(
-            FailureKind.BAD_REQUEST, f"“{name}” cannot be read: {error.strerror or error}."
-        ) from error
+        content = read_user_file(path, LARGEST_FILE_BYTES, is_over)
+        return read_snapshot(content, device_index, is_over)
+    except UnusableFileError as error:
+        raise StudioError(FailureKind.BAD_REQUEST, f"“{name}” cannot be read: {error}.") from error
     except UnsafePickleError as error:
-        raise _refused(name, error) from error
-    try:
-        return read_snapshot(content, device_index)
-    except UnsafePickleError as error:
-        raise _refused(name, error) from error
+        raise StudioError(FailureKind.BAD_REQUEST, f"“{name}” is not opened. {error}") from error
 
 
-def read_snapshot(content: bytes, device_index: int | None = None) -> Snapshot:
+def read_snapshot(
+    content: bytes, device_index: int | None = None, is_over: Callable[[], bool] = lambda: False
+) -> Snapshot:
     """Return the snapshot in a pickle; raises `UnsafePickleError` with the reason."""
-    whole = load_plain(content)
+    whole = load_plain(content, is_over, _Counts().take)
     if not isinstance(whole, dict) or not isinstance(whole.get("segments"), list):
         raise UnsafePickleError("It is no memory snapshot: it has no segments.")
     segments = _segments(whole["segments"])
@@ -121,8 +120,28 @@ def read_snapshot(content: bytes, device_index: int | None = None) -> Snapshot:
     )
 
 
-def _refused(name: str, error: UnsafePickleError) -> StudioError:
-    return StudioError(FailureKind.BAD_REQUEST, f"“{name}” is not opened. {error}")
+class _Counts:
+    """Counts what a snapshot holds while it is read: what is too much is not read to its end."""
+
+    def __init__(self) -> None:
+        self._segments = self._blocks = self._entries = 0
+
+    def take(self, entries: dict[Any, Any], keys: list[Any]) -> None:
+        """Count a dictionary by the keys that it got just now; raises `UnsafePickleError`."""
+        if "blocks" in keys:
+            blocks = entries["blocks"]
+            if not isinstance(blocks, list) or not blocks:
+                raise UnsafePickleError("It is no memory snapshot: a segment has no blocks.")
+            self._segments += 1
+            self._blocks += len(blocks)
+        elif "action" in keys:
+            self._entries += 1
+        if self._segments > MOST_SEGMENTS:
+            raise UnsafePickleError(f"It has more than {MOST_SEGMENTS} segments.")
+        if self._blocks > MOST_SNAPSHOT_BLOCKS:
+            raise UnsafePickleError(f"It has more than {MOST_SNAPSHOT_BLOCKS} blocks.")
+        if self._entries > MOST_ENTRIES:
+            raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
 
 
 def _segments(told: list[Any]) -> list[dict[str, Any]]:
@@ -130,10 +149,11 @@ def _segments(told: list[Any]) -> list[dict[str, Any]]:
         raise UnsafePickleError(f"It has more than {MOST_SEGMENTS} segments.")
     segments, blocks = [], 0
     for segment in told:
-        if not isinstance(segment, dict) or not isinstance(segment.get("blocks"), list):
+        blocks_told = segment.get("blocks") if isinstance(segment, dict) else None
+        if not isinstance(blocks_told, list) or not blocks_told:
             raise UnsafePickleError("It is no memory snapshot: a segment has no blocks.")
         # Counted before they are looked at: one list may stand in every segment.
-        blocks += len(segment["blocks"])
+        blocks += len(blocks_told)
         if blocks > MOST_SNAPSHOT_BLOCKS:
             raise UnsafePickleError(f"It has more than {MOST_SNAPSHOT_BLOCKS} blocks.")
         segments.append(_segment(segment))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import pickle
-import stat
 import struct
 import zipfile
 from collections import Counter
@@ -23,6 +23,7 @@ import torch
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import FileInspected
 from gpu_studio.core.units import format_bytes
+from gpu_studio.core.user_file import UnusableFileError, open_user_file
 from gpu_studio.engine.switching.tensor_pickle import (
     ITEM_BYTES,
     DescribedTensor,
@@ -179,13 +180,10 @@ def read_header(path: Path) -> FileHeader:
             sentence says which, and what would help.
     """
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            refuse(f"{_shown(path)} is not a file.")
-        with path.open("rb") as file:
-            return _read(file, status.st_size, _shown(path))
-    except FileNotFoundError:
-        refuse(f"{_shown(path)} is not there.")
+        with open_user_file(path) as file:
+            return _read(file, os.fstat(file.fileno()).st_size, _shown(path))
+    except UnusableFileError as error:
+        refuse(f"{_shown(path)} is not opened: {error}.")
     except OSError as error:
         refuse(f"{_shown(path)} cannot be read: {error.strerror or error}.")
 

@@ -100,6 +100,7 @@ CORPUS: dict[str, tuple[Any, str]] = {
     "segments that are a text": ({"segments": "large"}, "no segments"),
     "a segment that is a number": (whole(7), "has no blocks"),
     "a segment without blocks": (whole({"address": 1}), "has no blocks"),
+    "a segment of no block": (whole(*[segment() | {"blocks": []}] * 2), "has no blocks"),
     "a segment of no kind": (whole(segment(segment_type="huge")), "neither small nor large"),
     "a block that is a number": (whole(segment(7)), "no fields"),
     "a block in no state": (whole(segment(block(state="free"))), "no known state"),
@@ -137,6 +138,26 @@ def test_what_is_no_snapshot_is_refused_with_the_reason(value: Any, reason: str,
     with pytest.raises(StudioError, match=reason) as refused:
         open_snapshot(path)
     assert str(refused.value).startswith("“hostile.pickle” is not opened. ")
+
+
+def _is_refused_before_its_end(value: Any, reason: str) -> None:
+    # Without its last tenth it is no pickle at all, which would be the reason later on.
+    content = pickle.dumps(value)
+    with pytest.raises(UnsafePickleError, match=reason):
+        read_snapshot(content[: len(content) * 9 // 10])
+
+
+def test_what_is_too_much_is_refused_while_it_is_read(monkeypatch: pytest.MonkeyPatch):
+    for name in ("MOST_SEGMENTS", "MOST_SNAPSHOT_BLOCKS", "MOST_ENTRIES"):
+        monkeypatch.setattr(snapshot_file, name, 50)
+    some = [segment(block()) for _ in range(100)]
+    many = [block(address=i, size=1) for i in range(60)]
+    entries = [{"action": "alloc", "addr": 1, "size": 1} for _ in range(100)]
+    none = [segment(block()) | {"blocks": []} for _ in range(100)]
+    _is_refused_before_its_end(whole(*some), "more than 50 segments")
+    _is_refused_before_its_end(whole(segment(*many), *some[:10]), "more than 50 blocks")
+    _is_refused_before_its_end(whole(device_traces=[entries]), "more than 50 entries")
+    _is_refused_before_its_end(whole(*none), "a segment has no blocks")
 
 
 def test_a_program_is_not_run(tmp_path: Path):
@@ -182,6 +203,8 @@ def test_a_file_that_is_not_there_or_too_large(tmp_path: Path, monkeypatch: pyte
         open_snapshot(tmp_path)
     path = tmp_path / "large"
     path.write_bytes(b"." * 100)
+    with pytest.raises(StudioError, match="was stopped"):
+        open_snapshot(path, is_over=lambda: True)
     monkeypatch.setattr(snapshot_file, "LARGEST_FILE_BYTES", 99)
     with pytest.raises(StudioError, match="is larger than"):
         open_snapshot(path)

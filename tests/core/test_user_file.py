@@ -1,0 +1,74 @@
+"""Only ordinary files are opened, and no more of one is read than is wanted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.user_file import UnusableFileError, open_user_file, read_user_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_an_ordinary_file_is_read(tmp_path: Path):
+    path = tmp_path / "file"
+    path.write_bytes(b"\r\nabc\x1a" * 1000)
+    assert read_user_file(path, 10_000) == path.read_bytes()
+    with open_user_file(path) as file:
+        assert file.read(5) == b"\r\nabc"
+    link = tmp_path / "link"
+    if sys.platform != "win32":
+        link.symlink_to(path)
+        assert read_user_file(link, 10_000) == path.read_bytes()
+
+
+def _reason(path: Path) -> str:
+    with pytest.raises(UnusableFileError) as refused:
+        read_user_file(path, 10_000)
+    return str(refused.value)
+
+
+def test_a_folder_and_what_is_not_there_are_refused(tmp_path: Path):
+    assert _reason(tmp_path) == "it is a folder, not an ordinary file"
+    assert _reason(tmp_path / "none") == "it is not there"
+    assert _reason(tmp_path / ("a" * 300)).startswith("it cannot be read (")
+    assert _reason(tmp_path / "zero\0byte") == "it cannot be read (its name is not possible)"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have no place in a folder")
+def test_a_pipe_and_a_device_are_refused_without_waiting(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("zero", "link"):
+        (tmp_path / name).symlink_to("/dev/zero")
+    for path in tmp_path.iterdir():
+        assert _reason(path) == "it is not an ordinary file"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's /proc")
+def test_a_file_that_says_it_is_empty_is_capped_while_reading(tmp_path: Path):
+    from pathlib import Path as AnyPath
+
+    path = AnyPath("/proc/self/status")  # an ordinary file of no size that has content
+    assert path.stat().st_size == 0
+    assert b"Name" in read_user_file(path, 1 << 20)
+    with pytest.raises(UnusableFileError, match="it is larger than 10 bytes"):
+        read_user_file(path, 10)
+
+
+def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path):
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # sparse: it takes no room
+    with pytest.raises(UnusableFileError, match="it is larger than 1 MiB"):
+        read_user_file(path, 1 << 20)
+
+
+def test_reading_ends_when_nobody_wants_it_any_more(tmp_path: Path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    with pytest.raises(UnusableFileError, match="was stopped"):
+        read_user_file(path, 10, is_over=lambda: True)
