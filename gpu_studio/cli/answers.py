@@ -253,7 +253,10 @@ class SensorWatch:
                 "The sensor reader ended before it told anything; the log says why: "
                 f"{self._log_path}"
             )
-        return "The NVIDIA driver does not answer. Restart the PC, then try again."
+        return (
+            "The sensor reader does not answer. If the PC has an NVIDIA card, its driver may hang: "
+            "restart the PC, then try again."
+        )
 
 
 def take_inventory(log_path: Path) -> Inventory:

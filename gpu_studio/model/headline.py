@@ -19,6 +19,7 @@ READ_AGAIN = "Read the sensors again"
 WAKE = "Wake the card"
 
 _SILENCE = "driver_not_answering"
+_SLOW = "engine_slow"
 _OWN = "program"
 # PyTorch on a slow disk takes half a minute to load; a driver that hangs holds it for ever.
 _LONG_START_MS = 45_000
@@ -66,6 +67,17 @@ def lost_headline(card: Device, reason: str, error_code: Unreadable | None = Non
         sentence=f"{card.short_name}: {reason}",
         tone="failure",
     )
+
+
+def why_silent(asks_driver: bool) -> str:
+    """Return why the sensors may be silent; a driver that was not asked is not to blame.
+
+    Args:
+        asks_driver: as `Sensors.asks_driver`.
+    """
+    if asks_driver:
+        return "Usually the graphics driver hangs: restart the PC if it does not come back."
+    return "The log says more (Help, Open the log folder)."
 
 
 class HeadlineModel(QObject):
@@ -228,7 +240,7 @@ class HeadlineModel(QObject):
         return Headline(
             code=_SILENCE,
             sentence="The sensors have stopped answering, so the live readings stand still.",
-            detail="Usually the graphics driver hangs: restart the PC if it does not come back. "
+            detail=f"{why_silent(self._studio.sensors.asks_driver)} "
             "Everything on the CPU still works.",
         )
 
@@ -237,10 +249,14 @@ class HeadlineModel(QObject):
         if not is_starting or self._start.isActive():
             return None
         return Headline(
-            code=_SILENCE,
+            code=_SLOW,
             sentence=_SLOW_START,
-            detail="Loading it from a slow disk may take a minute. If it takes longer, the "
-            "graphics driver hangs: restart the PC.",
+            detail="Loading it from a slow disk may take a minute. If it takes longer, "
+            + (
+                "the graphics driver may hang: restart the PC."
+                if self._studio.sensors.asks_driver
+                else "the log says more (Help, Open the log folder)."
+            ),
         )
 
     def _of_findings(self) -> list[Headline]:

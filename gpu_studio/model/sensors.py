@@ -96,6 +96,11 @@ class Sensors(QObject):
         return self._inventory
 
     @property
+    def asks_driver(self) -> bool:
+        """Whether an NVIDIA driver was asked, so that it may be the one that does not answer."""
+        return self._found is not None and self._found.asks_driver
+
+    @property
     def newest(self) -> Reading | None:
         """The newest reading; None before the first."""
         return self._newest

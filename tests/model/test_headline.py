@@ -129,6 +129,17 @@ def test_a_button_that_is_not_there_does_nothing(qtbot, studio, engines, model):
     assert len(engines.made) == 1
 
 
+@pytest.mark.parametrize(("inventory", "blames_driver"), [(gt_1030(), True), (cpu_only(), False)])
+def test_a_driver_that_was_not_asked_is_not_to_blame_for_silent_sensors(
+    qtbot, studio, sensor_source, inventory, model, monkeypatch, blames_driver
+):
+    start(qtbot, studio)
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
+    sensor_source.send(reading(inventory))
+    qtbot.waitUntil(lambda: studio.sensors.is_silent)
+    assert ("driver hangs" in model.headline.detail) == blames_driver
+
+
 def test_silent_sensors_are_told_each_time(qtbot, studio, sensor_source, model, monkeypatch):
     monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
     studio.start()
@@ -211,13 +222,19 @@ def test_what_the_program_says_of_itself_comes_first_until_it_is_closed(
     assert model.headline.sentence == "Something unexpected happened."
 
 
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_an_engine_that_never_gets_ready_is_told_until_it_is(qtbot, studio, engines, model):
+@pytest.mark.parametrize(("inventory", "blames_driver"), [(gt_1030(), True), (cpu_only(), False)])
+def test_an_engine_that_never_gets_ready_is_told_until_it_is(
+    qtbot, studio, engines, model, blames_driver
+):
     engines.scripts[DescribeEngine] = [Pause(), described_with_cuda()]
-    model._start.setInterval(50)
+    model._start.setInterval(3_600_000)
+    studio.start()
+    qtbot.waitUntil(lambda: studio.sensors.inventory is not None and model._start.isActive())
     with qtbot.waitSignal(model.headline_changed):
-        studio.start()
-    assert model.headline.code == "driver_not_answering"
-    assert "restart the PC" in model.headline.detail
+        model._start.start(0)
+    assert model.headline.code == "engine_slow"
+    # A PC without a driver is not told that the driver hangs.
+    assert ("driver" in model.headline.detail) == blames_driver
+    assert ("log" in model.headline.detail) != blames_driver
     engines.latest.go()
     qtbot.waitUntil(lambda: model.headline is None)

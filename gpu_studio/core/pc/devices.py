@@ -180,6 +180,12 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
         """The NVIDIA cards in NVML's order."""
         return tuple(device for device in self.devices if device.kind == "cuda")
 
+    @property
+    def asks_driver(self) -> bool:
+        """Whether an NVIDIA driver is asked for its cards' sensors, and by PyTorch at its start."""
+        asked = (card.unreadable_code not in ("asleep", "no_driver") for card in self.cards)
+        return self.driver.is_silent or any(asked)
+
     def find(self, address: str) -> Device | None:
         """Return the device PyTorch knows as ``cpu`` or ``cuda:N``, or None."""
         return next((device for device in self.devices if device.address == address), None)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.pc.facts import FactGroup, PcSnapshot
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.headline import WAKE, Headline, headline_from, lost_headline
+from gpu_studio.model.headline import WAKE, Headline, headline_from, lost_headline, why_silent
 from gpu_studio.model.pc.card_memory import CardMemory
 from gpu_studio.model.pc.device_list import DeviceList
 from gpu_studio.model.pc.process_table import ProcessTable
@@ -136,8 +136,8 @@ class DevicesModel(QObject):
         """Why there are no live readings of it; empty where there are."""
         if self._studio.sensors.is_silent:
             return (
-                "The sensors have stopped answering; what is shown is the last that they said. "
-                "Usually the graphics driver hangs: restart the PC if it does not come back."
+                "The sensors have stopped answering. You see their last readings. "
+                f"{why_silent(self._studio.sensors.asks_driver)}"
             )
         return self._trouble_of(self.device)
 
@@ -240,7 +240,7 @@ def verdict_before_devices(is_silent: bool) -> Headline:
         return Headline(
             code="unknown",
             sentence="The PC's devices could not be read.",
-            detail="The sensors do not answer: usually the graphics driver hangs. Restart the PC.",
+            detail="The sensors do not answer. If the PC has an NVIDIA card, restart the PC.",
         )
     return Headline(code="waiting", sentence="Looking at what is in this PC …", tone="")
 
