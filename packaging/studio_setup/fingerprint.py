@@ -70,17 +70,31 @@ def _text(path: str) -> str:
 
 
 def _registry_adapters(winreg: Any) -> list[str]:
+    try:
+        display_class = winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _DISPLAY_CLASS)
+    except OSError:
+        return []
     adapters = []
-    with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _DISPLAY_CLASS) as display_class:
-        for index in range(100):
+    with display_class:
+        for name in _subkeys(winreg, display_class):
+            # Other keys stand beside the adapters, some of which may not be opened, and an adapter
+            # whose driver was removed keeps its key without a version.
             try:
-                with winreg.OpenKey(display_class, f"{index:04d}") as adapter:
+                with winreg.OpenKey(display_class, name) as adapter:
                     device = winreg.QueryValueEx(adapter, "MatchingDeviceId")[0]
                     version = winreg.QueryValueEx(adapter, "DriverVersion")[0]
-            except FileNotFoundError:
-                break
             except OSError:
                 continue
             if "ven_10de" in str(device).lower():
                 adapters.append(f"{device} {version}")
     return adapters
+
+
+def _subkeys(winreg: Any, key: Any) -> list[str]:
+    """The names of the keys in a key; a card that was moved or taken out leaves gaps in them."""
+    names: list[str] = []
+    while True:
+        try:
+            names.append(winreg.EnumKey(key, len(names)))
+        except OSError:
+            return sorted(names)

@@ -168,3 +168,64 @@ def test_the_fingerprint_sees_the_driver_of_wsl(tmp_path: Path) -> None:
     library.write_bytes(b"three")
     assert first.startswith("wsl ")
     assert hardware_fingerprint("linux", str(tmp_path)) != first
+
+
+class Key(dict[str, Any]):
+    """A key of the registry: its subkeys or its values; None is a subkey that may not be opened."""
+
+    def __enter__(self) -> Key:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Registry:
+    """Stands in for the module winreg, with one key for the display adapters, or without it."""
+
+    HKEY_LOCAL_MACHINE = "HKEY_LOCAL_MACHINE"
+
+    def __init__(self, adapters: dict[str, Any] | None) -> None:
+        self._adapters = adapters
+
+    def OpenKey(self, parent: Any, name: str) -> Key:
+        found = self._adapters if parent == self.HKEY_LOCAL_MACHINE else parent[name]
+        if found is None:
+            raise OSError(name)
+        return Key(found)
+
+    def EnumKey(self, key: Key, index: int) -> str:
+        if index >= len(key):
+            raise OSError("No more data is available")
+        return list(key)[index]
+
+    def QueryValueEx(self, key: Key, name: str) -> tuple[str, int]:
+        if name not in key:
+            raise FileNotFoundError(name)
+        return key[name], 1
+
+
+def adapter(device: str, version: str) -> dict[str, str]:
+    return {"MatchingDeviceId": device, "DriverVersion": version}
+
+
+def test_a_card_behind_a_gap_in_the_registry_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    gt_1030, rtx_3060 = r"PCI\VEN_10DE&DEV_1D01", r"PCI\VEN_10DE&DEV_2504"
+    keys = {
+        "Properties": None,  # Windows keeps it from all programs
+        "0002": {"MatchingDeviceId": gt_1030},  # its driver was removed
+        "0003": adapter(rtx_3060, "32.0.15.7602"),
+        "0000": adapter(r"PCI\VEN_8086&DEV_3E92", "31.0.101.2111"),
+        "0120": adapter(gt_1030, "32.0.15.7602"),
+    }
+    monkeypatch.setitem(sys.modules, "winreg", Registry(keys))
+    seen = f"{rtx_3060} 32.0.15.7602;{gt_1030} 32.0.15.7602"
+    assert hardware_fingerprint("win32") == seen
+
+
+@pytest.mark.parametrize("adapters", [None, {}])
+def test_a_registry_without_adapters_has_no_card(
+    monkeypatch: pytest.MonkeyPatch, adapters: dict[str, Any] | None
+) -> None:
+    monkeypatch.setitem(sys.modules, "winreg", Registry(adapters))
+    assert hardware_fingerprint("win32") == ""
