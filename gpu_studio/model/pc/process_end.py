@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # ERROR_INVALID_PARAMETER of winerror.h: what opening a process that is gone ends in.
 _GONE_ON_WINDOWS = 87
+_SYNCHRONIZE, _WAIT_OBJECT_0 = 0x0010_0000, 0  # winnt.h, winbase.h
 
 
 def question(process: GpuProcess) -> str:
@@ -35,6 +36,8 @@ def end_process(process: GpuProcess, own_pids: set[int]) -> str:
     try:
         os.kill(process.pid, signal.SIGTERM)
     except PermissionError:
+        if _is_over_on_windows(process.pid):
+            return f"{process.name} ({process.pid}) has already ended."
         return f"{process.name} ({process.pid}) belongs to another user: you may not end it."
     except OSError as error:
         if isinstance(error, ProcessLookupError) or _is_gone_on_windows(error):
@@ -47,6 +50,23 @@ def end_process(process: GpuProcess, own_pids: set[int]) -> str:
 
 def _is_gone_on_windows(error: OSError) -> bool:
     return getattr(error, "winerror", None) == _GONE_ON_WINDOWS
+
+
+def _is_over_on_windows(pid: int) -> bool:
+    """Return whether a process has ended that another still holds: ending it is denied as well."""
+    if sys.platform != "win32":
+        return False
+    import ctypes
+
+    kernel32 = ctypes.WinDLL("kernel32")
+    kernel32.OpenProcess.restype = ctypes.c_void_p
+    handle = ctypes.c_void_p(kernel32.OpenProcess(_SYNCHRONIZE, False, pid))
+    if not handle:
+        return False
+    try:
+        return bool(kernel32.WaitForSingleObject(handle, 0) == _WAIT_OBJECT_0)
+    finally:
+        kernel32.CloseHandle(handle)
 
 
 def _draws(process: GpuProcess) -> bool:

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from gpu_studio.core.pc.devices import GpuProcess
+from gpu_studio.model.pc import process_end
 from gpu_studio.model.pc.process_end import end_process, question
 from tests.patience import PATIENCE_S
 
@@ -57,12 +58,18 @@ def test_windows_asks_nobody(monkeypatch):
     assert said == "game.exe (4711) was ended."
 
 
-def test_what_is_not_allowed_is_a_sentence(monkeypatch):
+@pytest.mark.parametrize(
+    ("is_over", "outcome"),
+    # Windows denies the same to those who would end a process again that has ended and is held.
+    [(False, "belongs to another user"), (True, "has already ended")],
+)
+def test_what_is_not_allowed_is_a_sentence(monkeypatch, is_over, outcome):
     def refuse(_pid, _signal):
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", refuse)
-    assert "another user" in end_process(GpuProcess(pid=1, name="init"), set())
+    monkeypatch.setattr(process_end, "_is_over_on_windows", lambda _pid: is_over)
+    assert outcome in end_process(GpuProcess(pid=1, name="init"), set())
 
 
 def test_the_question_says_what_is_lost():
