@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Those that run on one other system alone, and the program that bootstrap.py starts in its own
-# terminal.
+# Those that run on one other system alone, the program that bootstrap.py starts in its own
+# terminal, and what a developer starts in one (write_locks.py).
 EXCEPTIONS = {
-    "_name_from_sysctl", "run", "_tell_the_desktop", "apt_names", "apt_install",
+    "_name_from_sysctl", "run", "_tell_the_desktop", "apt_names", "apt_install", "_resolve",
 }  # fmt: skip
 STARTERS = ("run", "Popen", "call", "check_output", "check_call")
 
