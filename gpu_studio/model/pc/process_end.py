@@ -54,19 +54,18 @@ def _is_gone_on_windows(error: OSError) -> bool:
 
 def _is_over_on_windows(pid: int) -> bool:
     """Return whether a process has ended that another still holds: ending it is denied as well."""
-    if sys.platform != "win32":
-        return False
-    import ctypes
+    if sys.platform == "win32":
+        import ctypes
 
-    kernel32 = ctypes.WinDLL("kernel32")
-    kernel32.OpenProcess.restype = ctypes.c_void_p
-    handle = ctypes.c_void_p(kernel32.OpenProcess(_SYNCHRONIZE, False, pid))
-    if not handle:
-        return False
-    try:
-        return bool(kernel32.WaitForSingleObject(handle, 0) == _WAIT_OBJECT_0)
-    finally:
-        kernel32.CloseHandle(handle)
+        kernel32 = ctypes.WinDLL("kernel32")
+        kernel32.OpenProcess.restype = ctypes.c_void_p
+        handle = ctypes.c_void_p(kernel32.OpenProcess(_SYNCHRONIZE, False, pid))
+        is_over = bool(handle and kernel32.WaitForSingleObject(handle, 0) == _WAIT_OBJECT_0)
+        if handle:
+            kernel32.CloseHandle(handle)
+    else:
+        is_over = False
+    return is_over
 
 
 def _draws(process: GpuProcess) -> bool:
