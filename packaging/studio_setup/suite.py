@@ -33,15 +33,16 @@ _ONE_PROCESS = (
 
 def worker_count() -> int:
     """Return how many tests may run at once on this PC; 1 for one after the other."""
-    if sys.platform == "win32":
-        return 1
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    try:
-        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        memory_bytes = _WORKER_BYTES
-    return max(1, min(cores, memory_bytes // _WORKER_BYTES, _MOST_WORKERS))
+    workers = 1
+    if sys.platform != "win32":
+        affinity = getattr(os, "sched_getaffinity", None)
+        cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+        try:
+            memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (ValueError, OSError):
+            memory_bytes = _WORKER_BYTES
+        workers = max(1, min(cores, memory_bytes // _WORKER_BYTES, _MOST_WORKERS))
+    return workers
 
 
 def passes(arguments: Sequence[str], workers: int) -> list[list[str]]:
