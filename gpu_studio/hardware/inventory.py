@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import time
@@ -34,6 +35,7 @@ from gpu_studio.hardware.nvml import (
     Nvml,
     NvmlCard,
     NvmlUnavailableError,
+    is_library_replaced,
     library_version,
 )
 from gpu_studio.hardware.pci import DisplayAdapter, display_adapters, is_asleep
@@ -57,6 +59,8 @@ _NOT_SERVED = (
     "a virtual machine."
 )
 _KERNEL_MODULE_VERSION = Path("/sys/module/nvidia/version")
+# How often the bus and the driver are asked whether a card came or went; a look costs 1 ms.
+_LOOK_EVERY_S = 2.0
 
 
 class Sensors:
@@ -72,6 +76,8 @@ class Sensors:
         visible_devices: CUDA_VISIBLE_DEVICES of the engines; None is "not set".
         start_patience_s: how long the driver may take to start its cards.
         call_patience_s: how long it may take to read one card.
+        is_driver_replaced: whether an update has replaced the driver's library on the disk.
+        now_s: a clock that never goes back.
     """
 
     def __init__(
@@ -82,6 +88,8 @@ class Sensors:
         visible_devices: str | None = os.environ.get("CUDA_VISIBLE_DEVICES"),
         start_patience_s: float = _START_PATIENCE_S,
         call_patience_s: float = _CALL_PATIENCE_S,
+        is_driver_replaced: Callable[[], bool] = is_library_replaced,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._open_nvml = open_nvml
         self._find_adapters = find_adapters
@@ -97,13 +105,25 @@ class Sensors:
         # What each card of the inventory is read by; a sentence where it cannot be.
         self._sources: list[tuple[str, NvmlCard | Device]] = []
         self._was_asleep: dict[str, bool] = {}
+        self._is_driver_replaced = is_driver_replaced
+        self._now_s = now_s
+        # What the inventory rests on, to see that it has changed; and when that was looked at.
+        self._bus: object = None
+        self._card_count: int | None = None
+        self._was_replaced = self._has_changed = False
+        self._looked_at_s = 0.0
 
     def inventory(self) -> Inventory:
         """Return everything that is in this PC, with a first reading."""
+        if self._has_changed:
+            self.rest()  # a session knows the cards that were there when it began
         adapters = self._find_adapters()
         own = [adapter for adapter in adapters if adapter.is_nvidia]
         self._was_asleep = {a.pci_bus_id: a.is_asleep for a in own if a.pci_bus_id}
         driver, found = self._find_cards_in_time(own)
+        self._note_what_is_there(own)
+        driver = msgspec.structs.replace(driver, was_updated=self._was_replaced)
+        found = _told_apart(found)
         self._sources = [(device.identity, source) for device, source in found]
         return Inventory(
             devices=(describe_cpu(self._cpu.read()), *self._numbered([d for d, _ in found])),
@@ -128,12 +148,42 @@ class Sensors:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a card fell asleep or woke up, or the driver began to answer, since the last."""
+        """Whether the last inventory no longer holds.
+
+        A card came, went, fell asleep or woke up; the driver was loaded, began to answer, or was
+        replaced on the disk.
+        """
         if self._is_driver_silent and not self._watchdog.is_stuck(_DRIVER):
             return True
-        return any(
+        if any(
             self._is_card_asleep(bus_id) != asleep for bus_id, asleep in self._was_asleep.items()
-        )
+        ):
+            return True
+        return self._has_changed or self._sees_a_change()
+
+    def _sees_a_change(self) -> bool:
+        """Look at the bus and the driver, once in a while."""
+        now_s = self._now_s()
+        if now_s - self._looked_at_s < _LOOK_EVERY_S:
+            return False
+        self._looked_at_s = now_s
+        own = [adapter for adapter in self._find_adapters() if adapter.is_nvidia]
+        self._has_changed = _bus(own) != self._bus or self._count() != self._card_count
+        return self._has_changed or self._is_driver_replaced() != self._was_replaced
+
+    def _note_what_is_there(self, own: Sequence[DisplayAdapter]) -> None:
+        self._bus, self._card_count = _bus(own), self._count()
+        self._was_replaced, self._has_changed = self._is_driver_replaced(), False
+        self._looked_at_s = self._now_s()
+
+    def _count(self) -> int | None:
+        """Return the driver's number of cards; None if it is not asked or does not answer."""
+        if self._nvml is None:
+            return None
+        try:
+            return self._watchdog.call(_DRIVER, self._nvml.count, self._call_patience_s)
+        except SilentError:
+            return self._card_count
 
     def rest(self) -> None:
         """End the session with the driver, so that a card may fall asleep."""
@@ -242,6 +292,25 @@ class Sensors:
             telemetry=read_telemetry(card),
             processes=read_processes(card, self._names),
         )
+
+
+def _bus(adapters: Sequence[DisplayAdapter]) -> object:
+    """Return something that differs when a card comes or goes, or its driver does."""
+    slots = frozenset((a.device_id, a.pci_bus_id, a.kernel_driver) for a in adapters)
+    return slots, _kernel_module_version()
+
+
+def _told_apart(
+    found: list[tuple[Device, NvmlCard | Device]],
+) -> list[tuple[Device, NvmlCard | Device]]:
+    """Take the UUID from cards that share one: they are known by their slots then."""
+    uses = collections.Counter(device.uuid for device, _ in found)
+    return [
+        (msgspec.structs.replace(device, uuid=None), source)
+        if device.uuid and uses[device.uuid] > 1
+        else (device, source)
+        for device, source in found
+    ]
 
 
 def _no_reading(identity: str, sentence: str, code: Unreadable | None) -> CardReading:

@@ -51,7 +51,9 @@ _CARD_CODES: dict[int, Unreadable] = {
     _VERSION_MISMATCH: "driver_updated",
 }  # fmt: skip
 # The driver's library is loaded under its plain name, and is a link to one that has its version.
-_LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+\.\d[\d.]*)$", re.MULTILINE)
+_LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+\.\d[\d.]*)(?: \(deleted\))?$", re.MULTILINE)
+# The system's mark of a file that is in use and no longer on the disk.
+_REPLACED = re.compile(r"libnvidia-ml\.so[\d.]* \(deleted\)$", re.MULTILINE)
 _LOADED_FILES = Path("/proc/self/maps")
 _CARD_SENTENCES = {
     _NO_PERMISSION: "This user may not read the card.",
@@ -306,8 +308,21 @@ def library_version(loaded_files: Path = _LOADED_FILES) -> str | None:
     It is there where NVML does not start at all: an update changes the library at once, and a
     kernel module that finds no card it serves is not loaded.
     """
-    try:
-        found = _LIBRARY.search(loaded_files.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return None
+    found = _LIBRARY.search(_text_of(loaded_files))
     return found[1] if found else None
+
+
+def is_library_replaced(loaded_files: Path = _LOADED_FILES) -> bool:
+    """Return whether the library that this process uses is no longer on the disk, on Linux.
+
+    An update of the driver does that. What runs goes on with the old library; what starts from now
+    on gets the new one, which the kernel module of before refuses until the PC is restarted.
+    """
+    return _REPLACED.search(_text_of(loaded_files)) is not None
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

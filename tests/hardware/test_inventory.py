@@ -206,6 +206,122 @@ def test_what_a_card_refuses_is_asked_once_and_anew_in_a_new_session():
     assert library.asked.count(("PowerUsage", ())) == 2
 
 
+class Clock:
+    """Goes on by hand."""
+
+    now_s = 100.0
+
+    def __call__(self):
+        return self.now_s
+
+
+def changing(library, slots, clock, **options):
+    return Sensors(
+        open_nvml=lambda: Nvml(library), find_adapters=lambda: list(slots),
+        is_card_asleep=lambda _bus_id: False, visible_devices=None, now_s=clock, **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("is_on_the_bus", [True, False])
+def test_a_card_that_appears_is_in_the_next_inventory(is_on_the_bus):
+    """Windows tells no slots, and a card may be on the bus before its driver knows it."""
+    library, slots, clock = FakeNvml(GT_1030), [GT_1030_SLOT], Clock()
+    source = changing(library, slots, clock)
+    source.inventory()
+    library.cards.append(RTX_3060)
+    if is_on_the_bus:
+        slots.append(msgspec.structs.replace(GT_1030_SLOT, pci_bus_id="00000000:00:10.0"))
+    assert not source.is_outdated  # nothing looks at the bus at every reading
+    clock.now_s += 3
+    assert source.is_outdated
+    names = [card.name for card in source.inventory().cards]
+    assert names == ["NVIDIA GeForce GT 1030", "NVIDIA GeForce RTX 3060"]
+    assert len(source.reading().cards) == 2
+    clock.now_s += 3
+    assert not source.is_outdated
+
+
+def test_another_card_is_asked_for_in_a_fresh_session():
+    """A session of the driver knows the cards that were there when it began."""
+    library, slots, clock, begun = FakeNvml(GT_1030), [GT_1030_SLOT], Clock(), []
+    start = library.nvmlInit
+    library.nvmlInit = lambda: (begun.append(len(library.cards)), start())
+    source = changing(library, slots, clock)
+    source.inventory()
+    library.cards.append(RTX_3060)
+    clock.now_s += 3
+    assert source.is_outdated
+    source.inventory()
+    assert begun == [1, 2]
+    assert library.open_sessions == 1
+
+
+def test_a_card_that_is_taken_out_leaves_the_inventory():
+    library, slots, clock = FakeNvml(GT_1030, RTX_3060), [GT_1030_SLOT], Clock()
+    source = changing(library, slots, clock)
+    source.inventory()
+    del library.cards[0]
+    slots.clear()
+    clock.now_s += 3
+    assert source.is_outdated
+    assert [card.name for card in source.inventory().cards] == ["NVIDIA GeForce RTX 3060"]
+    (reading,) = source.reading().cards
+    assert (reading.uuid, reading.error) == (RTX_3060["UUID"], None)
+
+
+def test_a_driver_that_is_loaded_later_is_found(monkeypatch):
+    library, clock = FakeNvml(GT_1030, init=NVMLError(9)), Clock()
+    source = changing(library, [GT_1030_SLOT], clock)
+    assert source.inventory().driver.error_code == 9
+    library.init = None
+    monkeypatch.setattr(module, "_kernel_module_version", lambda: "570.86.15")
+    clock.now_s += 3
+    assert source.is_outdated
+    assert source.inventory().driver.error is None
+
+
+def test_a_driver_that_is_replaced_on_the_disk_is_told():
+    clock, replaced = Clock(), []
+    source = changing(
+        FakeNvml(GT_1030), [GT_1030_SLOT], clock, is_driver_replaced=lambda: bool(replaced)
+    )
+    assert not source.inventory().driver.was_updated
+    replaced.append("yes")
+    clock.now_s += 3
+    assert source.is_outdated
+    inventory = source.inventory()
+    assert inventory.driver.was_updated
+    assert inventory.cards[0].telemetry.temperature_c == 26  # what runs goes on
+    clock.now_s += 3
+    assert not source.is_outdated
+
+
+def test_a_driver_that_does_not_say_its_count_outdates_nothing(hanging, one_is_late):
+    library, clock = FakeNvml(GT_1030), Clock()
+    source = changing(library, [GT_1030_SLOT], clock, start_patience_s=PATIENCE_S)
+    one_is_late.late = "nobody"
+    source.inventory()
+    one_is_late.late = module._DRIVER
+    library.nvmlDeviceGetCount = hanging
+    clock.now_s += 3
+    assert not source.is_outdated
+    assert source.reading().cards[0].telemetry.temperature_c == 26
+
+
+def test_cards_with_one_uuid_are_told_apart_by_their_slots():
+    twin = RTX_3060 | {"UUID": GT_1030_UUID, ("Temperature", 0): 61}
+    source = sensors(FakeNvml(GT_1030, twin))
+    first, second = source.inventory().cards
+    assert (first.uuid, second.uuid) == (None, None)
+    assert [(card.identity, card.name) for card in (first, second)] == [
+        ("00000000:01:00.0", "NVIDIA GeForce GT 1030"),
+        ("00000000:00:10.0", "NVIDIA GeForce RTX 3060"),
+    ]
+    assert (first.address, second.address) == ("cuda:1", "cuda:0")
+    readings = {card.uuid: card.telemetry.temperature_c for card in source.reading().cards}
+    assert readings == {first.identity: 26, second.identity: 61}
+
+
 @pytest.fixture
 def hanging():
     """A call that returns only when the test is over."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.hardware.nvml import library_version
+from gpu_studio.hardware.nvml import is_library_replaced, library_version
 from gpu_studio.hardware.surroundings import cuda_variables, is_wsl, linux_distribution
 
 
@@ -33,6 +33,7 @@ def test_only_what_cuda_reads_is_told_of_the_environment(monkeypatch):
 @pytest.mark.parametrize(
     ("line", "version"),
     [("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05", "595.71.05"),
+     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05 (deleted)", "595.71.05"),
      ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.1", None), ("", None)],
 )  # fmt: skip
 def test_the_loaded_library_tells_its_version(line, version, tmp_path):
@@ -40,3 +41,17 @@ def test_the_loaded_library_tells_its_version(line, version, tmp_path):
     path.write_text(f"7e0 r-xp 00000000 08:01 9 /usr/lib/libc.so.6\n{line}\n")
     assert library_version(path) == version
     assert library_version(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "is_replaced"),
+    [("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05 (deleted)", True),
+     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.1 (deleted)", True),
+     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05", False),
+     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libc.so.6 (deleted)", False)],
+)  # fmt: skip
+def test_a_library_that_is_used_and_no_longer_on_the_disk_was_replaced(line, is_replaced, tmp_path):
+    path = tmp_path / "maps"
+    path.write_text(f"7e0 r-xp 00000000 08:01 9 /usr/lib/libm.so.6\n{line}\n")
+    assert is_library_replaced(path) is is_replaced
+    assert not is_library_replaced(tmp_path / "none")

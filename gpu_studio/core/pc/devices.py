@@ -145,6 +145,7 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
 
     ``library_version`` is that of the driver's library, which an update changes at once, where
     ``version`` is told by the driver that runs. ``is_silent`` is a driver that never answered.
+    ``was_updated`` is one that was replaced on the disk while this program used it.
     """
 
     version: str | None = None
@@ -154,6 +155,7 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
     nvml_version: str | None = None
     error: str | None = None
     error_code: int | None = None
+    was_updated: bool = False
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
