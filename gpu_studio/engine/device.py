@@ -13,9 +13,14 @@ import psutil
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.pc.torch_facts import DRIVER_HALVES_DIFFER
 
 _log = logging.getLogger(__name__)
 _CARD_ADDRESS = re.compile(r"cuda:(\d{1,4})")
+# "Unexpected error from cudaGetDeviceCount(). Did you run … Error 804: forward compatibility was …"
+_START_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
+# cudaErrorSystemDriverMismatch and cudaErrorCompatNotSupportedOnDevice of driver_types.h.
+_HALVES_DIFFER = frozenset({803, 804})
 _CARDS_ASLEEP = (
     "The NVIDIA cards of this PC are asleep to save power, and asking CUDA would wake them."
 )
@@ -128,15 +133,19 @@ def explain_unavailable(text: str, visible_devices: str | None) -> str:
         if visible_devices is not None:
             return f"CUDA_VISIBLE_DEVICES is “{visible_devices}”, which hides every card."
         return "The NVIDIA driver runs, but it sees no card."
-    if "driver combination" in text:
-        return "The NVIDIA driver was updated while the PC was running: restart the PC."
+    started = _START_ERROR.search(text)
+    if started is not None and int(started["code"]) in _HALVES_DIFFER:
+        return DRIVER_HALVES_DIFFER
     if "unknown error" in text:
         return (
             "CUDA could not start (the driver gave an unknown error). After the PC has slept this "
             "is common: restart it."
         )
-    first_line = (text.strip().splitlines() or ["no reason given"])[0][:200]
-    return f"CUDA could not start: {first_line}"
+    if started is not None:
+        words = started["words"].strip().rstrip(".")[:200]
+        return f"CUDA could not start: error {started['code']}, {words}."
+    first_line = (text.strip().splitlines() or ["no reason given"])[0][:200].rstrip(".")
+    return f"CUDA could not start: {first_line}."
 
 
 def prove_kernels(device: torch.device) -> None:

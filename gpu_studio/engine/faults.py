@@ -20,6 +20,7 @@ _NO_CUDA = (
     "NVIDIA driver on your system is too old",
     "No CUDA GPUs are available",
     "driver combination",
+    "forward compatibility was attempted",
     "requires CUDA support",
 )
 _DTYPE = ("not implemented for", "CUBLAS_STATUS_ARCH_MISMATCH", "CUBLAS_STATUS_NOT_SUPPORTED")

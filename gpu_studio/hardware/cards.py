@@ -173,6 +173,7 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
     per_multiprocessor = CORES_PER_MULTIPROCESSOR.get(capability) if capability else None
     architecture = _ARCHITECTURES.get(card.number("nvmlDeviceGetArchitecture") or 0)
     mode = card.number("nvmlDeviceGetComputeMode")
+    mig_enabled = _flag(card.ask("nvmlDeviceGetMigMode"))
     slot = card.ask("nvmlDeviceGetPciInfo")
     return Device(
         kind="cuda",
@@ -200,9 +201,16 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
         display_active=_flag(card.ask("nvmlDeviceGetDisplayActive")),
         compute_mode=None if mode is None else _COMPUTE_MODES.get(mode),
         ecc_enabled=_flag(card.ask("nvmlDeviceGetEccMode")),
-        mig_enabled=_flag(card.ask("nvmlDeviceGetMigMode")),
+        mig_enabled=mig_enabled,
+        mig_instances=_instance_names(card) if mig_enabled else (),
         processes=read_processes(card, lookup),
     )
+
+
+def _instance_names(card: NvmlCard) -> tuple[str, ...]:
+    """Return what tells MIG instances apart: ``MIG 1g.5gb`` of ``NVIDIA A100 MIG 1g.5gb``."""
+    names = (instance.text("nvmlDeviceGetName") or "MIG instance" for instance in card.instances())
+    return tuple(name[name.find("MIG") :] if "MIG" in name else name for name in names)
 
 
 def _megahertz(card: NvmlCard, function: str, clock: int) -> float | None:

@@ -35,6 +35,7 @@ _REFUSALS = frozenset(
 _SENTINELS = frozenset({2**32 - 1, 2**64 - 1})
 # No card has so much of anything: a larger number is garbage, not a reading.
 _MOST = 2**50
+_MOST_INSTANCES = 64
 
 _DRIVER_SENTENCES = {
     _DRIVER_NOT_LOADED: "The NVIDIA driver is installed, but it is not running.",
@@ -226,6 +227,17 @@ class NvmlCard:
     def number(self, function: str, *arguments: Any, most: int = _MOST) -> int | None:
         """Return a count that the card tells, None for "no value" and for more than ``most``."""
         return number_from(self.ask(function, *arguments), most)
+
+    def instances(self) -> list[NvmlCard]:
+        """Return the MIG instances of a card that is divided, each of which answers as a card."""
+        found = []
+        for index in range(
+            self.number("nvmlDeviceGetMaxMigDeviceCount", most=_MOST_INSTANCES) or 0
+        ):
+            handle = self.ask("nvmlDeviceGetMigDeviceHandleByIndex", index)
+            if handle is not None:
+                found.append(NvmlCard(self._library, handle))
+        return found
 
     def text(self, function: str) -> str | None:
         """Return a text that the card tells, None for an empty or unreadable one."""

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.pc.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.protocol import DescribeEngine, UseDevice
 from gpu_studio.engine import device as devices
 from gpu_studio.engine.device import explain_unavailable, resolve
@@ -109,10 +110,22 @@ def test_what_torch_warns_of_goes_to_the_log(
             "Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported "
             "display driver / cuda driver combination",
             None,
-            "restart the PC",
+            "Restart the PC",
+        ),
+        (
+            "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions? "
+            "Error 804: forward compatibility was attempted on non supported HW",
+            None,
+            DRIVER_HALVES_DIFFER,
+        ),
+        (
+            "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions? "
+            "Error 802: system not yet initialized",
+            None,
+            "CUDA could not start: error 802, system not yet initialized.",
         ),
         ("CUDA unknown error - this may be due to an incorrectly set up", None, "slept"),
-        ("Error 46: whatever\nmore", None, "CUDA could not start: Error 46: whatever"),
+        ("Error 46: whatever\nmore", None, "CUDA could not start: error 46, whatever."),
         ("", None, "no reason given"),
     ],
 )
@@ -123,6 +136,7 @@ def test_why_cuda_is_not_available(
     sentence = explain_unavailable(text, visible_devices)
     assert words in sentence
     assert sentence.count("\n") == 0
+    assert "cudaGetDeviceCount" not in sentence
 
 
 def test_a_cpu_build_says_so_whatever_its_error_is(monkeypatch: pytest.MonkeyPatch):

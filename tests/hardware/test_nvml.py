@@ -323,6 +323,28 @@ def test_ecc_and_mig_tell_their_current_state():
     assert (card.ecc_enabled, card.mig_enabled) == (True, False)
 
 
+def test_the_instances_of_a_divided_card_are_named():
+    class Divided(FakeNvml):
+        """Instances answer as cards do; the second place is empty."""
+
+        def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: int, index: int) -> int:
+            if index == 1:
+                raise NVMLError(6)
+            return 1 + index
+
+    library = Divided(
+        GT_1030 | {"MigMode": [1, 1], "MaxMigDeviceCount": 3},
+        {"Name": "NVIDIA A100-SXM4-40GB MIG 1g.5gb"},
+        {},
+        {"Name": "NVIDIA A100-SXM4-40GB MIG 2g.10gb"},
+    )
+    card = describe_card(Nvml(library).card(0), 0, lookup)
+    assert card.mig_enabled
+    assert card.mig_instances == ("MIG 1g.5gb", "MIG 2g.10gb")
+    whole = describe_card(Nvml(FakeNvml(GT_1030 | {"MigMode": [0, 0]})).card(0), 0, lookup)
+    assert (whole.mig_enabled, whole.mig_instances) == (False, ())
+
+
 def test_cores_of_an_unknown_generation_give_no_multiprocessors():
     card = device_of(CudaComputeCapability=(99, 0))
     assert (card.cuda_cores, card.multiprocessors) == (384, None)

@@ -101,6 +101,8 @@ def test_without_a_kernel_no_card_is_touched(soft_pc: MakePc) -> None:
     [
         (("nvmlInit_v2", 18), ["--no-kernel"], {}, "driver_library_mismatch"),
         (("cudaGetDeviceCount", 999), ["--no-kernel"], {}, "cuda_init_failed"),
+        (("cudaGetDeviceCount", 803), ["--no-kernel"], {}, "driver_library_mismatch"),
+        (("cudaGetDeviceCount", 804), [], {}, "driver_library_mismatch"),
         (("launch", 46), [], {}, "device_busy"),
         (None, ["--no-kernel"], {"CUDA_VISIBLE_DEVICES": ""}, "hidden_by_environment"),
     ],
@@ -113,6 +115,7 @@ def test_a_fault_has_its_name(
         pc.fault(*fault)
     findings, status = examine(pc, *options, **variables)
     assert expected in codes(findings)
+    assert not any("cudaGetDeviceCount" in finding["sentence"] for finding in findings)
     assert status == (0 if "ok" in codes(findings) else 1)
 
 

@@ -215,7 +215,7 @@ def test_a_hidden_card_is_told_from_a_missing_one(soft_pc: MakePc, engine: Start
     [
         (100, "sees no card"),
         (999, "unknown error"),
-        (803, "restart the PC"),
+        (803, "Restart the PC"),
         (35, "too old for this PyTorch"),
     ],
 )

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.pc.pc_facts import PcFacts
 
 
-_TOLD_OTHERWISE = frozenset({"lost", "asleep", "no_driver", "not_served", "silent"})
+_TOLD_OTHERWISE = frozenset(
+    {"lost", "asleep", "no_driver", "not_served", "silent", "driver_updated"}
+)
 
 
 def card_lost(facts: PcFacts) -> Iterator[Finding]:

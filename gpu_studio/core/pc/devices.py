@@ -72,6 +72,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 
     ``pcie_generation_max`` is what card and slot can do together, ``pcie_generation_card_max`` the
     card alone; ``pci_device_id`` is the maker's number of the chip, without the maker's own;
+    ``mig_instances`` are the names of the parts that a card of a data center is divided into;
     ``kernel_driver`` is who drives it on Linux, ``nvidia`` or ``nouveau``. Of a card that cannot be
     read, ``unreadable`` says so in a sentence and ``unreadable_code`` to programs.
     """
@@ -99,6 +100,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     compute_mode: str | None = None
     ecc_enabled: bool | None = None
     mig_enabled: bool | None = None
+    mig_instances: tuple[str, ...] = ()
     processes: tuple[GpuProcess, ...] = ()
     pcie_generation_card_max: int | None = None
     serial: str | None = None

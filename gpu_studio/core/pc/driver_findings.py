@@ -15,6 +15,7 @@ from gpu_studio.core.pc.finding import (
     restart,
 )
 from gpu_studio.core.pc.pc_facts import architecture_of
+from gpu_studio.core.pc.torch_facts import DRIVER_HALVES_DIFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 # NVML's error codes, nvml.h.
 DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, _VERSION_MISMATCH = 9, 12, 18
+_TWO_VERSIONS = "NVML error 18: the driver's library and its kernel module have two versions"
+_UPDATED_ON_DISK = (
+    "The NVIDIA driver was updated while GPU Studio was running. What runs now goes on. Restart "
+    "the PC before you start another program that uses the card."
+)
 _LEFT_ASLEEP = "PyTorch was not asked about it, since that would wake it."
 _WAKES_WHEN_USED = "Reading it would wake it; it wakes when a program uses it."
 
@@ -56,10 +62,12 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
 
 
 def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
-    """NVML's error 18: the driver was updated and the old half still runs."""
+    """The driver was updated and the old half still runs."""
     driver = facts.driver
-    if driver.error_code != _VERSION_MISMATCH:
+    said = _said_of_halves(facts)
+    if said is None:
         return
+    sentence, evidence = said
     halves = [
         f"{half} {version}"
         for half, version in (
@@ -70,11 +78,29 @@ def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
     ]
     yield Finding(
         code="driver_library_mismatch",
-        sentence=driver.error or "",
-        evidence="NVML error 18: the driver's library and its kernel module have two versions"
-        + (f" ({', '.join(halves)})" if halves else ""),
+        sentence=sentence,
+        evidence=evidence + (f" ({', '.join(halves)})" if halves else ""),
         action=restart(facts.system),
     )
+
+
+def _said_of_halves(facts: PcFacts) -> tuple[str, str] | None:
+    """Return who met a driver of two versions, as a sentence and its evidence."""
+    driver, engine, probe = facts.driver, facts.engine, facts.probe
+    if driver.error_code == _VERSION_MISMATCH:
+        return driver.error or "", _TWO_VERSIONS
+    for card in facts.inventory.cards:
+        told = facts.reading_of(card)
+        if card.unreadable_code == "driver_updated":
+            return card.unreadable or "", _TWO_VERSIONS
+        if told is not None and told.error_code == "driver_updated":
+            return told.error or "", _TWO_VERSIONS
+    reasons = (engine.cuda_reason if engine else None, probe.error if probe else None)
+    if DRIVER_HALVES_DIFFER in reasons:
+        return DRIVER_HALVES_DIFFER, "CUDA error 803 or 804 at the start of PyTorch"
+    if driver.was_updated:
+        return _UPDATED_ON_DISK, "The driver's library in use is no longer on the disk"
+    return None
 
 
 def no_driver(facts: PcFacts) -> Iterator[Finding]:
@@ -187,6 +213,28 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
         f"needed {floor}",
         action=other.pip_command if other else driver_page(facts.system),
     )
+
+
+def mig_instances(facts: PcFacts) -> Iterator[Finding]:
+    """A card that is divided into instances, which CUDA shows one by one."""
+    for card in facts.inventory.cards:
+        if not card.mig_enabled:
+            continue
+        name = card.short_name
+        sentence = (
+            f"Your {name} is divided into MIG instances: {listed(card.mig_instances)}. PyTorch "
+            "uses one of them at a time, and GPU Studio shows the sensors of the whole card."
+            if card.mig_instances
+            else f"Your {name} is in MIG mode and has no instance, so no program can use it."
+        )
+        yield Finding(
+            code="mig_instances",
+            sentence=sentence,
+            evidence="NVML tells that the multi-instance mode is on; GPU Studio does not support "
+            "single instances",
+            action=f"sudo nvidia-smi -i {card.nvml_index} -mig 0",
+            device_uuid=card.identity,
+        )
 
 
 def wsl_limits(facts: PcFacts) -> Iterator[Finding]:

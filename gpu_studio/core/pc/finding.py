@@ -38,6 +38,7 @@ SEVERITIES: dict[str, Severity] = {
     "slow_link": "warning",
     "card_asleep": "note",
     "mixed_order": "note",
+    "mig_instances": "note",
     "wsl_limits": "note",
     "tables_differ": "note",
     "ok": "good",

@@ -6,6 +6,11 @@ from typing import Literal
 
 import msgspec
 
+# What PyTorch's errors 803 and 804 mean on a PC at home; findings know it by this sentence.
+DRIVER_HALVES_DIFFER = (
+    "The NVIDIA driver was updated while the PC was running, and its two halves no longer fit "
+    "together. Restart the PC."
+)
 Outcome = Literal["ran", "no_code", "busy", "lost", "out_of_memory", "failed", "died", "silent"]
 
 

@@ -12,12 +12,14 @@ from gpu_studio.core.pc.devices import (
     Telemetry,
 )
 from gpu_studio.core.pc.finding import is_usable
+from gpu_studio.core.pc.torch_facts import DRIVER_HALVES_DIFFER
 from tests.core.pc.doctor_facts import (
     CPU_ENGINE,
     ENGINE,
     GT_1030,
     NOT_RUNNING,
     RTX_3060,
+    changed,
     codes,
     examined,
     on_the_bus,
@@ -52,6 +54,54 @@ def test_two_halves_of_a_driver_are_told_with_their_versions():
     finding = one("driver_library_mismatch", examined(pc(driver=driver)))
     assert "kernel module 570.86.15, library 580.95.05" in finding.evidence
     assert finding.action == "sudo reboot"
+
+
+def test_cuda_that_meets_another_driver_says_so_and_no_other_step():
+    engine = changed(ENGINE, cuda_available=False, cuda_reason=DRIVER_HALVES_DIFFER)
+    told = Driver(version="570.86.15", library_version="580.95.05")
+    for findings in (
+        examined(pc(RTX_3060, driver=told), engine),
+        examined(pc(RTX_3060, driver=told), probe=probe(error=DRIVER_HALVES_DIFFER)),
+    ):
+        finding = one("driver_library_mismatch", findings)
+        assert finding.sentence == DRIVER_HALVES_DIFFER
+        assert "CUDA error 803 or 804" in finding.evidence
+        assert "library 580.95.05" in finding.evidence
+        assert finding.action == "sudo reboot"
+        assert "cuda_init_failed" not in codes(findings)
+
+
+def test_a_driver_that_is_updated_while_the_sensors_are_read_is_told():
+    """Not as blanks in the place of every sensor."""
+    mute = CardReading(
+        uuid="GPU-bbbb",
+        telemetry=Telemetry(),
+        error="The NVIDIA driver was updated. Restart the PC.",
+        error_code="driver_updated",
+    )
+    reading = Reading(taken_at_s=1.0, cpu=Telemetry(), cards=(mute,))
+    finding = one("driver_library_mismatch", examined(pc(RTX_3060), readings=[reading]))
+    assert finding.sentence == mute.error
+    assert finding.action == "sudo reboot"
+    on_start = examined(pc(on_the_bus(RTX_3060, "driver_updated")))
+    assert codes(on_start) == ["driver_library_mismatch"]
+
+
+def test_a_driver_that_is_replaced_on_the_disk_works_on_and_is_told():
+    findings = examined(pc(RTX_3060, driver=Driver(version="580.95.05", was_updated=True)))
+    assert codes(findings) == ["driver_library_mismatch", "ok"]
+    assert "Restart the PC before you start another" in findings[0].sentence
+
+
+def test_the_instances_of_a_divided_card_are_named():
+    divided = changed(RTX_3060, mig_enabled=True, mig_instances=("MIG 1g.5gb", "MIG 2g.10gb"))
+    findings = examined(pc(divided))
+    finding = one("mig_instances", findings)
+    assert "MIG 1g.5gb and MIG 2g.10gb" in finding.sentence
+    assert finding.action == "sudo nvidia-smi -i 1 -mig 0"
+    empty = one("mig_instances", examined(pc(changed(RTX_3060, mig_enabled=True))))
+    assert "no instance" in empty.sentence
+    assert "mig_instances" not in codes(examined(pc(changed(RTX_3060, mig_enabled=False))))
 
 
 @pytest.mark.parametrize(
