@@ -166,13 +166,8 @@ def _take_turn() -> None:
     """Do nothing, in Python."""
 
 
-def _settings_path() -> Path | None:
-    try:
-        folder = platformdirs.user_config_path("gpu-studio", appauthor=False, ensure_exists=True)
-    except OSError as error:
-        _log.warning("Settings cannot be kept: %s", error)
-        return None
-    return folder / "settings.json"
+def _settings_path() -> Path:
+    return platformdirs.user_config_path("gpu-studio", appauthor=False) / "settings.json"
 
 
 def _data_folder() -> Path:
@@ -186,6 +181,10 @@ def _start_log() -> Path | None:
         folder = platformdirs.user_log_path("gpu-studio", appauthor=False, ensure_exists=True)
         path = folder / "gpu-studio.log"
         _keep_small(path)
+        for private in (path, folder / "crash.log"):
+            # They name files and cards: nobody else on this PC has to read them.
+            private.touch(mode=0o600)
+            private.chmod(0o600)
         handler = logging.FileHandler(path, encoding="utf-8")
         crash = open(folder / "crash.log", "a", encoding="utf-8")  # noqa: SIM115
     except OSError:

@@ -112,6 +112,9 @@ class HeadlineModel(QObject):
         studio.doctor.findings_changed.connect(self._choose)
         sensors.silence_changed.connect(self._fall_silent)
         sensors.reading_taken.connect(self._read)
+        studio.settings.trouble_told.connect(self.tell)
+        if studio.settings.trouble:
+            self.tell(studio.settings.trouble)
         self._choose()
 
     @property

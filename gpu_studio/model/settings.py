@@ -1,26 +1,30 @@
 """What the user chose, kept between starts.
 
-A bad value is the default; it never stops the start.
+A bad value is the default, and a file that cannot be used is set aside; none stops the start.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+import os
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from PySide6.QtCore import QObject, QSaveFile, Signal
+from PySide6.QtCore import QFile, QObject, QSaveFile, Signal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 from gpu_studio.core.tensors import DTYPES
+from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 _log = logging.getLogger(__name__)
 
 THEMES = ("system", "light", "dark")
 ENGINES = ("process", "window")
 _LONGEST_TEXT = 1000
+_LARGEST_BYTES = 1 << 20
 _MOST_MODES = 16
 
 
@@ -66,18 +70,31 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(QObject):
-    """The choices, read once and written whole at each change.
+    """The choices, read once; a change writes what was changed, and nothing else.
+
+    So two windows do not undo each other's choices. A file that cannot be used is set aside under
+    another name. `trouble` says so; it is empty where all went well.
 
     Signals:
         choices_changed(Choices)
+        trouble_told(str): the choices cannot be saved; told once until they can be.
     """
 
     choices_changed = Signal(object)
+    trouble_told = Signal(str)
 
     def __init__(self, path: Path | None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._path = path
-        self._choices = _read(path) if path is not None else Choices()
+        self.trouble = ""
+        self._was_told = False
+        self._choices = Choices()
+        if path is not None:
+            try:
+                self._choices = _choices_of(_read(path))
+            except UnusableFileError as error:
+                self.trouble = _set_aside_broken(path, str(error))
+                _log.warning("%s", self.trouble)
 
     @property
     def choices(self) -> Choices:
@@ -86,40 +103,105 @@ class Settings(QObject):
 
     def change(self, **values: object) -> None:
         """Change some choices and keep them."""
-        changed = msgspec.structs.replace(self._choices, **values).checked()
-        if changed != self._choices:
-            self._choices = changed
-            self._write()
-            self.choices_changed.emit(changed)
+        old, new = self._choices, msgspec.structs.replace(self._choices, **values).checked()
+        if new != old:
+            self._choices = new
+            self._keep({name: getattr(new, name) for name in values})
+            self.choices_changed.emit(new)
 
-    def _write(self) -> None:
+    def start_afresh(self) -> bool:
+        """Go back to the defaults, with the file set aside; return whether that was possible."""
+        if self._path is not None and os.path.lexists(self._path):
+            try:
+                _set_aside(self._path, "before")
+            except OSError as error:
+                self._tell(error.strerror or str(error))
+                return False
+        self._choices = Choices()
+        self.choices_changed.emit(self._choices)
+        return True
+
+    def _keep(self, changed: dict[str, object]) -> None:
         if self._path is None:
             return
-        file = QSaveFile(str(self._path))
-        text = msgspec.json.format(msgspec.json.encode(self._choices))
-        if not (
-            file.open(QSaveFile.OpenModeFlag.WriteOnly)
-            and file.write(text) == len(text)
-            and file.commit()
-        ):
-            _log.warning("The settings could not be kept in %s", self._path)
+        try:
+            kept = _read(self._path)
+        except UnusableFileError as error:  # broken since the start
+            _log.warning("%s", _set_aside_broken(self._path, str(error)))
+            kept = msgspec.to_builtins(self._choices)
+        reason = _write(self._path, kept | msgspec.to_builtins(changed))
+        if reason:
+            self._tell(reason)
+        else:
+            self._was_told = False
+
+    def _tell(self, reason: str) -> None:
+        _log.warning("The settings could not be kept in %s: %s", self._path, reason)
+        if not self._was_told:
+            self._was_told = True
+            self.trouble_told.emit(f"Your settings cannot be saved in {self._path}: {reason}.")
 
 
-def _read(path: Path) -> Choices:
-    """Return the choices in a file, value by value: one bad value loses only itself."""
+def _read(path: Path) -> dict[str, Any]:
+    """Return what a settings file holds; nothing where there is none.
+
+    Raises:
+        UnusableFileError: it is no file of settings.
+    """
+    if not os.path.lexists(path):
+        return {}
     try:
-        raw = msgspec.json.decode(path.read_bytes())
-    except FileNotFoundError:
-        return Choices()
-    except (OSError, msgspec.MsgspecError, RecursionError, ValueError):
-        _log.warning("The settings in %s cannot be read: defaults are used", path)
-        return Choices()
+        kept = msgspec.json.decode(read_user_file(path, _LARGEST_BYTES))
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise UnusableFileError("it is damaged") from error
+    if not isinstance(kept, dict):
+        raise UnusableFileError("it holds something else")
+    return kept
+
+
+def _choices_of(kept: dict[str, Any]) -> Choices:
+    """Return the choices in a file, value by value: one bad value loses only itself."""
     good: dict[str, object] = {}
-    if isinstance(raw, dict):
-        for field in msgspec.structs.fields(Choices):
-            if field.name in raw:
-                try:
-                    good[field.name] = msgspec.convert(raw[field.name], field.type)
-                except msgspec.ValidationError:
-                    _log.warning("The setting %s is not usable: its default is used", field.name)
+    for field in msgspec.structs.fields(Choices):
+        if field.name in kept:
+            try:
+                good[field.name] = msgspec.convert(kept[field.name], field.type)
+            except msgspec.ValidationError:
+                _log.warning("The setting %s is not usable: its default is used", field.name)
     return Choices(**good).checked()  # type: ignore[arg-type]  # converted field by field
+
+
+def _write(path: Path, kept: dict[str, Any]) -> str:
+    """Write a settings file that only its user can read; return why not, or nothing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return error.strerror or str(error)
+    file = QSaveFile(str(path))
+    text = msgspec.json.format(msgspec.json.encode(kept))
+    if not file.open(QSaveFile.OpenModeFlag.WriteOnly):
+        return file.errorString()
+    file.setPermissions(QFile.Permission.ReadOwner | QFile.Permission.WriteOwner)
+    return "" if file.write(text) == len(text) and file.commit() else file.errorString()
+
+
+def _set_aside_broken(path: Path, reason: str) -> str:
+    """Move a file that cannot be used out of the way; return the sentence about it."""
+    try:
+        aside = _set_aside(path, "broken")
+    except OSError as error:
+        return (
+            f"Your settings cannot be used: {reason}. The defaults are used. The file stays where "
+            f"it is ({error.strerror or error}): {path}"
+        )
+    return (
+        f"Your settings could not be used: {reason}. The defaults are used, and the file is now "
+        f"called {aside.name}."
+    )
+
+
+def _set_aside(path: Path, why: str) -> Path:
+    now = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S-%f")
+    aside = path.with_name(f"{path.stem}.{why}-{now}{path.suffix}")
+    os.replace(path, aside)
+    return aside

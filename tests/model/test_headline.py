@@ -9,7 +9,7 @@ from gpu_studio.core.pc.devices import CardReading, Telemetry
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded, ReadMemory, RequestFailed
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.headline import START_AGAIN, headline_from
+from gpu_studio.model.headline import START_AGAIN, HeadlineModel, headline_from
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
@@ -27,6 +27,14 @@ def model(studio):
 def start(qtbot, studio):
     studio.start()
     qtbot.waitUntil(lambda: studio.session.state.is_idle and studio.sensors.inventory is not None)
+
+
+def test_what_went_wrong_with_the_settings_is_said(studio, model, settings):
+    assert model.headline is None
+    settings.trouble_told.emit("Your settings cannot be saved.")
+    assert model.says("Your settings cannot be saved.")
+    settings.trouble = "Your settings could not be used."
+    assert HeadlineModel(studio, studio).says("Your settings could not be used.")
 
 
 def test_nothing_is_said_of_a_pc_without_a_card(qtbot, studio, model):

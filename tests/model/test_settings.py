@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 
 import pytest
 
+from gpu_studio.model import settings as settings_module
 from gpu_studio.model.settings import Choices, Settings
 
 
@@ -17,11 +20,75 @@ def test_a_change_is_kept_and_told(tmp_path, qtbot):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "\x00\xff", "[" * 50000, '{"theme": 1e999999}']
+    "text", ["", "{", "[]", "null", "\x00\xff", "[" * 50000, '{"theme": 1e999999}', " " * 2_000_000]
 )
-def test_a_broken_file_is_the_defaults(tmp_path, text):
+def test_a_broken_file_is_set_aside_and_said(tmp_path, text):
     path = tmp_path / "settings.json"
     path.write_text(text, encoding="latin-1")
+    settings = Settings(path)
+    assert settings.choices == Choices()
+    [aside] = tmp_path.iterdir()
+    assert aside.name.startswith("settings.broken-")
+    assert aside.read_text(encoding="latin-1") == text
+    assert aside.name in settings.trouble
+    settings.change(theme="dark")
+    assert (Settings(path).choices.theme, Settings(path).trouble) == ("dark", "")
+
+
+def test_each_broken_file_has_a_name_of_its_own(tmp_path):
+    path = tmp_path / "settings.json"
+    for text in ("one", "two"):
+        path.write_text(text, encoding="utf-8")
+        Settings(path)
+    assert {one.read_text(encoding="utf-8") for one in tmp_path.iterdir()} == {"one", "two"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have no place in a folder")
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_never_holds_the_start(tmp_path, make):
+    path = tmp_path / "settings.json"
+    make(path)
+    settings = Settings(path)
+    assert "not an ordinary file" in settings.trouble
+    settings.change(theme="dark")
+    assert Settings(path).choices.theme == "dark"
+    assert path.is_file()
+
+
+def test_two_windows_keep_each_others_changes(tmp_path):
+    path = tmp_path / "settings.json"
+    first, second = Settings(path), Settings(path)
+    first.change(theme="dark")
+    second.change(first_tab=2)
+    kept = Settings(path).choices
+    assert (kept.theme, kept.first_tab) == ("dark", 2)
+    assert second.choices.theme == "system"  # this window stays as it is
+
+
+def test_what_a_newer_program_keeps_stays(tmp_path):
+    path = tmp_path / "settings.json"
+    path.write_text('{"font": "large", "theme": "light"}', encoding="utf-8")
+    Settings(path).change(theme="dark")
+    assert json.loads(path.read_text(encoding="utf-8")) == {"font": "large", "theme": "dark"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows' folders of a user are the user's own")
+def test_only_the_user_may_read_the_settings(tmp_path):
+    path = tmp_path / "folder" / "settings.json"
+    Settings(path).change(theme="dark")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_fresh_start_keeps_the_old_settings_aside(tmp_path, qtbot):
+    path = tmp_path / "settings.json"
+    settings = Settings(path)
+    settings.change(theme="dark")
+    with qtbot.waitSignal(settings.choices_changed) as told:
+        assert settings.start_afresh()
+    assert told.args[0] == settings.choices == Choices()
+    [aside] = tmp_path.iterdir()
+    assert aside.name.startswith("settings.before-")
+    assert json.loads(aside.read_text(encoding="utf-8"))["theme"] == "dark"
     assert Settings(path).choices == Choices()
 
 
@@ -37,11 +104,32 @@ def test_one_bad_value_loses_only_itself(tmp_path, field, bad):
     assert choices.engine == "window"
 
 
-def test_a_folder_that_cannot_be_written_loses_only_the_keeping(tmp_path, caplog):
-    settings = Settings(tmp_path / "absent" / "settings.json")
-    settings.change(theme="dark")
+def test_a_folder_that_takes_nothing_is_said_once(tmp_path, qtbot):
+    in_the_way = tmp_path / "in_the_way"
+    in_the_way.write_text("", encoding="utf-8")
+    settings = Settings(in_the_way / "settings.json")
+    with qtbot.waitSignal(settings.trouble_told) as told:
+        settings.change(theme="dark")
+    assert "cannot be saved" in told.args[0]
     assert settings.choices.theme == "dark"
-    assert "could not be kept" in caplog.text
+    with qtbot.assertNotEmitted(settings.trouble_told):
+        settings.change(theme="light")
+    in_the_way.unlink()
+    settings.change(theme="dark")
+    assert Settings(in_the_way / "settings.json").choices.theme == "dark"
+
+
+def test_a_broken_file_that_cannot_be_moved_is_said(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    path = tmp_path / "settings.json"
+    path.write_text("{", encoding="utf-8")
+    monkeypatch.setattr(settings_module.os, "replace", refuse)
+    settings = Settings(path)
+    assert settings.choices == Choices()
+    assert "Permission denied" in settings.trouble
+    assert not settings.start_afresh()
 
 
 @pytest.mark.parametrize("bad", ['"64"', '"1:2:3"', "7", f'"{"9" * 1001}:4"'])
