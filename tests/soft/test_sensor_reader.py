@@ -7,6 +7,8 @@ import json
 import subprocess
 import sys
 import threading
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import psutil
@@ -105,6 +107,77 @@ def test_one_card_of_two_is_lost(soft_pc: MakePc, read: Callable[[SoftPc], Read]
     assert kept.error is None
     assert lost.error is not None
     assert "lost" in lost.error
+
+
+def until_found(stream: Iterator[Inventory | Reading]) -> Inventory:
+    """The next inventory: the bus is looked at every other second."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    for event in stream:
+        if isinstance(event, Inventory):
+            return event
+        assert time.monotonic() < deadline_s, "waited in vain"
+    raise AssertionError("the reader ended")
+
+
+def test_a_card_that_appears_and_goes_is_followed(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
+    pc = soft_pc(GTX_1650)
+    _, stream, _ = read(pc)
+    added = pc.add(RTX_3060)
+    inventory = until_found(stream)
+    assert [card.uuid for card in inventory.cards] == [card.uuid for card in pc.cards]
+    assert [card.uuid for card in later(stream).cards][1] == added.uuid
+    pc.take_out(0)
+    (left,) = until_found(stream).cards
+    assert (left.uuid, left.nvml_index) == (added.uuid, 0)
+
+
+def test_cards_with_one_uuid_are_two(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
+    same = "GPU-12345678-1234-1234-1234-123456789abc"
+    pc = soft_pc(replace(GTX_1650, uuid=same), replace(RTX_3060, uuid=same))
+    _, stream, inventory = read(pc)
+    pc.set(1, temperature_c=77)
+    assert [card.name for card in inventory.cards] == [
+        "NVIDIA GeForce GTX 1650",
+        "NVIDIA GeForce RTX 3060",
+    ]
+    told = {card.uuid: card.telemetry.temperature_c for card in later(stream).cards}
+    assert list(told) == [card.pci_bus_id for card in pc.cards]
+    assert told[pc.cards[1].pci_bus_id] == 77 != told[pc.cards[0].pci_bus_id]
+
+
+def test_numbers_that_cannot_be_are_not_reported(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
+    pc = soft_pc(RTX_3060)
+    pc.set(0, used_bytes=977 << 30, temperature_c=2**31 - 1, sm_mhz=2**31, power_mw=2**31)
+    _, stream, _ = read(pc)
+    (card,) = later(stream).cards
+    now = card.telemetry
+    assert (now.memory_used_bytes, now.temperature_c) == (None, None)
+    assert (now.sm_clock_mhz, now.power_w) == (None, None)
+    assert card.error is None
+    pc.set(0, nvml_total_bytes=0)
+    now = later(stream).cards[0].telemetry
+    assert (now.memory_used_bytes, now.memory_free_bytes) == (None, None)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(18, "driver_updated"), (999, "unknown")])
+def test_a_driver_that_answers_nothing_any_more_is_told(
+    code: int, kind: str, soft_pc: MakePc, read: Callable[[SoftPc], Read]
+):
+    pc = soft_pc(RTX_3060)
+    _, stream, _ = read(pc)
+    assert later(stream).cards[0].error is None
+    pc.fault("nvmlDevice*", code)
+    (card,) = later(stream).cards
+    assert card.error
+    assert card.error_code == kind
+    pc.clear_faults()
+    assert later(stream).cards[0].error is None
+
+
+def test_a_divided_card_says_so(soft_pc: MakePc, read: Callable[[SoftPc], Read]):
+    pc = soft_pc(replace(RTX_3060, sensors={"mig": 1}))
+    _, _, inventory = read(pc)
+    assert inventory.cards[0].mig_enabled
 
 
 @pytest.mark.parametrize("code", [9, 18, 999])

@@ -124,10 +124,7 @@ class SoftPc:
             "cuda_driver": cuda_driver or default_cuda,
         }
         self._faults: list[str] = []
-        self._fields = [
-            {"uuid": card.uuid, "pci_bus_id": card.pci_bus_id, **fields_of(card)}
-            for card in self.cards
-        ]
+        self._fields = [_identified(card) for card in self.cards]
         self._others = [list(card.others) for card in self.cards]
         self._usage = UsageTable(self.folder / "usage")
         self._write()
@@ -183,6 +180,21 @@ class SoftPc:
                 self._fields[card].pop(key, None)
             else:
                 self._fields[card][key] = value
+        self._write()
+
+    def add(self, card: Card) -> Card:
+        """Puts a card behind the others while programs run; CUDA sees it in the next process."""
+        (placed,) = _placed([card], first=len(self.cards) + 1)
+        self.cards = (*self.cards, placed)
+        self._fields.append(_identified(placed))
+        self._others.append(list(placed.others))
+        self._write()
+        return placed
+
+    def take_out(self, card: int) -> None:
+        """Takes a card away while programs run."""
+        self.cards = (*self.cards[:card], *self.cards[card + 1 :])
+        del self._fields[card], self._others[card]
         self._write()
 
     def set_others(self, card: int, *others: Other) -> None:
@@ -261,13 +273,17 @@ class SoftPc:
         )
 
 
-def _placed(cards: Sequence[Card]) -> tuple[Card, ...]:
-    """The cards with bus ids and UUIDs, in bus order."""
+def _identified(card: Card) -> dict[str, Any]:
+    return {"uuid": card.uuid, "pci_bus_id": card.pci_bus_id, **fields_of(card)}
+
+
+def _placed(cards: Sequence[Card], first: int = 1) -> tuple[Card, ...]:
+    """The cards with bus ids and UUIDs, in bus order; the first free bus may be another."""
     if not 1 <= len(cards) <= MAX_CARDS:
         msg = f"a soft PC has 1 to {MAX_CARDS} cards, not {len(cards)}"
         raise ValueError(msg)
     placed = []
-    for number, card in enumerate(cards, start=1):
+    for number, card in enumerate(cards, start=first):
         bus_id = card.pci_bus_id or f"00000000:{number:02X}:00.0"
         identity = card.uuid or f"GPU-{uuids.uuid5(_NAMESPACE, card.name + bus_id)}"
         values = {**vars(card), "pci_bus_id": bus_id, "uuid": identity}
