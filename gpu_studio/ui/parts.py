@@ -96,8 +96,8 @@ def add_row(
 ) -> QHBoxLayout:
     """Add widgets side by side to a column, pushed to the left unless the last one stretches.
 
-    A layout is handed over while it is empty: for every item of a filled one PySide 6.10 and newer
-    make a Python wrapper that stays valid after Qt has freed the item, and crash later.
+    The row is handed over while it is empty: PySide 6.10 and 6.11 crash later if it is filled
+    (docs/pyside-layout-wrappers.md).
     """
     line = QHBoxLayout()
     line.setSpacing(spacing)

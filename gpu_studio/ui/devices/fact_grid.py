@@ -122,12 +122,15 @@ class FactGrid(QWidget):
                 column.removeWidget(block)
             self._row.removeItem(column)
             column.deleteLater()
-        self._columns = [QVBoxLayout() for _ in range(self._fitting_columns())]
-        self._filled = [0] * len(self._columns)
-        for column in self._columns:
+        self._columns = []
+        for _ in range(self._fitting_columns()):
+            column = QVBoxLayout()
             column.setSpacing(4)
+            # Filled after it was handed over: docs/pyside-layout-wrappers.md says why.
             self._row.addLayout(column, 1)
             column.addStretch(1)
+            self._columns.append(column)
+        self._filled = [0] * len(self._columns)
         for block, group in zip(self._blocks, self._groups, strict=False):
             self._place(block, group)
 
