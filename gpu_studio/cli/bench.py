@@ -23,7 +23,6 @@ from gpu_studio.core.units import (
     format_duration,
     format_percent,
     format_rate,
-    format_ratio,
     format_size,
 )
 from gpu_studio.engine.client import ProcessEngine
@@ -480,7 +479,7 @@ def _progress_text(run: Run) -> str:
 
 
 def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
-    ratio = speed_up(result, results)
+    compared = speed_up(result, results)
     return [
         format_size(result.size, result.size_text),
         result.dtype,
@@ -490,5 +489,5 @@ def _cells(result: RunFinished, results: Sequence[RunFinished]) -> list[str]:
         str(result.samples),
         format_rate(result.throughput, result.throughput_unit),
         share_text(result),
-        "" if ratio is None else format_ratio(ratio),
+        "" if compared is None else compared.cell,
     ]

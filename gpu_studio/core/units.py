@@ -57,6 +57,14 @@ def format_ratio(ratio: float) -> str:
     return f"{_significant(ratio, 3 if ratio >= 10 else 2)}{_THIN}×"
 
 
+def format_about(ratio: float) -> str:
+    """Return a doubted ratio with one significant digit: ``20 ×``, ``0.05 ×``."""
+    if not math.isfinite(ratio) or ratio <= 0:
+        return "n/a"
+    digit = 10.0 ** math.floor(math.log10(ratio))
+    return f"{_significant(round(ratio / digit) * digit, 1)}{_THIN}×"
+
+
 def format_percent(share: float) -> str:
     """Return a share of one as a percentage: ``74 %``, ``1.2 %``."""
     if not math.isfinite(share):

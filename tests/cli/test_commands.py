@@ -132,7 +132,7 @@ def test_bench_prints_a_table_and_the_verdict(type_in):
     assert heading.split()[:4] == ["size", "dtype", "device", "median"]
     assert row.split()[0] == "64"
     assert "FLOP/s" in row
-    assert "for one call of matmul" in sentence
+    assert "per call (matmul, " in sentence
 
 
 def test_a_run_that_cannot_fit_fails_and_the_others_go_on(type_in):
@@ -186,7 +186,7 @@ def test_without_a_display_the_terminal_does_the_main_job(type_in):
     text = done.stdout
     assert text.startswith("cpu ")
     assert text.index("elementwise, time of one call") < text.index("matmul, time of one call")
-    assert text.count(" needs ") + text.count("On this PC") >= 2
+    assert text.count(" per call (") + text.count("On this PC") >= 2
     assert "For the window" in lines_of(text)[-1]
 
 

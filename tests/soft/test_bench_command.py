@@ -38,7 +38,7 @@ def test_a_sweep_encloses_the_crossover(soft_pc: MakePc, tmp_path: Path) -> None
         assert devices == {"cpu", "cuda:0"}
     cards = [end for end in results if end["device"] == "cuda:0"]
     assert all(end["median_s"] > 1.39e-3 for end in cards)
-    assert "Computing only, the GeForce RTX 3060 and the CPU change places at about" in done.stderr
+    assert "Computing only, the GeForce RTX 3060 overtakes the CPU at about" in done.stderr
     assert len(list((tmp_path / "gpu-studio" / "history").iterdir())) == len(results)
 
 

@@ -1,8 +1,7 @@
 """From which size on does one device beat another, and how sure is that?
 
-Every size has the ratio of the two medians and an interval of it: the extremes that the two 95 %
-intervals allow. A device wins at a size when the whole interval says so; otherwise the two are
-equally fast as far as anybody can tell.
+Every size has its `Comparison`, which decides who wins there. A crossing lies between two sizes
+that have different winners.
 """
 
 from __future__ import annotations
@@ -14,34 +13,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.benchmark.comparison import Comparison, Outcome, compare
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from gpu_studio.core.messages.run_messages import RunFinished
 
-# Below this ratio two devices are called equally fast: nobody would move work for it, and two runs
-# of the same work on a PC in use differ by about as much.
-SAME_WITHIN = 1.05
 _STEPS_PER_DOUBLING = 32
-
-
-class SizeRatio(msgspec.Struct, frozen=True):
-    """How many times faster a device is than the reference at one size.
-
-    ``low`` to ``high`` is what the intervals of both medians allow.
-    """
-
-    size: int
-    ratio: float
-    low: float
-    high: float
-
-    @property
-    def sign(self) -> int:
-        """1 where the device wins, -1 where the reference wins, 0 where nobody can tell."""
-        if self.low > 1 and self.ratio >= SAME_WITHIN:
-            return 1
-        return -1 if self.high < 1 and self.ratio <= 1 / SAME_WITHIN else 0
 
 
 class Crossing(msgspec.Struct, frozen=True):
@@ -64,6 +43,7 @@ class CrossoverKind(Enum):
     CROSSES = "crosses"
     ALWAYS = "always"
     NEVER = "never"
+    EQUAL = "equal"
     UNDECIDED = "undecided"
     NOT_MEASURED = "not measured"
 
@@ -72,12 +52,12 @@ class Crossover(msgspec.Struct, frozen=True):
     """The answer for one device beside the reference, over the sizes of ``ratios``.
 
     ``ALWAYS`` and ``NEVER`` mean that the device, or the reference, wins at every size but
-    ``ties``; ``UNDECIDED`` that the intervals overlap everywhere; ``NOT_MEASURED`` that no size
-    was measured on both.
+    ``ties``; ``EQUAL`` that the two are equally fast at every size; ``UNDECIDED`` that no size has
+    a winner; ``NOT_MEASURED`` that no size was measured on both.
     """
 
     kind: CrossoverKind
-    ratios: tuple[SizeRatio, ...]
+    ratios: tuple[Comparison, ...]
     crossings: tuple[Crossing, ...] = ()
     ties: tuple[int, ...] = ()
 
@@ -88,7 +68,7 @@ def ratios_of(
     *,
     with_transfers: bool = False,
     reference: str = "cpu",
-) -> tuple[SizeRatio, ...]:
+) -> tuple[Comparison, ...]:
     """Return the ratios reference / device by ascending size, where both were measured.
 
     Args:
@@ -104,14 +84,11 @@ def ratios_of(
         if result.device == device and result.transfers == with_transfers
     }
     theirs = {result.size: result for result in results if result.device == reference}
-    return tuple(
-        _ratio(theirs[size], ours[size])
-        for size in sorted(ours.keys() & theirs.keys())
-        if _is_positive(theirs[size]) and _is_positive(ours[size])
-    )
+    compared = (compare(theirs[size], ours[size]) for size in sorted(ours.keys() & theirs.keys()))
+    return tuple(each for each in compared if each is not None)
 
 
-def find_crossover(ratios: Sequence[SizeRatio]) -> Crossover:
+def find_crossover(ratios: Sequence[Comparison]) -> Crossover:
     """Return where a device and the reference change places.
 
     Args:
@@ -129,14 +106,15 @@ def find_crossover(ratios: Sequence[SizeRatio]) -> Crossover:
     if crossings:
         kind = CrossoverKind.CROSSES
     elif not decided:
-        kind = CrossoverKind.UNDECIDED
+        is_equal = all(ratio.outcome is Outcome.EQUAL for ratio in ratios)
+        kind = CrossoverKind.EQUAL if is_equal else CrossoverKind.UNDECIDED
     else:
         kind = CrossoverKind.ALWAYS if decided[0].sign > 0 else CrossoverKind.NEVER
     return Crossover(kind, tuple(ratios), crossings, ties)
 
 
 def next_size(
-    ratios: Sequence[SizeRatio], *, tolerance: float = 0.05, tried: Collection[int] = ()
+    ratios: Sequence[Comparison], *, tolerance: float = 0.05, tried: Collection[int] = ()
 ) -> int | None:
     """Return the size to measure next to narrow a crossing down, or None when that is done.
 
@@ -175,23 +153,10 @@ def _between(below: int, above: int) -> int | None:
     return size if below < size < above else None
 
 
-def _ratio(reference: RunFinished, device: RunFinished) -> SizeRatio:
-    reference_low, reference_high = reference.ci95_s
-    device_low, device_high = device.ci95_s
-    return SizeRatio(
-        size=device.size,
-        ratio=reference.median_s / device.median_s,
-        low=reference_low / device_high,
-        high=reference_high / device_low,
-    )
-
-
-def _is_positive(result: RunFinished) -> bool:
-    return result.median_s > 0 and result.ci95_s[0] > 0
-
-
-def _crossing(below: SizeRatio, above: SizeRatio, ratios: Sequence[SizeRatio]) -> Crossing:
-    inside = [ratio for ratio in ratios if below.size <= ratio.size <= above.size]
+def _crossing(below: Comparison, above: Comparison, ratios: Sequence[Comparison]) -> Crossing:
+    inside = [
+        ratio for ratio in ratios if below.size <= ratio.size <= above.size and not ratio.is_wrong
+    ]
     return Crossing(
         size=min(max(_zero_of_line(inside), below.size), above.size),
         low=below.size,
@@ -200,7 +165,7 @@ def _crossing(below: SizeRatio, above: SizeRatio, ratios: Sequence[SizeRatio]) -
     )
 
 
-def _zero_of_line(ratios: Sequence[SizeRatio]) -> float:
+def _zero_of_line(ratios: Sequence[Comparison]) -> float:
     """Return where the least-squares line of log ratio over log size is zero."""
     xs = [math.log(ratio.size) for ratio in ratios]
     ys = [math.log(ratio.ratio) for ratio in ratios]

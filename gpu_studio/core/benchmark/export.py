@@ -12,7 +12,7 @@ import msgspec
 from gpu_studio.core.benchmark.run import mode_words, state_text
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.csv_lines import csv_line
-from gpu_studio.core.units import format_duration, format_rate, format_ratio
+from gpu_studio.core.units import format_duration, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _HEAD = (
     "workload", "size", "dtype", "device", "device_name", "state", "reason", "median_s", "iqr_s",
     "ci95_low_s", "ci95_high_s", "p99_s", "samples", "outliers", "calls_per_sample", "throughput",
-    "throughput_unit", "speed_up", "budget_s", "first_call_s", "warm_up_s", "elapsed_s",
-    "verified", "verification", "throttled", "other_processes", "share_of_ceiling", "ceiling",
-    "options", "cache", "transfers", "naive_printed_s", "peak_allocated_bytes", "tf32",
+    "throughput_unit", "speed_up", "speed_up_claim", "budget_s", "first_call_s", "warm_up_s",
+    "elapsed_s", "verified", "verification", "throttled", "other_processes", "share_of_ceiling",
+    "ceiling", "options", "cache", "transfers", "naive_printed_s", "peak_allocated_bytes", "tf32",
     "cpu_threads", "in_window_process", "torch_version", "recording",
 )  # fmt: skip
 
@@ -45,6 +45,7 @@ class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     result: RunFinished | None
     speed_up: float | None
+    speed_up_claim: str | None
     failure_kind: FailureKind | None
     failure: str | None
     recording: str | None
@@ -89,7 +90,8 @@ def to_json(runs: Sequence[Run], engine: EngineDescribed | None, exported_at: st
                 request=run.request,
                 state=run.state.value,
                 result=run.result,
-                speed_up=speed_up(run.result, results) if run.result else None,
+                speed_up=_claimed(run, results)[0],
+                speed_up_claim=_claimed(run, results)[1],
                 failure_kind=run.failure.kind if run.failure else None,
                 failure=run.failure.message if run.failure else None,
                 recording=run.recording,
@@ -137,7 +139,7 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for run in runs:
         summary, result, stamp = run.summary, run.result, run.stamp
-        ratio = speed_up(result, results) if result else None
+        compared = speed_up(result, results) if result else None
         rows.append(
             (
                 ", ".join(part for part in (run.request.workload, mode_words(run)) if part),
@@ -148,11 +150,22 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
                 format_duration(summary.iqr_s) if summary and summary.samples > 1 else "–",
                 str(len(run.series)),
                 format_rate(result.throughput, result.throughput_unit) if result else "–",
-                format_ratio(ratio) if ratio else "–",
+                compared.cell if compared else "–",
                 stamp.sign if stamp else state_text(run),
             )
         )
     return rows
+
+
+def _claimed(run: Run, results: Sequence[RunFinished]) -> tuple[float | None, str | None]:
+    """Return the speed-up, if one may be claimed, and what is claimed of it."""
+    compared = speed_up(run.result, results) if run.result else None
+    if compared is None:
+        return None, None
+    claim = compared.outcome.value
+    if compared.claimed_ratio is not None and compared.doubts:
+        claim = f"about: {', '.join(compared.doubts)}"
+    return compared.claimed_ratio, claim
 
 
 def _device_words(run: Run) -> str:
@@ -166,7 +179,7 @@ def _cells(run: Run, results: Sequence[RunFinished]) -> dict[str, Cell]:
     if run.result is not None:
         fields = msgspec.structs.asdict(run.result)
         cells |= {name: fields[name] for name in _HEAD if name in fields}
-        cells["speed_up"] = speed_up(run.result, results)
+        cells["speed_up"], cells["speed_up_claim"] = _claimed(run, results)
         cells["naive_printed_s"] = run.result.naive.printed_s if run.result.naive else None
     for name in ("workload", "size", "dtype", "device", "budget_s", "cache", "transfers"):
         cells[name] = getattr(run.request, name)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.protocol import RunFinished
 
+_FEW = "few samples"
 _FEWEST_SAMPLES = 10
 _MOST_LISTED = 3
 _WIDEST_IQR = 0.10  # torch.utils.benchmark warns from the same spread on
@@ -52,6 +53,31 @@ def stamp_of(result: RunFinished) -> TrustStamp:
         doubts=tuple(sentence for _, sentence in doubts),
         facts=tuple(_facts(result)),
         words=tuple(word for word, _ in doubts),
+    )
+
+
+TIMING_REMEDIES = {
+    "few samples": "give the runs more time",
+    "busy CPU": "close other programs",
+    "shared card": "close other programs",
+    "throttled": "let the card cool down",
+    "spread": "close other programs",
+    "in window": "run it in an engine of its own",
+}
+"""The doubts about a time itself, by the beginnings of their words, and what helps."""
+
+
+def timing_doubts(result: RunFinished) -> tuple[str, ...]:
+    """Return why a result's time may be wrong by much, a word or two each.
+
+    A few samples count as soon as they have no 95 % interval. What a result computed, and where it
+    was recorded, says nothing about its time.
+    """
+    return tuple(
+        word
+        for word, _ in _doubts(result)
+        if word.startswith(tuple(TIMING_REMEDIES))
+        and (word != _FEW or result.samples < SAMPLES_OF_AN_INTERVAL)
     )
 
 
@@ -124,7 +150,7 @@ def _doubts(result: RunFinished) -> Iterable[tuple[str, str]]:
         what = f"only {result.samples} {noun}"
         if 1 < result.samples < SAMPLES_OF_AN_INTERVAL:
             what += ", so their whole range stands for the interval"
-        yield "few samples", f"{what}: give it more time"
+        yield _FEW, f"{what}: give it more time"
     spread = _relative_iqr(result)
     if spread > _WIDEST_IQR:
         shown = format_percent(spread)

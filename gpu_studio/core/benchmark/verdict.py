@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.crossover import (
-    SAME_WITHIN,
-    CrossoverKind,
-    find_crossover,
-    ratios_of,
-)
-from gpu_studio.core.units import format_duration, format_ratio, format_size
+from gpu_studio.core.benchmark.comparison import Outcome, compare, next_steps, sizes_text
+from gpu_studio.core.benchmark.crossover import CrossoverKind, find_crossover, ratios_of
+from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpu_studio.core.benchmark.crossover import Crossover, SizeRatio
+    from gpu_studio.core.benchmark.comparison import Comparison
+    from gpu_studio.core.benchmark.crossover import Crossing, Crossover
     from gpu_studio.core.protocol import RunFinished
 
 _OPENING = "On this PC "
@@ -24,8 +21,8 @@ _RECORDED = "In the recording "
 _NEAR = 1.1
 
 
-def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> float | None:
-    """Return the ratio of medians CPU / device for the same work; None where there is no CPU run.
+def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Comparison | None:
+    """Return how a result compares with the CPU's at the same work; None where there is none.
 
     Of several CPU runs of the same work the latest counts, as in the verdict. For a CPU run it is
     None as well: it is the reference. The CPU's operands are where it computes, so that its runs
@@ -35,7 +32,7 @@ def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> float | Non
         return None
     for other in reversed(results):
         if other.device == "cpu" and other.size == result.size and same_kind(other, result):
-            return other.median_s / result.median_s if result.median_s else None
+            return compare(other, result)
     return None
 
 
@@ -50,6 +47,8 @@ def same_kind(result: RunFinished, other: RunFinished) -> bool:
 def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
     """Return a few sentences about finished runs of the latest kind of work; empty without any.
 
+    Wrong results are said first, and a device that gave some wins nowhere.
+
     Args:
         results: in the order of the runs.
         in_brief: leave it at the first comparison, and what has to be said of wrong results.
@@ -58,10 +57,12 @@ def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
         return ""
     latest = results[-1]
     alike = [result for result in results if same_kind(result, latest)]
+    wrong = {result.device for result in alike if result.verified is False}
     devices = dict.fromkeys(result.device for result in alike if result.device != "cpu")
+    comparable = [] if "cpu" in wrong else [device for device in devices if device not in wrong]
     opening = _opening(latest)
     work = f" ({_work_words(latest, results)})"
-    sentences = [text for device in devices for text in _compared(alike, device, work)]
+    sentences = [text for device in comparable for text in _compared(alike, device, work)]
     if in_brief:
         del sentences[1:]
     if sentences:
@@ -72,12 +73,12 @@ def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
         )
         sentences[1:] = [text[:1].upper() + text[1:] for text in others]
     else:
-        sentences = [_alone(alike)]
-    return " ".join([*sentences, *_warning(alike)])
+        sentences = [_alone(alike, is_wrong=bool(wrong))]
+    return " ".join([*_warning(alike), *sentences])
 
 
 def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
-    """Return where each card and the CPU change places, with the uncertainty of the place.
+    """Return where each card overtakes the CPU, with the uncertainty of the place.
 
     One sentence for computing only and one with the transfers, for each card of the latest kind of
     work; empty where only one device was measured.
@@ -86,7 +87,11 @@ def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
         return []
     alike = [result for result in results if same_kind(result, results[-1])]
     sentences: list[str] = []
-    for device in dict.fromkeys(result.device for result in alike if result.device != "cpu"):
+    wrong = {result.device for result in alike if result.verified is False}
+    devices = dict.fromkeys(result.device for result in alike if result.device != "cpu")
+    for device in devices if "cpu" not in wrong else ():
+        if device in wrong:
+            continue
         for with_transfers in (False, True):
             crossover = find_crossover(ratios_of(alike, device, with_transfers=with_transfers))
             if crossover.kind is not CrossoverKind.NOT_MEASURED:
@@ -101,28 +106,54 @@ def _places(crossover: Crossover, results: Sequence[RunFinished], device: str) -
     card, size_text = _name_of(results, device), results[-1].size_text
     first, last = (format_size(crossover.ratios[index].size, size_text) for index in (0, -1))
     span = f"at {first}" if len(crossover.ratios) == 1 else f"from {first} to {last}"
-    ties = ", ".join(format_size(size, size_text) for size in crossover.ties)
-    but = f", but at {ties} nobody can tell" if ties else ""
+    but = "".join(f", {text}" for text in _ties_texts(crossover.ratios, size_text))
     match crossover.kind:
         case CrossoverKind.ALWAYS:
-            return f"{card} is always faster {span}{but}: the curves do not cross."
+            return f"{card} is faster {span}{but}: the curves do not cross."
         case CrossoverKind.NEVER:
-            return f"{card} is never faster {span}{but}: the curves do not cross."
+            return f"{card} is slower {span}{but}: the curves do not cross."
         case CrossoverKind.CROSSES:
-            places = (
-                f"at about {format_size(round(crossing.size), size_text)} (measured: between "
-                f"{format_size(crossing.low, size_text)} and "
-                f"{format_size(crossing.high, size_text)})"
-                for crossing in crossover.crossings
-            )
-            return f"{card} and the CPU change places {', and '.join(places)}."
-    return f"which is faster cannot be told {span}: the intervals of both overlap."
+            places = (_place(crossing, size_text) for crossing in crossover.crossings)
+            return f"{card} {' and '.join(places)}."
+        case CrossoverKind.EQUAL:
+            return f"{card} and the CPU are equally fast {span}."
+    return f"it is too close to call {span}: {_reason(crossover.ratios)}."
+
+
+def _place(crossing: Crossing, size_text: str) -> str:
+    verb = "overtakes the CPU" if crossing.device_wins_above else "falls behind the CPU"
+    low, high = format_size(crossing.low, size_text), format_size(crossing.high, size_text)
+    at = format_size(round(crossing.size), size_text)
+    return f"{verb} at about {at} (measured: between {low} and {high})"
+
+
+def _ties_texts(ratios: Iterable[Comparison], size_text: str) -> Iterable[str]:
+    """Yield where nobody wins: ``equally fast at …``, ``too close to call at …``."""
+    named = {
+        Outcome.EQUAL: "equally fast", Outcome.UNDECIDED: "too close to call",
+        Outcome.WRONG: "wrong results",
+    }  # fmt: skip
+    for outcome, words in named.items():
+        sizes = [ratio.size for ratio in ratios if ratio.outcome is outcome]
+        if sizes:
+            yield f"{words} at {sizes_text(sizes, size_text)}"
+
+
+def _reason(ratios: Iterable[Comparison]) -> str:
+    """Return why sizes have no winner, each reason once."""
+    reasons = dict.fromkeys(ratio.reason or ratio.outcome.value for ratio in ratios)
+    return "; ".join(reasons)
 
 
 def _warning(results: Sequence[RunFinished]) -> list[str]:
-    """Return what has to be said before anybody relies on the rest: speed is nothing if wrong."""
-    wrong = dict.fromkeys(_short(result) for result in results if result.verified is False)
-    return [f"But {' and '.join(wrong)} gave wrong results: do not rely on this."] if wrong else []
+    """Return what has to be said before the rest: speed is nothing if the results are wrong."""
+    told = []
+    for device in dict.fromkeys(result.device for result in results):
+        wrong = [each for each in results if each.device == device and each.verified is False]
+        if wrong:
+            sizes = sizes_text(sorted({each.size for each in wrong}), wrong[-1].size_text)
+            told.append(f"Don't trust {_short(wrong[-1])} here: wrong results at {sizes}.")
+    return told
 
 
 def _short(result: RunFinished) -> str:
@@ -188,33 +219,37 @@ class _Answer:
         self._size_text = latest.size_text
         self._work = work
         self._label = _label(latest)
-        self._best = max(self._ratios, key=lambda ratio: ratio.ratio)
-        self._worst = min(self._ratios, key=lambda ratio: ratio.ratio)
+        # Only what is decided may be praised; without any, neither is used.
+        decided = [ratio for ratio in self._ratios if ratio.sign] or self._ratios
+        self._best = max(decided, key=lambda ratio: ratio.ratio)
+        self._worst = min(decided, key=lambda ratio: ratio.ratio)
 
     def text(self) -> str:
         """Return the answer, its full stop included."""
         match self._crossover.kind:
             case CrossoverKind.ALWAYS:
                 return (
-                    f"{self._name} wins at every size measured{self._but_ties()}{self._work}: up "
-                    f"to {self._times(self._best)} faster, at {self._at(self._best)}{self._label}."
+                    f"{self._name} wins at {self._where()}{self._work}: up to {self._best.times} "
+                    f"faster, at {self._at(self._best)}{self._but(self._ratios)}{self._label}."
                 )
             case CrossoverKind.NEVER:
                 return (
-                    f"the CPU wins at every size measured{self._but_ties()}{self._work}: at "
-                    f"{self._at(self._worst)} it is {self._times(self._worst)} faster than "
-                    f"{self._name}{self._label}."
+                    f"the CPU wins at {self._where()}{self._work}: at {self._at(self._worst)} it "
+                    f"is {self._worst.times} faster than {self._name}{self._but(self._ratios)}"
+                    f"{self._label}."
                 )
             case CrossoverKind.CROSSES:
                 return self._crossing()
+            case CrossoverKind.EQUAL:
+                return f"the CPU and {self._name} are equally fast{self._work}{self._label}."
         return self._undecided()
 
     def _crossing(self) -> str:
         crossings = self._crossover.crossings
         if len(crossings) > 1 and not crossings[-1].device_wins_above:
             return (
-                f"it depends on the size{self._work}: {self._name} is {self._times(self._best)} "
-                f"faster at {self._at(self._best)}, the CPU {self._times(self._worst)} at "
+                f"it depends on the size{self._work}: {self._name} is {self._best.times} "
+                f"faster at {self._at(self._best)}, the CPU {self._worst.times} at "
                 f"{self._at(self._worst)}{self._label}."
             )
         last = crossings[-1]
@@ -222,46 +257,50 @@ class _Answer:
         winner, loser, extreme = "the CPU", self._name, self._best
         if last.device_wins_above:
             winner, loser, extreme = self._name, "the CPU", self._worst
+        above = [ratio for ratio in self._ratios if ratio.size > last.high]
         return (
             f"{winner} wins from {format_size(last.high, self._size_text)} on{coarse}"
-            f"{self._work}; at {self._at(extreme)} {loser} is {self._times(extreme)} faster"
-            f"{self._label}."
+            f"{self._work}{self._but(above)}; at {self._at(extreme)} {loser} is "
+            f"{extreme.times} faster{self._label}."
         )
 
     def _undecided(self) -> str:
-        if all(1 / SAME_WITHIN < ratio.ratio < SAME_WITHIN for ratio in self._ratios):
-            return f"the CPU and {self._name} are equally fast{self._work}{self._label}."
-        return (
-            f"nobody can tell whether the CPU or {self._name} is faster{self._work}: their "
-            f"intervals overlap at every size measured{self._label}."
+        text = (
+            f"it is too close to call whether the CPU or {self._name} is faster{self._work}: "
+            f"{_reason(self._ratios)}{self._label}."
         )
+        return " ".join(filter(None, [text, next_steps(self._ratios)]))
 
-    def _but_ties(self) -> str:
-        ties = self._crossover.ties
-        if not ties:
-            return ""
-        sizes = ", ".join(format_size(size, self._size_text) for size in ties)
-        return f" but {sizes}"
+    def _where(self) -> str:
+        """Return the sizes with a winner."""
+        if not self._crossover.ties:
+            return "every size measured"
+        sizes = [ratio.size for ratio in self._ratios if ratio.sign]
+        return sizes_text(sizes, self._size_text)
 
-    def _at(self, ratio: SizeRatio) -> str:
+    def _but(self, ratios: Iterable[Comparison]) -> str:
+        """Return where there is no winner, to be added to a sentence."""
+        texts = list(_ties_texts(list(ratios), self._size_text))
+        return f"; {'; '.join(texts)}" if texts else ""
+
+    def _at(self, ratio: Comparison) -> str:
         return format_size(ratio.size, self._size_text)
-
-    def _times(self, ratio: SizeRatio) -> str:
-        return format_ratio(max(ratio.ratio, 1 / ratio.ratio))
 
 
 def _label(result: RunFinished) -> str:
     return f" (recording: {result.recording})" if result.recording else ""
 
 
-def _alone(results: Sequence[RunFinished]) -> str:
+def _alone(results: Sequence[RunFinished], *, is_wrong: bool) -> str:
     latest = results[-1]
+    size = format_size(latest.size, latest.size_text)
     text = (
-        f"{latest.device_name} needs {format_duration(latest.median_s)} for one call of "
-        f"{latest.workload} at {format_size(latest.size, latest.size_text)}, {latest.dtype}."
+        f"{latest.device_name}: {format_duration(latest.median_s)} per call ({latest.workload}, "
+        f"{size}, {latest.dtype})."
     )
     if latest.recording:
         return f"{_RECORDED}{text.removesuffix('.')}{_label(latest)}."
-    if latest.device == "cpu":
-        return text + " With a GPU measured as well, this line compares the two."
-    return text + " With the CPU measured as well, this line compares the two."
+    if is_wrong:
+        return text
+    other = "a GPU" if latest.device == "cpu" else "the CPU"
+    return f"{text} Select {other} as well to compare the two."

@@ -21,7 +21,6 @@ from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.units import (
     format_duration,
     format_rate,
-    format_ratio,
 )
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.tool_tip import rich_tip
@@ -174,7 +173,7 @@ class ResultsTable(QAbstractTableModel):
 
     def _row_texts(self, run: Run) -> tuple[str, ...]:
         request, result, summary = run.request, run.result, run.summary
-        ratio = speed_up(result, self._benchmark.results) if result else None
+        compared = speed_up(result, self._benchmark.results) if result else None
         texts = {
             Column.WORKLOAD: request.workload,
             Column.SIZE: run.size_label if run.size_text != SQUARE else str(request.size),
@@ -192,7 +191,7 @@ class ResultsTable(QAbstractTableModel):
                 format_rate(result.throughput, result.throughput_unit) if result else _NOTHING
             ),
             Column.CEILING: (share_text(result) if result else "") or _NOTHING,
-            Column.SPEED_UP: format_ratio(ratio) if ratio else _NOTHING,
+            Column.SPEED_UP: compared.cell if compared else _NOTHING,
             Column.STAMP: sign_of(run),
         }
         return tuple(texts[column] for column in Column)
@@ -204,6 +203,7 @@ class ResultsTable(QAbstractTableModel):
         """
         result, summary = run.result, run.summary if run.state.is_over else None
         texts = self._texts[self._runs.index(run)]
+        compared = speed_up(result, self._benchmark.results) if result else None
         numbers = {
             Column.SIZE: run.request.size,
             Column.MEDIAN: summary.median_s if summary else None,
@@ -211,7 +211,7 @@ class ResultsTable(QAbstractTableModel):
             Column.SAMPLES: summary.samples if summary else None,
             Column.THROUGHPUT: result.throughput if result else None,
             Column.CEILING: result.share_of_ceiling if result else None,
-            Column.SPEED_UP: speed_up(result, self._benchmark.results) if result else None,
+            Column.SPEED_UP: compared.claimed_ratio if compared else None,
         }
         return tuple(
             texts[column]

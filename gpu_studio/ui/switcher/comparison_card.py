@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QHBoxLayout, QWidget
 
-from gpu_studio.core.benchmark.comparison_words import compare, findings_of, label_of
+from gpu_studio.core.benchmark.comparison import compare_ways, findings_of, label_of
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
@@ -214,7 +214,7 @@ class ComparisonCard(Card):
         over = sum(run.state.is_over for run in runs)
         self._progress.setText(f"{over} of {len(runs)}" if self.model.is_running else "")
         failures = list(dict.fromkeys(run.failure.message for run in runs if run.failure))
-        verdict = " ".join([compare(results), *failures]).strip()
+        verdict = " ".join([compare_ways(results), *failures]).strip()
         self._verdict.setText(verdict)
         self._verdict.setVisible(bool(verdict))
         self._show_bars(results)

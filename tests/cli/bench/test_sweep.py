@@ -27,7 +27,7 @@ def test_a_sweep_takes_powers_of_two_with_both_ends_and_then_refines(engines, ty
     ]
     assert len({event["run_id"] for event in ends}) == len(ends)
     assert events[-1]["type"] == "run_finished"
-    assert "Computing only, the GeForce GT 1030 and the CPU change places at about " in errors
+    assert "Computing only, the GeForce GT 1030 overtakes the CPU at about " in errors
     about = int(errors.split("at about ")[1].split()[0])
     assert about == pytest.approx(CROSSING, rel=0.03)
 
@@ -36,7 +36,7 @@ def test_a_sweep_in_words_ends_with_crossover_and_verdict(type_in):
     status, output, errors = type_in("matmul", "--sweep", "64:1024")
     assert (status, errors) == (0, "")
     *_, crossover, blank, verdict = output.splitlines()
-    assert crossover.startswith("Computing only, the GeForce GT 1030 and the CPU change places")
+    assert crossover.startswith("Computing only, the GeForce GT 1030 overtakes the CPU")
     assert blank == ""
     assert verdict.startswith("On this PC the GeForce GT 1030 wins from ")
     assert "of the sizes measured" not in verdict
@@ -45,7 +45,7 @@ def test_a_sweep_in_words_ends_with_crossover_and_verdict(type_in):
 def test_a_sweep_without_a_crossing_says_so(type_in):
     _, output, _ = type_in("matmul", "--sweep", "64:256")
     assert (
-        "Computing only, the GeForce GT 1030 is never faster from 64 x 64 to 256 x 256: the "
+        "Computing only, the GeForce GT 1030 is slower from 64 x 64 to 256 x 256: the "
         "curves do not cross." in output.replace("×", "x")
     )
     _, output, _ = type_in("matmul", "--sweep", "64:256", "--device", "cpu")

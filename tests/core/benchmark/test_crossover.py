@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_studio.core.benchmark.comparison import Comparison
 from gpu_studio.core.benchmark.crossover import (
     CrossoverKind,
-    SizeRatio,
     find_crossover,
     next_size,
     ratios_of,
@@ -22,8 +22,8 @@ from gpu_studio.core.protocol import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished
 
 
-def exact(ratios: dict[int, float]) -> list[SizeRatio]:
-    return [SizeRatio(size, ratio, ratio * 0.999, ratio * 1.001) for size, ratio in ratios.items()]
+def exact(ratios: dict[int, float]) -> list[Comparison]:
+    return [Comparison(size, ratio, ratio * 0.999, ratio * 1.001) for size, ratio in ratios.items()]
 
 
 def result(size: int, median_s: float, device: str, **changes: Any) -> RunFinished:
@@ -38,12 +38,12 @@ class Curves:
     def __init__(self, crossing: float, slope: float, noise: list[float]) -> None:
         self.crossing, self.slope, self._noise = crossing, slope, noise
 
-    def ratio(self, size: int) -> SizeRatio:
+    def ratio(self, size: int) -> Comparison:
         """Return a noisy ratio whose interval holds the true one."""
         true = (size / self.crossing) ** self.slope
         shift = self._noise[size % len(self._noise)]
         spread = 1 + abs(shift) + 0.01
-        return SizeRatio(size, true * (1 + shift), true / spread, true * spread)
+        return Comparison(size, true * (1 + shift), true / spread, true * spread)
 
 
 noises = st.lists(st.floats(-0.2, 0.2), min_size=1, max_size=7)
@@ -99,7 +99,7 @@ def test_curves_that_stay_apart_do_not_cross(factor: float, noise: list[float]) 
         ratios = []
         for number, size in enumerate(sizes):
             ratio = constant * (1 + small[number % len(small)])
-            ratios.append(SizeRatio(size, ratio, ratio * 0.99, ratio * 1.01))
+            ratios.append(Comparison(size, ratio, ratio * 0.99, ratio * 1.01))
         answer = find_crossover(ratios)
         assert (answer.kind, answer.crossings, answer.ties) == (kind, (), ())
         assert next_size(ratios) is None
@@ -111,7 +111,7 @@ def test_nothing_measured_on_both() -> None:
 
 
 def test_intervals_that_overlap_everywhere_decide_nothing() -> None:
-    ratios = [SizeRatio(size, 2.0, 0.5, 8.0) for size in (64, 128)]
+    ratios = [Comparison(size, 2.0, 0.5, 8.0) for size in (64, 128)]
     answer = find_crossover(ratios)
     assert (answer.kind, answer.ties) == (CrossoverKind.UNDECIDED, (64, 128))
     assert next_size(ratios) is None
@@ -122,8 +122,8 @@ def test_a_difference_too_small_to_matter_is_a_tie() -> None:
 
 
 def test_a_large_difference_within_wide_intervals_is_a_tie() -> None:
-    assert SizeRatio(64, 3.0, 0.9, 9.0).sign == 0
-    assert SizeRatio(64, 0.3, 0.1, 1.1).sign == 0
+    assert Comparison(64, 3.0, 0.9, 9.0).sign == 0
+    assert Comparison(64, 0.3, 0.1, 1.1).sign == 0
 
 
 def test_a_tie_between_widens_the_crossing() -> None:

@@ -73,6 +73,29 @@ def test_csv_has_a_line_a_run_with_full_precision() -> None:
     assert [line["budget_s"] for line in lines(runs)] == ["2.0"] * 4
 
 
+def test_an_export_claims_no_more_than_the_verdict() -> None:
+    cpu = request("cpu")
+    for changes, claim in (
+        ({}, "faster"),
+        ({"samples": 3}, "about: few samples"),
+        ({"verified": False}, "wrong results"),
+        ({"ci95_s": (1e-9, 1.0)}, "too close to call"),
+    ):
+        runs = [finished_run(cpu), finished_run(request("cuda:0"), median_s=1e-6, **changes)]
+        if "ci95_s" not in changes:
+            runs[1] = finished_run(
+                request("cuda:0"), median_s=1e-6, iqr_s=0.0, ci95_s=(1e-6, 1e-6), **changes
+            )
+        _, card = lines(runs)
+        assert card["speed_up_claim"] == claim
+        assert bool(card["speed_up"]) == (claim in ("faster", "about: few samples"))
+        exported = json.loads(to_json(runs, None, "2025-06-01T12:00:00+02:00"))["runs"][1]
+        assert exported["speed_up_claim"] == claim
+        assert (exported["speed_up"] is None) == (not card["speed_up"])
+        is_about = "≈" in to_text(runs)
+        assert is_about == claim.startswith("about")
+
+
 def test_csv_says_how_a_run_was_measured_even_where_it_did_not_finish() -> None:
     asked = RunWorkload(
         run_id="1", workload="train_step", device="cuda:0", size=64, dtype="float32",

@@ -97,7 +97,7 @@ def play(plan: Sweep, time_s: Time) -> tuple[list[RunWorkload], list[RunFinished
         for request in requests:
             seconds = time_s(request)
             if seconds is not None:
-                results.append(finished(request, (seconds,)))
+                results.append(finished(request, (seconds,) * 20))
         requests = plan.next_requests(results, len(asked) + 1)
     return asked, results
 
@@ -222,7 +222,9 @@ def test_noise_cannot_keep_a_sweep_going() -> None:
 def test_results_of_other_plans_do_no_harm() -> None:
     plan = sweep("cpu", "cuda:0", sizes=[64, 4096])
     strange = [
-        finished(RunWorkload(run_id="other", workload="m", device=d, size=s, dtype="float32"), (t,))
+        finished(
+            RunWorkload(run_id="other", workload="m", device=d, size=s, dtype="float32"), (t,) * 20
+        )
         for d, s, t in (
             ("cpu", 64, 1.0),
             ("cuda:0", 64, 9.0),
@@ -239,9 +241,13 @@ def test_a_plan_that_is_no_sweep_has_nothing_to_add() -> None:
     assert plan.next_requests([], 1) == []
 
 
-@pytest.mark.parametrize(("spread", "samples", "drift"), [(0.05, 15, 0.02), (0.2, 15, 0.0)])
+@pytest.mark.parametrize(
+    ("spread", "drift", "told", "width"),
+    # A spread of 0.2 is a doubt, so that only a lead of two counts: the crossings are wider.
+    [(0.05, 0.02, 90, 1.3), (0.2, 0.0, 80, 4.0)],
+)
 def test_with_drawn_noise_the_true_crossing_is_enclosed_nineteen_times_in_twenty(
-    spread: float, samples: int, drift: float
+    spread: float, drift: float, told: int, width: float
 ) -> None:
     """Samples scatter, and each run as a whole is a little off, as on a PC in use."""
     enclosed, widths = 0, []
@@ -255,7 +261,7 @@ def test_with_drawn_noise_the_true_crossing_is_enclosed_nineteen_times_in_twenty
         ) -> tuple[float, ...]:  # fmt: skip
             middle = (request.size / true) ** slope if request.device == "cpu" else 1.0
             middle *= math.exp(random.gauss(0, drift))
-            return tuple(middle * math.exp(random.gauss(0, spread)) for _ in range(samples))
+            return tuple(middle * math.exp(random.gauss(0, spread)) for _ in range(15))
 
         plan, results = sweep("cpu", "cuda:0"), list[RunFinished]()
         requests, asked = plan.requests(), 0
@@ -268,5 +274,5 @@ def test_with_drawn_noise_the_true_crossing_is_enclosed_nineteen_times_in_twenty
         enclosed += all(crossing.low <= true <= crossing.high for crossing in crossings)
         widths += [crossing.high / crossing.low for crossing in crossings]
     assert enclosed >= 95
-    assert len(widths) >= 90
-    assert sorted(widths)[50] < 1.2 + 2 * spread
+    assert len(widths) >= told
+    assert sorted(widths)[50] < width

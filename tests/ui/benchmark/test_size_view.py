@@ -37,7 +37,7 @@ def test_the_crossing_is_marked_between_the_sizes_measured(
         marker.label.replace("\u202f", " ") == f"computing only: ≈ {marker.x:.0f} × {marker.x:.0f}"
     )
     said = text(ready, "benchmark.plot.caption")
-    assert "change places at about" in said
+    assert "overtakes the CPU at about" in said
     assert "(measured: between 64 × 64 and 512 × 512)" in said
     run(qtbot, ready, "1024, 2048")
     assert len(plot._markers) == 1
@@ -67,8 +67,8 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
         "cpu float32", "cuda:0 float32", "cuda:0 float32 with transfers",
     }  # fmt: skip
     said = text(ready, "benchmark.plot.caption")
-    assert "Computing only, the GeForce GT 1030 and the CPU change places" in said
-    assert "With transfers, the GeForce GT 1030 and the CPU change places" in said
+    assert "Computing only, the GeForce GT 1030 overtakes the CPU" in said
+    assert "With transfers, the GeForce GT 1030 overtakes the CPU" in said
 
 
 @with_a_card

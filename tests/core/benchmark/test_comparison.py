@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.comparison_words import compare, findings_of, label_of
+from gpu_studio.core.benchmark.comparison import compare_ways, findings_of, label_of
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
@@ -36,28 +36,55 @@ def test_the_fastest_and_the_smallest_are_named():
         "AMP off": result(0.02, peak_allocated_bytes=4 << 20),
         "AMP on": result(0.01, peak_allocated_bytes=3 << 20),
     }
-    assert plain(compare(results)) == (
-        "The fastest is “AMP on”, 10.0 ms a call: 2.0 × as fast as “AMP off”. The least memory "
-        "takes “AMP on”, 3 MiB at its peak; the most “AMP off”, 4 MiB."
+    assert plain(compare_ways(results)) == (
+        "The fastest is “AMP on”, 10.0 ms a call: 2.0 × as fast as “AMP off”. “AMP on” uses "
+        "least memory, 3 MiB at its peak; “AMP off” uses most, 4 MiB."
     )
 
 
 def test_what_is_not_known_of_all_is_not_compared():
     results = {"a": result(0.02, peak_allocated_bytes=4 << 20), "b": result(0.01)}
-    assert "memory" not in compare(results)
-    assert compare({"a": result(0.02)}) == ""
+    assert "memory" not in compare_ways(results)
+    assert compare_ways({"a": result(0.02)}) == ""
     for median_s in (0.02, 0.0202):
-        said = compare({"a": result(0.02), "b": result(median_s)})
+        said = compare_ways({"a": result(0.02), "b": result(median_s)})
         assert plain(said) == "All ways take about the same time, 20.0 ms a call."
-    assert "The fastest" in compare({"a": result(0.02), "b": result(0.021)})
+    assert "The fastest" in compare_ways({"a": result(0.02), "b": result(0.022)})
 
 
 def test_a_run_in_doubt_is_not_praised_without_saying_so():
-    results = {"a": result(0.02), "b": result(0.01, verified=False)}
+    results = {"a": result(0.03), "b": result(0.01, throttled=True)}
     doubt = stamp_of(results["b"]).doubts[0]
-    assert compare(results).endswith(f"Not all of it is beyond doubt: {doubt} (b).")
-    both = {"a": result(0.02, verified=False), "b": result(0.01, verified=False)}
-    assert compare(both).endswith(f"Not all of it is beyond doubt: {doubt}.")
+    assert plain(compare_ways(results)) == (
+        "The fastest is “b”, 10.0 ms a call: about 3 × as fast as “a”. "
+        f"Some results are doubtful: {doubt} (b)."
+    )
+    both = {"a": result(0.02, throttled=True), "b": result(0.01, throttled=True)}
+    assert compare_ways(both).endswith(f"Some results are doubtful: {doubt}.")
+
+
+def test_wrong_results_are_said_first_and_are_not_the_fastest():
+    results = {"a": result(0.02), "b": result(0.01, verified=False), "c": result(0.04)}
+    text = compare_ways(results)
+    assert text.startswith("Don't trust “b”: wrong results. The fastest is “a”")
+    assert "fastest" not in compare_ways({label: results[label] for label in "ab"})
+
+
+def test_overlapping_ways_have_no_fastest():
+    wide = {"ci95_s": (0.015, 0.025)}
+    results = {"a": result(0.02, **wide), "b": result(0.021, **wide)}
+    assert compare_ways(results) == "Too close to call: the intervals of both overlap."
+    results = {"a": result(0.02, throttled=True), "b": result(0.03)}
+    assert compare_ways(results).startswith(
+        "Too close to call: the times are doubtful (throttled). Let the card cool down."
+    )
+
+
+def test_of_several_ways_those_too_close_are_named():
+    results = {"a": result(0.02), "b": result(0.0201), "c": result(0.04)}
+    assert plain(compare_ways(results)) == (
+        "“a” takes 20.0 ms a call: 2.0 × as fast as “c”. Too close to call: “a” and “b”."
+    )
 
 
 def test_findings_are_told_once_with_whom_they_are_about():

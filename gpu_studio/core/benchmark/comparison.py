@@ -1,0 +1,264 @@
+"""Which of two results is faster, and may that be said at all? One function decides: `compare`.
+
+No winner comes from wrong results or from intervals that overlap. A doubted time (few samples, a
+busy CPU, a card that slowed itself down, a wide spread) may be wrong by a factor of two in either
+direction: only a winner that stands even then is told, and its lead is rounded. If both times are
+doubted, one of them may be wrong by that: what disturbs a PC slows down both. Two results are
+called equally fast only if the whole interval of their ratio lies inside ± 5 %.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.benchmark.trust import TIMING_REMEDIES, stamp_of, timing_doubts
+from gpu_studio.core.units import (
+    format_about,
+    format_bytes,
+    format_duration,
+    format_ratio,
+    format_size,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpu_studio.core.protocol import RunFinished, WorkloadDescription
+
+# Nobody would move work for less, and two runs of the same work on a PC in use differ by as much.
+SAME_WITHIN = 1.05
+_DOUBTED_BY = 2.0
+_MOST_LISTED = 3
+
+
+class Outcome(Enum):
+    """What may be said of a device beside its reference."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    EQUAL = "equal"
+    UNDECIDED = "too close to call"
+    WRONG = "wrong results"
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """How many times faster a device is than its reference at one size.
+
+    Attributes:
+        size: the size of both.
+        ratio: reference median / device median.
+        low, high: what the 95 % intervals of both medians allow.
+        doubts: why one of the times may be wrong by much, a word or two each.
+        is_wrong: whether one of the two computed wrong results.
+    """
+
+    size: int
+    ratio: float
+    low: float
+    high: float
+    doubts: tuple[str, ...] = ()
+    is_wrong: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """What may be claimed."""
+        if self.is_wrong:
+            return Outcome.WRONG
+        doubt = _DOUBTED_BY if self.doubts else 1.0
+        if self.low / doubt > 1 and self.ratio >= SAME_WITHIN:
+            return Outcome.FASTER
+        if self.high * doubt < 1 and self.ratio <= 1 / SAME_WITHIN:
+            return Outcome.SLOWER
+        if not self.doubts and self.low >= 1 / SAME_WITHIN and self.high <= SAME_WITHIN:
+            return Outcome.EQUAL
+        return Outcome.UNDECIDED
+
+    @property
+    def sign(self) -> int:
+        """1 if the device wins, -1 if the reference wins, 0 otherwise."""
+        return {Outcome.FASTER: 1, Outcome.SLOWER: -1}.get(self.outcome, 0)
+
+    @property
+    def claimed_ratio(self) -> float | None:
+        """The ratio, if the outcome allows one."""
+        claims = (Outcome.FASTER, Outcome.SLOWER, Outcome.EQUAL)
+        return self.ratio if self.outcome in claims else None
+
+    @property
+    def times(self) -> str:
+        """How many times faster the winner is: ``4.0 ×``, or ``about 20 ×`` if one is doubted."""
+        lead = max(self.ratio, 1 / self.ratio)
+        return f"about {format_about(lead)}" if self.doubts else format_ratio(lead)
+
+    @property
+    def reason(self) -> str:
+        """Why there is no winner; empty if there is one."""
+        if self.outcome is not Outcome.UNDECIDED:
+            return ""
+        if self.low <= 1 <= self.high:
+            return "the intervals of both overlap"
+        if 1 / SAME_WITHIN < self.ratio < SAME_WITHIN:
+            return "they differ by less than 5 %"
+        return f"the times are doubtful ({', '.join(self.doubts)})"
+
+    @property
+    def cell(self) -> str:
+        """The ratio for a table: ``4.0 ×``, ``≈ 20 ×``, or what is the case instead."""
+        if self.claimed_ratio is None:
+            return self.outcome.value
+        return f"≈ {format_about(self.ratio)}" if self.doubts else format_ratio(self.ratio)
+
+
+def compare(reference: RunFinished, device: RunFinished) -> Comparison | None:
+    """Return how two results of the same work compare; None if one of them has no time."""
+    if not (_has_time(reference) and _has_time(device)):
+        return None
+    doubts = [timing_doubts(result) for result in (reference, device)]
+    return Comparison(
+        size=device.size,
+        ratio=reference.median_s / device.median_s,
+        low=reference.ci95_s[0] / device.ci95_s[1],
+        high=reference.ci95_s[1] / device.ci95_s[0],
+        doubts=tuple(dict.fromkeys(doubt for each in doubts for doubt in each)),
+        is_wrong=False in (reference.verified, device.verified),
+    )
+
+
+def next_steps(comparisons: Iterable[Comparison]) -> str:
+    """Return what would make undecided comparisons clear, as a sentence; empty if nothing would."""
+    doubts = dict.fromkeys(doubt for each in comparisons for doubt in each.doubts)
+    steps = list(
+        dict.fromkeys(
+            step
+            for doubt in doubts
+            for word, step in TIMING_REMEDIES.items()
+            if doubt.startswith(word)
+        )
+    )
+    text = " and ".join(steps)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def sizes_text(sizes: Sequence[int], size_text: str) -> str:
+    """Return ascending sizes for a sentence; many of them by number, first and last."""
+    if len(sizes) > _MOST_LISTED:
+        first, last = format_size(sizes[0], size_text), format_size(sizes[-1], size_text)
+        return f"{len(sizes)} sizes from {first} to {last}"
+    *others, last = [format_size(size, size_text) for size in sizes]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _has_time(result: RunFinished) -> bool:
+    return result.median_s > 0 and result.ci95_s[0] > 0
+
+
+# ── several ways to do the same work ─────────────────────────────────────────────────────────────
+
+
+# What means nothing without the option's name in front.
+_PLAIN = frozenset({"on", "off", "yes", "no", "default", *map(str, range(1025))})
+
+
+def label_of(options: Mapping[str, str], workload: WorkloadDescription) -> str:
+    """Return the options of a run as a reader tells them apart: ``AMP on, compiled off``."""
+    titles = {option.name: option.title for option in workload.options}
+    parts = [
+        f"{titles.get(name, name)} {value}" if value in _PLAIN else value
+        for name, value in options.items()
+    ]
+    return ", ".join(parts) or workload.title
+
+
+def compare_ways(results: Mapping[str, RunFinished]) -> str:
+    """Return which way is fastest and which uses least memory; empty for less than two.
+
+    Args:
+        results: runs of one workload, which differ in their options, by their labels.
+    """
+    if len(results) < 2:
+        return ""
+    wrong = [label for label, result in results.items() if result.verified is False]
+    right = {label: result for label, result in results.items() if label not in wrong}
+    sentences = [f"Don't trust {_named(wrong)}: wrong results."] if wrong else []
+    if len(right) > 1:
+        sentences += [*_speed(right), *_memory(right)]
+    sentences += _doubts_of(right)
+    return " ".join(sentences)
+
+
+def _speed(results: Mapping[str, RunFinished]) -> Iterable[str]:
+    ordered = sorted(results, key=lambda label: results[label].median_s)
+    fastest, slowest = ordered[0], ordered[-1]
+    least_s = results[fastest].median_s
+    beside = {
+        label: compared
+        for label in ordered[1:]
+        if (compared := compare(results[label], results[fastest])) is not None
+    }
+    if not beside:
+        return
+    close = {label: each for label, each in beside.items() if each.outcome is not Outcome.FASTER}
+    if len(close) == len(beside):
+        if all(each.outcome is Outcome.EQUAL for each in close.values()):
+            yield f"All ways take about the same time, {format_duration(least_s)} a call."
+            return
+        yield f"Too close to call: {close[min(close, key=ordered.index)].reason}."
+        yield from filter(None, [next_steps(close.values())])
+        return
+    if slowest in close:
+        slowest = max(beside.keys() - close.keys(), key=ordered.index)
+    lead = f"{format_duration(least_s)} a call: {beside[slowest].times} as fast as “{slowest}”."
+    if not close:
+        yield f"The fastest is “{fastest}”, {lead}"
+        return
+    yield f"“{fastest}” takes {lead}"
+    yield f"Too close to call: {_named([fastest, *close])}."
+
+
+def _memory(results: Mapping[str, RunFinished]) -> Iterable[str]:
+    peaks = {
+        label: result.peak_allocated_bytes
+        for label, result in results.items()
+        if result.peak_allocated_bytes is not None
+    }
+    if len(peaks) == len(results) and min(peaks.values()) < max(peaks.values()):
+        least, most = min(peaks, key=peaks.__getitem__), max(peaks, key=peaks.__getitem__)
+        yield (
+            f"“{least}” uses least memory, {format_bytes(peaks[least])} at its peak; “{most}” "
+            f"uses most, {format_bytes(peaks[most])}."
+        )
+
+
+def _doubts_of(results: Mapping[str, RunFinished]) -> Iterable[str]:
+    """Yield the first doubt of each run, once, with the runs that it is about."""
+    told: dict[str, list[str]] = {}
+    for label, result in results.items():
+        doubts = stamp_of(result).doubts
+        if doubts:
+            told.setdefault(doubts[0], []).append(label)
+    reasons = (
+        doubt if len(labels) == len(results) else f"{doubt} ({', '.join(labels)})"
+        for doubt, labels in told.items()
+    )
+    if told:
+        yield f"Some results are doubtful: {'; '.join(reasons)}."
+
+
+def _named(labels: Sequence[str]) -> str:
+    *others, last = [f"“{label}”" for label in labels]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def findings_of(results: Mapping[str, RunFinished]) -> Sequence[str]:
+    """Return what the runs showed, each sentence with its run's label and once."""
+    told: dict[str, list[str]] = {}
+    for label, result in results.items():
+        for finding in result.findings:
+            told.setdefault(finding, []).append(label)
+    return [
+        finding if len(labels) == len(results) else f"{', '.join(labels)}: {finding}"
+        for finding, labels in told.items()
+    ]
