@@ -13,7 +13,9 @@ import psutil
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.pc.published_builds import advice_for
 from gpu_studio.core.pc.torch_facts import DRIVER_HALVES_DIFFER
+from gpu_studio.core.resources import MissingResourceError
 
 _log = logging.getLogger(__name__)
 _CARD_ADDRESS = re.compile(r"cuda:(\d{1,4})")
@@ -166,9 +168,16 @@ def prove_kernels(device: torch.device) -> None:
         message = (
             f"This PyTorch ({torch.__version__}) has no code for the "
             f"{card_name(device)} (compute capability {major}.{minor}), only for "
-            f"{', '.join(torch.cuda.get_arch_list())}: another build of PyTorch is needed."
+            f"{', '.join(torch.cuda.get_arch_list())}. {_advice_for((major, minor))}"
         )
         raise StudioError(FailureKind.NO_KERNEL, message) from error
+
+
+def _advice_for(compute_capability: tuple[int, int]) -> str:
+    try:
+        return advice_for(compute_capability)
+    except MissingResourceError:
+        return "Another build of PyTorch is needed."
 
 
 def has_context(device: torch.device) -> bool:

@@ -46,7 +46,7 @@ def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
     if "no kernel image is available" in text:
         return FailureKind.NO_KERNEL, (
             f"This PyTorch ({torch.__version__}) has no code for this card: another build of "
-            "PyTorch is needed."
+            "PyTorch is needed, and the Devices tab names it."
         )
     if any(sign in text for sign in _NO_CUDA):
         return FailureKind.NO_CUDA, explain_unavailable(text, None)

@@ -168,6 +168,7 @@ def test_a_card_without_code_in_this_build_is_named(soft_pc: MakePc, engine: Sta
     ):
         failure = one.ask(request)[-1].failure
         assert failure.kind is FailureKind.NO_KERNEL
+        assert "Install the cu126 build" in failure.message
         assert "GT 1030 (compute capability 6.1)" in failure.message
         assert "sm_75" in failure.message
         assert not failure.fatal
@@ -230,6 +231,21 @@ def test_a_driver_that_does_not_start_is_explained(
     assert words in described.cuda_reason
     failed = one.ask(run_on("cuda:0"))[-1]
     assert failed.failure.kind is FailureKind.NO_CUDA
+
+
+def test_a_run_out_of_memory_is_told_where_pytorch_asserts_that_nvml_answers(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    """Up to 2.13 PyTorch raises a failed assertion instead, of no class that says memory."""
+    pc = soft_pc(GTX_1650)
+    pc.fault("cudaMalloc", 2)
+    pc.fault("nvmlDeviceGetComputeRunningProcesses*", 3)
+    one = engine(pc)
+    failure = one.ask(run_on("cuda:0"))[-1].failure
+    assert failure.kind is FailureKind.OUT_OF_MEMORY
+    assert failure.message.startswith("There was not enough memory")
+    assert not failure.fatal
+    assert "INTERNAL ASSERT FAILED" in one.log.read_text()
 
 
 @pytest.mark.parametrize("code", [700, 702, 719])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.pc.devices import CORES_PER_MULTIPROCESSOR
-from gpu_studio.core.wheels import serves, version_numbers
+from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheels import platform_key, serves, version_numbers
 
 if TYPE_CHECKING:
     from gpu_studio.core.wheel_table import PublishedBuild, WheelTable
@@ -34,6 +36,35 @@ def last_build(table: WheelTable, compute_capability: tuple[int, int]) -> Publis
     """Return the build with code for a card that the newest PyTorch had; None where none had it."""
     serving = [b for b in table.published if serves(b.arch_list, compute_capability)]
     return max(serving, key=lambda b: (version_numbers(b.torch[1]), b.tag), default=None)
+
+
+def advice_for(
+    compute_capability: tuple[int, int],
+    *,
+    system: str | None = None,
+    machine: str | None = None,
+    table: WheelTable | None = None,
+) -> str:
+    """Return which build to install for a card that the installed PyTorch has no code for.
+
+    Args:
+        compute_capability: (major, minor).
+        system: "Linux" or "Windows"; this PC's when None.
+        machine: "x86_64" or "aarch64"; this PC's when None.
+        table: the table of builds; the program's own when None.
+
+    Raises:
+        MissingResourceError: the program's own table is missing or broken.
+    """
+    table = table or load_table()
+    key = platform_key(system or platform.system(), machine or platform.machine())
+    for build in table.builds:  # the newest first
+        if serves(build.arch_list.get(key, ()), compute_capability):
+            return f"Install the {build.tag} build: the Devices tab has the command."
+    last = last_build(table, compute_capability)
+    if last is None:
+        return "No PyTorch since 2.0 has code for it: use the CPU."
+    return f"The last with code for it was PyTorch {last.torch[1]} in its {last.tag} build."
 
 
 def driver_floor(table: WheelTable, cuda_build: str | None, system: str) -> str | None:
