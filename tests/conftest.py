@@ -18,8 +18,8 @@ from shiboken6 import isValid
 
 from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
 from gpu_studio.engine import client
-from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensors
-from gpu_studio.model.memory import fit_question, oom_experiment, opened_snapshot
+from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensors, task
+from gpu_studio.model.memory import oom_experiment
 from gpu_studio.model.pc import sensor_log
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
@@ -79,7 +79,7 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
 def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody lose patience because this machine is busy; what is about that sets its own."""
     monkeypatch.setattr(engine_session, "_PATIENCE_MS", _AN_HOUR_MS)
-    for module in (doctor, engine_session, fit_question, lab_engines, opened_snapshot, sensor_log):
+    for module in (doctor, engine_session, lab_engines, sensor_log, task):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)

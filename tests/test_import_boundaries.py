@@ -173,16 +173,6 @@ def test_there_is_one_thread_class():
     assert threads == [("worker.py", "Worker")]
 
 
-def test_nobody_uses_a_timer_that_qt_deletes_behind_its_wrapper():
-    users = [
-        path.name
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute) and node.attr == "singleShot"
-    ]
-    assert not users, "model/turn_timer.py says why"
-
-
 _WINDOW = """
 import sys
 from PySide6.QtCore import QTimer

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+import queue
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from gpu_studio.core.failure import failure_from
+from gpu_studio.core.protocol import RequestFailed, is_end
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.core.protocol import Event, Heartbeat, Request
+
+_log = logging.getLogger(__name__)
 
 
 class EngineEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,13 +42,28 @@ class EngineEnvironment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Engine(Protocol):
-    """Does one request at a time; the window cannot tell one implementation from another."""
+    """Does one request at a time; the window cannot tell one implementation from another.
+
+    The window hands requests over with `send` and listens to `events` for as long as the engine
+    lives. The terminal asks with `run`. One engine is used in one of the two ways.
+    """
 
     def run(self, request: Request) -> Iterator[Event]:
         """Yield the answer to a request; the last event is one of `protocol.is_last`.
 
-        Called on a worker thread, which blocks until the next event. Never raises for a failure
-        of the request or of the engine: those are events.
+        Blocks until the next event. Never raises for a failure of the request or of the engine:
+        those are events.
+        """
+
+    def send(self, request: Request) -> None:
+        """Hand over the next request, once the one before it is answered. Thread safe."""
+
+    def events(self) -> Iterator[Event | Heartbeat]:
+        """Yield everything the engine says, from its start to its end.
+
+        Called on a worker thread, which blocks until the next event. The last event is one of
+        `protocol.is_end`, except after `close` and where the engine could not be started. Called
+        again, it starts the engine afresh.
         """
 
     def stop(self) -> None:
@@ -51,6 +74,44 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release the engine and all it holds. Thread safe."""
+
+
+class InProcessEngine(ABC):
+    """An engine that works in the thread that listens to it.
+
+    A subclass answers requests in `run`.
+    """
+
+    def __init__(self) -> None:
+        self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+
+    @abstractmethod
+    def run(self, request: Request) -> Iterator[Event]:
+        """Yield the answer to a request; see `Engine.run`."""
+
+    def send(self, request: Request) -> None:
+        """Hand over the next request; see `Engine.send`."""
+        self._requests.put(request)
+
+    def events(self) -> Iterator[Event | Heartbeat]:
+        """Yield the answers to all requests until `close`; see `Engine.events`."""
+        while (request := self._requests.get()) is not None:
+            failure = None
+            try:
+                for event in self.run(request):
+                    yield event
+                    if is_end(event):
+                        return
+            except Exception as error:
+                _log.exception("An engine in this process did not survive a request")
+                failure = failure_from(error)
+            # Outside of the except block: the error and what its frames hold are gone.
+            if failure is not None:
+                yield RequestFailed(failure=failure)
+
+    def close(self) -> None:
+        """End `events` as soon as the running request has ended."""
+        self._requests.put(None)
 
 
 if TYPE_CHECKING:

@@ -70,6 +70,7 @@ __all__ = [
     "EngineEnded",
     "Event",
     "FileInspected",
+    "Heartbeat",
     "InspectFile",
     "MemoryRead",
     "Message",
@@ -107,8 +108,10 @@ __all__ = [
     "WorkloadDescription",
     "decode_event",
     "decode_request",
+    "decode_said",
     "encode",
     "encode_all",
+    "is_end",
     "is_last",
 ]
 
@@ -189,6 +192,13 @@ class EngineEnded(Message, frozen=True, kw_only=True):
     stopped: bool = False
 
 
+class Heartbeat(Message, frozen=True, kw_only=True):
+    """The engine lives: a child process says so when it has said nothing else for a second.
+
+    It answers nothing and is no part of a recording.
+    """
+
+
 Event = (
     EngineDescribed
     | RunStarted
@@ -241,6 +251,13 @@ def is_last(event: Event, request: Request) -> bool:
     return isinstance(event, _ALWAYS_LAST)
 
 
+def is_end(event: Event | Heartbeat) -> bool:
+    """Return whether the engine ends with this event: it died, or it cannot go on."""
+    if isinstance(event, (RunFailed, RequestFailed)):
+        return event.failure.fatal
+    return isinstance(event, EngineEnded)
+
+
 class RecordingHeader(Message, frozen=True, kw_only=True):
     """The first line of a recording: where its events come from.
 
@@ -263,6 +280,7 @@ class RecordingHeader(Message, frozen=True, kw_only=True):
 _encoder = msgspec.json.Encoder()
 _request_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_said_decoder: msgspec.json.Decoder[Event | Heartbeat] = msgspec.json.Decoder(Event | Heartbeat)
 
 
 def encode(message: Message) -> bytes:
@@ -278,6 +296,11 @@ def decode_request(line: bytes) -> Request:
 def decode_event(line: bytes) -> Event:
     """Return the event in a line; raises `msgspec.DecodeError` for anything else."""
     return _event_decoder.decode(line)
+
+
+def decode_said(line: bytes) -> Event | Heartbeat:
+    """Return the event or the sign of life in a line; raises as `decode_event`."""
+    return _said_decoder.decode(line)
 
 
 def encode_all(messages: Iterable[Message]) -> bytes:

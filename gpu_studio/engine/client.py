@@ -11,15 +11,15 @@ from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
-    DescribeEngine,
     EngineEnded,
     Event,
+    Heartbeat,
     Request,
     RequestFailed,
-    RunFailed,
     Stop,
-    decode_event,
+    decode_said,
     encode,
+    is_end,
     is_last,
 )
 
@@ -35,8 +35,8 @@ _LONGEST_END_S = 5.0
 class ProcessEngine:
     """An engine in a child process, started with the first request and again after each death.
 
-    A crash, an abort in a driver or a kill ends the child, never the window: the request that was
-    running is answered by an `EngineEnded`, and the next one gets a fresh child.
+    A crash, an abort in a driver or a kill ends the child, never the window: that is an
+    `EngineEnded`, whether a request was running or not, and the next one gets a fresh child.
     """
 
     def __init__(
@@ -49,6 +49,8 @@ class ProcessEngine:
         self._lock = threading.Lock()
         self._closed = False
         self._abandoned = False
+        self._unsent: list[bytes] = []
+        self._stream: Iterator[Event | Heartbeat] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -58,17 +60,32 @@ class ProcessEngine:
 
     def run(self, request: Request) -> Iterator[Event]:
         """Yield the answer to a request; see `core.engine.Engine.run`."""
-        self._abandoned = False
-        child = self._child
-        # Looked at once: one that is being killed may be running now and gone a moment later.
-        is_dead = child is not None and not child.is_running
-        if child is not None and is_dead and not isinstance(request, DescribeEngine):
-            # It died while nothing ran. A fresh one would answer, without what the old one held.
-            yield EngineEnded(exit_code=self._discard(child))
-            return
+        self.send(request)
+        if self._stream is None:
+            self._stream = self.events()
+        for event in self._stream:
+            if isinstance(event, Heartbeat):
+                continue
+            is_over = is_last(event, request)
+            if is_over and is_end(event):
+                self._stream = None
+            yield event
+            if is_over:
+                return
+        self._stream = None
+
+    def send(self, request: Request) -> None:
+        """Hand over a request; it waits for the child where there is none yet."""
+        with self._lock:
+            if self._child is not None:
+                self._child.send(encode(request))
+            else:
+                self._unsent.append(encode(request))
+
+    def events(self) -> Iterator[Event | Heartbeat]:
+        """Start a child and yield all it says; see `core.engine.Engine.events`."""
         try:
-            if child is None or is_dead:
-                child = self._fresh_child()
+            child = self._start()
         except OSError as error:
             message = f"The engine could not be started: {error.strerror or error}"
             yield RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
@@ -76,19 +93,17 @@ class ProcessEngine:
         if child is None:
             yield EngineEnded(exit_code=None, stopped=True)
             return
-        child.send(encode(request))
         for line in child.lines():
             try:
-                event = decode_event(line)
+                event = decode_said(line)
             except msgspec.MsgspecError as error:
                 # A line that no engine of this version writes: nothing after it can be trusted.
                 child.kill()
                 message = f"The engine answered something unreadable ({error})."
-                yield RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message, fatal=True))
-                return
-            if is_last(event, request):
-                if isinstance(event, (RunFailed, RequestFailed)) and event.failure.fatal:
-                    self._discard(child)
+                failure = Failure(FailureKind.ENGINE_ENDED, message, fatal=True)
+                event = RequestFailed(failure=failure)
+            if is_end(event):
+                self._discard(child)
                 yield event
                 return
             yield event
@@ -120,14 +135,20 @@ class ProcessEngine:
             child.kill()
             child.end(timeout_s=1.0)
 
-    def _fresh_child(self) -> ChildProcess | None:
-        """Start a child and return it; None if this engine is closed."""
+    def _start(self) -> ChildProcess | None:
+        """Return a new child that knows what was asked; None when this engine is closed."""
         with self._lock:
             if self._closed:
                 return None
+            self._abandoned = False
+            unsent, self._unsent = self._unsent, []
             self._child = ChildProcess(
-                _MODULE, environment=self._environment.variables(), log_path=self._log_path
+                _MODULE,
+                environment=self._environment.variables(),
+                log_path=self._log_path,
             )
+            for line in unsent:
+                self._child.send(line)
             return self._child
 
     def _discard(self, child: ChildProcess) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.engine import InProcessEngine
 from gpu_studio.core.protocol import EngineEnded
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from gpu_studio.engine.dispatch import Dispatcher
 
 
-class LocalEngine:
+class LocalEngine(InProcessEngine):
     """The same workloads as the child process runs, without the process.
 
     Args:
@@ -26,6 +27,7 @@ class LocalEngine:
     """
 
     def __init__(self, are_cards_asleep: Callable[[], bool] = lambda: False) -> None:
+        super().__init__()
         self._are_cards_asleep = are_cards_asleep
         self._stop = threading.Event()
         self._is_closed = False
@@ -57,3 +59,4 @@ class LocalEngine:
         """Ask the running request to end; this engine runs no other."""
         self._is_closed = True
         self._stop.set()
+        super().close()

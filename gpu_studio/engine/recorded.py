@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.engine import InProcessEngine
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     DescribeEngine,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recording import RecordedRun, Recording
 
 
-class RecordedEngine:
+class RecordedEngine(InProcessEngine):
     """Replays a recording; satisfies `core.engine.Engine`.
 
     A run that was recorded several times is replayed in the order in which it was.
@@ -41,6 +42,7 @@ class RecordedEngine:
     """
 
     def __init__(self, recording: Recording, *, speed: float = 1.0) -> None:
+        super().__init__()
         self._recording = recording
         self._speed = speed
         self._stop = threading.Event()
@@ -68,6 +70,7 @@ class RecordedEngine:
     def close(self) -> None:
         """End the replay."""
         self._stop.set()
+        super().close()
 
     def _described(self) -> EngineDescribed:
         header = self._recording.header

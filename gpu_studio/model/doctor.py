@@ -108,6 +108,7 @@ class Doctor(QObject):
         self._worker.value_produced.connect(self._take)
         self._worker.failure_raised.connect(self._fail)
         self._worker.finished.connect(self._finish)
+        self._worker.finished.connect(self._worker.deleteLater)
         self._sensors.want(_CHECK, True)
         self._worker.start()
         self.check_changed.emit()
@@ -155,9 +156,7 @@ class Doctor(QObject):
         self._trouble = "The check could not be started; the log says why."
 
     def _finish(self) -> None:
-        if self._worker is not None:
-            self._worker.retire()
-            self._worker = None
+        self._worker = None
         self._sensors.want(_CHECK, False)
         self.check_changed.emit()
 

@@ -6,10 +6,12 @@ One request at a time, and a fresh engine when the old one is gone.
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.engine import EngineEnvironment
@@ -21,13 +23,14 @@ from gpu_studio.core.protocol import (
     EngineDescribed,
     EngineEnded,
     Event,
+    Heartbeat,
     ReadMemory,
     Request,
     RequestFailed,
     RunFailed,
     is_last,
 )
-from gpu_studio.model.turn_timer import turn_timer
+from gpu_studio.model.task import Task
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
 _LONGEST_END_MS = 5000  # a call in this process may take longer; it ends with the process
+_LONGEST_FAREWELL_MS = 3000  # of an engine that was sent away in the middle of a call
+_LONGEST_TAIL_MS = 100  # of a thread that has nothing left to do
 _MOST_DEATHS = 3  # in a row, before the window stops trying by itself
 
 
@@ -64,120 +69,126 @@ class EngineState(Enum):
         return self is EngineState.READY
 
 
-class EngineSuccession:
+class Reply(QObject):
+    """The answer to one request, as it comes.
+
+    Signals:
+        event_received(Event): the next event, the last one included.
+        finished(): the last event has come, and the session is free for another request.
+
+    Attributes:
+        request: what was asked.
+        last: the event that ended the answer; None until then.
+    """
+
+    event_received = Signal(object)
+    finished = Signal()
+
+    def __init__(self, request: Request, stop: Callable[[Reply], None]) -> None:
+        super().__init__()
+        self.request = request
+        self.last: Event | None = None
+        self._stop = stop
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last event has come."""
+        return self.last is not None
+
+    def stop(self) -> None:
+        """Stop the request: between two calls, or, when that takes long, with its engine.
+
+        A request that still waits is answered at once by an `EngineEnded` with ``stopped``.
+        """
+        self._stop(self)
+
+    def take(self, event: Event) -> None:
+        """Pass an event on; for the session alone."""
+        if is_last(event, self.request):
+            self.last = event
+        self.event_received.emit(event)
+
+
+class _Said(NamedTuple):
+    """What one engine said; None is the end of all it says."""
+
+    engine: Engine
+    event: Event | Heartbeat | None
+
+
+class _EngineSuccession:
     """Makes engines by a factory, and ends each before the next one is asked anything.
 
     Attributes:
         environment: what the present engine was made with.
         present: the engine that is asked.
+        retired: the one before it, from `renew` until the present one is listened to.
     """
 
     def __init__(self, factory: EngineFactory, environment: EngineEnvironment) -> None:
         self._factory = factory
         self.environment = environment
         self.present: Engine = factory(environment)
-        self._retired: Engine | None = None
-
-    @property
-    def is_changing(self) -> bool:
-        """Whether an engine was sent away and the present one has not been asked yet."""
-        return self._retired is not None
+        self.retired: Engine | None = None
+        self._is_over = threading.Event()  # of the engine that was listened to last
+        self._is_over.set()
 
     def renew(self, environment: EngineEnvironment | None = None) -> None:
         """Send the present engine away for a fresh one, in another environment if one is given."""
         if environment is not None:
             self.environment = environment
         # Asked twice before the old engine is gone: the one in between has never run.
-        self._retired = self._retired or self.present
+        self.retired = self.retired or self.present
         self.present = self._factory(self.environment)
 
-    def abandon_retired(self) -> None:
-        """End the call that the engine which was sent away is in."""
-        if self._retired is not None:
-            self._retired.abandon()
-
-    def asking(self, request: Request) -> Callable[[], Iterator[Event]]:
-        """Return what yields the present engine's answer, for the thread of a worker.
+    def listening(self) -> Callable[[], Iterator[_Said]]:
+        """Return a function that yields all the present engine says, for a worker's thread.
 
         Ending the old engine may take a while: that belongs to the same thread.
         """
-        engine, retired = self.present, self._retired
-        self._retired = None
+        engine, retired, was_over = self.present, self.retired, self._is_over
+        self.retired, is_over = None, threading.Event()
+        self._is_over = is_over
 
-        def answer() -> Iterator[Event]:
-            if retired is not None:
-                retired.close()
-            yield from engine.run(request)
+        def listen() -> Iterator[_Said]:
+            try:
+                if retired is not None:
+                    retired.close()
+                was_over.wait(_LONGEST_END_MS / 1000)  # a hung driver may keep it for ever
+                for event in engine.events():
+                    yield _Said(engine, event)
+            finally:
+                is_over.set()
+            yield _Said(engine, None)
 
-        return answer
-
-    def told_by_retired(self, event: Event, request: Request) -> Event:
-        """Return an event of the engine that was sent away: its end was wanted, however it came."""
-        if isinstance(event, EngineEnded):
-            return EngineEnded(exit_code=event.exit_code, stopped=True)
-        if not is_last(event, request):  # it began just after it had been told to end
-            self.abandon_retired()
-        return event
+        return listen
 
     def close(self) -> None:
-        """End all engines; this may take as long as the call that one of them is in."""
-        for engine in (self._retired, self.present):
+        """End all engines and wait, within limits, for the calls they are in."""
+        for engine in (self.retired, self.present):
             if engine is not None:
                 engine.close()
-
-
-class WaitingRequests:
-    """Requests in the order in which they are served. Equal ones are told apart."""
-
-    def __init__(self) -> None:
-        self._requests: deque[Request] = deque()
-
-    def __bool__(self) -> bool:
-        """Return whether any waits."""
-        return bool(self._requests)
-
-    def add(self, request: Request) -> None:
-        """Put a request behind all others."""
-        self._requests.append(request)
-
-    def ask_first(self, question: DescribeEngine) -> None:
-        """Put the first question to a fresh engine before all others, and no such question more."""
-        others = (one for one in self._requests if not isinstance(one, DescribeEngine))
-        self._requests = deque((question, *others))
-
-    def take(self) -> Request:
-        """Return the next one, which waits no more."""
-        return self._requests.popleft()
-
-    def withdraw(self, request: Request) -> bool:
-        """Let a request wait no more; return whether it did."""
-        others = [one for one in self._requests if one is not request]  # equal is not the same
-        is_there = len(others) < len(self._requests)
-        self._requests = deque(others)
-        return is_there
-
-    def take_all(self) -> list[Request]:
-        """Return all that wait; none does afterwards."""
-        requests = list(self._requests)
-        self._requests.clear()
-        return requests
+        self._is_over.wait(_LONGEST_END_MS / 1000)
 
 
 class EngineSession(QObject):
-    """Sends requests to one engine after another and tells everyone what it answers.
+    """Sends requests to one engine after another.
 
-    ``wakes_cards`` says whether a fresh engine may wake cards that sleep by asking CUDA.
+    A `Worker` lives as long as its engine and hands over what it says. ``wakes_cards`` says
+    whether a fresh engine may wake cards that sleep by asking CUDA.
 
     Signals:
         state_changed(EngineState)
         engine_described(EngineDescribed): a fresh engine is there.
-        event_received(Request, Event): something was answered; the last event included.
+        device_used(DeviceUsed): another card is the current one.
+        request_submitted(Reply): something was asked; for those who follow all that is asked.
         engine_lost(str): the engine died by itself or did not start, with the reason in words.
     """
 
     state_changed = Signal(object)
     engine_described = Signal(object)
-    event_received = Signal(object, object)
+    device_used = Signal(object)
+    request_submitted = Signal(object)
     engine_lost = Signal(str)
 
     def __init__(
@@ -190,20 +201,24 @@ class EngineSession(QObject):
     ) -> None:
         super().__init__(parent)
         self._wakes_cards = wakes_cards
-        self._engines = EngineSuccession(factory, environment or EngineEnvironment())
+        self._engines = _EngineSuccession(factory, environment or EngineEnvironment())
         self._state = EngineState.ABSENT
         self._description: EngineDescribed | None = None
         self._current_device: int | None = None
-        self._waiting = WaitingRequests()
-        self._request: Request | None = None
+        self._waiting: deque[Reply] = deque()
+        self._reply: Reply | None = None
         self._worker: Worker | None = None
-        self._deaths, self._reason = 0, ""
+        self._deaths = self._idle_deaths = 0
+        self._reason = ""
         self._lost = self._closed = False
-        self._refusal = turn_timer(self, self._refuse_waiting)
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
         self._patience.setInterval(_PATIENCE_MS)
         self._patience.timeout.connect(self._abandon)
+        self._farewell = QTimer(self)
+        self._farewell.setSingleShot(True)
+        self._farewell.setInterval(_LONGEST_FAREWELL_MS)
+        self._farewell.timeout.connect(self._part)
 
     @property
     def state(self) -> EngineState:
@@ -213,7 +228,7 @@ class EngineSession(QObject):
     @property
     def is_free(self) -> bool:
         """Whether nothing at all is asked or waits; a glance at the memory counts here."""
-        return self._state is EngineState.READY and self._worker is None and not self._waiting
+        return self._state is EngineState.READY and self._reply is None and not self._waiting
 
     @property
     def description(self) -> EngineDescribed | None:
@@ -233,36 +248,26 @@ class EngineSession(QObject):
     def start(self) -> None:
         """Start the engine; does nothing when there is one."""
         if self._state in (EngineState.ABSENT, EngineState.FAILED) and not self._closed:
-            self._deaths = 0
+            self._deaths = self._idle_deaths = 0
             self._describe_next()
             self._next()
 
-    def submit(self, request: Request) -> None:
-        """Queue a request. Its answer comes as `event_received` with the same object.
+    def submit(self, request: Request) -> Reply:
+        """Queue a request and return its reply, which has nothing to tell before this returns.
 
-        Before `start` it waits; where no engine could be started it is refused, once the caller
-        has returned.
+        Before `start` the request waits; without an engine that could be started it is refused.
+        After `close` it is never answered.
         """
+        reply = Reply(request, self._stop)
         if self._closed:
-            return
-        self._waiting.add(request)
+            return reply
+        self._waiting.append(reply)
+        self.request_submitted.emit(reply)
         if self._state is EngineState.FAILED:
-            self._refusal.start()
+            QTimer.singleShot(0, self, self._refuse_waiting)
         elif self._state is not EngineState.ABSENT:
             self._next()
-
-    def stop(self, request: Request) -> None:
-        """Stop a request: between two calls, or, when that takes long, with its engine.
-
-        A request that still waits is answered at once by an `EngineEnded` with ``stopped``.
-        """
-        if request is self._request:
-            if self._state is EngineState.BUSY:
-                self._enter(EngineState.STOPPING)
-                self._engines.present.stop()
-                self._patience.start()
-        elif self._waiting.withdraw(request):
-            self.event_received.emit(request, EngineEnded(exit_code=None, stopped=True))
+        return reply
 
     def restart(self, environment: EngineEnvironment | None = None) -> None:
         """End this engine and start a fresh one, in another environment if one is given.
@@ -273,9 +278,11 @@ class EngineSession(QObject):
             return
         self._engines.renew(environment)
         self._describe_next(is_chosen=environment is not None)
-        self._deaths = 0
-        if self._worker is not None:
-            self._engines.abandon_retired()
+        self._deaths = self._idle_deaths = 0
+        self._lost = False
+        if self._reply is not None and self._engines.retired is not None:
+            self._engines.retired.abandon()
+            self._farewell.start()
         self._enter(EngineState.STARTING)
         self._next()
 
@@ -283,70 +290,133 @@ class EngineSession(QObject):
         """End the engine and its worker; nothing is left running."""
         if self._ask_no_more():
             self._engines.close()
-            if self._worker is not None and self._worker.wait(_LONGEST_END_MS):
-                self._worker.retire()
-                self._worker = None
+            for worker in self.findChildren(Worker):
+                worker.wait(_LONGEST_END_MS)
 
-    def dismiss(self) -> Worker | None:
-        """Close without waiting: the engine is ended in a thread, which is returned.
+    def dismiss(self) -> Task | None:
+        """Close without waiting: the engine is ended by the task that is returned.
 
         None where nothing was left to end.
         """
         if not self._ask_no_more():
             return None
-        engines, working = self._engines, self._worker
-
-        def end() -> Iterator[Event]:
-            engines.close()
-            if working is not None:
-                working.wait(_LONGEST_END_MS)
-            yield from ()
-
-        ending = Worker(end, self)
+        ending = Task(self._engines.close, self)
         ending.start()
         return ending
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no thread of it is left; waits for one that is about to end."""
+        return all(worker.wait(_LONGEST_TAIL_MS) for worker in self.findChildren(Worker))
 
     def _ask_no_more(self) -> bool:
         """Take no more requests; return whether any were taken before."""
         if self._closed:
             return False
         self._closed = True
-        self._waiting.take_all()
+        self._waiting.clear()
         self._patience.stop()
+        self._farewell.stop()
         return True
 
+    def _stop(self, reply: Reply) -> None:
+        if reply is self._reply:
+            if self._state is EngineState.BUSY:
+                self._enter(EngineState.STOPPING)
+                self._engines.present.stop()
+                self._patience.start()
+        elif reply in self._waiting:
+            self._waiting.remove(reply)
+            reply.take(EngineEnded(exit_code=None, stopped=True))
+            reply.finished.emit()
+
     def _describe_next(self, *, is_chosen: bool = False) -> None:
-        """Put the first question to a fresh engine in front of everything that waits."""
+        """Put the first question to a fresh engine before all others, and no such question more."""
         self._description = self._current_device = None
         # Who chose its environment is about to use a card.
-        self._waiting.ask_first(DescribeEngine(wakes_cards=self._wakes_cards or is_chosen))
+        question = DescribeEngine(wakes_cards=self._wakes_cards or is_chosen)
+        others = (one for one in self._waiting if not isinstance(one.request, DescribeEngine))
+        self._waiting = deque((Reply(question, self._stop), *others))
 
     def _next(self) -> None:
-        if self._worker is not None or not self._waiting or self._closed:
+        if self._reply is not None or not self._waiting or self._lost or self._closed:
             return
-        self._request = self._waiting.take()
-        self._lost = False
-        if isinstance(self._request, DescribeEngine):
+        self._reply = self._waiting.popleft()
+        request = self._reply.request
+        if isinstance(request, DescribeEngine):
             self._enter(EngineState.STARTING)
-        elif not isinstance(self._request, ReadMemory):  # a glance is no work
+        elif not isinstance(request, ReadMemory):  # a glance is no work
             self._enter(EngineState.BUSY)
-        self._worker = Worker(self._engines.asking(self._request), self)
-        self._worker.value_produced.connect(self._receive)
-        self._worker.failure_raised.connect(self._receive_failure)
-        self._worker.finished.connect(self._finish)
-        self._worker.start()
+        if self._worker is None or self._engines.retired is not None:
+            self._listen()
+        self._engines.present.send(request)
 
-    def _receive(self, event: Event) -> None:
-        request = self._request
-        if request is None or self._closed:
+    def _listen(self) -> None:
+        """Start the present engine, and a worker that lives as long as it does."""
+        worker = Worker(self._engines.listening(), self)
+        worker.value_produced.connect(self._receive)
+        worker.failure_raised.connect(self._receive_failure)
+        worker.finished.connect(worker.deleteLater)
+        self._worker = worker
+        worker.start()
+
+    def _receive(self, said: _Said) -> None:
+        if self._closed:
+            return
+        if said.engine is self._engines.retired:
+            self._receive_from_retired(said.event)
+        elif said.engine is self._engines.present:
+            if said.event is None:
+                self._go_on()
+            elif not isinstance(said.event, Heartbeat):
+                self._take_over(said.event)
+                self._answer(said.event)
+
+    def _receive_from_retired(self, event: Event | Heartbeat | None) -> None:
+        """Pass on what the engine that was sent away still says: its end was wanted."""
+        if isinstance(event, Heartbeat) or self._reply is None:
+            return
+        if event is None or isinstance(event, EngineEnded):
+            event = EngineEnded(exit_code=event.exit_code if event else None, stopped=True)
+        elif not is_last(event, self._reply.request):
+            # It began just after it had been told to end.
+            assert self._engines.retired is not None
+            self._engines.retired.abandon()
+        self._answer(event)
+
+    def _receive_failure(self, failure: Failure) -> None:
+        """Take a fault in what reads an engine for the engine's death."""
+        engine = self._engines.present
+        fatal = msgspec.structs.replace(failure, fatal=True)
+        self._receive(_Said(engine, RequestFailed(failure=fatal)))
+        self._receive(_Said(engine, None))
+
+    def _answer(self, event: Event) -> None:
+        """Pass an event on to the request that runs; what else an engine says is for no one."""
+        reply = self._reply
+        if reply is None:
             return
         if isinstance(event, (RunFailed, RequestFailed)) and event.failure.traceback_text:
             _log.warning("The engine reported a failure:\n%s", event.failure.traceback_text)
-        if self._engines.is_changing:
-            event = self._engines.told_by_retired(event, request)
-        else:
-            self._take_over(event)
-        self.event_received.emit(request, event)
+        reply.take(event)
+        if not reply.is_finished or self._closed:
+            return
+        self._patience.stop()
+        self._farewell.stop()
+        self._reply = None
+        if not self._lost and self._engines.retired is None:
+            self._rest_after(reply.request)
+        reply.finished.emit()
+        self._next()
+
+    def _rest_after(self, request: Request) -> None:
+        if isinstance(request, DescribeEngine):
+            if self._description is None:
+                self._give_up()
+                return
+        elif not isinstance(request, ReadMemory):
+            self._idle_deaths = 0
+        self._enter(EngineState.READY)
 
     def _take_over(self, event: Event) -> None:
         """Learn from an event what it says of the engine itself."""
@@ -357,44 +427,39 @@ class EngineSession(QObject):
                 self.engine_described.emit(event)
             case DeviceUsed():
                 self._current_device = event.cuda_index
+                self.device_used.emit(event)
             case EngineEnded():
                 self._note_death(describe_exit(event.exit_code), stopped=event.stopped)
             case RunFailed() | RequestFailed() if event.failure.fatal:
                 self._note_death(event.failure.message, stopped=False)
-            case RequestFailed() if isinstance(self._request, DescribeEngine):
+            case RequestFailed() if self._description is None:
                 self._reason = event.failure.message
             case _:
                 pass
-
-    def _receive_failure(self, failure: Failure) -> None:
-        self._receive(RequestFailed(failure=failure))
 
     def _note_death(self, reason: str, *, stopped: bool) -> None:
         self._lost = True
         if not stopped:
             self._deaths += 1
+            self._idle_deaths += self._reply is None
             self._reason = reason
             _log.error("The engine is gone: %s", reason)
             self.engine_lost.emit(reason)
 
-    def _finish(self) -> None:
-        """The worker is done: go on, with a fresh engine if this one is gone."""
-        self._patience.stop()
-        worker, request = self._worker, self._request
-        self._worker = self._request = None
-        if worker is not None:
-            worker.retire()
-        if self._closed:
+    def _go_on(self) -> None:
+        """The engine has said its last: begin a fresh one, unless they died too often."""
+        self._worker = None
+        if self._reply is not None:
+            ended = EngineEnded(exit_code=None)
+            self._take_over(ended)
+            self._answer(ended)
+        if not self._lost:
+            return  # it could not be started, or a fresh one was asked for meanwhile
+        if max(self._deaths, self._idle_deaths) >= _MOST_DEATHS:
+            self._give_up()
             return
-        failed_start = isinstance(request, DescribeEngine) and self._description is None
-        if not self._engines.is_changing:
-            if self._lost and self._deaths < _MOST_DEATHS:
-                self._describe_next()
-            elif self._lost or failed_start:
-                self._give_up()
-                return
-            else:
-                self._enter(EngineState.READY)
+        self._lost = False
+        self._describe_next()
         self._next()
 
     def _give_up(self) -> None:
@@ -402,6 +467,7 @@ class EngineSession(QObject):
         self._description = self._current_device = None
         if not self._lost:  # it lives, and cannot say what it is
             self.engine_lost.emit(self._reason)
+        self._lost = False
         self._enter(EngineState.FAILED)
         self._refuse_waiting()
 
@@ -409,13 +475,20 @@ class EngineSession(QObject):
         if self._state is not EngineState.FAILED:
             return
         message = f"There is no engine: start a fresh one. The last one: {self._reason}"
-        failure = Failure(FailureKind.ENGINE_ENDED, message)
-        for request in self._waiting.take_all():
-            self.event_received.emit(request, RequestFailed(failure=failure))
+        refusal = RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
+        waiting, self._waiting = self._waiting, deque()
+        for reply in waiting:
+            reply.take(refusal)
+            reply.finished.emit()
 
     def _abandon(self) -> None:
         if self._state is EngineState.STOPPING:
             self._engines.present.abandon()
+
+    def _part(self) -> None:
+        """Wait no more for the end of an engine that was sent away: a hung driver may keep it."""
+        if self._engines.retired is not None:
+            self._receive_from_retired(None)
 
     def _enter(self, state: EngineState) -> None:
         if state is not self._state:

@@ -13,10 +13,10 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.model.engine_session import EngineSession
+from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
     from gpu_studio.core.engine import EngineFactory
-    from gpu_studio.model.worker import Worker
 
 _LONGEST_END_MS = 5000
 
@@ -48,7 +48,7 @@ class LabEngines(QObject):
         self._main = main
         self._factories = {False: factory, True: modelled_factory or factory}
         self._sessions: dict[bool, EngineSession] = {}
-        self._endings: dict[Worker, EngineSession] = {}
+        self._endings: dict[Task, EngineSession] = {}
         self._closed = False
 
     @property
@@ -103,11 +103,12 @@ class LabEngines(QObject):
         for is_modelled in list(self._sessions):
             session = self._sessions.pop(is_modelled)
             session.close()
-        for ending in list(self._endings):
+        for ending in self._endings:
             ending.wait(_LONGEST_END_MS)
 
     def _forget_ended(self) -> None:
-        for ending in [worker for worker in self._endings if worker.isFinished()]:
-            session = self._endings.pop(ending)
-            ending.retire()  # before its owner goes
+        ending = self.sender()
+        assert isinstance(ending, Task)
+        session = self._endings.pop(ending)
+        if session.has_ended:  # else a hung driver holds a thread, which may not be deleted
             session.deleteLater()

@@ -10,15 +10,16 @@ import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.messages.run_messages import SQUARE
-from gpu_studio.core.protocol import RunWorkload, is_last
+from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.core.units import format_size
+from gpu_studio.model.engine_session import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpu_studio.core.pc.devices import Reading
     from gpu_studio.core.pc.run_effect import RunMark
-    from gpu_studio.core.protocol import Event, Request
+    from gpu_studio.core.protocol import Request
     from gpu_studio.model.studio import Studio
 
 _KEPT = 256
@@ -49,7 +50,7 @@ class RunMarks(QObject):
         self._waiting = QTimer(self)
         self._waiting.setSingleShot(True)
         self._waiting.timeout.connect(self._tell)
-        studio.session.event_received.connect(self._receive)
+        studio.session.request_submitted.connect(self._follow)
         studio.sensors.reading_taken.connect(self._read)
 
     @property
@@ -62,10 +63,16 @@ class RunMarks(QObject):
         """What the sensors showed during the last run; empty before the first is over."""
         return self._effect
 
-    def _receive(self, request: Request, event: Event) -> None:
-        if not isinstance(request, RunWorkload):
-            return
-        if is_last(event, request):
+    def _follow(self, reply: Reply) -> None:
+        if isinstance(reply.request, RunWorkload):
+            reply.event_received.connect(self._receive)
+
+    def _receive(self) -> None:
+        reply = self.sender()
+        assert isinstance(reply, Reply)
+        request = reply.request
+        assert isinstance(request, RunWorkload)
+        if reply.is_finished:
             self._end(request)
         elif request is not self._running:
             self._begin(request)

@@ -148,6 +148,7 @@ class Sensors(QObject):
             self._worker.value_produced.connect(self._receive)
             self._worker.failure_raised.connect(self._receive_failure)
             self._worker.finished.connect(self._finish)
+            self._worker.finished.connect(self._worker.deleteLater)
             self._worker.start()
             self._expect_within(_SILENT_AT_START_MS)
 
@@ -212,9 +213,7 @@ class Sensors(QObject):
 
     def _finish(self) -> None:
         """The reader has ended without being asked to: start another."""
-        if self._worker is not None:
-            self._worker.retire()
-            self._worker = None
+        self._worker = None
         if self._is_closed:
             return
         self._deaths += 1

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.pc.devices import Inventory
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.protocol import EngineDescribed, Event
     from gpu_studio.model.doctor import Probe
+    from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
 
@@ -75,7 +76,7 @@ class Studio(QObject):
         self._snippet = ""
         self._asked_for: tuple[int, tuple[str, ...]] | None = None
         self.session.engine_described.connect(self._engine_described)
-        self.session.event_received.connect(self._event_received)
+        self.session.request_submitted.connect(self._follow)
         self.lab.session_began.connect(self._lab_began)
         self.sensors.inventory_changed.connect(self._look_for_wakers)
 
@@ -123,10 +124,13 @@ class Studio(QObject):
             self.session.submit(DescribeEngine(wakes_cards=wakes_cards))
 
     def _lab_began(self, session: EngineSession) -> None:
-        session.event_received.connect(self._event_received)
+        session.request_submitted.connect(self._follow)
 
     def _engine_described(self, description: EngineDescribed) -> None:
         self.sensors.number_for(description.visible_devices)
 
-    def _event_received(self, _request: object, event: object) -> None:
+    def _follow(self, reply: Reply) -> None:
+        reply.event_received.connect(self._show_snippet_of)
+
+    def _show_snippet_of(self, event: Event) -> None:
         self.show_snippet(getattr(event, "snippet", ""))

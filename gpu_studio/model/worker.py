@@ -1,6 +1,6 @@
 """The one thread class of the program.
 
-A stream of values, an engine's answer, the sensors' readings or a recording, blocks while it
+A stream of values, what an engine says, the sensors' readings or a recording, blocks while it
 waits for its next value. A `Worker` waits in the window's place and hands each value over as a
 signal, so that the window's thread only ever receives.
 """
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from gpu_studio.core.failure import failure_from
+from gpu_studio.core.failure import StudioError, failure_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _log = logging.getLogger(__name__)
-_retired: list[Worker] = []
 
 
 class Worker(QThread):
@@ -27,7 +26,8 @@ class Worker(QThread):
     Signals:
         value_produced(object): the next value; connect it to a method of a QObject of the
             window's thread.
-        failure_raised(Failure): the iterator raised; it is over.
+        failure_raised(Failure): the iterator raised; it is over. The log has the traceback, unless
+            it was a `StudioError`, which is expected.
         finished(): the stream has ended and the thread is done (QThread's own).
 
     Args:
@@ -42,17 +42,6 @@ class Worker(QThread):
         super().__init__(parent)
         self._values = values
 
-    def retire(self) -> None:
-        """Keep a worker whose stream is over, and nothing of what it held; never `deleteLater`.
-
-        With PySide 6.11.3 the window crashed now and then in a deferred delete, in
-        ``Shiboken::BindingManager::releaseWrapper``, once finished threads had been deleted and
-        their addresses were taken again; without deleting them it never did. Some 3 kB stay.
-        """
-        self.setParent(None)
-        self._values = tuple
-        _retired.append(self)
-
     def run(self) -> None:
         """Emit every value until the stream ends or the thread is asked to interrupt."""
         try:
@@ -60,6 +49,8 @@ class Worker(QThread):
                 if self.isInterruptionRequested():
                     return
                 self.value_produced.emit(value)
+        except StudioError as error:
+            self.failure_raised.emit(failure_from(error))
         except Exception as error:
             _log.exception("A stream of values ended by an error")
             self.failure_raised.emit(failure_from(error))

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QSize, Qt
+from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, QTimer
 from PySide6.QtWidgets import (
     QApplication,
     QMainWindow,
@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.model.collector import Collector
-from gpu_studio.model.turn_timer import turn_timer
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_pane import CodePane
 from gpu_studio.ui.icons import icon
@@ -93,8 +92,6 @@ class MainWindow(QMainWindow):
         super().__init__()
         self._studio, self._theme = studio, theme
         self._has_started = self._is_closed = False
-        self._next_step = turn_timer(self, self._start)
-        self._last_step = turn_timer(self, self._start_studio)
         self._collector = Collector(self)
         studio.setParent(self)
         theme.setParent(self)
@@ -132,7 +129,7 @@ class MainWindow(QMainWindow):
         super().paintEvent(event)
         if not self._has_started:
             self._has_started = True
-            self._next_step.start()
+            QTimer.singleShot(0, self, self._start)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Poll the sensors while the window can be seen."""
@@ -209,10 +206,10 @@ class MainWindow(QMainWindow):
             return
         if self._unmade:
             self._make_tab(self._unmade.pop(0))
-            self._next_step.start()
+            QTimer.singleShot(0, self, self._start)
         else:
             self._code.take_last_place()
-            self._last_step.start()
+            QTimer.singleShot(0, self, self._start_studio)
 
     def _make_tab(self, index: int) -> None:
         title, image, make = _TABS[index]

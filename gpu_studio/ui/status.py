@@ -23,13 +23,9 @@ class StatusLine(Text):
         self._studio = studio
         studio.session.state_changed.connect(self._update)
         studio.session.engine_described.connect(self._update)
-        studio.session.event_received.connect(self._update_device)
+        studio.session.device_used.connect(self._update)
         studio.sensors.inventory_changed.connect(self._update)
         self._update()
-
-    def _update_device(self) -> None:
-        if self._studio.session.current_device is not None:
-            self._update()
 
     def _update(self) -> None:
         parts = [f"Engine {self._studio.session.state.value}", self._device(), *self._versions()]

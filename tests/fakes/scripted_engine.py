@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gpu_studio.core.engine import InProcessEngine
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     DescribeEngine,
@@ -43,10 +44,11 @@ class Pause(msgspec.Struct, frozen=True):
 Script = list[Any] | Callable[["ScriptedEngine", Any], Iterable[Any]]
 
 
-class ScriptedEngine:
+class ScriptedEngine(InProcessEngine):
     """Satisfies `core.engine.Engine` with answers from ``scripts``, by the request's type."""
 
     def __init__(self, scripts: dict[type, Script], environment: EngineEnvironment) -> None:
+        super().__init__()
         self.scripts = scripts
         self.environment = environment
         self.requests: list[Request] = []
@@ -98,6 +100,7 @@ class ScriptedEngine:
             self.calls.append("close")
             self._closed = True
             self.wake.notify_all()
+        super().close()
 
     def _pause(self, pause: Pause) -> None:
         def is_over() -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.engine_session import EngineSession, Reply
 
 
 class Watcher(QObject):
@@ -40,8 +40,9 @@ class Watcher(QObject):
         self.answers: list[tuple[Request, Event]] = []
         self.losses: list[str] = []
         self.descriptions = 0
+        self._replies: list[Reply] = []
         session.state_changed.connect(self._state)
-        session.event_received.connect(self._event)
+        session.request_submitted.connect(self._follow)
         session.engine_lost.connect(self._loss)
         session.engine_described.connect(self._described)
 
@@ -49,9 +50,20 @@ class Watcher(QObject):
     def _state(self, state: EngineState) -> None:
         self.states.append(state)
 
-    @Slot(object, object)
-    def _event(self, request: Request, event: Event) -> None:
-        self.answers.append((request, event))
+    @Slot(object)
+    def _follow(self, reply: Reply) -> None:
+        reply.event_received.connect(self._event)
+        self._replies.append(reply)
+
+    @Slot(object)
+    def _event(self, event: Event) -> None:
+        self.answers.append((self.sender().request, event))
+
+    def stop(self, request: Request) -> None:
+        """Stop what was asked with this very object."""
+        for reply in self._replies:
+            if reply.request is request:
+                reply.stop()
 
     @Slot(str)
     def _loss(self, reason: str) -> None:

@@ -86,7 +86,7 @@ def test_equal_requests_are_told_apart(
     for request in (run, first, second):
         session.submit(request)
     wait_paused(qtbot, engines)
-    session.stop(second)
+    watcher.stop(second)
     assert watcher.answer(second) == [EngineEnded(exit_code=None, stopped=True)]
     engines.latest.go()
     qtbot.waitUntil(lambda: watcher.types(first) == [MemoryRead])
@@ -117,9 +117,9 @@ def test_a_stop_between_calls_keeps_the_engine(
     request = run_request()
     session.submit(request)
     wait_paused(qtbot, engines)
-    session.stop(request)
+    watcher.stop(request)
     assert session.state is EngineState.STOPPING
-    session.stop(request)
+    watcher.stop(request)
     wait_answered(qtbot, watcher, request)
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
     assert watcher.types(request)[-1] is RunStopped
@@ -137,7 +137,7 @@ def test_a_stop_in_a_long_call_abandons_the_engine_and_starts_a_fresh_one(
     request = run_request()
     session.submit(request)
     wait_paused(qtbot, engines)
-    session.stop(request)
+    watcher.stop(request)
     wait_answered(qtbot, watcher, request)
     assert watcher.answer(request)[-1] == EngineEnded(exit_code=None, stopped=True)
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
@@ -156,8 +156,7 @@ def test_a_stop_for_another_request_stops_nothing(
     session.submit(request)
     session.submit(waiting)
     wait_paused(qtbot, engines)
-    session.stop(run_request())
-    session.stop(stranger)
+    watcher.stop(stranger)
     assert session.state is EngineState.BUSY
     assert watcher.answer(stranger) == []
     engines.latest.go()

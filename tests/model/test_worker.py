@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from typing import TYPE_CHECKING
 
-import shiboken6
 from PySide6.QtCore import QObject, QThread, Slot
 
-from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.model.worker import Worker
 from tests.patience import PATIENCE_MS, PATIENCE_S
 
@@ -113,22 +111,16 @@ def test_interruption_ends_it_at_the_next_value_and_closes_the_generator(qtbot: 
     assert closed.is_set()
 
 
-class Source:
-    """Makes values, and can be looked for."""
+def test_an_expected_failure_is_a_sentence_and_no_news_for_the_log(
+    qtbot: QtBot, caplog: pytest.LogCaptureFixture
+) -> None:
+    def values() -> Iterator[int]:
+        yield 1
+        raise StudioError(FailureKind.FILE_REFUSED, "It is no recording.")
 
-    def __call__(self) -> list[int]:
-        return [1]
-
-
-def test_a_retired_worker_outlives_its_owner_and_holds_nothing(qtbot: QtBot) -> None:
-    owner, source = QObject(), Source()
-    worker = Worker(source, owner)
-    with qtbot.waitSignal(worker.finished):
+    worker = Worker(values)
+    with qtbot.waitSignal(worker.failure_raised) as raised, qtbot.waitSignal(worker.finished):
         worker.start()
-    worker.retire()
-    shiboken6.delete(owner)
-    assert shiboken6.isValid(worker)
-    assert worker.isFinished()
-    held = weakref.ref(source)
-    del source
-    assert held() is None
+    assert raised.args == [Failure(FailureKind.FILE_REFUSED, "It is no recording.")]
+    assert caplog.text == ""
+    worker.wait()

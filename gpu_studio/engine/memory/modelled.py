@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.engine import EngineEnvironment, InProcessEngine
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
 from gpu_studio.core.protocol import (
     DescribeEngine,
@@ -35,7 +35,7 @@ MODELLED_VERSION = "2.13.0"
 """The PyTorch whose allocator the model is."""
 
 
-class ModelledEngine:
+class ModelledEngine(InProcessEngine):
     """Satisfies `core.engine.Engine` for modelled cards; one at a time.
 
     A card's memory stays as a request leaves it, until another card is asked for or the engine is
@@ -43,6 +43,7 @@ class ModelledEngine:
     """
 
     def __init__(self, environment: EngineEnvironment | None = None) -> None:
+        super().__init__()
         self._conf = (environment or EngineEnvironment()).allocator_configuration or ""
         self._stop = threading.Event()
         self._is_closed = False
@@ -76,6 +77,7 @@ class ModelledEngine:
         """Ask the running request to end; this engine runs no other."""
         self._is_closed = True
         self._stop.set()
+        super().close()
 
     def _answer(self, request: Request) -> Iterator[Event]:
         match request:

@@ -17,12 +17,10 @@ from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import (
     EngineEnded,
     Event,
-    Request,
     RequestFailed,
     RunFailed,
     RunWorkload,
     SamplesMeasured,
-    is_last,
 )
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.protocol import RunFinished
-    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.studio import Studio
 
 _LONG_CALL_S = 0.5
@@ -138,12 +136,12 @@ class Benchmark(QObject):
         self._planned: list[Run] = []
         self._waiting: deque[RunWorkload] = deque()
         self._running: Run | None = None
+        self._reply: Reply | None = None
         self._next_number = 1
         self._notice = Notice()
         self._news = QTimer(self)
         self._news.setInterval(_LATEST_NEWS_MS)
         self._news.timeout.connect(self._tell_news)
-        studio.session.event_received.connect(self._receive)
 
     @property
     def state(self) -> PlanState:
@@ -205,8 +203,6 @@ class Benchmark(QObject):
         if self._state.is_busy:
             return
         self._source = source or RunSource(self._studio.session)
-        if source is not None:
-            source.session.event_received.connect(self._receive)
         self._plan, self._planned = plan, []
         self._wait_for(plan.requests(self._next_number))
         self._notice = Notice()
@@ -217,10 +213,10 @@ class Benchmark(QObject):
 
     def stop(self) -> None:
         """End the run under way and forget the waiting ones; all samples are kept."""
-        if self._state is PlanState.RUNNING and self._running is not None:
+        if self._state is PlanState.RUNNING and self._reply is not None:
             self._state = PlanState.STOPPING
             self.plan_changed.emit()
-            self._source.session.stop(self._running.request)
+            self._reply.stop()
 
     def clear(self) -> None:
         """Forget the runs; does nothing while a plan runs."""
@@ -257,16 +253,17 @@ class Benchmark(QObject):
         self._planned.append(run)
         self.run_begun.emit(run)
         self.plan_changed.emit()
-        self._source.session.submit(run.request)
+        self._reply = self._source.session.submit(run.request)
+        self._reply.event_received.connect(self._receive)
+        self._reply.finished.connect(self._end)
 
-    def _receive(self, request: Request, event: Event) -> None:
-        run = self._running
-        if run is None or request is not run.request:
+    def _receive(self, event: Event) -> None:
+        assert self._running is not None
+        assert self._reply is not None
+        self._running.apply(event)
+        if self._reply.is_finished:
             return
-        run.apply(event)
-        if is_last(event, request):
-            self._end(run, event)
-        elif not isinstance(event, SamplesMeasured) or self._is_time_for_news:
+        if not isinstance(event, SamplesMeasured) or self._is_time_for_news:
             self._tell_news()
 
     @property
@@ -279,8 +276,13 @@ class Benchmark(QObject):
             self.run_changed.emit(self._running)
             self.plan_changed.emit()
 
-    def _end(self, run: Run, event: Event) -> None:
-        self._running = None
+    def _end(self) -> None:
+        run, reply = self._running, self._reply
+        self._running = self._reply = None
+        assert run is not None
+        assert reply is not None
+        event = reply.last
+        assert event is not None
         self.run_changed.emit(run)
         if self._state is PlanState.STOPPING:
             self._finish(Notice(f"Stopped: {self._count()}. What was measured is kept."))

@@ -1,6 +1,6 @@
 """Every finished run is kept; kept runs are listed, named, deleted, imported, and race as ghosts.
 
-Files are read and written by a `Worker`, one thing after the other: a slow disk holds nobody.
+Files are read and written by a `Task`, one thing after the other: a slow disk holds nobody.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.comparability import Comparability, compare
-from gpu_studio.core.failure import StudioError
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.pc.devices import short_name
-from gpu_studio.model.worker import Worker
+from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from gpu_studio.core.benchmark.history import History, HistoryEntry, HistoryList
@@ -53,7 +53,7 @@ class BenchmarkHistory(QObject):
         self._kept: set[str] = set()
         self._is_closed = False
         self._jobs: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
-        self._worker: Worker | None = None
+        self._task: Task | None = None
         benchmark.run_changed.connect(self._run_changed)
         studio.closing.connect(self.close)
 
@@ -94,7 +94,7 @@ class BenchmarkHistory(QObject):
     @property
     def is_busy(self) -> bool:
         """Whether something is being read or written."""
-        return self._worker is not None
+        return self._task is not None
 
     def refresh(self) -> None:
         """Read the list again."""
@@ -124,7 +124,6 @@ class BenchmarkHistory(QObject):
         """Write a kept run into a file that another PC can import."""
         from gpu_studio.core.benchmark.history import write_atomically
         from gpu_studio.core.benchmark.kept_run import encode_kept
-        from gpu_studio.core.failure import FailureKind
 
         def write() -> Path:
             kept = self._history.load(key)
@@ -224,61 +223,48 @@ class BenchmarkHistory(QObject):
         if self._is_closed:
             return
         self._jobs.append((job, then))
-        if self._worker is None:
+        if self._task is None:
             self._next()
 
     def _next(self) -> None:
         if not self._jobs:
             return
         job, _ = self._jobs[0]
+        self._task = Task(job, self)
+        self._task.succeeded.connect(self._take)
+        self._task.failed.connect(self._fail)
+        self._task.finished.connect(self._finish)
+        self._task.start()
 
-        def answer() -> Iterator[Any]:
-            try:
-                yield (job(), None)
-            except StudioError as error:
-                yield (None, str(error))
+    def _take(self, value: Any) -> None:
+        if not self._is_closed:
+            _, then = self._jobs[0]
+            then(value)
 
-        self._worker = Worker(answer, self)
-        self._worker.value_produced.connect(self._take)
-        self._worker.failure_raised.connect(self._fail_unexpectedly)
-        self._worker.finished.connect(self._finish)
-        self._worker.start()
-
-    def _take(self, answer: tuple[Any, str | None]) -> None:
+    def _fail(self, failure: Failure) -> None:
         if self._is_closed:
             return
-        value, mistake = answer
-        _, then = self._jobs[0]
-        if mistake is None:
-            then(value)
-        else:
-            self._fail(mistake)
-
-    def _fail(self, mistake: str) -> None:
+        mistake = failure.message
+        if failure.kind is FailureKind.INTERNAL:
+            mistake = f"The history could not do that: {mistake}"
         if self._history.pending:
             self._trouble = mistake
         self.told.emit(mistake, True)
         if self._contents is None or self._history.pending:
             self.refresh()
 
-    def _fail_unexpectedly(self, failure: Failure) -> None:
-        self._fail(f"The history could not do that: {failure.message}")
-
     def _finish(self) -> None:
-        if self._is_closed:
-            return
-        worker, self._worker = self._worker, None
-        self._jobs.popleft()
-        if worker is not None:
-            worker.retire()
-        self._next()
+        if not self._is_closed:
+            self._task = None
+            self._jobs.popleft()
+            self._next()
 
     def close(self) -> None:
         """Wait for what is being written, and write what waits: no result is lost."""
         self._is_closed = True
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.wait()
+        task, self._task = self._task, None
+        if task is not None:
+            task.wait()
             self._jobs.popleft()
         for job, _ in self._jobs:
             with contextlib.suppress(StudioError):  # there is nobody left to tell

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.protocol import Event, Request, RunWorkload, is_last
+from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.core.switching.usable_cards import usable_cards
+from gpu_studio.model.engine_session import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.core.protocol import Event, WorkloadDescription
     from gpu_studio.model.studio import Studio
 
 _numbers = itertools.count(1)
@@ -40,8 +41,7 @@ class ComparisonModel(QObject):
         self._session = studio.session
         self.workload = workload
         self.runs: list[Run] = []
-        self._waiting: list[RunWorkload] = []
-        self._session.event_received.connect(self._receive)
+        self._replies: list[Reply] = []
         self._session.engine_described.connect(self._take_engine)
 
     @property
@@ -70,7 +70,7 @@ class ComparisonModel(QObject):
     @property
     def is_running(self) -> bool:
         """Whether a run is under way or waits."""
-        return bool(self._waiting)
+        return any(not reply.is_finished for reply in self._replies)
 
     @property
     def can_start(self) -> bool:
@@ -106,23 +106,20 @@ class ComparisonModel(QObject):
             for options in self.combinations(chosen)
         ]
         self.runs = [Run(request) for request in requests]
-        self._waiting = list(requests)
+        self._replies = [self._session.submit(request) for request in requests]
+        for reply in self._replies:
+            reply.event_received.connect(self._receive)
         self.runs_changed.emit()
-        for request in requests:
-            self._session.submit(request)
 
     def stop(self) -> None:
         """End the run that is under way and forget those that wait."""
-        for request in reversed(list(self._waiting)):
-            self._session.stop(request)
+        for reply in reversed([reply for reply in self._replies if not reply.is_finished]):
+            reply.stop()
 
-    def _receive(self, request: Request, event: Event) -> None:
-        run = next((run for run in self.runs if run.request is request), None)
-        if run is None:
-            return
-        run.apply(event)
-        if is_last(event, request):
-            self._waiting = [waiting for waiting in self._waiting if waiting is not request]
+    def _receive(self, event: Event) -> None:
+        reply = self.sender()
+        assert isinstance(reply, Reply)
+        self.runs[self._replies.index(reply)].apply(event)
         self.runs_changed.emit()
 
     def _take_engine(self) -> None:

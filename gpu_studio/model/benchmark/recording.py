@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -11,11 +12,10 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.model.benchmark.benchmark import RunSource
 from gpu_studio.model.benchmark.published_experiment import FixedRuns
 from gpu_studio.model.engine_session import EngineSession
-from gpu_studio.model.worker import Worker
+from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.benchmark.run import Run
@@ -46,8 +46,9 @@ class RecordingPlayer(QObject):
         self._studio, self._benchmark = studio, benchmark
         self._recording: Recording | None = None
         self._path: Path | None = None
+        self._asked_path = Path()
         self._session: EngineSession | None = None
-        self._worker: Worker | None = None
+        self._task: Task | None = None
         self._is_closed = False
         benchmark.plan_changed.connect(self.changed)
         studio.closing.connect(self.close)
@@ -72,7 +73,7 @@ class RecordingPlayer(QObject):
     @property
     def is_reading(self) -> bool:
         """Whether a file is being read."""
-        return self._worker is not None
+        return self._task is not None
 
     @property
     def can_play(self) -> bool:
@@ -86,21 +87,16 @@ class RecordingPlayer(QObject):
 
         Does nothing while another file is being read.
         """
-        if self._is_closed or self._worker is not None:
+        if self._is_closed or self._task is not None:
             return
         from gpu_studio.core.benchmark.recording import read_recording
 
-        def read() -> Iterator[tuple[Path, Recording | None, str]]:
-            try:
-                yield path, read_recording(path), ""
-            except StudioError as error:
-                yield path, None, str(error)
-
-        self._worker = Worker(read, self)
-        self._worker.value_produced.connect(self._take)
-        self._worker.failure_raised.connect(self._fail)
-        self._worker.finished.connect(self._finish)
-        self._worker.start()
+        self._asked_path = path
+        self._task = Task(lambda: read_recording(path), self)
+        self._task.succeeded.connect(self._take)
+        self._task.failed.connect(self._fail)
+        self._task.finished.connect(self._finish)
+        self._task.start()
         self.changed.emit()
 
     def play(self, speed: float = OWN_PACE) -> None:
@@ -126,8 +122,8 @@ class RecordingPlayer(QObject):
         """End what is replayed or read; nothing is left running."""
         self._is_closed = True
         self._end_session()
-        if self._worker is not None:
-            self._worker.wait()
+        if self._task is not None:
+            self._task.wait()
 
     def _end_session(self) -> None:
         if self._session is not None:
@@ -135,26 +131,22 @@ class RecordingPlayer(QObject):
             self._session.deleteLater()
             self._session = None
 
-    def _take(self, answer: tuple[Path, Recording | None, str]) -> None:
-        path, recording, mistake = answer
-        if self._is_closed:
-            return
-        if recording is None:
-            self.told.emit(f"{path.name}: {mistake}", True)
-        else:
-            self._path, self._recording = path, recording
+    def _take(self, recording: Recording) -> None:
+        if not self._is_closed:
+            self._path, self._recording = self._asked_path, recording
             self.told.emit("", False)
 
     def _fail(self, failure: Failure) -> None:
-        self.told.emit(f"The recording could not be read: {failure.message}", True)
-
-    def _finish(self) -> None:
         if self._is_closed:
             return
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.retire()
-        self.changed.emit()
+        is_expected = failure.kind is not FailureKind.INTERNAL
+        what = f"{self._asked_path.name}:" if is_expected else "The recording could not be read:"
+        self.told.emit(f"{what} {failure.message}", True)
+
+    def _finish(self) -> None:
+        self._task = None
+        if not self._is_closed:
+            self.changed.emit()
 
 
 def recording_from(studio: Studio, runs: Sequence[Run], recorded_at: str) -> bytes:

@@ -10,8 +10,6 @@ from gpu_studio.core.protocol import (
     CacheEmptied,
     EmptyCache,
     EngineEnded,
-    Event,
-    Request,
     RequestFailed,
 )
 from gpu_studio.core.units import format_bytes
@@ -19,7 +17,7 @@ from gpu_studio.core.units import format_bytes
 if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import Device
     from gpu_studio.core.protocol import MemoryRead
-    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.sensors import Sensors
 
 _MIB = 1 << 20
@@ -57,8 +55,7 @@ class CacheEmptying(QObject):
     def __init__(self, sensors: Sensors, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._sensors = sensors
-        self._session: EngineSession | None = None
-        self._request: EmptyCache | None = None
+        self._reply: Reply | None = None
         self._device: Device | None = None
         self._awaited_readings = 0
         self._result = ""
@@ -67,7 +64,7 @@ class CacheEmptying(QObject):
     @property
     def is_going_on(self) -> bool:
         """Whether the engine has not answered yet."""
-        return self._request is not None
+        return self._reply is not None
 
     @property
     def result(self) -> str:
@@ -82,15 +79,12 @@ class CacheEmptying(QObject):
             address: of the card.
             device: the card as NVML knows it; None for a modelled one.
         """
-        if self._request is not None:
+        if self._reply is not None:
             return
-        if session is not self._session:
-            self._session = session
-            session.event_received.connect(self._receive)
-        self._request, self._device = EmptyCache(device=address), device
+        self._reply, self._device = session.submit(EmptyCache(device=address)), device
+        self._reply.finished.connect(self._finish)
         self._awaited_readings = 0
         self._say("")
-        session.submit(self._request)
 
     def forget(self) -> None:
         """Say no longer what it did: the card or the engine is another."""
@@ -98,9 +92,9 @@ class CacheEmptying(QObject):
         if self._result:
             self._say("")
 
-    def _receive(self, request: Request, event: Event) -> None:
-        if self._request is None or request is not self._request:
-            return
+    def _finish(self) -> None:
+        assert self._reply is not None
+        event, self._reply = self._reply.last, None
         match event:
             case CacheEmptied():
                 freed = format_bytes(event.freed_bytes)
@@ -115,7 +109,6 @@ class CacheEmptying(QObject):
                 result = "empty_cache did not answer: the engine ended, and all it held is free."
             case _:
                 return
-        self._request = None
         self._say(result)
 
     def _take_sensors(self) -> None:

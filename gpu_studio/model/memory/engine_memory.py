@@ -12,7 +12,6 @@ from gpu_studio.core.protocol import (
     EngineEnded,
     Event,
     MemoryRead,
-    Request,
     RunStarted,
     SegmentsRead,
     StageBegan,
@@ -22,7 +21,7 @@ from gpu_studio.model.memory.memory_history import Mark, MemoryHistory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.engine_session import EngineSession, Reply
 
 # What the engine calls the moment of a reading: what the curves call it.
 _MARKS = {
@@ -68,7 +67,7 @@ class EngineMemory(QObject):
     def attach(self, session: EngineSession) -> None:
         """Listen to this session from now on."""
         self.session = session
-        session.event_received.connect(self._receive)
+        session.request_submitted.connect(self._follow)
         session.engine_described.connect(self._take_engine)
         session.engine_lost.connect(self._mark_death)
         if session.description is not None:
@@ -108,7 +107,10 @@ class EngineMemory(QObject):
         self.history(identity).mark(Mark(at_s=at_s, label=label, is_failure=is_failure))
         self.marked.emit(identity)
 
-    def _receive(self, _request: Request, event: Event) -> None:
+    def _follow(self, reply: Reply) -> None:
+        reply.event_received.connect(self._receive)
+
+    def _receive(self, event: Event) -> None:
         match event:
             case MemoryRead():
                 self._take_read(event)

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.model.worker import Worker
+from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpu_studio.core.memory.fit import Fit, ModelFit
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
 
 _AFTER_TYPING_MS = 200
-_LONGEST_END_MS = 10_000
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +48,7 @@ class FitQuestion(QObject):
         self._wanted: Question | None = None
         self._asked: Question | None = None
         self._fits: dict[ModelledCardChoice, Fit] = {}
-        self._worker: Worker | None = None
+        self._task: Task | None = None
         self._is_closed = False
         self._pause = QTimer(self)
         self._pause.setSingleShot(True)
@@ -68,31 +65,31 @@ class FitQuestion(QObject):
         """Answer no more, and wait for the thread, which must not outlive its owner."""
         self._is_closed = True
         self._pause.stop()
-        if self._worker is not None:
-            self._worker.wait(_LONGEST_END_MS)
+        if self._task is not None:
+            self._task.wait()
 
     def _begin(self) -> None:
-        if self._is_closed or self._worker is not None:
+        if self._is_closed or self._task is not None:
             return
         if self._wanted is None or self._wanted == self._asked:
             return
         question, known = self._wanted, self._fits.get(self._wanted.card)
         self._asked = question
 
-        def work_out() -> Iterator[Answer]:
+        def work_out() -> Answer:
             from gpu_studio.core.memory.fit import fit_on, model_fit
 
-            yield Answer(
+            return Answer(
                 question=question,
                 fit=known or fit_on(question.card),
                 model_fit=model_fit(question.card, question.parameters, question.dtype),
             )
 
-        self._worker = Worker(work_out, self)
-        self._worker.value_produced.connect(self._take)
-        self._worker.failure_raised.connect(self._take_failure)
-        self._worker.finished.connect(self._finish)
-        self._worker.start()
+        self._task = Task(work_out, self)
+        self._task.succeeded.connect(self._take)
+        self._task.failed.connect(self._take_failure)
+        self._task.finished.connect(self._finish)
+        self._task.start()
 
     def _take(self, answer: Answer) -> None:
         self._fits[answer.question.card] = answer.fit
@@ -103,7 +100,5 @@ class FitQuestion(QObject):
         self.failed.emit("This cannot be worked out; the log says why.")
 
     def _finish(self) -> None:
-        if self._worker is not None:
-            self._worker.retire()
-            self._worker = None
+        self._task = None
         self._begin()

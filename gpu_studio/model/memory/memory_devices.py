@@ -10,13 +10,12 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.memory.modelled_cards import card_at, modelled_cards
 from gpu_studio.core.pc.devices import short_name
-from gpu_studio.core.protocol import DeviceUsed, Event, Request
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.model.pc.card_access import access_of, counted_cards
 
 if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import Device, Inventory
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.protocol import DeviceUsed, EngineDescribed
     from gpu_studio.model.studio import Studio
 
 
@@ -95,7 +94,7 @@ class MemoryDevices(QObject):
         self._identity = "cpu"
         self._is_chosen_by_hand = False
         self._own_mib: int | None = None
-        self._session.event_received.connect(self._follow_card)
+        self._session.device_used.connect(self._follow_card)
         self._session.engine_described.connect(self._list)
         self._sensors.inventory_changed.connect(self._list)
         self._list()
@@ -140,8 +139,8 @@ class MemoryDevices(QObject):
         self._list()
         self.choose(f"model:{mib}")
 
-    def _follow_card(self, _request: Request, event: Event) -> None:
-        if isinstance(event, DeviceUsed) and not self._is_chosen_by_hand:
+    def _follow_card(self, event: DeviceUsed) -> None:
+        if not self._is_chosen_by_hand:
             self._look_at(self.identity_of(f"cuda:{event.cuda_index}"))
 
     def _list(self) -> None:

@@ -17,7 +17,6 @@ from gpu_studio.core.protocol import (
     Event,
     MemoryRead,
     OomFinished,
-    Request,
     RequestFailed,
     RunMemoryExperiment,
     SegmentsRead,
@@ -25,7 +24,7 @@ from gpu_studio.core.protocol import (
 )
 
 if TYPE_CHECKING:
-    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.lab_engines import LabEngines
 
 MIB = 1 << 20
@@ -116,6 +115,7 @@ class OomExperiment(QObject):
         self._lab = lab
         self._session: EngineSession | None = None
         self._request: RunMemoryExperiment | None = None
+        self._reply: Reply | None = None
         self._conf = ""
         self._has_begun = self._is_stopping = False
         self._outcome: Outcome | None = None
@@ -169,10 +169,10 @@ class OomExperiment(QObject):
 
     def stop(self) -> None:
         """Stop it; what it allocated is freed."""
-        if self._request is not None and self._session is not None and not self._is_stopping:
+        if self._reply is not None and not self._is_stopping:
             self._is_stopping = True
             self.state_changed.emit()
-            self._session.stop(self._request)
+            self._reply.stop()
 
     def _begin(self, request: RunMemoryExperiment, conf: str) -> None:
         self._request, self._conf = request, conf
@@ -189,15 +189,13 @@ class OomExperiment(QObject):
             )
         )
         self.state_changed.emit()
-        session = self._lab.engage(is_modelled=modelled, conf=conf)
-        if session is not self._session:
-            self._session = session
-            session.event_received.connect(self._receive)
-        session.submit(request)
+        self._session = self._lab.engage(is_modelled=modelled, conf=conf)
+        self._reply = self._session.submit(request)
+        self._reply.event_received.connect(self._receive)
+        self._reply.finished.connect(self._conclude)
 
-    def _receive(self, request: Request, event: Event) -> None:
-        if request is not self._request or self._request is None:
-            return
+    def _receive(self, event: Event) -> None:
+        assert self._request is not None
         match event:
             case MemoryRead():
                 self._fill(event, self._request)
@@ -206,6 +204,13 @@ class OomExperiment(QObject):
             case StageBegan():
                 self.stage = event.sentence
                 self._say(Outcome(headline="Running.", sentence=event.sentence))
+            case _:
+                pass
+
+    def _conclude(self) -> None:
+        assert self._reply is not None
+        event, self._reply = self._reply.last, None
+        match event:
             case OomFinished():
                 self._finish(explain_outcome(event), event)
             case RequestFailed():

@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.failure import StudioError
-from gpu_studio.model.worker import Worker
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from gpu_studio.core.failure import Failure
     from gpu_studio.core.memory.segments import SegmentMap
-
-
-_LONGEST_END_MS = 10_000
 
 
 class OpenedSnapshot(QObject):
@@ -33,28 +30,25 @@ class OpenedSnapshot(QObject):
         self.blocks: SegmentMap | None = None
         self.title = ""
         self.refusal = ""
-        self._worker: Worker | None = None
+        self._task: Task | None = None
 
     def open(self, path: Path) -> None:
         """Read a file; does nothing while another is read."""
-        if self._worker is not None:
+        if self._task is not None:
             return
         self.title, self.refusal = path.name, ""
 
-        def read() -> Iterator[SegmentMap | str]:
+        def read() -> SegmentMap:
             from gpu_studio.core.memory.segments import map_of_segments
             from gpu_studio.core.memory.snapshot_file import open_snapshot
 
-            try:
-                yield map_of_segments(open_snapshot(path).segments)
-            except StudioError as error:
-                yield str(error)
+            return map_of_segments(open_snapshot(path).segments)
 
-        self._worker = Worker(read, self)
-        self._worker.value_produced.connect(self._take)
-        self._worker.failure_raised.connect(self._take_failure)
-        self._worker.finished.connect(self._finish)
-        self._worker.start()
+        self._task = Task(read, self)
+        self._task.succeeded.connect(self._take)
+        self._task.failed.connect(self._refuse)
+        self._task.finished.connect(self._finish)
+        self._task.start()
 
     def close(self) -> None:
         """Forget it."""
@@ -63,22 +57,19 @@ class OpenedSnapshot(QObject):
 
     def end(self) -> None:
         """Wait for the thread, which must not outlive its owner."""
-        if self._worker is not None:
-            self._worker.wait(_LONGEST_END_MS)
+        if self._task is not None:
+            self._task.wait()
 
-    def _take(self, answer: SegmentMap | str) -> None:
-        if isinstance(answer, str):
-            self.blocks, self.refusal = None, answer
-        else:
-            self.blocks = answer
+    def _take(self, blocks: SegmentMap) -> None:
+        self.blocks = blocks
         self.changed.emit()
 
-    def _take_failure(self) -> None:
+    def _refuse(self, failure: Failure) -> None:
         self.blocks = None
-        self.refusal = f"{self.title} is refused: its blocks do not fit together."
+        is_expected = failure.kind is not FailureKind.INTERNAL
+        unforeseen = f"{self.title} is refused: its blocks do not fit together."
+        self.refusal = failure.message if is_expected else unforeseen
         self.changed.emit()
 
     def _finish(self) -> None:
-        if self._worker is not None:
-            self._worker.retire()
-            self._worker = None
+        self._task = None

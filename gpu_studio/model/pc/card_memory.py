@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.protocol import EngineEnded, MemoryRead, ReadMemory, RequestFailed, is_last
+from gpu_studio.core.protocol import EngineEnded, MemoryRead, ReadMemory, RequestFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpu_studio.core.pc.devices import Device
-    from gpu_studio.core.protocol import Event, Request
-    from gpu_studio.model.engine_session import EngineSession, EngineState
+    from gpu_studio.model.engine_session import EngineSession, EngineState, Reply
 
 _EVERY_MS = 2000
 
@@ -42,12 +41,11 @@ class CardMemory(QObject):
         super().__init__(parent)
         self._session, self._looked_at = session, looked_at
         self._read: dict[str, MemoryRead] = {}
-        self._question: ReadMemory | None = None
+        self._reply: Reply | None = None
         self._unanswered: str | None = None  # the address that an engine failed over when asked
         self._timer = QTimer(self)
         self._timer.setInterval(_EVERY_MS)
         self._timer.timeout.connect(self.ask)
-        session.event_received.connect(self._receive)
         session.state_changed.connect(self._enter)
 
     @property
@@ -75,7 +73,6 @@ class CardMemory(QObject):
     def forget(self) -> None:
         """Begin anew: a fresh engine holds nothing on any card."""
         self._read.clear()
-        self._question = None
 
     def ask(self) -> None:
         """Ask now, if the engine has nothing to do and the device is a card that it can use."""
@@ -84,13 +81,13 @@ class CardMemory(QObject):
         if (
             address is not None
             and address != self._unanswered
-            and self._question is None
+            and self._reply is None
             and engine is not None
             and engine.cuda_available
             and self._session.state.is_idle
         ):
-            self._question = ReadMemory(device=address)
-            self._session.submit(self._question)
+            self._reply = self._session.submit(ReadMemory(device=address))
+            self._reply.finished.connect(self._finish)
 
     def _enter(self, state: EngineState) -> None:
         device = self._looked_at()
@@ -98,11 +95,10 @@ class CardMemory(QObject):
         if state.is_idle and is_unread:
             self.look_elsewhere()
 
-    def _receive(self, request: Request, event: Event) -> None:
-        if request is not self._question or not isinstance(request, ReadMemory):
-            return
-        if is_last(event, request):
-            self._question = None
+    def _finish(self) -> None:
+        assert self._reply is not None
+        request, event, self._reply = self._reply.request, self._reply.last, None
+        assert isinstance(request, ReadMemory)
         has_died = isinstance(event, EngineEnded) and not event.stopped
         if has_died or isinstance(event, RequestFailed):
             self._unanswered = request.device

@@ -75,6 +75,7 @@ class SensorLog(QObject):
         self._worker = Worker(lambda: _written(path, lines), self)
         self._worker.value_produced.connect(self._count)
         self._worker.finished.connect(self._finish)
+        self._worker.finished.connect(self._worker.deleteLater)
         self._worker.start()
         self._sensors.want(LOG, True)
         self.state_changed.emit()
@@ -105,9 +106,7 @@ class SensorLog(QObject):
         self.state_changed.emit()
 
     def _finish(self) -> None:
-        if self._worker is not None:
-            self._worker.retire()
-            self._worker = None
+        self._worker = None
         self._sensors.want(LOG, False)
         self.state_changed.emit()
 

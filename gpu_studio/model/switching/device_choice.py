@@ -11,8 +11,6 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.protocol import (
     DeviceUsed,
     EngineEnded,
-    Event,
-    Request,
     RequestFailed,
     UseDevice,
 )
@@ -24,6 +22,7 @@ from gpu_studio.model.switching.card_rows import CardRow, card_rows, card_warnin
 if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import Device
     from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
 Tone = Literal["", "good", "amber", "failure"]
@@ -57,9 +56,10 @@ class DeviceChoice(QObject):
         self._warnings: dict[str, str] = {}
         self._chosen = "cpu"
         self._chosen_by_hand = False
-        self._using: UseDevice | None = None
+        self._using: Reply | None = None
+        self._is_using = False
+        self._listed: tuple[object, ...] = ()
         self._said_of_choice = Said()
-        self._session.event_received.connect(self._receive)
         self._session.engine_described.connect(self._take_engine)
         self._session.state_changed.connect(self._list_rows)
         studio.sensors.inventory_changed.connect(self._judge)
@@ -91,7 +91,7 @@ class DeviceChoice(QObject):
         """Whether the chosen card can be made the current one: it has a number in this engine."""
         row = self.chosen
         has_number = row is not None and row.cuda_index is not None
-        return has_number and self._is_there and self._using is None
+        return has_number and self._is_there and not self._is_pending
 
     @property
     def can_show_only(self) -> bool:
@@ -124,9 +124,11 @@ class DeviceChoice(QObject):
         """Make the chosen card the current one (``torch.cuda.set_device``)."""
         row = self.chosen
         if self.can_use and row is not None and row.cuda_index is not None:
-            self._using = UseDevice(cuda_index=row.cuda_index)
+            self._is_using = True
             self._say_of_choice("")
-            self._session.submit(self._using)
+            self._using = self._session.submit(UseDevice(cuda_index=row.cuda_index))
+            self._using.finished.connect(self._finish_use)
+            self._list_rows()
 
     def show_only(self) -> None:
         """Start a fresh engine that sees only the chosen card."""
@@ -152,6 +154,11 @@ class DeviceChoice(QObject):
         return self._session.description is not None
 
     @property
+    def _is_pending(self) -> bool:
+        """Whether the engine has not answered yet whether it uses the chosen card."""
+        return self._is_using and (self._using is None or not self._using.is_finished)
+
+    @property
     def _is_quiet(self) -> bool:
         """Whether a restart would end nobody's run."""
         return self._session.state in (EngineState.READY, EngineState.FAILED)
@@ -164,14 +171,9 @@ class DeviceChoice(QObject):
             return None
         return next((card for card in inventory.cards if card.identity == row.identity), None)
 
-    def _receive(self, request: Request, event: Event) -> None:
-        if isinstance(event, DeviceUsed):
-            self._list_rows()
-        if request is self._using:
-            self._answer_use(event)
-
-    def _answer_use(self, event: Event) -> None:
-        self._using = None
+    def _finish_use(self) -> None:
+        assert self._using is not None
+        event, self._using, self._is_using = self._using.last, None, False
         match event:
             case DeviceUsed():
                 name = event.name.removeprefix("NVIDIA ")
@@ -183,10 +185,9 @@ class DeviceChoice(QObject):
                 self._say_of_choice(explain_end(event), "failure")
             case _:
                 pass
-        self.rows_changed.emit()
+        self._list_rows()
 
     def _take_engine(self, description: EngineDescribed) -> None:
-        self._using = None
         if self._said_of_choice.text and not self._said_of_choice.tone:
             count = description.device_count if description.cuda_available else 0
             sees = "1 card" if count == 1 else f"{count} cards"
@@ -202,9 +203,11 @@ class DeviceChoice(QObject):
         inventory = self._studio.sensors.inventory
         if inventory is not None:
             self._warnings = card_warnings(inventory, self._session.description)
+        self._listed = ()
         self._list_rows()
 
     def _list_rows(self) -> None:
+        """List the devices anew, and tell so if they or what can be done changed."""
         inventory, session = self._studio.sensors.inventory, self._session
         if inventory is not None:
             self._rows = card_rows(
@@ -218,10 +221,17 @@ class DeviceChoice(QObject):
             self._rows = counted_rows(session.description, session.current_device)
         else:
             return
-        self.rows_changed.emit()
+        if self._listed != self._to_list:
+            self._listed = self._to_list
+            self.rows_changed.emit()
         if not self._chosen_by_hand or self.chosen is None:
             current = next((row.identity for row in self._rows if row.is_current), "cpu")
             self._set_chosen(current)
+            self._listed = self._to_list
+
+    @property
+    def _to_list(self) -> tuple[object, ...]:
+        return (*self._rows, self.can_use, self.can_show_only, self.can_show_all)
 
     def _set_chosen(self, identity: str) -> None:
         if identity != self._chosen:

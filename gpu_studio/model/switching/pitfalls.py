@@ -9,11 +9,8 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.protocol import (
     EngineEnded,
-    Event,
     PitfallFailed,
     PitfallFinished,
-    PitfallStarted,
-    Request,
     RequestFailed,
     RunPitfall,
 )
@@ -23,6 +20,7 @@ from gpu_studio.core.switching.usable_cards import usable_cards
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+    from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
 
@@ -57,7 +55,7 @@ class PitfallsModel(QObject):
         self._session = studio.session
         self._tried: dict[str, Tried] = {}
         self._running: RunPitfall | None = None
-        self._session.event_received.connect(self._receive)
+        self._reply: Reply | None = None
         self._session.engine_described.connect(self._take_engine)
 
     @property
@@ -92,20 +90,19 @@ class PitfallsModel(QObject):
             self._running = RunPitfall(name=name, part=part, device=device)
             self._note(name, failure="")
             self.running_changed.emit()
-            self._session.submit(self._running)
+            self._reply = self._session.submit(self._running)
+            self._reply.finished.connect(self._finish)
 
     def stop(self) -> None:
         """End what is tried now."""
-        if self._running is not None:
-            self._session.stop(self._running)
+        if self._reply is not None:
+            self._reply.stop()
 
-    def _receive(self, request: Request, event: Event) -> None:
-        if request is not self._running or self._running is None:
-            return
-        name = self._running.name
+    def _finish(self) -> None:
+        assert self._running is not None
+        assert self._reply is not None
+        name, event = self._running.name, self._reply.last
         match event:
-            case PitfallStarted():
-                return
             case PitfallFinished():
                 self._take_outcomes(event)
             case PitfallFailed() | RequestFailed():
@@ -113,8 +110,8 @@ class PitfallsModel(QObject):
             case EngineEnded():
                 self._note(name, failure=explain_end(event))
             case _:
-                return
-        self._running = None
+                pass
+        self._running = self._reply = None
         self.running_changed.emit()
 
     def _take_outcomes(self, event: PitfallFinished) -> None:
@@ -139,6 +136,5 @@ class PitfallsModel(QObject):
         self.tried_changed.emit(name)
 
     def _take_engine(self) -> None:
-        self._running = None
         self.pitfalls_changed.emit()
         self.running_changed.emit()

@@ -16,7 +16,6 @@ from gpu_studio.core.protocol import (
     PlaceFinished,
     PlaceModel,
     PlaceRow,
-    Request,
     RequestFailed,
 )
 from gpu_studio.core.switching.placement_words import (
@@ -30,6 +29,7 @@ from gpu_studio.model.switching.placement_table import PlacementTable
 
 if TYPE_CHECKING:
     from gpu_studio.core.protocol import EngineDescribed, ModelDescription
+    from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
 
 
@@ -47,9 +47,9 @@ class PlacementModel(DeviceChoice):
     file_changed = Signal()
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
-        self._move: PlaceModel | None = None
-        self._moved: PlaceModel | None = None
-        self._inspecting: InspectFile | None = None
+        self._move: Reply | None = None
+        self._has_moved = False
+        self._inspecting: Reply | None = None
         self._file: FileInspected | None = None
         self._said_of_file = Said()
         self._said_of_move = Said()
@@ -91,15 +91,18 @@ class PlacementModel(DeviceChoice):
     def _start_move(self, *, model: str = "", path: str = "", dtype: str = "") -> None:
         row = self.chosen
         if self.can_move and row is not None and row.address is not None:
-            self._move = PlaceModel(model=model, path=path, device=row.address, dtype=dtype)
+            self._move = self._session.submit(
+                PlaceModel(model=model, path=path, device=row.address, dtype=dtype)
+            )
+            self._move.event_received.connect(self._take_row)
+            self._move.finished.connect(self._finish_move)
             self.table.clear()
             self._say_of_move("The file is on its way." if path else "The model is on its way.")
-            self._session.submit(self._move)
 
     def forget_move(self) -> None:
         """Show nothing of the last move: something else is looked at."""
         if self._move is None:
-            self._moved = None
+            self._has_moved = False
             self.table.clear()
             self._say_of_move("")
 
@@ -125,9 +128,9 @@ class PlacementModel(DeviceChoice):
         if path and self.models and self._inspecting is None:
             self.forget_move()
             self._file = None
-            self._inspecting = InspectFile(path=path)
+            self._inspecting = self._session.submit(InspectFile(path=path))
+            self._inspecting.finished.connect(self._finish_look)
             self._say_of_file("The file is being looked at.")
-            self._session.submit(self._inspecting)
 
     def forget_refusal(self) -> None:
         """Say no more of a file that was refused: something else is looked at."""
@@ -136,15 +139,9 @@ class PlacementModel(DeviceChoice):
 
     # ── what comes ───────────────────────────────────────────────────────────────────────────
 
-    def _receive(self, request: Request, event: Event) -> None:
-        super()._receive(request, event)
-        if request is self._move:
-            self._answer_move(event)
-        elif request is self._inspecting:
-            self._answer_look(event)
-
-    def _answer_look(self, event: Event) -> None:
-        self._inspecting = None
+    def _finish_look(self) -> None:
+        assert self._inspecting is not None
+        event, self._inspecting = self._inspecting.last, None
         match event:
             case FileInspected():
                 self._file = event
@@ -156,32 +153,33 @@ class PlacementModel(DeviceChoice):
             case _:
                 pass
 
-    def _answer_move(self, event: Event) -> None:
+    def _take_row(self, event: Event) -> None:
+        if isinstance(event, PlaceRow):
+            self.table.append(event)
+
+    def _finish_move(self) -> None:
+        assert self._move is not None
+        event, self._move = self._move.last, None
         match event:
-            case PlaceRow():
-                self.table.append(event)
-                return
             case PlaceFinished():
                 tone: Tone = "good" if event.same_output else "amber"
                 if event.same_output is False:
                     tone = "failure"
                 card = self.chosen_card
                 link = widest_link(card) if card is not None else None
-                self._moved, self._move = self._move, None
+                self._has_moved = True
                 self._say_of_move(explain_move(event, link), tone)
             case RequestFailed():
-                self._move = None
                 self._say_of_move(explain_failure(event.failure), "failure")
             case EngineEnded():
-                self._move = None
                 self._say_of_move(explain_end(event), "failure")
             case _:
                 pass
 
     def _take_engine(self, description: EngineDescribed) -> None:
         super()._take_engine(description)
-        if self._moved is not None:
-            self._moved = None
+        if self._has_moved:
+            self._has_moved = False
             text = f"{self._said_of_move.text}  ·  that engine has ended, and the model with it"
             self._say_of_move(text)
         self.move_changed.emit()

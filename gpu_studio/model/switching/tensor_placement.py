@@ -12,7 +12,6 @@ from gpu_studio.core.protocol import (
     Event,
     PlaceRow,
     PlaceTensors,
-    Request,
     RequestFailed,
     TensorsPlaced,
 )
@@ -20,6 +19,7 @@ from gpu_studio.core.switching.placement_words import explain_end, explain_failu
 from gpu_studio.model.switching.device_choice import DeviceChoice, Said, Tone
 
 if TYPE_CHECKING:
+    from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switching.placement_table import PlacementTable
 
@@ -47,9 +47,8 @@ class TensorPlacementModel(QObject):
     ) -> None:
         super().__init__(parent)
         self._session, self._choice, self._table = studio.session, choice, table
-        self._request: PlaceTensors | None = None
+        self._reply: Reply | None = None
         self._said = Said()
-        self._session.event_received.connect(self._receive)
 
     @property
     def said(self) -> Said:
@@ -61,29 +60,33 @@ class TensorPlacementModel(QObject):
         """Whether the chosen device has an address and the engine is there."""
         row = self._choice.chosen
         is_there = self._session.description is not None and row is not None
-        return is_there and row is not None and row.address is not None and self._request is None
+        return is_there and row is not None and row.address is not None and self._reply is None
 
     def place(self, size: int, dtype: str) -> None:
         """Place matrices of a size and dtype on the chosen device."""
         row = self._choice.chosen
         if self.can_place and row is not None and row.address is not None:
-            self._request = PlaceTensors(device=row.address, size=size, dtype=dtype)
+            self._reply = self._session.submit(
+                PlaceTensors(device=row.address, size=size, dtype=dtype)
+            )
+            self._reply.event_received.connect(self._receive)
+            self._reply.finished.connect(self._conclude)
             self._table.clear()
             self._say("The tensors are on their way.")
-            self._session.submit(self._request)
 
     def forget(self) -> None:
         """Say nothing of the last tensors: something else is in the table."""
-        if self._request is None and self._said.text:
+        if self._reply is None and self._said.text:
             self._say("")
 
-    def _receive(self, request: Request, event: Event) -> None:
-        if request is not self._request:
-            return
+    def _receive(self, event: Event) -> None:
+        if isinstance(event, PlaceRow):
+            self._table.append(event)
+
+    def _conclude(self) -> None:
+        assert self._reply is not None
+        event = self._reply.last
         match event:
-            case PlaceRow():
-                self._table.append(event)
-                return
             case TensorsPlaced():
                 card = self._choice.chosen_card
                 link = widest_link(card) if card is not None else None
@@ -98,7 +101,7 @@ class TensorPlacementModel(QObject):
                 pass
 
     def _finish(self, text: str, tone: Tone) -> None:
-        self._request = None
+        self._reply = None
         self._say(text, tone)
 
     def _say(self, text: str, tone: Tone = "") -> None:

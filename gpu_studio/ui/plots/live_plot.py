@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from gpu_studio.model.turn_timer import turn_timer
 from gpu_studio.ui.plots.plot_canvas import AxesStyle, Marker
 from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
 from gpu_studio.ui.plots.plot_zoom import PlotZoom
@@ -80,7 +79,6 @@ class LivePlot(QFrame):
         self.plot: pg.PlotWidget | None = None
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        self._first_build = turn_timer(self, self._build)
         self._frames = QTimer(self)
         self._frames.setInterval(STEADY_FRAME_MS if steady else FRAME_MS)
         self._steady = (SteadyRange(0.02, 0.25), SteadyRange(0.1, 0.1)) if steady else None
@@ -197,7 +195,7 @@ class LivePlot(QFrame):
         super().paintEvent(event)
         if self.plot is None and not self._building:
             self._building = True
-            self._first_build.start()
+            QTimer.singleShot(0, self, self._build)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Let the legend be read whole in another width."""

@@ -35,7 +35,7 @@ def memory(qapp, clock):
 
 
 def take(memory, reserved, at_s):
-    memory._receive(None, memory_read(reserved=reserved, taken_at_s=at_s))
+    memory._receive(memory_read(reserved=reserved, taken_at_s=at_s))
 
 
 def context_of(account, memory, error_bytes=None):
@@ -77,7 +77,7 @@ def test_what_the_driver_told_the_engine_itself_counts_before_all_else(memory):
     """Of the same moment, and to the byte: at the end of an experiment too short to be listed."""
     account = CardAccount(Listed(7, 512 + 90))
     read = memory_read(reserved=512, engine_bytes=(512 + 87) * MIB)
-    memory._receive(None, read)
+    memory._receive(read)
     assert context_of(account, memory, (512 + 84) * MIB) == 87
     account.learn(CARD, memory)
     assert context_of(account, memory, (512 + 84) * MIB) == 87

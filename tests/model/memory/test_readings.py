@@ -36,10 +36,10 @@ def test_nothing_is_asked_while_the_engine_works(model, engines, scripts, qtbot)
     scripts[RunWorkload] = [Pause()]
     session = model.parent().session
     request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
-    session.submit(request)
+    reply = session.submit(request)
     qtbot.waitUntil(engines.latest.paused.is_set)
     model.poll()
-    session.stop(request)
+    reply.stop()
     idle(qtbot, model.parent())
     assert not any(isinstance(asked, ReadMemory) for asked in engines.requests)
     model.poll()

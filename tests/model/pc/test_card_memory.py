@@ -57,7 +57,7 @@ def test_it_is_asked_again_and_again_but_not_twice_at_once(
     submitted = []
     submit = studio.session.submit
     monkeypatch.setattr(
-        studio.session, "submit", lambda request: (submitted.append(request), submit(request))
+        studio.session, "submit", lambda request: submitted.append(request) or submit(request)
     )
     answers = with_cuda.scripts[ReadMemory]
     with_cuda.scripts[ReadMemory] = lambda engine, request: [Pause(), *answers(engine, request)]
@@ -83,21 +83,22 @@ def test_a_cpu_is_never_asked_for_it(qtbot, studio, with_cuda, model):
     model.select("cpu")
     model._memory._timer.setInterval(5)
     model.watch(True)
-    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
+    with qtbot.assertNotEmitted(studio.session.request_submitted, wait=50):
         pass
     assert questions(with_cuda) == []
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_a_working_engine_is_not_disturbed(qtbot, studio, with_cuda, model):
-    with_cuda.scripts[EmptyCache] = [Pause()]
+    refused = RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "No."))
+    with_cuda.scripts[EmptyCache] = [Pause(), refused]
     start(qtbot, studio)
     work = EmptyCache(device="cuda:0")
     studio.session.submit(work)
     qtbot.waitUntil(with_cuda.latest.paused.is_set)
     model._memory._timer.setInterval(5)
     model.watch(True)
-    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
+    with qtbot.assertNotEmitted(studio.session.request_submitted, wait=50):
         pass
     model.watch(False)
     with_cuda.latest.go()
@@ -111,7 +112,7 @@ def test_a_card_that_pytorch_cannot_use_is_never_asked_for_it(qtbot, studio, eng
     start(qtbot, studio)
     model._memory._timer.setInterval(5)
     model.watch(True)
-    with qtbot.assertNotEmitted(studio.session.event_received, wait=50):
+    with qtbot.assertNotEmitted(studio.session.request_submitted, wait=50):
         pass
     assert questions(engines) == []
 
@@ -143,7 +144,7 @@ def test_a_question_that_an_engine_failed_over_is_not_asked_again(
     with_cuda.scripts[ReadMemory] = [end]
     start(qtbot, studio)
     model._memory._timer.setInterval(5)
-    with qtbot.waitSignal(studio.session.event_received):
+    with qtbot.waitSignal(studio.session.request_submitted):
         model.watch(True)
     qtbot.waitUntil(lambda: [type(r) for r in with_cuda.requests].count(DescribeEngine) == starts)
     qtbot.waitUntil(lambda: studio.session.state.is_idle)

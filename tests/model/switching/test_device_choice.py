@@ -134,16 +134,27 @@ def test_a_hidden_card_can_be_shown_but_not_used(model, qtbot):
     assert model.can_show_only
 
 
+def test_using_a_card_is_told_at_most_twice(model, qtbot):
+    """Once that it is asked for, and once what came of it."""
+    model.choose(SECOND)
+    told = []
+    model.rows_changed.connect(lambda: told.append((model.can_use, model.rows[2].is_current)))
+    model.use()
+    qtbot.waitUntil(lambda: model.said_of_choice.text != "")
+    idle(qtbot, model)
+    assert told == [(False, False), (True, True)]
+
+
 def test_nobodys_run_is_ended_by_showing_one_card(model, scripts, engines, qtbot):
     scripts[RunWorkload] = [Pause()]
     request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
     session = model.parent().session
-    session.submit(request)
+    reply = session.submit(request)
     qtbot.waitUntil(engines.latest.paused.is_set)
     assert not model.can_show_only
     model.show_only()
     assert len(engines.made) == 1
-    session.stop(request)
+    reply.stop()
     idle(qtbot, model)
     assert model.can_show_only
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.protocol import EngineDescribed, Event, Request
-    from gpu_studio.model.engine_session import EngineSession
+    from gpu_studio.model.engine_session import EngineSession, Reply
 
 PATIENCE_S = 60.0
 TABS = ("Devices", "Switcher", "Benchmark", "Memory")
@@ -50,7 +50,7 @@ class Person:
         self.heard: list[tuple[Request, Event]] = []
         self._awaited: Callable[[Event], bool] = lambda event: False
         self._reaction: Callable[[], None] = lambda: None
-        self._studio.session.event_received.connect(self._hear)
+        self._studio.session.request_submitted.connect(self._follow)
         self._studio.lab.session_began.connect(self._overhear)
 
     def until(self, is_so: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
@@ -209,7 +209,10 @@ class Person:
 
     def _overhear(self, session: EngineSession) -> None:
         """Hear an engine of the memory lab as well."""
-        session.event_received.connect(self._hear)
+        session.request_submitted.connect(self._follow)
+
+    def _follow(self, reply: Reply) -> None:
+        reply.event_received.connect(lambda event: self._hear(reply.request, event))
 
     def _hear(self, request: Request, event: Event) -> None:
         self.heard.append((request, event))

@@ -25,7 +25,7 @@ class SlowWork:
         wait = Worker.wait
 
         def noted_wait(worker: Worker, longest_ms: int) -> bool:
-            self._waited_for.append((worker, worker.parent()))
+            self._waited_for.append((worker, worker.parent().parent()))  # of its task
             self._may_end.set()
             return wait(worker, longest_ms)
 

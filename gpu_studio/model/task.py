@@ -1,0 +1,65 @@
+"""One piece of work on a thread of its own: a file is read, a question is worked out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.model.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpu_studio.core.failure import Failure
+
+_LONGEST_END_MS = 10_000
+
+
+class Task(QObject):
+    """Does one thing once, and tells the result to the thread that made it.
+
+    Signals:
+        succeeded(object): the result.
+        failed(Failure): the work raised an error; the reason of a `StudioError` can be shown.
+        finished(): the thread has ended, after either of them.
+
+    Args:
+        work: makes the result; called in the thread.
+        parent: owns the task.
+    """
+
+    succeeded = Signal(object)
+    failed = Signal(object)
+    finished = Signal()
+
+    def __init__(self, work: Callable[[], Any], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._work: Callable[[], Any] | None = work
+        self._worker = Worker(self._results, self)
+        self._worker.value_produced.connect(self._succeed)
+        self._worker.failure_raised.connect(self._fail)
+        self._worker.finished.connect(self._finish)
+
+    def start(self) -> None:
+        """Begin in a thread."""
+        self._worker.start()
+
+    def wait(self, longest_ms: int | None = None) -> bool:
+        """Wait for the thread, which must not outlive its owner; return whether it has ended."""
+        return self._worker.wait(_LONGEST_END_MS if longest_ms is None else longest_ms)
+
+    def _results(self) -> Iterator[Any]:
+        work, self._work = self._work, None
+        if work is not None:
+            yield work()
+
+    def _succeed(self, result: Any) -> None:
+        self.succeeded.emit(result)
+
+    def _fail(self, failure: Failure) -> None:
+        self.failed.emit(failure)
+
+    def _finish(self) -> None:
+        self.finished.emit()
+        self.deleteLater()
