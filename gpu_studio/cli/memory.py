@@ -24,7 +24,7 @@ from gpu_studio.core.memory.modelled_cards import (
 )
 from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import MOST_CHARACTERS
-from gpu_studio.core.memory.outcome import explain_outcome
+from gpu_studio.core.memory.outcome import outcome_told
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.protocol import (
     AllocationPlan,
@@ -166,7 +166,7 @@ def _show(event: Event, progress: Progress, *, as_json: bool) -> None:
 
 
 def _say_end(finished: OomFinished) -> None:
-    outcome = explain_outcome(finished)
+    outcome = outcome_told(finished)
     modelled = " (modelled, no card was asked)" if finished.modelled else ""
     for stage in finished.stages:
         say(f"  {stage.stage}: {stage.sentence}")

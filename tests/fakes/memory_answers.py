@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from gpu_studio.core.memory.outcome import explain_outcome
 from gpu_studio.core.protocol import CacheEmptied, MemoryRead, OomFinished, SegmentsRead
 
 
@@ -53,7 +54,7 @@ def oom_finished(outcome: str = "over_budget", **changes: Any) -> OomFinished:
         free_bytes=634 << 20, total_bytes=1996 << 20, limit_bytes=1200 << 20, unallocated_bytes=0,
         error_text="CUDA out of memory. Tried to allocate 256.00 MiB.",
     )  # fmt: skip
-    return msgspec.structs.replace(plain, **changes)
+    return explain_outcome(msgspec.structs.replace(plain, **changes))
 
 
 def cache_emptied(before: MemoryRead, freed: int, **changes: Any) -> CacheEmptied:

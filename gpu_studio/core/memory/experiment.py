@@ -242,10 +242,7 @@ class _Experiment:
             modelled=self._card.is_modelled,
         )
         finished = _with_the_errors_numbers(finished, last.read)
-        words = explain_outcome(finished)
-        return msgspec.structs.replace(
-            finished, explanation=words.sentence, next_step=words.next_step
-        )
+        return explain_outcome(finished)
 
     def _outcome(self, bench: MemoryBench, start: MemoryRead, last: SegmentsRead) -> str:
         if self._stop.is_set():

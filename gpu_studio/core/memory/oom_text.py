@@ -11,6 +11,7 @@ tracebacks. And they may be hostile: a pattern here has no part that can be matc
 
 from __future__ import annotations
 
+import functools
 import re
 
 import msgspec
@@ -106,10 +107,12 @@ class OomNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     processes: tuple[GpuProcessBytes, ...] = ()
 
 
+@functools.lru_cache(maxsize=8)
 def read_oom_text(text: str) -> OomNumbers:
     """Return the numbers in an out-of-memory text; a text of anything else has none.
 
     Of several errors the numbers are the first one's; `core.memory.oom_reader` tells them apart.
+    The last texts are remembered: an experiment's is asked for by its outcome and its tanks.
     """
     return numbers_in(letters_of(text))
 

@@ -6,7 +6,7 @@ Nothing is guessed from the preset: the readings, the error's text and the limit
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
@@ -143,9 +143,24 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     tone: Tone = ""
 
 
-def explain_outcome(finished: OomFinished) -> Outcome:
-    """Return an experiment's end in words; numbers that the error does not tell are left out."""
-    return _EXPLAINED.get(finished.outcome, _refused)(finished)
+def explain_outcome(finished: OomFinished) -> OomFinished:
+    """Return an experiment's end with its explanation and its next step.
+
+    For the engine alone: windows and terminals show both as they are, with `outcome_told`. Numbers
+    that the error does not tell are left out.
+    """
+    account = _EXPLAINED.get(finished.outcome, _refused)(finished)
+    return msgspec.structs.replace(
+        finished, explanation=account.sentence, next_step=account.next_step
+    )
+
+
+def outcome_told(finished: OomFinished) -> Outcome:
+    """Return an experiment's end in the words that came with it."""
+    headline, tone = _HEADS.get(finished.outcome, _REFUSED)
+    return Outcome(
+        headline=headline, sentence=finished.explanation, next_step=finished.next_step, tone=tone
+    )
 
 
 def describe_filling(read: MemoryRead, budget_bytes: int) -> str:
@@ -156,6 +171,13 @@ def describe_filling(read: MemoryRead, budget_bytes: int) -> str:
         f"{format_bytes(read.allocated_bytes)} allocated, {format_bytes(read.reserved_bytes)} "
         f"reserved, of a budget of {format_bytes(budget_bytes)}."
     )
+
+
+class _Account(NamedTuple):
+    """What happened, in a sentence or two, and what to try."""
+
+    sentence: str
+    next_step: str
 
 
 def _tensors(finished: OomFinished) -> str:
@@ -242,54 +264,45 @@ def _quoted(error_text: str) -> str:
     return f"It said: {first_line}" if first_line else ""
 
 
-def _fits(finished: OomFinished) -> Outcome:
-    return Outcome(
-        headline="Everything fits.",
+def _fits(finished: OomFinished) -> _Account:
+    return _Account(
         sentence=f"{_tensors(finished)} {_was(finished)} on the card at once; now freed.",
         next_step="Take more tensors or larger ones, until it breaks.",
-        tone="good",
     )
 
 
-def _over_budget(finished: OomFinished) -> Outcome:
-    return Outcome(
-        headline="Over the budget.",
+def _over_budget(finished: OomFinished) -> _Account:
+    return _Account(
         sentence=_joined(_asked(finished), _limit(finished)),
         next_step=(
             "The card is not full: PyTorch refused because of the budget. Raise it, or "
             "take a smaller type: float16 halves every tensor."
         ),
-        tone="amber",
     )
 
 
-def _card_full(finished: OomFinished) -> Outcome:
-    return Outcome(
-        headline="The card is full.",
+def _card_full(finished: OomFinished) -> _Account:
+    return _Account(
         sentence=_joined(_asked(finished), _space(finished)),
         next_step=(
             "Close other programs that use the card, take smaller tensors, or a smaller "
             "type: float16 halves every tensor."
         ),
-        tone="failure",
     )
 
 
-def _fragmented(finished: OomFinished) -> Outcome:
-    return Outcome(
-        headline="Fragmented.",
+def _fragmented(finished: OomFinished) -> _Account:
+    return _Account(
         sentence=_joined(_asked(finished), _pieces(finished)),
         next_step=(
             "Try the same with expandable_segments:True, which can join the pieces; or "
             "make the large tensors first, and keep no small ones among them."
         ),
-        tone="failure",
     )
 
 
-def _spilled(finished: OomFinished) -> Outcome:
-    return Outcome(
-        headline="Spilled to system memory.",
+def _spilled(finished: OomFinished) -> _Account:
+    return _Account(
         sentence=(
             f"{_tensors(finished)} {_was(finished)} made without an error, and that is more "
             "than the card had free: the driver went on in the PC's memory, which the "
@@ -299,22 +312,18 @@ def _spilled(finished: OomFinished) -> Outcome:
             "In the NVIDIA Control Panel set “CUDA - Sysmem Fallback Policy” to “Prefer No "
             "Sysmem Fallback” to have an error instead; or keep to a budget."
         ),
-        tone="amber",
     )
 
 
-def _taken_by_others(finished: OomFinished) -> Outcome:
-    return Outcome(
-        headline="Another process took it.",
+def _taken_by_others(finished: OomFinished) -> _Account:
+    return _Account(
         sentence=_joined(_asked(finished), _taken(finished), _space(finished)),
         next_step="See in the Devices tab who uses the card, then run it again.",
-        tone="failure",
     )
 
 
-def _leak(finished: OomFinished) -> Outcome:
-    return Outcome(
-        headline="A leak.",
+def _leak(finished: OomFinished) -> _Account:
+    return _Account(
         sentence=_joined(
             f"Each of {finished.steps // 2} steps should have given back what it took, "
             "and each left more allocated than the one before, until memory ended.",
@@ -324,26 +333,34 @@ def _leak(finished: OomFinished) -> Outcome:
             "Find what keeps the tensors: a list of losses, for example. Keep "
             "loss.item() or loss.detach() instead of loss."
         ),
-        tone="failure",
     )
 
 
-def _stopped(finished: OomFinished) -> Outcome:
-    return Outcome(
-        headline="Stopped.",
+def _stopped(finished: OomFinished) -> _Account:
+    return _Account(
         sentence=f"{_tensors(finished)} {_was(finished)} on the card; now freed.",
         next_step="Run it again to go on until it breaks.",
     )
 
 
-def _refused(finished: OomFinished) -> Outcome:
-    return Outcome(
-        headline="The card refused.",
+def _refused(finished: OomFinished) -> _Account:
+    return _Account(
         sentence=_joined(_asked(finished), _space(finished), _quoted(finished.error_text)),
         next_step="Read the card's free memory now, and try a smaller budget.",
-        tone="failure",
     )
 
+
+_HEADS: dict[str, tuple[str, Tone]] = {
+    "fits": ("Everything fits.", "good"),
+    "over_budget": ("Over the budget.", "amber"),
+    "card_full": ("The card is full.", "failure"),
+    "fragmented": ("Fragmented.", "failure"),
+    "spilled": ("Spilled to system memory.", "amber"),
+    "taken_by_others": ("Another process took it.", "failure"),
+    "leak": ("A leak.", "failure"),
+    "stopped": ("Stopped.", ""),
+}
+_REFUSED: tuple[str, Tone] = ("The card refused.", "failure")
 
 _EXPLAINED = {
     "fits": _fits,

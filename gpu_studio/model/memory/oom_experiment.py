@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.memory.modelled_cards import is_modelled
-from gpu_studio.core.memory.outcome import Outcome, describe_filling, explain_outcome
+from gpu_studio.core.memory.outcome import Outcome, describe_filling, outcome_told
 from gpu_studio.core.protocol import (
     EngineEnded,
     Event,
@@ -212,7 +212,7 @@ class OomExperiment(QObject):
         event, self._reply = self._reply.last, None
         match event:
             case OomFinished():
-                self._finish(explain_outcome(event), event)
+                self._finish(outcome_told(event), event)
             case RequestFailed():
                 self._finish(explain_failure(event))
             case EngineEnded():

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from gpu_studio.core.memory.outcome import (
+    Outcome,
     describe_filling,
     explain_outcome,
     free_within,
     is_leak,
     others_grew_bytes,
     outcome_of,
+    outcome_told,
 )
 from gpu_studio.core.messages.memory_messages import OUTCOMES, MemoryRead, OomFinished, SegmentsRead
 from tests.fakes.memory_answers import memory_read, no_context, oom_finished
@@ -107,6 +109,10 @@ def test_others_are_what_is_neither_free_nor_ours():
     assert others_grew_bytes(START, MemoryRead(device="cuda:0", taken_at_s=0.0)) is None
 
 
+def told(finished: OomFinished) -> Outcome:
+    return outcome_told(explain_outcome(finished))
+
+
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_every_outcome_has_its_words(outcome: str):
     finished = OomFinished(
@@ -116,16 +122,18 @@ def test_every_outcome_has_its_words(outcome: str):
         largest_block_bytes=90 * MIB, free_total_bytes=108 * MIB, others_grew_bytes=500 * MIB,
         error_text=FULL,
     )  # fmt: skip
-    words = explain_outcome(finished)
-    others = [explain_outcome(OomFinished(device="", outcome=name, tensors=1, tensor_bytes=1))
+    words = told(finished)
+    others = [told(OomFinished(device="", outcome=name, tensors=1, tensor_bytes=1))
               for name in OUTCOMES if name != outcome]  # fmt: skip
     assert words.headline.endswith(".")
     assert words.headline not in [other.headline for other in others]
     assert words.sentence.endswith(".")
     assert words.next_step.endswith(".")
-    told = {"fragmented": "90", "taken_by_others": "500", "over_budget": "1.86", "leak": "7 steps",
-            "spilled": "7 tensors", "fits": "7 tensors"}.get(outcome, "")  # fmt: skip
-    assert told in words.sentence
+    number = {
+        "fragmented": "90", "taken_by_others": "500", "over_budget": "1.86", "leak": "7 steps",
+        "spilled": "7 tensors", "fits": "7 tensors",
+    }.get(outcome, "")  # fmt: skip
+    assert number in words.sentence
 
 
 def plain(text):
@@ -133,7 +141,7 @@ def plain(text):
 
 
 def test_over_the_budget_names_the_limit_and_what_was_free():
-    outcome = explain_outcome(oom_finished("over_budget"))
+    outcome = told(oom_finished("over_budget"))
     sentence = plain(outcome.sentence)
     assert "Tensor 5 asked for 256 MiB when 1 GiB were allocated." in sentence
     assert "allows 1.17 GiB; 634 MiB of the card were still free" in sentence
@@ -142,9 +150,7 @@ def test_over_the_budget_names_the_limit_and_what_was_free():
 
 
 def test_a_full_card_names_what_was_free_and_what_lay_in_pieces():
-    outcome = explain_outcome(
-        oom_finished("card_full", free_bytes=154 << 20, unallocated_bytes=8 << 20)
-    )
+    outcome = told(oom_finished("card_full", free_bytes=154 << 20, unallocated_bytes=8 << 20))
     sentence = plain(outcome.sentence)
     assert "allocated. 154 MiB of 1.95 GiB were free" in sentence
     assert sentence.endswith(", and 8 MiB were reserved in pieces too small for it.")
@@ -156,32 +162,32 @@ def test_numbers_that_the_error_does_not_tell_are_left_out():
         "card_full", allocated_bytes=None, tried_bytes=None, free_bytes=None, total_bytes=None,
         unallocated_bytes=None, limit_bytes=None,
     )  # fmt: skip
-    sentence = plain(explain_outcome(bare).sentence)
+    sentence = plain(told(bare).sentence)
     assert "Tensor 5 asked for 256 MiB." in sentence
     assert "None" not in sentence
     over = oom_finished("over_budget", limit_bytes=None)
-    assert "budget allows" not in explain_outcome(over).sentence
+    assert "budget allows" not in told(over).sentence
 
 
 def test_what_fits_is_counted():
-    several = plain(explain_outcome(oom_finished("fits")).sentence)
+    several = plain(told(oom_finished("fits")).sentence)
     assert several == "4 tensors of 256 MiB, together 1 GiB, were on the card at once; now freed."
-    single = plain(explain_outcome(oom_finished("fits", tensors=1)).sentence)
+    single = plain(told(oom_finished("fits", tensors=1)).sentence)
     assert single == "1 tensor of 256 MiB was on the card at once; now freed."
 
 
 @pytest.mark.parametrize("outcome", ["fits", "over_budget", "card_full", "stopped", "refused"])
 def test_every_end_has_a_name_a_sentence_and_a_next_step(outcome):
-    told = explain_outcome(oom_finished(outcome))
-    assert told.headline.endswith(".")
-    assert told.sentence
-    assert told.next_step
+    words = told(oom_finished(outcome))
+    assert words.headline.endswith(".")
+    assert words.sentence
+    assert words.next_step
 
 
 def test_a_refusal_quotes_one_line_of_the_error():
-    told = explain_outcome(oom_finished("refused", error_text="first line\nsecond line"))
-    assert "first line" in told.sentence
-    assert "second line" not in told.sentence
+    words = told(oom_finished("refused", error_text="first line\nsecond line"))
+    assert "first line" in words.sentence
+    assert "second line" not in words.sentence
 
 
 def test_the_filling_is_told_while_it_goes_on():

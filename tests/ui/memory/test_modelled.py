@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog
 
+from gpu_studio.core.memory import oom_text, outcome
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.engine.memory.modelled import ModelledEngine
 from gpu_studio.model.studio import Studio
@@ -58,6 +59,25 @@ def test_each_preset_ends_in_its_named_outcome(tab, qtbot, preset, ends_in):
     assert text(tab, "memory.oom.conf").endswith("MODELLED")
     tank = tab.model.tank
     assert sum(part.size_bytes for part in tank.parts) == tank.total_bytes == 1996 << 20
+
+
+def test_an_error_is_read_once_and_its_outcome_explained_once(tab, qtbot, monkeypatch):
+    """In one process here: the modelled engine works in the window's."""
+    texts, explained = [], []
+    monkeypatch.setattr(oom_text, "numbers_in", counted(oom_text.numbers_in, texts))
+    monkeypatch.setattr(outcome, "_EXPLAINED", {
+        name: counted(explain, explained) for name, explain in outcome._EXPLAINED.items()
+    })  # fmt: skip
+    oom_text.read_oom_text.cache_clear()
+    run(qtbot, tab, "gt1030")
+    assert "out of memory" in tab.model.experiment.results[0].finished.error_text
+    assert tab.model.tank is not None
+    assert [bool(letters) for letters in texts] == [True]
+    assert len(explained) == 1
+
+
+def counted(function, calls):
+    return lambda argument: calls.append(argument) or function(argument)
 
 
 def test_the_batch_is_compared_with_and_without_gradients(tab, qtbot):
