@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
-    QFrame,
     QHBoxLayout,
-    QScrollArea,
+    QSizePolicy,
     QSplitter,
     QStackedWidget,
     QVBoxLayout,
@@ -32,7 +31,8 @@ from gpu_studio.ui.benchmark.history_page import HistoryPage
 from gpu_studio.ui.benchmark.invitation import Invitation
 from gpu_studio.ui.benchmark.recording_card import FileDrop
 from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.parts import GAP, MARGIN, Card
+from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
+from gpu_studio.ui.scroll_page import VerticalScroll
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
-_LEFT_WIDTH = 284
+_LEFT_LETTERS = 34
 _PLOT_TO_TABLE = (620, 380)
 _LOW = 620  # pixels
 _WORDS_TO_TABLE = (740, 260)
@@ -127,10 +127,12 @@ class BenchmarkTab(QWidget):
 
     def _arrange_left(self) -> QWidget:
         left = Card()
-        left.setFixedWidth(_LEFT_WIDTH)
         left.column.setSpacing(GAP)
         left.column.addWidget(_scrolled(self._choices, "benchmark.choices"), 1)
         left.column.addWidget(self._panel)
+        # As wide as the widest of the choices, which come with the engine, and no wider.
+        left.setMinimumWidth(letters(self, _LEFT_LETTERS))
+        left.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         return left
 
     def _arrange_right(self, column: QVBoxLayout) -> None:
@@ -281,13 +283,10 @@ class BenchmarkTab(QWidget):
         self._plan_changed()
 
 
-def _scrolled(widget: QWidget, name: str) -> QScrollArea:
+def _scrolled(widget: QWidget, name: str) -> VerticalScroll:
     """Return a widget that is scrolled where the window is too low for it."""
-    scroll = QScrollArea()
+    scroll = VerticalScroll()
     scroll.setObjectName(name)
-    scroll.setFrameShape(QFrame.Shape.NoFrame)
-    scroll.setWidgetResizable(True)
-    scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     scroll.setWidget(widget)
     return scroll

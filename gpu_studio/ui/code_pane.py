@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from gpu_studio.core.switching.whole_snippet import runs_as_it_stands
-from gpu_studio.ui.parts import GAP, Text, button, section
+from gpu_studio.ui.parts import GAP, Text, button, letters, section
 
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
@@ -52,7 +52,7 @@ class CodePane(QDockWidget):
         column.addWidget(self._note)
         self.setTitleBarWidget(QWidget())
         self.setWidget(page)
-        self.setMinimumWidth(220)
+        self.setMinimumWidth(letters(self, 30))
         self._show(studio.snippet)
         studio.snippet_changed.connect(self._show)
 

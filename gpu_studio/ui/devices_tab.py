@@ -16,7 +16,14 @@ from gpu_studio.ui.devices.process_card import ProcessCard
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.devices.sensor_log_button import SensorLogButton
 from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
+from gpu_studio.ui.parts import (
+    GAP,
+    MARGIN,
+    Card,
+    Text,
+    button,
+    letters,
+)
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.theme import device_role
 from gpu_studio.ui.verdict_card import VerdictCard
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
-_LIST_WIDTHS = (236, 312)
+_LIST_LETTERS = (32, 43)
 _CHECK = "Try a real kernel on each card"
 _CHECK_TIP = "Starts PyTorch in a process of its own and lets each card add a few numbers"
 _WITHOUT_CARD = (
@@ -102,7 +109,8 @@ class DevicesTab(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give the list its share of the width."""
         super().resizeEvent(event)
-        self._list.setFixedWidth(max(_LIST_WIDTHS[0], min(self.width() // 4, _LIST_WIDTHS[1])))
+        least, most = (letters(self, count) for count in _LIST_LETTERS)
+        self._list.setFixedWidth(max(least, min(self.width() // 4, most)))
 
     def _lay_out(self) -> None:
         page = ScrollPage("The selected device")
@@ -135,7 +143,7 @@ class DevicesTab(QWidget):
             self._log.said, self._details, self._processes,
         ):  # fmt: skip
             self._page.addWidget(widget)
-        self._sensors.head.addWidget(self._log.press)
+        self._sensors.head.add(self._log.press)
         for widget in (
             self._trouble,
             self._check_line,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QStylePainter
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QHelpEvent, QPainter
+from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QStylePainter, QToolTip
 
-from gpu_studio.ui.parts import Text
+from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.ui.parts import Text, letters
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
@@ -24,11 +25,20 @@ class ElidedText(Text):
 
     def minimumSizeHint(self) -> QSize:
         """Return a width that any column has."""
-        return QSize(40, super().minimumSizeHint().height())
+        return QSize(letters(self, 5), super().minimumSizeHint().height())
+
+    @property
+    def is_elided(self) -> bool:
+        """Whether a part of the text is left out."""
+        return not self.wordWrap() and self.sizeHint().width() > self.width()
+
+    def event(self, event: QEvent) -> bool:
+        """Tell the whole text in a tool tip if a part of it is left out."""
+        return _tells_whole(self, event) or super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the text, or as much of it as fits."""
-        if self.wordWrap() or self.sizeHint().width() <= self.width():
+        if not self.is_elided:
             super().paintEvent(event)
             return
         painter = QPainter(self)
@@ -64,6 +74,18 @@ class SpareText(Text):
             super().paintEvent(event)
 
 
+def _tells_whole(widget: ElidedText | ElidingCombo, event: QEvent) -> bool:
+    """Show a widget's whole text if its tool tip is asked for and it is elided."""
+    if not isinstance(event, QHelpEvent) or event.type() is not QEvent.Type.ToolTip:
+        return False
+    if not widget.is_elided:
+        return False
+    text = widget.currentText() if isinstance(widget, QComboBox) else widget.text()
+    tip = widget.toolTip() or plain_tip(text)
+    QToolTip.showText(event.globalPos(), tip, widget)
+    return True
+
+
 def narrow_combo(name: str, accessible_name: str, least_letters: int = 8) -> ElidingCombo:
     """Return a combo box that a narrow panel can hold: it asks for room for so many letters."""
     made = ElidingCombo()
@@ -83,17 +105,37 @@ class ElidingCombo(QComboBox):
         view.setMinimumWidth(view.sizeHintForColumn(0) + _MARGIN)
         super().showPopup()
 
+    @property
+    def is_elided(self) -> bool:
+        """Whether a part of the text is left out."""
+        return self.fontMetrics().horizontalAdvance(self.currentText()) > self._room()
+
+    @property
+    def whole_width(self) -> int:
+        """How wide it has to be to show the whole of its text, in pixels."""
+        frame = self.width() - self._room()
+        return frame + self.fontMetrics().horizontalAdvance(self.currentText())
+
+    def event(self, event: QEvent) -> bool:
+        """Tell the whole text in a tool tip if a part of it is left out."""
+        return _tells_whole(self, event) or super().event(event)
+
+    def _room(self) -> int:
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        field = self.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox, option,
+            QStyle.SubControl.SC_ComboBoxEditField, self,
+        )  # fmt: skip
+        return field.width() - 4
+
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the frame, and the text that fits into it."""
         painter = QStylePainter(self)
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
-        room = self.style().subControlRect(
-            QStyle.ComplexControl.CC_ComboBox, option,
-            QStyle.SubControl.SC_ComboBoxEditField, self,
-        ).width()  # fmt: skip
         option.currentText = self.fontMetrics().elidedText(
-            option.currentText, Qt.TextElideMode.ElideRight, room - 4
+            option.currentText, Qt.TextElideMode.ElideRight, self._room()
         )
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)

@@ -21,6 +21,7 @@ from gpu_studio.ui.code_pane import CodePane
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.parts import GAP, MARGIN
+from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
-_SMALLEST = (1024, 640)
+_SMALLEST = (900, 520)
 _FIRST_SIZE = (1280, 800)
 
 
@@ -163,7 +164,8 @@ class MainWindow(QMainWindow):
         self.tabs.tabBar().setDrawBase(False)
         self.tabs.setAccessibleName("Tabs")
         for index, (title, image, make) in enumerate(_TABS):
-            tab = QWidget() if index in self._unmade else make(self._studio, self._theme)
+            made = None if index in self._unmade else make(self._studio, self._theme)
+            tab = TabScroll(made) if made is not None else QWidget()
             self.tabs.addTab(tab, icon(image, self._theme, "muted", "accent"), title)
 
     def _page(self) -> QWidget:
@@ -216,7 +218,7 @@ class MainWindow(QMainWindow):
         is_current = index == self.tabs.currentIndex()
         place = self.tabs.widget(index)
         assert place is not None
-        tab = make(self._studio, self._theme)
+        tab = TabScroll(make(self._studio, self._theme))
         self.tabs.removeTab(index)
         self.tabs.insertTab(index, tab, icon(image, self._theme, "muted", "accent"), title)
         if is_current:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QBoxLayout,
     QFrame,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
     QPushButton,
     QSizePolicy,
     QTableView,
+    QToolTip,
     QVBoxLayout,
     QWidget,
 )
+
+from gpu_studio.model.tool_tip import plain_tip
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QAbstractItemModel
 
 GAP = 10
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 MARGIN = 14
 Role = Literal["headline", "title", "value", "section", "muted", "failure", "amber", "good", ""]
 
+_ROW_PADDING = 15
 _LEAST_ROWS = 2  # fewer are no table: then the others are scrolled to
 
 
@@ -86,34 +90,57 @@ def button(
     return made
 
 
+def letters(widget: QWidget, count: int) -> int:
+    """Return the width of so many lower-case letters in a widget's font, in pixels."""
+    return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))
+
+
 def section(text: str) -> Text:
     """Return the small heading over a group of controls."""
     return Text(text.upper(), "section")
 
 
-def add_row(
-    column: QBoxLayout, *widgets: QWidget, spacing: int = 8, stretch_last: bool = False
-) -> QHBoxLayout:
-    """Add widgets side by side to a column, pushed to the left unless the last one stretches.
+class Table(QTableView):
+    """A table that tells the whole text of a cell or a heading in a tool tip if it cuts it."""
 
-    The row is handed over while it is empty: PySide 6.10 and 6.11 crash later if it is filled
-    (docs/pyside-layout-wrappers.md).
-    """
-    line = QHBoxLayout()
-    line.setSpacing(spacing)
-    column.addLayout(line)
-    for widget in widgets:
-        line.addWidget(widget)
-    if stretch_last:
-        line.setStretch(len(widgets) - 1, 1)
-    else:
-        line.addStretch(1)
-    return line
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.horizontalHeader().viewport().installEventFilter(self)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Tell a cell that is cut."""
+        if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
+            index = self.indexAt(event.pos())
+            if index.isValid() and not index.data(Qt.ItemDataRole.ToolTipRole):
+                is_cut = self.sizeHintForIndex(index).width() > self.columnWidth(index.column())
+                return _tell(event, str(index.data()) if is_cut else "", self)
+        return super().viewportEvent(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Tell a heading that is cut."""
+        header = self.horizontalHeader()
+        is_tip = event.type() is QEvent.Type.ToolTip and watched is header.viewport()
+        if is_tip and isinstance(event, QHelpEvent):
+            section = header.logicalIndexAt(event.pos())
+            roles = Qt.ItemDataRole
+            said = {
+                role: self.model().headerData(section, Qt.Orientation.Horizontal, role)
+                for role in (roles.DisplayRole, roles.ToolTipRole)
+            }
+            is_cut = header.sectionSizeHint(section) > header.sectionSize(section)
+            if is_cut and not said[roles.ToolTipRole]:
+                return _tell(event, str(said[roles.DisplayRole]), self)
+        return super().eventFilter(watched, event)
+
+
+def _tell(event: QHelpEvent, text: str, widget: QWidget) -> bool:
+    QToolTip.showText(event.globalPos(), plain_tip(text) if text else "", widget)
+    return True
 
 
 def table(model: QAbstractItemModel, *, name: str, accessible_name: str) -> QTableView:
     """Return a calm table: rows are selected whole, columns fit their contents."""
-    view = QTableView()
+    view = Table()
     view.setObjectName(name)
     view.setAccessibleName(accessible_name)
     view.setModel(model)
@@ -123,7 +150,7 @@ def table(model: QAbstractItemModel, *, name: str, accessible_name: str) -> QTab
     view.setWordWrap(False)
     view.setTabKeyNavigation(False)
     view.verticalHeader().hide()
-    view.verticalHeader().setDefaultSectionSize(30)
+    view.verticalHeader().setDefaultSectionSize(view.fontMetrics().height() + _ROW_PADDING)
     header = view.horizontalHeader()
     header.setHighlightSections(False)
     header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
@@ -140,30 +167,46 @@ def set_property(widget: QWidget, name: str, value: object) -> None:
         widget.style().polish(widget)
 
 
-def height_of_rows(view: QTableView, rows: int | None = None) -> int:
-    """Return how high a table is that shows so many rows whole; None for all."""
+def height_of_rows(view: QTableView, rows: int | None = None, width: int | None = None) -> int:
+    """Return how high a table is that shows so many rows whole.
+
+    Args:
+        view: its rows are all of one height.
+        rows: how many; None for all.
+        width: how wide the table is going to be, in pixels; None for as wide as it is now.
+    """
     bar = view.horizontalScrollBar()
     frame = 2 * view.frameWidth() + view.horizontalHeader().sizeHint().height()
-    if bar.maximum() > 0:
+    if bar.maximum() > 0 if width is None else _needs_bar(view, width):
         frame += bar.sizeHint().height()
     rows = view.model().rowCount() if rows is None else rows
     return frame + view.verticalHeader().defaultSectionSize() * rows
 
 
-def show_whole_rows(view: QTableView, room: int | None = None) -> None:
+def _needs_bar(view: QTableView, width: int) -> bool:
+    """Return whether columns that fit their contents are together wider than a width."""
+    header = view.horizontalHeader()
+    # The last column takes what is left of the width.
+    columns = [c for c in range(view.model().columnCount()) if not view.isColumnHidden(c)][:-1]
+    wanted = [max(view.sizeHintForColumn(c), header.sectionSizeHint(c)) for c in columns]
+    return sum(wanted) + header.minimumSectionSize() > width - 2 * view.frameWidth()
+
+
+def show_whole_rows(view: QTableView, room: int | None = None, *, width: int | None = None) -> None:
     """Make a table as high as its rows, or as those for which there is room.
 
     Args:
         view: its rows are all of one height.
         room: how high it may be, in pixels; None for as high as it likes. Where the room becomes
             less the table can be made lower, down to some rows.
+        width: how wide it is going to be, in pixels; None for as wide as it is now.
     """
     rows = view.model().rowCount()
     if room is None:
-        view.setFixedHeight(height_of_rows(view, rows))
+        view.setFixedHeight(height_of_rows(view, rows, width))
         return
     least = min(rows, _LEAST_ROWS)
-    fitting = (room - height_of_rows(view, 0)) // view.verticalHeader().defaultSectionSize()
+    fitting = (room - height_of_rows(view, 0, width)) // view.verticalHeader().defaultSectionSize()
     view.setSizeAdjustPolicy(view.SizeAdjustPolicy.AdjustToContents)
-    view.setMinimumHeight(height_of_rows(view, least))
-    view.setMaximumHeight(height_of_rows(view, max(min(rows, fitting), least)))
+    view.setMinimumHeight(height_of_rows(view, least, width))
+    view.setMaximumHeight(height_of_rows(view, max(min(rows, fitting), least), width))

@@ -8,10 +8,11 @@ same hue (over 4 : 1) and keeps the pure colour for areas.
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.resources import MissingResourceError, resource_path
@@ -24,6 +25,10 @@ _log = logging.getLogger(__name__)
 # The first that this PC has: each system's own, then what Linux desktops bring.
 _FAMILIES = ("Segoe UI Variable Text", "Segoe UI", "Inter", "Cantarell", "Noto Sans", "Ubuntu")
 _POINT_SIZE = 9.5
+# Desktops ask for 9 to 11 points; a larger font than that is chosen by someone who needs it.
+_USUAL_POINTS = 11.0
+
+_EM = re.compile(r"@([\d.]+)em@")  # a size in the style sheet: so many times the font's own
 
 # role: (light, dark). Device and memory colours: Okabe and Ito's colour-blind safe set.
 COLOURS = {
@@ -67,6 +72,19 @@ def device_role(address: str | None) -> str:
     return f"gpu{min(index, 2)}"
 
 
+def application_font(system: QFont) -> QFont:
+    """Return the font of the window.
+
+    Args:
+        system: the font that the desktop asks for. Its size counts if it is larger than usual.
+    """
+    font = QFont(system)
+    font.setFamilies([*_FAMILIES, system.family()])
+    is_large = system.pointSizeF() > _USUAL_POINTS
+    font.setPointSizeF(system.pointSizeF() if is_large else _POINT_SIZE)
+    return font
+
+
 class Theme(QObject):
     """The look that is in force.
 
@@ -97,13 +115,11 @@ class Theme(QObject):
         application = QApplication.instance()
         assert isinstance(application, QApplication)
         application.setStyle("Fusion")
-        font = application.font()
-        font.setFamilies([*_FAMILIES, font.family()])
-        font.setPointSizeF(_POINT_SIZE)
+        font = application_font(QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont))
         application.setFont(font)
         self._is_dark = self._wants_dark()
         application.setPalette(self._palette())
-        application.setStyleSheet(self._style_sheet())
+        application.setStyleSheet(self._style_sheet(font.pointSizeF()))
 
     def _update(self) -> None:
         if self._wants_dark() is not self._is_dark:
@@ -133,8 +149,9 @@ class Theme(QObject):
             palette.setColor(QPalette.ColorGroup.Disabled, role, QColor(self.colour("disabled")))
         return palette
 
-    def _style_sheet(self) -> str:
-        sheet = _STYLE_SHEET
+    def _style_sheet(self, points: float) -> str:
+        """Return the sheet with the colours in force and sizes that follow the font."""
+        sheet = _EM.sub(lambda found: f"{float(found[1]) * points:.2f}pt", _STYLE_SHEET)
         for role in sorted(COLOURS, key=len, reverse=True):
             sheet = sheet.replace(f"@{role}@", self.colour(role))
         shade = "dark" if self._is_dark else "light"
@@ -165,10 +182,10 @@ QFrame[card="true"][tone="good"] { border: 1px solid @good@; border-left: 4px so
 QFrame[zoomable="true"] { border: 1px solid transparent; border-radius: 6px; }
 QFrame[zoomable="true"]:focus { border-color: @accent@; }
 QLabel { background: transparent; }
-QLabel[role="headline"] { font-size: 17px; font-weight: 600; }
-QLabel[role="title"] { font-size: 15px; font-weight: 600; }
-QLabel[role="value"] { font-size: 14px; font-weight: 600; }
-QLabel[role="section"] { color: @muted@; font-size: 11px; font-weight: 600; }
+QLabel[role="headline"] { font-size: @1.34em@; font-weight: 600; }
+QLabel[role="title"] { font-size: @1.18em@; font-weight: 600; }
+QLabel[role="value"] { font-size: @1.1em@; font-weight: 600; }
+QLabel[role="section"] { color: @muted@; font-size: @0.87em@; font-weight: 600; }
 QLabel[role="muted"] { color: @muted@; }
 QLabel[role="failure"] { color: @failure_ink@; }
 QLabel[role="amber"] { color: @amber@; }
@@ -249,7 +266,7 @@ QTableView::item, QListView::item { padding: 4px 7px; border-bottom: 1px solid @
 QTableView::item:focus { border: 1px solid @accent@; }
 QHeaderView { background: @card@; }
 QHeaderView::section { background: @card@; color: @muted@; border: none;
-    border-bottom: 1px solid @border@; padding: 6px 10px; font-size: 11px; font-weight: 600; }
+    border-bottom: 1px solid @border@; padding: 6px 10px; font-size: @0.87em@; font-weight: 600; }
 QHeaderView::up-arrow, QHeaderView::down-arrow { image: none; width: 0; height: 0; }
 QTableCornerButton::section { background: @card@; border: none; }
 QScrollBar:vertical { background: transparent; width: 10px; margin: 0; }

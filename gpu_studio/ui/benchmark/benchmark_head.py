@@ -11,8 +11,9 @@ from gpu_studio.core.benchmark.trust import trust_lines
 from gpu_studio.core.benchmark.verdict import same_kind, verdict
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_plots import View
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, Role, Text, add_row, button
+from gpu_studio.ui.parts import GAP, Role, Text, button
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
@@ -93,9 +94,7 @@ class BenchmarkHead(QWidget):
         column.setSpacing(GAP)
         column.addWidget(self._verdict)
         column.addWidget(self._trust)
-        bar = add_row(column, *self._buttons.values())
-        bar.addWidget(self._clear)
-        bar.addWidget(self._export)
+        column.addWidget(FlowRow(*self.controls))
         column.addWidget(self._outcome)
         self._outcome.hide()
 

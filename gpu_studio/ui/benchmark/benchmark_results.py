@@ -18,7 +18,7 @@ from gpu_studio.model.benchmark.results_table import (
     SortedResults,
 )
 from gpu_studio.ui.benchmark.swatch import SwatchDelegate
-from gpu_studio.ui.parts import Card, Text, table
+from gpu_studio.ui.parts import Card, Text, height_of_rows, letters, table
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QPoint
@@ -39,9 +39,8 @@ _SPARE_COLUMNS = (
 _LONGEST_TEXTS = {Column.MEDIAN: "888 ms", Column.IQR: "1888 %", Column.SAMPLES: "8888"}
 _CELL_PADDING = 24  # pixels
 _DETAIL_LINES = 4
-_TABLE_HEIGHT = 96  # the head and two rows
-_NARROWEST_STAMP = 100  # pixels: a running phase
-_WIDEST_STAMP = 150  # pixels for which other columns make room; a failure's reason is longer
+# A running phase; for so many letters other columns make room. A failure's reason is longer.
+_STAMP_LETTERS = (14, 21)
 
 
 class BenchmarkResults(Card):
@@ -70,7 +69,7 @@ class BenchmarkResults(Card):
         self._table.setItemDelegateForColumn(
             Column.DEVICE, SwatchDelegate(theme, ADDRESS_ROLE, self)
         )
-        self._table.setMinimumHeight(_TABLE_HEIGHT)
+        self._table.setMinimumHeight(height_of_rows(self._table, 2))
         self.setFocusProxy(self._table)
         self._details = Text("", "muted", name="benchmark.details", wraps=True)
         self._details.setIndent(10)
@@ -205,9 +204,8 @@ class BenchmarkResults(Card):
         for column, longest in _LONGEST_TEXTS.items():
             width = self._table.fontMetrics().horizontalAdvance(longest) + _CELL_PADDING
             self._table.setColumnWidth(column, max(self._table.columnWidth(column), width))
-        stamp = max(
-            _NARROWEST_STAMP, min(self._table.sizeHintForColumn(Column.STAMP), _WIDEST_STAMP)
-        )
+        least, most = (letters(self._table, count) for count in _STAMP_LETTERS)
+        stamp = max(least, min(self._table.sizeHintForColumn(Column.STAMP), most))
         needed = stamp + sum(
             self._table.columnWidth(column)
             for column in Column

@@ -12,7 +12,7 @@ from gpu_studio.core.benchmark.run import mode_words, part_rows, parts_sentence
 from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.parts import Card, Text, table
+from gpu_studio.ui.parts import Card, Text, show_whole_rows, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.sensors import Sensors
     from gpu_studio.ui.theme import Theme
 
-_ROW_HEIGHT, _HEAD_HEIGHT = 30, 34
 _HATCHES = {
     "copy in": Qt.BrushStyle.BDiagPattern,
     "copying": Qt.BrushStyle.BDiagPattern,
@@ -223,7 +222,7 @@ class Explanation(ScrollPage):
         self._part_table.setVisible(bool(rows))
         self._part_bars.show_bars(bars)
         self._part_rows.set_rows(rows)
-        self._part_table.setFixedHeight(_HEAD_HEIGHT + _ROW_HEIGHT * len(rows))
+        show_whole_rows(self._part_table)
         self._part_sentence.setText(
             " ".join(sentences) or "This workload's calls were not split into parts."
         )

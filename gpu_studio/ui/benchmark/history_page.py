@@ -15,8 +15,15 @@ from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.benchmark.published_card import PublishedCard
 from gpu_studio.ui.benchmark.recording_card import RecordingCard
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import Card, Text, add_row, button, table
+from gpu_studio.ui.parts import (
+    Card,
+    Text,
+    button,
+    height_of_rows,
+    table,
+)
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
@@ -38,7 +45,7 @@ _WHEN_COLUMN = _HEAD.index("When")
 # Hidden in a narrow window, the first before the others, where every run has the same; when a run
 # was kept stands below the table as well.
 _SPARE_COLUMNS = (_HEAD.index("Precision"), _HEAD.index("Workload"), _WHEN_COLUMN)
-_TABLE_HEIGHT = 210
+_LEAST_ROWS = 6
 _NO_NAME = "–"
 
 
@@ -94,7 +101,7 @@ class HistoryPage(ScrollPage):
         self._table = table(
             self._rows, name="benchmark.history.table", accessible_name="Kept runs, newest first"
         )
-        self._table.setMinimumHeight(_TABLE_HEIGHT)
+        self._table.setMinimumHeight(height_of_rows(self._table, _LEAST_ROWS))
         self._table.activated.connect(self._race)
         self._table.selectionModel().selectionChanged.connect(self._selection_changed)
         self._empty = Text(
@@ -104,8 +111,8 @@ class HistoryPage(ScrollPage):
         self._details = Text("", "muted", name="benchmark.history.details", wraps=True)
         self._outcome = Text("", "muted", name="benchmark.history.outcome", wraps=True)
         self._refused = Text("", "muted", name="benchmark.history.refused", wraps=True)
-        line = add_row(card.column, self._trouble, stretch_last=True)
-        line.addWidget(self._save)
+        card.column.addWidget(self._trouble)
+        card.column.addWidget(self._save, 0, Qt.AlignmentFlag.AlignLeft)
         card.column.addWidget(self._empty)
         card.column.addWidget(self._table)
         card.column.addWidget(self._details)
@@ -144,8 +151,8 @@ class HistoryPage(ScrollPage):
             tip="A file with all samples that another PC can import",
         )  # fmt: skip
         self._export.setIcon(icon("export", self._theme))
-        add_row(card.column, self._ghost, self._end, self._name, stretch_last=True)
-        add_row(card.column, self._delete, self._export, import_)
+        card.column.addWidget(FlowRow(self._ghost, self._end, self._name, fills=self._name))
+        card.column.addWidget(FlowRow(self._delete, self._export, import_))
         delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self._table)
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
         delete.activated.connect(self._delete_selected)

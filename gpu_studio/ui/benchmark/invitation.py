@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel
+from PySide6.QtWidgets import QLabel
 
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Card, Role, Text, button
 
@@ -48,22 +49,14 @@ class Invitation(Card):
             label = Text(text, role, wraps=True)
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
             self.column.addWidget(label)
-        line = QHBoxLayout()
-        line.setSpacing(GAP)
+        published = button(
+            "Or repeat a published experiment", self.published_wanted.emit,
+            name="benchmark.view.published", tip="The GT 1030 experiment, beside this PC",
+        )  # fmt: skip
+        recording = button(
+            "Or open a recording…", self.recording_wanted.emit,
+            name="benchmark.view.recording", tip="Watch runs that were made on another PC",
+        )  # fmt: skip
         self.column.addSpacing(GAP)
-        self.column.addLayout(line)
-        line.addStretch(1)
-        line.addWidget(
-            button(
-                "Or repeat a published experiment", self.published_wanted.emit,
-                name="benchmark.view.published", tip="The GT 1030 experiment, beside this PC",
-            )
-        )  # fmt: skip
-        line.addWidget(
-            button(
-                "Or open a recording…", self.recording_wanted.emit,
-                name="benchmark.view.recording", tip="Watch runs that were made on another PC",
-            )
-        )  # fmt: skip
-        line.addStretch(1)
+        self.column.addWidget(FlowRow(published, recording, centred=True, spacing=GAP))
         self.column.addStretch(3)

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QTableView, QVBoxLayout
 
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import Card, Text, add_row, button, table
+from gpu_studio.ui.parts import (
+    Card,
+    Text,
+    button,
+    show_whole_rows,
+    table,
+)
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
@@ -18,7 +25,6 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _BUDGET_S = 2.0
-_HEAD_HEIGHT, _ROW_HEIGHT = 36, 30
 _NOTE = (
     "The experiment here times each size for 2\u202fs and scales the median to the published "
     "number of iterations: such a time has a “≈”."
@@ -53,7 +59,7 @@ class PublishedCard(Card):
         self.column.addLayout(self._place)
         self.column.addWidget(self._scaling)
         self.column.addWidget(Text(_NOTE, "muted", wraps=True))
-        add_row(self.column, self._run, self._full)
+        self.column.addWidget(FlowRow(self._run, self._full))
         self.column.addWidget(self._full_text)
         experiment.changed.connect(self._show)
         self._show()
@@ -103,4 +109,4 @@ class PublishedCard(Card):
         self._rows.set_head(head)
         self._rows.set_rows(rows)
         assert self._table is not None
-        self._table.setFixedHeight(_HEAD_HEIGHT + _ROW_HEIGHT * len(rows) + 12)
+        show_whole_rows(self._table)

@@ -10,8 +10,9 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QComboBox, QFileDialog
 
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import Card, Text, add_row, button
+from gpu_studio.ui.parts import Card, Text, button
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QMimeData
@@ -68,8 +69,8 @@ class RecordingCard(Card):
         self.column.addWidget(self._about)
         self.column.addWidget(self._sentences)
         self.column.addWidget(self._outcome)
-        add_row(self.column, self.open_button, self._keep)
-        add_row(self.column, self._play, self._pace)
+        self.column.addWidget(FlowRow(self.open_button, self._keep))
+        self.column.addWidget(FlowRow(self._play, self._pace))
         player.changed.connect(self._show)
         player.told.connect(self._tell)
         self._outcome.hide()

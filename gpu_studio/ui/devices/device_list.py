@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -30,8 +30,9 @@ _PADDING = 14
 _GAP = 8
 _DOT = 10
 _RADIUS = 8
-_NAME_PIXELS = 14
-_NAME_LINE = 20
+_MOST_HEIGHT = 1000
+_NAME_SIZE = 1.1  # of the font
+_NAME_GAP = 3
 _WRAPPED = Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
 
 
@@ -91,14 +92,13 @@ class _CardDelegate(QStyledItemDelegate):
     def sizeHint(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> QSize:
-        """Return the height of a card: the line under the name may take two."""
+        """Return the height of a card: the line under the name wraps."""
         room = self._view.viewport().width() - 2 * _PADDING
-        text = option.fontMetrics.boundingRect(
-            0, 0, room, 2 * option.fontMetrics.height(), _WRAPPED, index.data(SUMMARY_ROLE)
+        summary = option.fontMetrics.boundingRect(
+            0, 0, room, _MOST_HEIGHT, _WRAPPED, index.data(SUMMARY_ROLE)
         )
-        lines = max(1, min(2, round(text.height() / option.fontMetrics.height())))
-        height = _NAME_LINE + lines * option.fontMetrics.height() + 2 * _PADDING + _GAP
-        return QSize(100, height)
+        words = _name_line(option.font) + max(summary.height(), option.fontMetrics.height())
+        return QSize(100, words + 2 * _PADDING + _GAP)
 
     def paint(
         self,
@@ -116,11 +116,12 @@ class _CardDelegate(QStyledItemDelegate):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(self._theme.colour(role)))
         top = box.top() + _PADDING - 2
+        name_line = _name_line(option.font)
         left = box.left() + _PADDING
-        painter.drawEllipse(QRectF(left, top + (_NAME_LINE - _DOT) / 2, _DOT, _DOT))
+        painter.drawEllipse(QRectF(left, top + (name_line - _DOT) / 2, _DOT, _DOT))
         text_left = left + _DOT + 9
         width = box.right() - _PADDING - text_left
-        name_box = QRect(text_left, top, width, _NAME_LINE)
+        name_box = QRect(text_left, top, width, name_line)
         painter.setFont(_name_font(option.font))
         painter.setPen(QColor(self._theme.colour("text")))
         name = painter.fontMetrics().elidedText(
@@ -152,8 +153,12 @@ class _CardDelegate(QStyledItemDelegate):
             painter.drawRoundedRect(QRectF(box).adjusted(4.5, 4.5, -4.5, -4.5), 5, 5)
 
 
+def _name_line(font: QFont) -> int:
+    return QFontMetrics(_name_font(font)).height() + _NAME_GAP
+
+
 def _name_font(font: QFont) -> QFont:
     name_font = QFont(font)
-    name_font.setPixelSize(_NAME_PIXELS)
+    name_font.setPointSizeF(_NAME_SIZE * font.pointSizeF())
     name_font.setWeight(QFont.Weight.DemiBold)
     return name_font

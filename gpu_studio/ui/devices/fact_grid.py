@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.parts import Text, section
+from gpu_studio.ui.parts import Text, letters, section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.pc.facts import Fact, FactGroup
 
-_COLUMN_WIDTH = 310
-_LABEL_WIDTH = 132
+_COLUMN_LETTERS = 42
+_LABEL_LETTERS = 18
 _COLUMN_GAP = 28
 _MOST_COLUMNS = 4
 
@@ -97,7 +97,7 @@ class FactGrid(QWidget):
         grid.setContentsMargins(0, 0, 0, 10)
         grid.setHorizontalSpacing(10)
         grid.setVerticalSpacing(7)
-        grid.setColumnMinimumWidth(0, _LABEL_WIDTH)
+        grid.setColumnMinimumWidth(0, letters(self, _LABEL_LETTERS))
         grid.setColumnStretch(1, 1)
         grid.addWidget(section(group.title), 0, 0, 1, 2)
         for row, fact in enumerate(group.facts, start=1):
@@ -112,7 +112,7 @@ class FactGrid(QWidget):
         self._turn.start(0)
 
     def _fitting_columns(self) -> int:
-        fitting = (self.width() + _COLUMN_GAP) // (_COLUMN_WIDTH + _COLUMN_GAP)
+        fitting = (self.width() + _COLUMN_GAP) // (letters(self, _COLUMN_LETTERS) + _COLUMN_GAP)
         return max(1, min(fitting, _MOST_COLUMNS, len(self._groups)))
 
     def _arrange(self) -> None:

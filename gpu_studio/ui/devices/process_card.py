@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QMessageBox
 
 from gpu_studio.model.pc.process_end import end_process, question
 from gpu_studio.model.pc.process_table import MEMORY, PROGRAM, SORT_ROLE
-from gpu_studio.ui.parts import Card, Text, button, section, table
+from gpu_studio.ui.parts import Card, Text, button, height_of_rows, letters, section, table
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.settings import Settings
 
 _MOST_ROWS = 8
-_ROW_HEIGHT = 30
-_HEAD_HEIGHT = 34
-_FILTER_WIDTH = 200
+_COLUMN_LETTERS = 9
+_FILTER_LETTERS = 27
 
 
 class SortedProcesses(QSortFilterProxyModel):
@@ -66,7 +65,7 @@ class ProcessCard(Card):
         self._filter.setAccessibleName("Show only processes with this text")
         self._filter.setPlaceholderText("Filter")
         self._filter.setClearButtonEnabled(True)
-        self._filter.setFixedWidth(_FILTER_WIDTH)
+        self._filter.setFixedWidth(letters(self._filter, _FILTER_LETTERS))
         self._filter.textChanged.connect(self._sorted.setFilterFixedString)
         self._end = button(
             "End process …",
@@ -100,6 +99,7 @@ class ProcessCard(Card):
             self._view.sortByColumn(MEMORY, Qt.SortOrder.DescendingOrder)
             header = self._view.horizontalHeader()
             header.setStretchLastSection(False)
+            header.setMinimumSectionSize(letters(self, _COLUMN_LETTERS))
             header.setSectionResizeMode(PROGRAM, QHeaderView.ResizeMode.Stretch)
             self._view.selectionModel().selectionChanged.connect(self._fit)
             self._fit()
@@ -117,7 +117,7 @@ class ProcessCard(Card):
         self._filter.setVisible(count > 0)
         self._end.setVisible(count > 0 and self._settings.choices.may_end_processes)
         self._end.setEnabled(self._selected() is not None)
-        self._view.setFixedHeight(_HEAD_HEIGHT + _ROW_HEIGHT * min(shown, _MOST_ROWS))
+        self._view.setFixedHeight(height_of_rows(self._view, min(shown, _MOST_ROWS)))
 
     def _selected(self) -> GpuProcess | None:
         chosen = self._view.selectionModel().selectedRows() if self._view.selectionModel() else []

@@ -17,7 +17,8 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.pc.sensor_kinds import CPU_SENSORS
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding import ElidedText, SpareText
-from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.parts import GAP, Card, Text, button, letters, section, show_whole_rows, table
 from gpu_studio.ui.plots.crosshair import Crosshair
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 from gpu_studio.ui.theme import device_role
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 _HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")
 _WORDY_COLUMNS = 2  # they are as wide as their words; the numbers share the rest
-_CARD_WIDTH = 212
-_WIDE = 820
+_CARD_LETTERS = 29
+_WIDE_LETTERS = 112
 _MOST_COLUMNS = 3
 _SPANS = (("Last minute", 60.0), ("Last 5 minutes", 300.0), ("Last 15 minutes", 900.0),
           ("Last hour", 3600.0))  # fmt: skip
@@ -96,12 +97,10 @@ class SensorGrid(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(6)
-        self.head = QHBoxLayout()
-        self._column.addLayout(self.head)
-        self.head.addWidget(section("Sensors"))
-        self.head.addWidget(self._choice)
-        self.head.addWidget(self._reading, 1)
-        self.head.addWidget(self._toggle)
+        self.head = FlowRow(
+            section("Sensors"), self._choice, self._reading, self._toggle, fills=self._reading
+        )
+        self._column.addWidget(self.head)
         self._column.addWidget(self._plots)
         self._show_kinds(CPU_SENSORS)
 
@@ -179,8 +178,8 @@ class SensorGrid(QWidget):
         self._arrange(self._fitting_columns())
 
     def _fitting_columns(self) -> int:
-        fitting = (self.width() + GAP) // (_CARD_WIDTH + GAP)
-        if fitting > 2 and len(self._shown) > 3 and self.width() < _WIDE:
+        fitting = (self.width() + GAP) // (letters(self, _CARD_LETTERS) + GAP)
+        if fitting > 2 and len(self._shown) > 3 and self.width() < letters(self, _WIDE_LETTERS):
             return 2  # six look better in three wide rows than in two narrow ones
         return max(1, min(_MOST_COLUMNS, fitting))
 
@@ -220,8 +219,7 @@ class SensorGrid(QWidget):
     def _fit_table(self) -> None:
         """Give the table the height of its rows: the page scrolls, not the table."""
         if self._table is not None:
-            rows_height = self._table.verticalHeader().length()
-            self._table.setFixedHeight(self._table.horizontalHeader().height() + rows_height + 4)
+            show_whole_rows(self._table)
 
 
 class _Plots(QWidget):

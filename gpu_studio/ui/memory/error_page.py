@@ -12,6 +12,7 @@ from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.core.memory.oom_text import rounding_bytes
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, Card, Text, button, section, show_whole_rows, table
 from gpu_studio.ui.scroll_page import ScrollPage
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _AFTER_TYPING_MS = 150
 _LONGEST_TEXT = 200_000
-_ROW_HEIGHT = 28
 _MIB = 1 << 20
 _EMPTY = (
     "Here comes the tank that the error describes, what it means, and what to try first. Any "
@@ -82,15 +82,12 @@ class ErrorPage(QWidget):
         self._last.setObjectName("memory.error.last")
         self._last.toggled.connect(self._explain)
         card.column.addWidget(self._last)
-        foot = QHBoxLayout()
-        foot.setSpacing(8)
-        card.column.addLayout(foot)
-        foot.addWidget(
-            button("An example", self._show_example, name="memory.error.example",
-                   tip="The text that the allocator's model gives for a full GT 1030")
+        example = button(
+            "An example", self._show_example, name="memory.error.example",
+            tip="The text that the allocator's model gives for a full GT 1030",
         )  # fmt: skip
-        foot.addWidget(button("Clear", self._text.clear, name="memory.error.clear"))
-        foot.addStretch(1)
+        clear = button("Clear", self._text.clear, name="memory.error.clear")
+        card.column.addWidget(FlowRow(example, clear))
         return card
 
     def _make_account(self, theme: Theme) -> ScrollPage:
@@ -110,8 +107,9 @@ class ErrorPage(QWidget):
         self._table = table(
             self._rows, name="memory.error.numbers", accessible_name="The numbers in the text"
         )
-        self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        self._table.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
+        header = self._table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         self._numbers_card.column.addWidget(self._table)
         page.column.addWidget(self._numbers_card)
         page.column.addStretch(1)

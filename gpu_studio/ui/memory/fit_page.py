@@ -11,8 +11,16 @@ from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.memory.fit_question import Answer, FitQuestion, Question
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import GAP, Card, Text, add_row, section, set_property
+from gpu_studio.ui.parts import (
+    GAP,
+    Card,
+    Text,
+    letters,
+    section,
+    set_property,
+)
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
@@ -83,10 +91,8 @@ class FitPage(QWidget):
         label = Text("Parameters")
         label.setBuddy(self._count)
         self._reason = Text(role="muted", name="memory.fit.reason", wraps=True)
-        add_row(
-            card.column, label, self._count, self._dtype, self._reason,
-            spacing=GAP, stretch_last=True,
-        )  # fmt: skip
+        card.column.addWidget(FlowRow(label, self._count, self._dtype, spacing=GAP))
+        card.column.addWidget(self._reason)
         answers = QHBoxLayout()
         answers.setSpacing(GAP)
         card.column.addLayout(answers)
@@ -107,7 +113,7 @@ class FitPage(QWidget):
         self._count.setToolTip("A number such as 7B, 350 M, 1e9 or 1,000,000")
         self._count.addItems(_NETWORKS)
         self._count.setCurrentText(_FIRST)
-        self._count.setMinimumWidth(210)
+        self._count.setMinimumWidth(letters(self._count, 29))
         self._count.editTextChanged.connect(self._ask)
         self._dtype = QComboBox()
         self._dtype.setObjectName("memory.fit.dtype")
@@ -151,6 +157,7 @@ class FitPage(QWidget):
 
     def _say(self, reason: str, *, is_wrong: bool) -> None:
         self._reason.setText(reason)
+        self._reason.setVisible(bool(reason))
         line: QLineEdit | None = self._count.lineEdit()
         if line is not None:
             set_property(line, "invalid", is_wrong)

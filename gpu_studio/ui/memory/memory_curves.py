@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTableView, QWidget
+from PySide6.QtWidgets import QPushButton, QTableView, QWidget
 
 from gpu_studio.model.memory.memory_history import WINDOW_S, Mark
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 
@@ -42,13 +43,8 @@ class MemoryCurves(Card):
         )  # fmt: skip
         self._more.toggled.connect(self._show_more)
         self._empty_cache = button("empty_cache", model.empty_cache, name="memory.empty_cache")
-        head = QHBoxLayout()
-        head.setSpacing(GAP)
-        self.column.addLayout(head)
-        head.addWidget(self._title, 1)
-        head.addWidget(self._more)
-        head.addWidget(self._as_table)
-        head.addWidget(self._empty_cache)
+        controls = (self._title, self._more, self._as_table, self._empty_cache)
+        self.column.addWidget(FlowRow(*controls, fills=self._title, spacing=GAP))
         self._plot = LivePlot(
             theme, name="memory.plot", x_label="seconds since the window opened", y_unit="bytes"
         )

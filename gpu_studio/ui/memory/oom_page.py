@@ -15,9 +15,10 @@ from gpu_studio.core.memory.tank import tank_of_error
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.memory.oom_experiment import EXPANDABLE
 from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import GAP, Card, Text, button, section, show_whole_rows, table
+from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 from gpu_studio.ui.scroll_page import ScrollPage
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
-_PANEL_WIDTHS = (288, 336)
+_PANEL_LETTERS = 46
 _PLOT_HEIGHT = 190
 _SPAN_S = 30.0
 _LEAST_TOP_BYTES = 4 << 20
@@ -40,7 +41,6 @@ _INVITATION = (
     "of this program can break. The real error, its numbers and what they mean come here."
 )
 
-_ROW_HEIGHT = 28
 _DEFAULT = "PyTorch's default"
 
 
@@ -63,8 +63,7 @@ class OomPage(QWidget):
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(GAP)
         panel = OomPanel(studio, model, self)
-        panel.setMinimumWidth(_PANEL_WIDTHS[0])
-        panel.setMaximumWidth(_PANEL_WIDTHS[1])
+        panel.setMaximumWidth(letters(self, _PANEL_LETTERS))
         line.addWidget(panel, 2)
         page = ScrollPage("What came of the experiment")
         line.addWidget(page, 3)
@@ -131,17 +130,16 @@ class OomPage(QWidget):
         )  # fmt: skip
         self._saved = Text(role="muted", name="memory.snapshot.saved", wraps=True)
         actions = QWidget()
-        line = QHBoxLayout(actions)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(8)
-        for widget in (self._compare, self._segments, self._save):
-            line.addWidget(widget)
-        line.addWidget(self._saved, 1)
+        column = QVBoxLayout(actions)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(FlowRow(self._compare, self._segments, self._save))
+        column.addWidget(self._saved)
         return actions
 
     def _make_plot(self, theme: Theme) -> Card:
         card = Card(name="memory.oom.curve_card")
-        card.column.addWidget(section("Allocated and reserved, the last half minute"))
+        heading = "Allocated and reserved, the last half minute"
+        card.column.addWidget(Text(heading.upper(), "section", wraps=True))
         self._plot = LivePlot(theme, name="memory.oom.plot", x_unit="", y_unit="bytes")
         self._plot.setAccessibleName("Memory during the experiment")
         self._plot.describe("The page “Curves” has the table of the same readings.")
@@ -315,7 +313,6 @@ class LabResults(QWidget):
             self._rows, name="memory.oom.numbers", accessible_name="The numbers of the experiment"
         )
         self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        self._table.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
         self.numbers.column.addWidget(self._table)
         self.first.hide()
         self.second.hide()

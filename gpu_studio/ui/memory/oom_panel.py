@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTemporaryDir, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QGridLayout,
     QHBoxLayout,
     QMessageBox,
     QSlider,
@@ -31,6 +30,7 @@ from gpu_studio.model.memory.oom_experiment import (
     largest_budget,
 )
 from gpu_studio.ui.eliding import narrow_combo
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.scroll_page import ScrollPage
 
@@ -383,14 +383,13 @@ def tell(told: QSlider, words: Text, title: str, value: str) -> None:
 
 def add_slider_row(column: QVBoxLayout, title: str, added: QSlider, words: Text) -> None:
     """Put a slider under its title and its value."""
-    grid = QGridLayout()
-    grid.setVerticalSpacing(2)
-    column.addLayout(grid)
     label = Text(title)
     label.setBuddy(added)
-    grid.addWidget(label, 0, 0)
-    grid.addWidget(words, 0, 1, Qt.AlignmentFlag.AlignRight)
-    grid.addWidget(added, 1, 0, 1, 2)
+    place = QVBoxLayout()
+    place.setSpacing(2)
+    column.addLayout(place)
+    place.addWidget(FlowRow(label, words, fills=label))
+    place.addWidget(added)
 
 
 def check(name: str, text: str) -> QCheckBox:

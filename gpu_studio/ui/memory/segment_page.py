@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QFileDialog, QHeaderView, QVBoxLayout, QWidget
 
 from gpu_studio.core.memory.outcome import free_within
 from gpu_studio.core.units import format_bytes, format_percent
 from gpu_studio.model.memory.block_table import BlockTable
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.segment_map import SegmentMapView, counted
-from gpu_studio.ui.parts import GAP, Card, Text, button, section, table
+from gpu_studio.ui.parts import GAP, Card, Text, button, letters, section, table
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QPaintEvent, QShowEvent
+    from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
 
     from gpu_studio.core.memory.segments import SegmentMap
     from gpu_studio.core.protocol import SegmentsRead
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_TABLE_WIDTH = 272
+_TABLE_LETTERS = 37
+_ROW_PADDING = 11
+_ANY_WIDTH = (1 << 24) - 1  # Qt's own
 _SWATCH = 12
+_LEGEND_SPACING = 14
+_BESIDE_LETTERS = 90  # of the page; below it the table stands under the map
 _LEGEND = (("allocated", "solid"), ("free, reserved", "hatched"), ("awaiting its free", "amber"))
 
 
@@ -49,7 +54,7 @@ class SegmentPage(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
         column.addWidget(self._make_head())
-        below = QHBoxLayout()
+        below = self._below = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         below.setSpacing(GAP)
         column.addLayout(below, 1)
         map_card = Card(name="memory.segments_card")
@@ -59,7 +64,8 @@ class SegmentPage(QWidget):
         self._told.setMinimumHeight(self.fontMetrics().lineSpacing())
         map_card.column.addWidget(self._told)
         below.addWidget(map_card, 1)
-        below.addWidget(self._make_table())
+        self._table_card = self._make_table()
+        below.addWidget(self._table_card)
         self._view.block_told.connect(self._told.setText)
         self._view.segment_chosen.connect(self._show_blocks)
         model.segments_changed.connect(self._show)
@@ -70,9 +76,6 @@ class SegmentPage(QWidget):
 
     def _make_head(self) -> Card:
         card = Card(name="memory.fragmentation_card")
-        line = QHBoxLayout()
-        line.setSpacing(GAP)
-        card.column.addLayout(line)
         self._largest = Text(role="headline", name="memory.largest")
         self._fragmentation = Text(role="muted", name="memory.fragmentation", wraps=True)
         self._open = button(
@@ -83,42 +86,46 @@ class SegmentPage(QWidget):
             "Back to live", self._snapshot.close, name="memory.snapshot.close",
             tip="Show the allocator again",
         )  # fmt: skip
-        line.addWidget(self._largest)
-        line.addWidget(self._fragmentation, 1)
-        line.addWidget(self._close)
-        line.addWidget(self._open)
+        card.column.addWidget(
+            FlowRow(self._largest, self._close, self._open, fills=self._largest, spacing=GAP)
+        )
+        card.column.addWidget(self._fragmentation)
         self._refusal = Text(role="failure", name="memory.snapshot.refusal", wraps=True)
         self._refusal.hide()
         card.column.addWidget(self._refusal)
         return card
 
     def _add_legend(self, card: Card, theme: Theme) -> None:
-        line = QHBoxLayout()
-        line.setSpacing(6)
-        card.column.addLayout(line)
-        for text, look in _LEGEND:
-            line.addWidget(_Swatch(theme, look))
-            line.addWidget(Text(text, "muted"))
-            line.addSpacing(8)
-        line.addStretch(1)
         scale = toggle("To scale", "memory.segments.to_scale", "All segments at one scale")
         scale.setChecked(True)
         scale.toggled.connect(self._view.set_to_scale)
-        line.addWidget(scale)
+        entries = [
+            FlowRow(_Swatch(theme, look), Text(text, "muted"), spacing=6) for text, look in _LEGEND
+        ]
+        card.column.addWidget(FlowRow(*entries, scale, fills=entries[-1], spacing=_LEGEND_SPACING))
 
     def _make_table(self) -> Card:
         card = Card(name="memory.blocks_card")
-        card.setFixedWidth(_TABLE_WIDTH)
         self._table_title = section("Blocks of a segment")
         card.column.addWidget(self._table_title)
         view = table(self._blocks, name="memory.blocks", accessible_name="Blocks of a segment")
         view.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        view.verticalHeader().setDefaultSectionSize(26)
+        view.verticalHeader().setDefaultSectionSize(view.fontMetrics().height() + _ROW_PADDING)
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         card.column.addWidget(view, 1)
         return card
 
     # ── showing ──────────────────────────────────────────────────────────────────────────────
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the table under the map if there is no room beside it."""
+        super().resizeEvent(event)
+        has_room = self.width() >= letters(self, _BESIDE_LETTERS)
+        directions = QBoxLayout.Direction
+        self._below.setDirection(directions.LeftToRight if has_room else directions.TopToBottom)
+        least = letters(self, _TABLE_LETTERS)
+        self._table_card.setMinimumWidth(least)
+        self._table_card.setMaximumWidth(least if has_room else _ANY_WIDTH)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Show what came while the page was not in sight."""

@@ -43,11 +43,11 @@ _LOOKS = {
 }
 
 BAR_HEIGHT = 34
-LABEL_HEIGHT = 42
 SWATCH = 10
 _BETWEEN = 2.0
 _LEAST_WIDTH = 3.0  # so that a part of a few MiB can still be seen and pointed at
 _LABEL_GAP = 18.0
+_LINE_GAP = 4
 
 
 class TankBar(QWidget):
@@ -106,7 +106,8 @@ class TankBar(QWidget):
     def height_at(self, width: int) -> int:
         """Return how high the bar and the names under it are at a width, both in pixels."""
         layout = self._places_at(width)
-        return BAR_HEIGHT + 6 + LABEL_HEIGHT * (layout.lines if layout else 1)
+        labels = layout.labels_height if layout else label_height(self.fontMetrics())
+        return BAR_HEIGHT + 6 + labels
 
     def _fit_height(self) -> None:
         if self.minimumHeight() != self.sizeHint().height():
@@ -291,11 +292,17 @@ class TankLayout:
 
     def __init__(self, tank: Tank, width: int, metrics: QFontMetrics) -> None:
         self._tank, self._width = tank, width
+        self._label_height = label_height(metrics)
         widths = [_label_width(part.label, part.size_bytes, metrics) for part in tank.parts]
         flow = self._flow(widths)
         self.stretches = self._stretches()
         self.lines = max((line for line, _ in flow), default=0) + 1
         self.labels = self._labels(widths, flow)
+
+    @property
+    def labels_height(self) -> int:
+        """How high all lines of names are, in pixels."""
+        return self.lines * self._label_height
 
     def part_at(self, position: QPointF) -> int:
         """Return the part whose stretch or name is there; -1 for none."""
@@ -333,9 +340,9 @@ class TankLayout:
         by side.
         """
         xs = [x for _, x in flow] if self.lines > 1 else self._under(widths)
-        y = BAR_HEIGHT + 6.0
+        y, height = BAR_HEIGHT + 6.0, self._label_height
         return [
-            QRectF(x, y + line * LABEL_HEIGHT, width, LABEL_HEIGHT - 4.0)
+            QRectF(x, y + line * height, width, height - _LINE_GAP)
             for x, width, (line, _) in zip(xs, widths, flow, strict=True)
         ]
 
@@ -349,6 +356,11 @@ class TankLayout:
             xs[index] = min(xs[index], limit - widths[index])
             limit = xs[index] - _LABEL_GAP
         return xs
+
+
+def label_height(metrics: QFontMetrics) -> int:
+    """Return how high a name and the number under it are, in pixels."""
+    return 2 * (metrics.height() + _LINE_GAP) + _LINE_GAP
 
 
 def _label_width(label: str, size_bytes: int, metrics: QFontMetrics) -> float:

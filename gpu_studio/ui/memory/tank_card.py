@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QInputDialog, QTableView, QWidget
+from PySide6.QtWidgets import QComboBox, QInputDialog, QTableView, QWidget
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB, card_at
@@ -15,9 +15,10 @@ from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN
 from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding import ElidingCombo
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import GAP, Card, Text, height_of_rows, show_whole_rows, table
+from gpu_studio.ui.parts import GAP, Card, Text, height_of_rows, letters, show_whole_rows, table
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
@@ -78,18 +79,16 @@ class TankCard(Card):
         self._cards.setObjectName("memory.card")
         self._cards.setAccessibleName("Whose memory is shown")
         self._cards.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self._cards.setMaximumWidth(300)
+        self._cards.setMaximumWidth(letters(self._cards, 41))
         self._cards.activated.connect(self._choose)
 
     def _lay_out_head(self) -> None:
-        self._head = head = QHBoxLayout()
-        head.setSpacing(GAP)
-        self.column.addLayout(head)
-        head.addWidget(self._title)
-        head.addWidget(self._badge)
-        head.addStretch(1)
-        for control in (self._numbers, self._engines, self._cards):
-            head.addWidget(control)
+        between = QWidget()
+        self._head = FlowRow(
+            self._title, self._badge, between, self._numbers, self._engines, self._cards,
+            fills=between, spacing=GAP,
+        )  # fmt: skip
+        self.column.addWidget(self._head)
 
     # ── the device ───────────────────────────────────────────────────────────────────────────
 
@@ -173,12 +172,12 @@ class TankCard(Card):
         margins, spacing = self.column.contentsMargins(), self.column.spacing()
         width = self.contentsRect().width() - margins.left() - margins.right()
         border = self.height() - self.contentsRect().height()
-        rest = border + margins.top() + margins.bottom() + self._head.sizeHint().height()
+        rest = border + margins.top() + margins.bottom() + self._head.heightForWidth(width)
         room = self._room - rest - self._sentence.heightForWidth(width) - 2 * spacing
         beside_bar = room - self._tank.height_at(width) - spacing
-        has_room = beside_bar >= height_of_rows(self._table)
+        has_room = beside_bar >= height_of_rows(self._table, width=width)
         self._tank.setVisible(has_room)
-        show_whole_rows(self._table, beside_bar if has_room else room)
+        show_whole_rows(self._table, beside_bar if has_room else room, width=width)
 
     def _show_sentence(self, told: str) -> None:
         self._sentence.setText(told or what_is_shown(self._model, self._session))

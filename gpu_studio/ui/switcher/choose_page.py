@@ -9,7 +9,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.ui.parts import MARGIN, Card, Text, add_row, button
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.parts import (
+    MARGIN,
+    Card,
+    Text,
+    button,
+    letters,
+)
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.switcher.device_card import DeviceCard
 
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.switching.placement import PlacementModel
     from gpu_studio.ui.theme import Theme
 
-_LEFT_WIDTHS = (270, 460)
+_LEFT_LETTERS = (30, 63)
 _TOO_LATE = "visible_devices_too_late"
 _USE = (
     "torch.cuda.set_device: new “cuda” tensors go to this card, in the same engine. What is placed "
@@ -69,8 +76,8 @@ class ChoosePage(QWidget):
         line.setSpacing(MARGIN)
         left = ScrollPage("Devices to choose from", self)
         left.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        left.setMinimumWidth(_LEFT_WIDTHS[0])
-        left.setMaximumWidth(_LEFT_WIDTHS[1])
+        left.setMinimumWidth(letters(self, _LEFT_LETTERS[0]))
+        left.setMaximumWidth(letters(self, _LEFT_LETTERS[1]))
         right = ScrollPage("Two ways to choose", self)
         right.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         line.addWidget(left, 2)
@@ -128,7 +135,7 @@ class ChoosePage(QWidget):
         card.column.addWidget(Text(sentence, "muted", wraps=True))
         if then is not None:
             card.column.addWidget(then)
-        add_row(card.column, *buttons)
+        card.column.addWidget(FlowRow(*buttons))
         return card
 
     def _make_demonstration(self) -> Card:
@@ -145,7 +152,7 @@ class ChoosePage(QWidget):
         card.column.addWidget(Text(_DEMONSTRATION, "muted", wraps=True))
         for text in (self._too_late, self._in_time, self._stands_in):
             card.column.addWidget(text)
-        add_row(card.column, self._demonstrate)
+        card.column.addWidget(FlowRow(self._demonstrate))
         return card
 
     # ── devices ──────────────────────────────────────────────────────────────────────────────

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
 
 from gpu_studio.core.benchmark.comparison import compare_ways, findings_of, label_of
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
-from gpu_studio.ui.parts import Card, Text, button, section, table
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.parts import Card, Text, button, section, show_whole_rows, table
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 from gpu_studio.ui.theme import device_role
@@ -30,8 +31,7 @@ _BUDGET_S = 1.0
 # The work is the device's; what comes before it is another hatch for each, in grey.
 _WORK = ("compute", "computing")
 _HATCHES = (Qt.BrushStyle.SolidPattern, Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.DiagCrossPattern)
-_ROW_HEIGHT = 30
-_BOXES_A_LINE = 4
+_BOX_SPACING = 14
 
 
 class ComparisonCard(Card):
@@ -90,12 +90,9 @@ class ComparisonCard(Card):
         self._run = button("Run", self._start, name=f"{self._name}.run", primary=True)
         self._stop = button("Stop", self.model.stop, name=f"{self._name}.stop")
         self._progress = Text(role="muted", name=f"{self._name}.progress")
-        line = QHBoxLayout()
-        line.setSpacing(8)
-        self.column.addLayout(line)
-        for widget in (self._device, self._size, self._run, self._stop, self._progress):
-            line.addWidget(widget)
-        line.addStretch(1)
+        self.column.addWidget(
+            FlowRow(self._device, self._size, self._run, self._stop, self._progress)
+        )
 
     def _make_results(self) -> None:
         self._verdict = Text(name=f"{self._name}.verdict", wraps=True)
@@ -149,11 +146,10 @@ class ComparisonCard(Card):
             if widget is not None:
                 widget.deleteLater()
         self._boxes = {}
-        line = 0
         for place, option in enumerate(workload.options):
             title = Text(option.title, "muted")
             title.setToolTip(option.sentence)
-            self._choices.addWidget(title, line, 0)
+            self._choices.addWidget(title, place, 0)
             boxes: dict[str, QCheckBox] = {}
             for number, value in enumerate(option.values):
                 box = QCheckBox(value)
@@ -165,12 +161,9 @@ class ComparisonCard(Card):
                 box.setChecked(place == 0 or number == 0 if first is None else value in first)
                 box.toggled.connect(self._show_buttons)
                 boxes[value] = box
-                if number and number % _BOXES_A_LINE == 0:
-                    line += 1
-                self._choices.addWidget(box, line, 1 + number % _BOXES_A_LINE)
-            line += 1
+            self._choices.addWidget(FlowRow(*boxes.values(), spacing=_BOX_SPACING), place, 1)
             self._boxes[option.name] = boxes
-        self._choices.setColumnStretch(_BOXES_A_LINE + 1, 1)
+        self._choices.setColumnStretch(1, 1)
 
     @property
     def _checked(self) -> dict[str, list[str]]:
@@ -225,10 +218,7 @@ class ComparisonCard(Card):
 
     def _fit_table(self) -> None:
         """Give every row its place, also where the columns need a bar to be scrolled by."""
-        bar = self._table.horizontalScrollBar()
-        height = self._table.horizontalHeader().sizeHint().height() + 4
-        height += self._rows.rowCount() * _ROW_HEIGHT
-        self._table.setFixedHeight(height + (bar.sizeHint().height() if bar.maximum() else 0))
+        show_whole_rows(self._table)
 
     def _told_apart(self, run: Run) -> dict[str, str]:
         """Return the options that differ among the runs; the first one always."""

@@ -13,12 +13,13 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QPlainTextEdit,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
 from gpu_studio.core.switching.pitfall_words import format_figure
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.scroll_page import ScrollPage
 
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     from gpu_studio.model.switching.pitfalls import PitfallsModel
     from gpu_studio.ui.theme import Theme
 
-_LIST_WIDTHS = (205, 300)
+_LIST_LETTERS = 28
 _ITEM_MARGINS = 28  # what the style sheet keeps free beside a title
-_WIDE = 1150  # of the page; below it broken and fixed stand one under the other
+_WIDE_LETTERS = 157  # of the page; below it broken and fixed stand one under the other
 _STATES = {
     (False, False): "",
     (True, False): "broken",
@@ -73,7 +74,7 @@ class PitfallPage(QWidget):
         self._list.setObjectName("switcher.lab.list")
         self._list.setAccessibleName("Pitfalls")
         self._list.setFrameShape(QListWidget.Shape.NoFrame)
-        self._list.setMinimumWidth(_LIST_WIDTHS[0])
+        self._list.setMinimumWidth(letters(self._list, _LIST_LETTERS))
         self._list.setWordWrap(True)
         self._list.setTextElideMode(Qt.TextElideMode.ElideRight)
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -84,7 +85,7 @@ class PitfallPage(QWidget):
         column.addWidget(Text("Break it on purpose", "title"))
         column.addWidget(self._devices)
         card = Card(name="switcher.lab.list_card")
-        card.setMaximumWidth(_LIST_WIDTHS[1])
+        card.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Expanding)
         card.column.setContentsMargins(4, 6, 4, 6)
         card.column.addWidget(self._list)
         column.addWidget(card, 1)
@@ -135,7 +136,7 @@ class PitfallPage(QWidget):
     def _arrange(self) -> None:
         tried = self.model.tried(self.chosen.name) if self.chosen else None
         both = tried is not None and tried.broken is not None and tried.fixed is not None
-        beside = both and self.width() > _WIDE
+        beside = both and self.width() > letters(self, _WIDE_LETTERS)
         top = Qt.AlignmentFlag.AlignTop
         for widget in (self._broken, self._why_card, self._fixed):
             self._story.removeWidget(widget)
@@ -169,7 +170,8 @@ class PitfallPage(QWidget):
             self._list.addItem(item)
         metrics = self._list.fontMetrics()
         widest = max((metrics.horizontalAdvance(one.title) for one in pitfalls), default=0)
-        self._list.setMinimumWidth(max(_LIST_WIDTHS[0], widest + _ITEM_MARGINS))
+        least = letters(self._list, _LIST_LETTERS)
+        self._list.setMinimumWidth(max(least, widest + _ITEM_MARGINS))
         self._list.setCurrentRow(row if pitfalls else -1)
         self._list.blockSignals(False)
         devices = self.model.devices if pitfalls else []

@@ -18,7 +18,7 @@ from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switching.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.model.switching.tensor_placement import TensorPlacementModel
 from gpu_studio.ui.eliding import narrow_combo
-from gpu_studio.ui.parts import GAP, Card, Text, button, table
+from gpu_studio.ui.parts import GAP, Card, Text, button, letters, table
 from gpu_studio.ui.switcher.choose_page import what_is_waited_for
 from gpu_studio.ui.switcher.device_card import DeviceInk
 
@@ -37,10 +37,10 @@ _USUAL_SIZE = 1000
 _AS_IT_IS = "as it is"
 _FILE = "\x00file"
 _LETTERS = 6
-_NARROW = 860  # of the page; below it a size or a model would be cut off beside its type
 
-_FEW_COLUMNS = 880  # below it the table tells kind and type in its tool tips
-_WIDE = 1100  # above it the columns share the room, so that a row can be read across
+_NARROW_LETTERS = 118  # of the page; below it a model would be cut off beside its type
+_FEW_COLUMNS = 120  # letters; below it the table tells kind and type in its tool tips
+_WIDE = 150  # letters; above it the columns share the room, so that a row can be read across
 _SCROLL_BAR = 12
 
 
@@ -83,7 +83,7 @@ class PlacePage(QWidget):
         self._targets = narrow_combo("switcher.target", "Device to place on", _LETTERS)
         self._targets.activated.connect(self._choose_target)
         self._identity = Text(role="muted", name="switcher.identity", wraps=True)
-        card.column.addWidget(Text("1  Identify the device", "title"))
+        card.column.addWidget(Text("1  Identify the device", "title", wraps=True))
         card.column.addWidget(self._targets)
         card.column.addWidget(self._identity)
         card.column.addStretch(1)
@@ -103,7 +103,7 @@ class PlacePage(QWidget):
             self._tensor_dtypes.addItem(dtype, dtype)
         self._tensor_dtypes.setCurrentText("float32")
         self._place = button("Place", self._place_tensors, name="switcher.tensors.place")
-        card.column.addWidget(Text("2  Place tensors", "title"))
+        card.column.addWidget(Text("2  Place tensors", "title", wraps=True))
         self._add_pair(card, self._sizes, self._tensor_dtypes)
         card.column.addWidget(
             Text("x is made on the CPU and moved; w is made on the device at once.", "muted",
@@ -128,15 +128,16 @@ class PlacePage(QWidget):
         )  # fmt: skip
         self._move = button("Move", self._start_move, name="switcher.move", primary=True)
         self._about_model = Text(role="muted", name="switcher.about_model", wraps=True)
-        card.column.addWidget(Text("3  Place the model", "title"))
+        card.column.addWidget(Text("3  Place the model", "title", wraps=True))
         self._add_pair(card, self._models, self._dtypes)
         card.column.addWidget(self._about_model)
         card.column.addStretch(1)
-        foot = QHBoxLayout()
+        foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         foot.setSpacing(8)
         card.column.addLayout(foot)
         foot.addWidget(self._open)
         foot.addWidget(self._move, 1)
+        self._pairs.append(foot)
         return card
 
     def _add_pair(self, card: Card, wide: QWidget, narrow: QWidget) -> None:
@@ -149,10 +150,10 @@ class PlacePage(QWidget):
         self._pairs.append(pair)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give the boxes a line each where there is little room, so that they can be read."""
+        """Give each box and button a line of its own if there is little room."""
         super().resizeEvent(event)
         directions = QBoxLayout.Direction
-        is_narrow = self.width() < _NARROW
+        is_narrow = self.width() < letters(self, _NARROW_LETTERS)
         for pair in self._pairs:
             pair.setDirection(directions.TopToBottom if is_narrow else directions.LeftToRight)
 
@@ -334,9 +335,9 @@ class PlacementResult(Card):
         super().resizeEvent(event)
         width, modes = self.width(), QHeaderView.ResizeMode
         for column in (KIND, TYPE):
-            self._table.setColumnHidden(column, width < _FEW_COLUMNS)
+            self._table.setColumnHidden(column, width < letters(self, _FEW_COLUMNS))
         for column in (SHAPE, BEFORE, AFTER):
-            mode = modes.Stretch if width > _WIDE else modes.ResizeToContents
+            mode = modes.Stretch if width > letters(self, _WIDE) else modes.ResizeToContents
             self._table.horizontalHeader().setSectionResizeMode(column, mode)
 
     def _fit_table(self) -> None:

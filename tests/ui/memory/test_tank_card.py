@@ -160,7 +160,7 @@ def test_bar_or_table_is_decided_by_the_room_alone_whatever_was_there_before(
 
     narrow, wide = 420, 1200
     assert is_bar_shown(narrow, 900)
-    rooms = range(250, 450)
+    rooms = range(200, 800)  # pixels, from too little to enough in any font
     least = {}
     for width in (narrow, wide):
         shown = [is_bar_shown(width, room) for room in rooms]

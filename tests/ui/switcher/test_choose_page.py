@@ -146,4 +146,4 @@ def test_what_comes_too_late_is_shown_live(tab, engines, studio, qtbot):
 def test_what_is_lost_is_said_beside_the_button_that_loses_it(tab):
     lost = find(tab, "switcher.explained", QLabel)
     assert "Models and memory of the present engine are lost" in lost.text()
-    assert lost.parent() is find(tab, "switcher.visible_only").parent()
+    assert lost.parentWidget().isAncestorOf(find(tab, "switcher.visible_only"))

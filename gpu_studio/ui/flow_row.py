@@ -1,0 +1,163 @@
+"""Controls side by side, in as many lines as the width needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from PySide6.QtGui import QResizeEvent
+
+_LINE_GAP = 6
+
+
+class _Place(NamedTuple):
+    """Where a widget stands; `line` counts from the top."""
+
+    widget: QWidget
+    line: int
+    left: int
+    size: QSize
+
+
+class FlowRow(QWidget):
+    """Puts its widgets from left to right and begins another line when one is full.
+
+    The widgets are placed by hand: a layout of our own would hand Qt items that Python made.
+
+    Args:
+        widgets: what stands side by side.
+        fills: the one of them that takes the room that is left in its line; without one the
+            widgets stand at the left.
+        centred: whether they stand in the middle instead.
+        spacing: pixels between two widgets.
+    """
+
+    def __init__(
+        self,
+        *widgets: QWidget,
+        fills: QWidget | None = None,
+        centred: bool = False,
+        spacing: int = 8,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._fills, self._is_centred, self._spacing = fills, centred, spacing
+        self._widgets: list[QWidget] = []
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        for widget in widgets:
+            self.add(widget)
+
+    def add(self, widget: QWidget) -> None:
+        """Put a widget behind the others; one that is hidden stays hidden."""
+        attributes = Qt.WidgetAttribute
+        was_hidden = widget.isHidden() and widget.testAttribute(
+            attributes.WA_WState_ExplicitShowHide
+        )
+        widget.setParent(self)
+        widget.setVisible(not was_hidden)
+        self._widgets.append(widget)
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """Return the room for everything in one line."""
+        sizes = [_size_of(widget) for widget in self._shown()]
+        gaps = self._spacing * max(len(sizes) - 1, 0)
+        height = max((size.height() for size in sizes), default=0)
+        return QSize(sum(size.width() for size in sizes) + gaps, height)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the room for the widest widget."""
+        width = max((_least_width(widget) for widget in self._shown()), default=0)
+        return QSize(width, self.sizeHint().height())
+
+    def heightForWidth(self, width: int) -> int:
+        """Return how high the lines are together, in pixels."""
+        heights = _line_heights(self._places(width))
+        return sum(heights) + _LINE_GAP * max(len(heights) - 1, 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Place the widgets anew."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def event(self, event: QEvent) -> bool:
+        """Place the widgets anew if one of them was shown, hidden, or wants another size."""
+        if event.type() is QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+            self._arrange()
+        return super().event(event)
+
+    def _shown(self) -> list[QWidget]:
+        return [widget for widget in self._widgets if not widget.isHidden()]
+
+    def _places(self, width: int) -> list[_Place]:
+        places: list[_Place] = []
+        line = left = 0
+        for widget in self._shown():
+            size = _size_of(widget)
+            if widget is self._fills:
+                size.setWidth(_least_width(widget))
+            if left and left + size.width() > width:
+                line, left = line + 1, 0
+            size.setWidth(min(size.width(), max(width, 0)))
+            places.append(_Place(widget, line, left, size))
+            left += size.width() + self._spacing
+        return self._filled(places, width)
+
+    def _filled(self, places: list[_Place], width: int) -> list[_Place]:
+        """Return the places with one widget as wide as its line leaves room for."""
+        filling = next((place for place in places if place.widget is self._fills), None)
+        if filling is None:
+            return places
+        last = next(place for place in reversed(places) if place.line == filling.line)
+        spare = max(width - last.left - last.size.width(), 0)
+        filled = []
+        for place in places:
+            if place is filling:
+                size = QSize(place.size.width() + spare, place.size.height())
+                filled.append(place._replace(size=size))
+            elif place.line == filling.line and place.left > filling.left:
+                filled.append(place._replace(left=place.left + spare))
+            else:
+                filled.append(place)
+        return filled
+
+    def _arrange(self) -> None:
+        places = self._places(self.width())
+        heights = _line_heights(places)
+        tops = [sum(heights[:line]) + _LINE_GAP * line for line in range(len(heights))]
+        ends = {place.line: place.left + place.size.width() for place in places}
+        for place in places:
+            height = place.size.height()
+            aside = (self.width() - ends[place.line]) // 2 if self._is_centred else 0
+            top = tops[place.line] + (heights[place.line] - height) // 2
+            place.widget.setGeometry(QRect(place.left + aside, top, place.size.width(), height))
+
+
+def _least_width(widget: QWidget) -> int:
+    if widget.sizePolicy().horizontalPolicy() is QSizePolicy.Policy.Ignored:
+        return widget.minimumWidth()
+    return max(widget.minimumSizeHint().width(), widget.minimumWidth())
+
+
+def _size_of(widget: QWidget) -> QSize:
+    hint = widget.sizeHint().expandedTo(widget.minimumSizeHint())
+    if widget.sizePolicy().horizontalPolicy() is QSizePolicy.Policy.Ignored:
+        hint.setWidth(0)
+    return hint.expandedTo(widget.minimumSize()).boundedTo(widget.maximumSize())
+
+
+def _line_heights(places: Iterable[_Place]) -> list[int]:
+    heights: list[int] = []
+    for place in places:
+        if place.line == len(heights):
+            heights.append(0)
+        heights[place.line] = max(heights[place.line], place.size.height())
+    return heights
