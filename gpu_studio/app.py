@@ -21,6 +21,7 @@ from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.surroundings import are_cards_simulated
 from gpu_studio.model.settings import Settings
+from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
 
+_CRASH_LOG = "crash.log"
 _LARGEST_LOG_BYTES = 1 << 20
 _LINK_LOAD_S = 2.5  # two readings of the sensors: an idle card's link sleeps
 
@@ -64,6 +66,7 @@ def build_window(
     data_folder: Path | None = None,
     probe: Probe | None = None,
     tabs_after_paint: bool = False,
+    bad_end: str | None = None,
 ) -> QMainWindow:
     """Return the whole window, not yet shown. Nothing is started before its first paint.
 
@@ -76,6 +79,7 @@ def build_window(
         data_folder: where results are kept; None keeps them in memory alone.
         probe: runs a real kernel on each card, in a child process by default.
         tabs_after_paint: make the tabs that are not seen first after the first paint.
+        bad_end: the end of the log of a start that did not end as it should.
     """
     kept = settings or Settings(_settings_path())
 
@@ -109,7 +113,7 @@ def build_window(
     )
     theme = Theme(kept)
     theme.apply()
-    window = MainWindow(studio, theme, log_path, tabs_after_paint=tabs_after_paint)
+    window = MainWindow(studio, theme, log_path, tabs_after_paint=tabs_after_paint, bad_end=bad_end)
     kept.setParent(window)
     window.setWindowIcon(_icon())
     return window
@@ -132,22 +136,32 @@ def recorded_engine(recording: Recording, speed: float) -> Engine:
 def main() -> int:
     """Open the window and return the program's exit status."""
     log_path = _start_log()
+    mark = StartMark(log_path.parent) if log_path is not None else None
+    bad_end = _read_bad_end(log_path) if log_path is not None and mark and mark.take() else None
     _name_for_taskbar()
     application = QApplication(sys.argv)
     application.setApplicationName("GPU Studio")
     application.setDesktopFileName(APP_ID)
-    window = build_window(log_path=log_path, data_folder=_data_folder(), tabs_after_paint=True)
+    if mark is not None:
+        # Who logs off ends this process, and it is none of its faults.
+        application.commitDataRequest.connect(mark.clear)
+    window = build_window(
+        log_path=log_path, data_folder=_data_folder(), tabs_after_paint=True, bad_end=bad_end
+    )
     sys.excepthook = _report_unexpected
     # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals
     # only between its own instructions, so it gets a turn now and then.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: window.close())
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # the last where a terminal is closed; not Windows
+        if (number := getattr(signal, name, None)) is not None:
+            signal.signal(number, lambda *_: window.close())
     turn = QTimer(window)
     turn.timeout.connect(_take_turn)
     turn.start(500)
     window.show()
     status = application.exec()
     _log.info("The window was closed")
+    if mark is not None:
+        mark.clear()
     if any(worker.isRunning() for worker in window.findChildren(Worker)):
         # A call of PyTorch in this process, which cannot be ended but with the process: Qt and
         # Python would both abort on the thread that is still in it.
@@ -181,12 +195,12 @@ def _start_log() -> Path | None:
         folder = platformdirs.user_log_path("gpu-studio", appauthor=False, ensure_exists=True)
         path = folder / "gpu-studio.log"
         _keep_small(path)
-        for private in (path, folder / "crash.log"):
+        for private in (path, folder / _CRASH_LOG):
             # They name files and cards: nobody else on this PC has to read them.
             private.touch(mode=0o600)
             private.chmod(0o600)
         handler = logging.FileHandler(path, encoding="utf-8")
-        crash = open(folder / "crash.log", "a", encoding="utf-8")  # noqa: SIM115
+        crash = open(folder / _CRASH_LOG, "a", encoding="utf-8")  # noqa: SIM115
     except OSError:
         # Without a place for a log the program still works; there is nobody to tell yet.
         return None
@@ -198,6 +212,13 @@ def _start_log() -> Path | None:
     faulthandler.enable(file=crash)
     qInstallMessageHandler(_log_qt)
     return path
+
+
+def _read_bad_end(path: Path) -> str:
+    """Return the end of the log and of the crash traces, before this start writes into them."""
+    from gpu_studio.core.log_end import log_end
+
+    return "\n".join([log_end(path), log_end(path.with_name(_CRASH_LOG))]).strip()
 
 
 def _keep_small(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The program's own end, where a call of PyTorch in the window's process cannot be ended."""
+"""The program's own start and end: a bad end before, a call of PyTorch that cannot be ended."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from gpu_studio.app import _keep_small
 from tests.patience import PATIENCE_S
@@ -54,6 +56,69 @@ def test_a_call_that_cannot_be_ended_ends_with_the_program(tmp_path):
     )
     assert ended.returncode == 0, ended.stderr
     assert "Destroyed while" not in ended.stderr
+
+
+# A start that a signal ends in the middle, or that ends well; it says what the banner said.
+_A_START = """
+import os, sys
+from PySide6.QtCore import QTimer
+from gpu_studio import app
+from gpu_studio.ui.main_window import MainWindow
+from tests.fakes.pc import SteadySensors, cpu_only
+from tests.fakes.scripted_engine import Engines
+
+def end():
+    print(window.banner.sentence, flush=True)
+    if sys.argv[1] == "badly":
+        os._exit(3)
+    window.close()
+
+def build(**options):
+    global window
+    window = build_window(
+        engine_factory=Engines(), sensor_source=SteadySensors(cpu_only()), **options
+    )
+    QTimer.singleShot(0, window, end)
+    return window
+
+build_window, app.build_window = app.build_window, build
+sys.exit(app.main())
+"""
+
+
+def _start(home: Path, how: str) -> str:
+    places = {name: str(home) for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "APPDATA")}
+    places |= dict.fromkeys(("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"), "")
+    done = subprocess.run(
+        [sys.executable, "-c", _A_START, how],
+        cwd=ROOT,
+        env={**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == (3 if how == "badly" else 0), done.stderr
+    return done.stdout.strip()
+
+
+def test_the_start_after_a_bad_end_says_so_and_the_one_after_it_does_not(tmp_path):
+    assert _start(tmp_path, "badly") == ""
+    assert _start(tmp_path, "well") == "The last start of GPU Studio did not end as it should."
+    assert _start(tmp_path, "well") == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows' folders of a user are the user's own")
+def test_log_and_settings_are_for_the_user_alone_and_a_pipe_holds_no_start(tmp_path):
+    folder = tmp_path / ".config" / "gpu-studio"
+    if sys.platform == "darwin":
+        folder = tmp_path / "Library" / "Application Support" / "gpu-studio"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "settings.json")
+    assert "Your settings could not be used" in _start(tmp_path, "well")
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.name for path in kept} >= {"settings.json", "gpu-studio.log", "crash.log"}
+    assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
 
 
 def test_a_log_that_has_grown_large_is_put_aside_and_a_small_one_goes_on(tmp_path):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 START_AGAIN = "Start a fresh engine"
 READ_AGAIN = "Read the sensors again"
 WAKE = "Wake the card"
+SHOW_LOG = "Show what happened"
 
 _SILENCE = "driver_not_answering"
 _SLOW = "engine_slow"
@@ -88,9 +89,11 @@ class HeadlineModel(QObject):
 
     Signals:
         headline_changed(Headline | None): None is nothing to say.
+        log_wanted(): what is in the log is to be shown.
     """
 
     headline_changed = Signal(object)
+    log_wanted = Signal()
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -126,9 +129,9 @@ class HeadlineModel(QObject):
         """Return whether this is the sentence that matters now."""
         return self._headline is not None and self._headline.sentence == sentence
 
-    def tell(self, sentence: str, detail: str = "") -> None:
+    def tell(self, sentence: str, detail: str = "", action: str = "") -> None:
         """Say something about the program itself, before all else, until it is dismissed."""
-        self._told = Headline(code=_OWN, sentence=sentence, detail=detail)
+        self._told = Headline(code=_OWN, sentence=sentence, detail=detail, action=action)
         self._choose()
 
     def dismiss(self) -> None:
@@ -154,6 +157,9 @@ class HeadlineModel(QObject):
             self._studio.sensors.start_again()
         elif action == WAKE:
             self._studio.wake_cards()
+        elif action == SHOW_LOG:
+            self.dismiss()
+            self.log_wanted.emit()
 
     def _lose(self, reason: str) -> None:
         self._lost_reason = reason

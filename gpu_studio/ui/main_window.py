@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.model.collector import Collector
+from gpu_studio.model.headline import SHOW_LOG
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_pane import CodePane
 from gpu_studio.ui.icons import icon
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
+_BAD_END = "The last start of GPU Studio did not end as it should."
+_NOTHING_LOST = "Results that were kept are still there."
 _SMALLEST = (900, 520)
 _FIRST_SIZE = (1280, 800)
 
@@ -80,6 +83,7 @@ class MainWindow(QMainWindow):
         log_path: where the Help menu looks for the log.
         tabs_after_paint: make only the tab that is seen first now, and the others once it was
             painted, one at a time: the window is there sooner.
+        bad_end: the end of the log of a start that did not end as it should; None where all did.
     """
 
     def __init__(
@@ -89,8 +93,10 @@ class MainWindow(QMainWindow):
         log_path: Path | None = None,
         *,
         tabs_after_paint: bool = False,
+        bad_end: str | None = None,
     ) -> None:
         super().__init__()
+        self._bad_end, self._log_path = bad_end, log_path
         self._studio, self._theme = studio, theme
         self._has_started = self._is_closed = False
         self._collector = Collector(self)
@@ -115,6 +121,10 @@ class MainWindow(QMainWindow):
         self.statusBar().addPermanentWidget(EffectLine(studio), 1)
         self.statusBar().setSizeGripEnabled(False)
         fill_menus(self, studio, self._code.toggleViewAction(), log_path)
+        studio.headlines.log_wanted.connect(self.show_diagnostics)
+        if bad_end is not None:
+            studio.headlines.tell(_BAD_END, studio.settings.trouble or _NOTHING_LOST, SHOW_LOG)
+        self._show_headline(studio.headlines.headline)  # of before this window listened
         self.setMinimumSize(*_SMALLEST)
         self._restore()
         self.tabs.currentChanged.connect(self._poll_for)
@@ -124,6 +134,20 @@ class MainWindow(QMainWindow):
         self._studio.headlines.tell(
             sentence, "The details are in the log (Help, Open the log folder)."
         )
+
+    def show_diagnostics(self) -> None:
+        """Show what helps to find out what went wrong; after a bad end, that of the last start."""
+        from gpu_studio.core.log_end import log_end
+        from gpu_studio.model.diagnostics import diagnostics_text
+        from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
+
+        text = log_end(self._log_path) if self._log_path is not None else ""
+        settings = None
+        if self._bad_end is not None:
+            text, settings, self._bad_end = self._bad_end, self._studio.settings, None
+        dialog = DiagnosticsDialog(diagnostics_text(self._studio, text), settings, self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Start the engine and the sensors when the window has been painted once."""

@@ -45,6 +45,8 @@ def fill_menus(window: QMainWindow, studio: Studio, code: QAction, log_path: Pat
     about = bar.addMenu("&Help")
     log = about.addAction("Open the &log folder", partial(_open_folder, log_path))
     log.setEnabled(log_path is not None)
+    diagnostics = about.addAction("Copy &diagnostics…", studio.headlines.log_wanted.emit)
+    diagnostics.setObjectName("menu.diagnostics")
     about.addAction("&About GPU Studio", partial(_show_about, window, log_path))
 
 

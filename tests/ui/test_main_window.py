@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
     QLabel,
+    QPlainTextEdit,
     QPushButton,
     QTabWidget,
     QWidget,
@@ -15,11 +16,13 @@ from PySide6.QtWidgets import (
 from gpu_studio.app import build_window
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.settings import Settings
+from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
 from tests.fakes.scripted_engine import Engines
+from tests.ui.by_name import click
 
 # Every name of the design that the tabs as they are have to have.
 NAMES = (
@@ -238,3 +241,38 @@ def test_the_sensors_rest_while_nobody_looks(qtbot, make_window):
     window.show()
     assert sensors.calls[-1] == "resume"
     window.close()
+
+
+def test_after_a_bad_end_the_window_shows_the_log_and_offers_fresh_settings(
+    qtbot, make_window, settings
+):
+    settings.change(theme="dark")
+    window = make_window(bad_end="Fatal Python error: Aborted\n/home/somebody/studio/app.py")
+    shown(qtbot, window)
+    assert "did not end as it should" in window.banner.sentence
+    click(qtbot, window, "banner.action")
+    assert window.banner.sentence == ""
+    dialog = window.findChild(DiagnosticsDialog)
+    shown_text = dialog.findChild(QPlainTextEdit, "diagnostics.text").toPlainText()
+    assert "Fatal Python error: Aborted" in shown_text
+    assert "somebody" not in shown_text
+    assert "PyTorch: 2." in shown_text
+    click(qtbot, dialog, "diagnostics.copy")
+    assert QGuiApplication.clipboard().text() == shown_text
+    click(qtbot, dialog, "diagnostics.fresh")
+    assert settings.choices == Choices()
+    assert not dialog.findChild(QPushButton, "diagnostics.fresh").isEnabled()
+    dialog.close()
+
+
+def test_diagnostics_can_be_copied_at_any_time(qtbot, make_window, tmp_path):
+    log_path = tmp_path / "gpu-studio.log"
+    log_path.write_text("The window was opened\n", encoding="utf-8")
+    window = make_window(log_path=log_path)
+    window.findChild(QAction, "menu.diagnostics").trigger()
+    dialog = window.findChild(DiagnosticsDialog)
+    text = dialog.findChild(QPlainTextEdit, "diagnostics.text").toPlainText()
+    assert "PyTorch: not known yet" in text
+    assert text.endswith("The window was opened")
+    assert dialog.findChild(QPushButton, "diagnostics.fresh") is None
+    dialog.close()

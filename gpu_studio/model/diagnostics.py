@@ -1,0 +1,60 @@
+"""What helps somebody else to find out what went wrong here, as a text that names nobody."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSysInfo, qVersion
+
+from gpu_studio.core.log_end import without_names
+from gpu_studio.core.program_version import program_version
+
+if TYPE_CHECKING:
+    from gpu_studio.model.studio import Studio
+
+_NOT_TOLD = "not known yet"
+
+
+def diagnostics_text(studio: Studio, log: str) -> str:
+    """Return versions, findings and the end of a log; user, PC, folders and UUIDs are masked.
+
+    Args:
+        studio: what is known of this PC.
+        log: the last lines of the log.
+    """
+    described, inventory = studio.session.description, studio.sensors.inventory
+    cards = inventory.cards if inventory else ()
+    lines = [
+        f"GPU Studio {program_version()}",
+        f"System: {QSysInfo.prettyProductName()}, {platform.platform()}",
+        f"Python {platform.python_version()}, Qt {qVersion()}, PySide {_pyside()}",
+        f"PyTorch: {described.torch_version if described else _NOT_TOLD}",
+        f"NVIDIA driver: {inventory.driver.version or 'none' if inventory else _NOT_TOLD}",
+        f"Cards: {', '.join(card.name for card in cards) or 'none' if inventory else _NOT_TOLD}",
+        "",
+        "Findings:",
+    ]
+    lines += [
+        f"  {finding.sentence} ({finding.evidence})" if finding.evidence else finding.sentence
+        for finding in studio.doctor.findings
+    ]
+    lines += ["", "The end of the log:", log or "(nothing)"]
+    return without_names("\n".join(lines), (_user(), platform.node()))
+
+
+def _pyside() -> str:
+    for name in ("PySide6-Essentials", "PySide6"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version(name)
+    return "of unknown version"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a system that knows no users
+        return ""

@@ -1,0 +1,77 @@
+"""What helps somebody else to find out what went wrong: to be looked at, then copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtGui import QFontDatabase, QGuiApplication
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
+
+from gpu_studio.ui.parts import Text
+
+if TYPE_CHECKING:
+    from gpu_studio.model.settings import Settings
+
+_SIZE = (820, 560)
+_AFTER_CRASH = (
+    "The last start of GPU Studio did not end as it should. The end of its log is below; the "
+    "results in the history are still there. If the window behaves strangely, start with fresh "
+    "settings: the old ones are kept under another name."
+)
+_ASKED_FOR = "Copy this text into your question or bug report."
+_MASKED = "User, PC, folders and UUIDs are masked."
+
+
+class DiagnosticsDialog(QDialog):
+    """Shows the text and copies exactly what it shows.
+
+    Args:
+        text: what `model.diagnostics.diagnostics_text` returned.
+        settings: may be started afresh after a bad end; None where none went before.
+        parent: the window.
+    """
+
+    def __init__(
+        self, text: str, settings: Settings | None = None, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self.setObjectName("diagnostics")
+        self.setWindowTitle("What happened" if settings else "Diagnostics")
+        self.resize(*_SIZE)
+        self._text = QPlainTextEdit(text)
+        self._text.setObjectName("diagnostics.text")
+        self._text.setAccessibleName("Diagnostics")
+        self._text.setReadOnly(True)
+        self._text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self._text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self._said = Text(_MASKED, "muted", name="diagnostics.said", wraps=True)
+        role = QDialogButtonBox.ButtonRole.ActionRole
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        copy = buttons.addButton("Copy diagnostics", role)
+        copy.setObjectName("diagnostics.copy")
+        copy.clicked.connect(self._copy)
+        if settings is not None:
+            self._fresh = buttons.addButton("Start with fresh settings", role)
+            self._fresh.setObjectName("diagnostics.fresh")
+            self._fresh.clicked.connect(self._start_afresh)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.addWidget(Text(_AFTER_CRASH if settings else _ASKED_FOR, wraps=True))
+        column.addWidget(self._text, 1)
+        column.addWidget(self._said)
+        column.addWidget(buttons)
+        bar = self._text.verticalScrollBar()
+        bar.setValue(bar.maximum() if settings else 0)
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._text.toPlainText())
+        self._said.setText(f"Copied. {_MASKED}")
+
+    def _start_afresh(self) -> None:
+        assert self._settings is not None
+        if self._settings.start_afresh():
+            self._fresh.setEnabled(False)
+            self._said.setText("The settings are the defaults again.")
+        else:
+            self._said.setText("The settings file could not be moved away; the log says why.")
