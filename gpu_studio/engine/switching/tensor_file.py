@@ -54,6 +54,8 @@ _OTHER_FORMATS = {
 }
 LONGEST_PICKLE = 64 << 20
 _MOST_RECORDS = 1_000_000
+_LIST_END = b"PK\x05\x06"  # of the record behind the list of parts (4.3.16)
+_MOST_LIST_END_BYTES = 22 + 0xFFFF  # with the longest comment
 _LOCAL_HEADER_BYTES = 30  # in front of each part, without its name (APPNOTE.TXT of PKWARE, 4.3.7)
 
 
@@ -319,6 +321,12 @@ def _walk(
             yield name, value
 
 
+def _ends_in_list(file: BinaryIO, size_bytes: int) -> bool:
+    """Return whether an archive that cannot be read has the end of a list all the same."""
+    file.seek(max(size_bytes - _MOST_LIST_END_BYTES, 0))
+    return _LIST_END in file.read(_MOST_LIST_END_BYTES)
+
+
 class ZipReader:
     """The format since 1.6: a zip archive of data.pkl and a record a storage, uncompressed."""
 
@@ -330,6 +338,11 @@ class ZipReader:
             self._archive = zipfile.ZipFile(file)
             listed = self._archive.infolist()
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
+            if _ends_in_list(file, size_bytes):
+                refuse(
+                    f"{shown} is put together wrongly: the list at its end does not lead to its "
+                    "parts. It is damaged or forged."
+                )
             refuse(f"{shown} is cut off: the list at its end is missing. Copy it again.")
         if len(listed) > _MOST_RECORDS:
             refuse(f"{shown} has {len(listed)} records, too many for a model.")
