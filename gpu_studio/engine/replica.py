@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CHECK, STEP, END = 1, 2, 3
+# Momentum shows in the second step alone.
+CHECKED_STEPS = 2
 _WATCH_PERIOD_S = 0.2
 # Those of the engine, which are shared by the processes that work.
 _THREADS = torch.get_num_threads()
@@ -138,9 +140,10 @@ class Team:
         return Answer(elapsed_s=time.perf_counter() - start_s)
 
     def check(self) -> Answer:
-        """Take one step and compare: with the other processes, and with the whole batch in one."""
+        """Take two steps and compare: with the other processes, and with the whole batch in one."""
         self._share_cores()
-        self._step()
+        for _ in range(CHECKED_STEPS):
+            self._step()
         weights = weights_of(self._network)
         all_weights: list[torch.Tensor | None] = [None] * self._processes
         dist.all_gather_object(all_weights, weights, group=self._group)
@@ -178,7 +181,7 @@ def weights_of(network: nn.Module) -> torch.Tensor:
 
 
 def change_error(found: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor) -> float | None:
-    """Return how far weights after one step are off, over the norm of what it changes.
+    """Return how far weights after the checked steps are off, over the norm of their change.
 
     Args:
         found: all weights and biases in a row.
@@ -186,9 +189,11 @@ def change_error(found: torch.Tensor, inputs: torch.Tensor, targets: torch.Tenso
         targets: of the whole batch, on the CPU.
     """
     reference = build_network().double()
-    before = weights_of(reference)
-    nn.functional.cross_entropy(reference(inputs.double()), targets).backward()
-    make_optimizer(reference).step()
+    before, optimizer = weights_of(reference), make_optimizer(reference)
+    for _ in range(CHECKED_STEPS):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(reference(inputs.double()), targets).backward()
+        optimizer.step()
     after = weights_of(reference)
     error = float((found.double() - after).norm() / (after - before).norm())
     return error if math.isfinite(error) else None

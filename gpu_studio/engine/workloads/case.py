@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
 
 CACHES = ("hot", "cold")
+TF32 = "tf32"
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +122,28 @@ def refuse_mode(description: WorkloadDescription, mode: str, is_wanted: bool = T
     """Raise `StudioError` where a mode is wanted that a workload refuses."""
     if is_wanted and mode in description.refuses:
         raise _bad(description.refuses[mode])
+
+
+def product_dtype(case: Case) -> str:
+    """Return what PyTorch multiplies matrices of a case in: its dtype, or ``tf32``.
+
+    TF32 is for float32 on cards from compute capability 8.0 on, where PyTorch is allowed to use it.
+    """
+    if case.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32 and has_tf32(case):
+        return TF32
+    return case.dtype_name
+
+
+def dtype_eps(name: str) -> float:
+    """Return the distance from 1 to the next number of a dtype, or of the factors in TF32."""
+    if name == TF32:
+        return 2.0**-10
+    return float(torch.finfo(getattr(torch, name)).eps)
+
+
+def has_tf32(case: Case) -> bool:
+    """Return whether the case's device can compute in TF32."""
+    return case.is_on_card and torch.cuda.get_device_capability(case.device) >= (8, 0)
 
 
 _KINDS = {"cpu": "the CPU", "cuda": "NVIDIA cards"}

@@ -25,10 +25,11 @@ from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.custom_kernel_code import NAME, SNIPPET, source_for
 from gpu_studio.engine.workloads.elementwise import crunch_the_numbers
 from gpu_studio.engine.workloads.proof import (
-    WHOLE_UP_TO,
+    BLOCK_SIDE,
     Verification,
     describe_rows,
     fetch_rows,
+    misplaced,
     rows_to_check,
     seeded,
     tiled,
@@ -105,15 +106,21 @@ class CustomKernel(Workload):
         operands = [torch.rand(shape, device=case.device, dtype=case.dtype) for _ in range(3)]
         return CustomKernelCall(case, operands)
 
+    def computes_in(self, case: Case) -> str:
+        """Return the dtype, or float32 for the 16-bit ones, which are only stored."""
+        return "float32" if case.item_bytes == 2 else case.dtype_name
+
     def verify(self, case: Case) -> Verification:
         """Compare with PyTorch's ten statements in float64 on the CPU."""
-        side = min(case.size, WHOLE_UP_TO)
+        side = min(case.size, BLOCK_SIDE)
         generator = seeded()
         blocks = [torch.rand(side, side, dtype=case.dtype, generator=generator) for _ in range(3)]
         call = CustomKernelCall(case, [tiled(block, case.size, case.device) for block in blocks])
         rows = rows_to_check(case.size)
         try:
             call()
+            if wrong_place := misplaced(call.result, case.device):
+                return Verification(False, wrong_place, (describe_rows(case.size, rows),))
             found = torch.from_numpy(fetch_rows(call.result, rows))
         finally:
             call.close()

@@ -14,11 +14,17 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
-from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.case import Case, Work, product_dtype
 from gpu_studio.engine.workloads.data_parallel_snippet import snippet_for
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.replicated import GroupCall, ModuleCall, devices_of
-from gpu_studio.engine.workloads.train_network import CLASSES, HIDDEN, INPUTS, parameters_count
+from gpu_studio.engine.workloads.train_network import (
+    CLASSES,
+    HIDDEN,
+    INPUTS,
+    parameters_count,
+    step_operations,
+)
 from gpu_studio.engine.workloads.workload import Workload
 
 if TYPE_CHECKING:
@@ -96,7 +102,7 @@ class DataParallel(Workload):
         copies_bytes = 4 * weights * case.item_bytes
         activations_bytes = 4 * activations * case.item_bytes
         return Work(
-            operations=6.0 * weights * case.size,
+            operations=step_operations(case.size),
             # As for train_step, in each copy; and each sends and gets the gradients.
             bytes_moved=float(processes * (8 + 2) * weights * case.item_bytes + activations_bytes),
             throughput_work=float(case.size),
@@ -110,21 +116,25 @@ class DataParallel(Workload):
             return ModuleCall(case)
         return GroupCall(case)
 
+    def computes_in(self, case: Case) -> str:
+        """Return float32, or TF32 where PyTorch may use it for products."""
+        return product_dtype(case)
+
     def verify(self, case: Case) -> Verification:
-        """Compare what one shared step changes with the whole batch in float64 on the CPU."""
+        """Compare what two shared steps change with the whole batch in float64 on the CPU."""
         call = ModuleCall if case.options["way"] == "DataParallel" else GroupCall
         with contextlib.closing(call(case)) as one:
             error, are_same = one.check()
             shares = len(devices_of(case))
             if isinstance(one, GroupCall):
                 one.keep()  # the same processes are timed
-        compared = ("all weights and biases after a step",)
+        compared = ("all weights and biases after two steps",)
         if not are_same:
             return Verification(False, f"the {shares} copies of the network differ", compared)
         if error is None or not error <= _TOLERANCE:
             how_far = "not a number" if error is None else f"off by {error:.1e}"
-            return Verification(False, f"what a step changes is {how_far}", compared)
-        finding = f"what a step changes is within {_TOLERANCE:.1e} of one float64 network"
+            return Verification(False, f"what two steps change is {how_far}", compared)
+        finding = f"what two steps change is within {_TOLERANCE:.1e} of one float64 network"
         return Verification(True, finding, compared)
 
     def snippet(self, case: Case) -> str:

@@ -17,7 +17,7 @@ from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadO
 from gpu_studio.core.units import format_bytes, format_duration, format_percent
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.call import Call
-from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.case import Case, Work, product_dtype
 from gpu_studio.engine.workloads.dataloader_snippet import snippet_for
 from gpu_studio.engine.workloads.feeding import DATA_SETS, LEARNING_RATE, WAYS, Feed
 from gpu_studio.engine.workloads.proof import Verification
@@ -104,6 +104,10 @@ class Dataloader(Workload):
     def prepare(self, case: Case) -> Call:
         """Draw the data set, start the workers, make the layer."""
         return DataloaderCall(case)
+
+    def computes_in(self, case: Case) -> str:
+        """Return float32, or TF32 where PyTorch may use it for products."""
+        return product_dtype(case)
 
     def verify(self, case: Case) -> Verification:
         """Compare every sample that arrives bit for bit, and what one epoch taught with float64."""

@@ -18,10 +18,13 @@ from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import (
-    WHOLE_UP_TO,
+    BLOCK_SIDE,
     Verification,
     describe_rows,
     fetch_rows,
+    misplaced,
+    norm_error,
+    norm_tolerance,
     rows_to_check,
     seeded,
     tiled,
@@ -160,20 +163,30 @@ class Elementwise(TensorWorkload):
         """Compare with the same statements in NumPy's float64, within the rounding's bound."""
         device, size, dtype = case.device, case.size, case.dtype
         generator = seeded()
-        side = min(size, WHOLE_UP_TO)
+        side = min(size, BLOCK_SIDE)
         blocks = [torch.rand(side, side, dtype=dtype, generator=generator) for _ in range(3)]
         form = _form(case)
-        result = form.compute(*(tiled(block, size, device) for block in blocks))
+        result = self.compute(case)(*(tiled(block, size, device) for block in blocks))
         rows = rows_to_check(size)
+        compared = (describe_rows(size, rows),)
+        if wrong_place := misplaced(result, device):
+            return Verification(False, wrong_place, compared)
         expected = tiled_rows(_reference(*(block.double().numpy() for block in blocks)), size, rows)
+        found = fetch_rows(result, rows)
         # The reference rounds as well, which only counts where the device has float64, too.
-        tolerance = form.tolerance_eps * (torch.finfo(dtype).eps + torch.finfo(torch.float64).eps)
-        difference = float(np.abs(fetch_rows(result, rows) - expected).max())
-        verified = difference <= tolerance  # false for NaN
-        finding = f"within rounding ({tolerance:.1e}) of float64"
-        if not verified:
+        eps = torch.finfo(dtype).eps + torch.finfo(torch.float64).eps
+        tolerance = form.tolerance_eps * eps
+        difference = float(np.abs(found - expected).max())
+        if not difference <= tolerance:  # not a number, too
             finding = f"off by up to {difference:.1e}, where rounding explains {tolerance:.1e}"
-        return Verification(verified, finding, (describe_rows(size, rows),))
+            return Verification(False, finding, compared)
+        share, allowed = norm_error(found, expected), norm_tolerance(eps, expected.size)
+        if share > allowed:
+            finding = (
+                f"all numbers together are off by {share:.1e}, rounding explains {allowed:.1e}"
+            )
+            return Verification(False, finding, compared)
+        return Verification(True, f"within rounding ({tolerance:.1e}) of float64", compared)
 
     def snippet(self, case: Case) -> str:
         """Return lines of PyTorch that do and time this work as they stand."""

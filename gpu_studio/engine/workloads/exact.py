@@ -1,7 +1,8 @@
 """Products of small whole numbers, which every device computes exactly, in any order.
 
-No partial sum of any order of additions leaves the range where the dtype (and TF32, whose 10 bits
-hold the factors) is exact, so results are compared bit for bit and no tolerance is needed.
+No partial sum of any order of additions leaves the range where the dtype is exact, so results are
+compared bit for bit and no tolerance is needed. The factors fill what the dtype keeps, so a device
+that computes in a shorter one is found.
 """
 
 from __future__ import annotations
@@ -19,11 +20,27 @@ EXACT_UP_TO = {
     torch.float32: 1 << 24,
     torch.float64: 1 << 53,
 }
-_LARGEST_VALUE = 8
+# The largest left factor by what products are computed in. It has as many bits as that dtype
+# keeps, so factors that were rounded to a shorter one give other products: TF32 keeps eleven bits,
+# float32 more. In 16 bits the factors are small, so that the sums reach past bfloat16's range.
+_LARGEST_LEFT = {
+    "float16": 64,
+    "bfloat16": 8,
+    "tf32": (1 << 11) - 1,
+    "float32": (1 << 12) - 1,
+    "float64": 1 << 26,
+}
+_LARGEST_RIGHT = 1023
 
 
 def whole_number_factors(
-    rows: int, inner: int, columns: int, exact_up_to: int, *, copies: int = 1
+    rows: int,
+    inner: int,
+    columns: int,
+    exact_up_to: int,
+    *,
+    computed_in: str = "float32",
+    copies: int = 1,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return two int64 matrices, shapes (rows, inner) and (inner, columns), on the CPU.
 
@@ -36,14 +53,23 @@ def whole_number_factors(
         inner: columns of the left and rows of the right one.
         columns: of the right one.
         exact_up_to: no sum of terms is larger.
+        computed_in: the dtype of the products, or ``tf32``.
         copies: how often each term occurs in the sums that are really computed.
     """
-    largest = min(_LARGEST_VALUE, max(1, math.isqrt(exact_up_to // (inner * copies))))
-    band = min(inner, exact_up_to // (copies * largest * largest))
+    range_of_sums = max(1, exact_up_to // copies)
+    left = min(_LARGEST_LEFT[computed_in], range_of_sums)
+    band = min(inner, range_of_sums // left)
+    right = min(_LARGEST_RIGHT, range_of_sums // (left * band))
     generator = seeded()
-    a = torch.randint(-largest, largest + 1, (rows, inner), generator=generator)
-    b = torch.randint(-largest, largest + 1, (inner, columns), generator=generator)
+    a = _nonzero(left, (rows, inner), generator)
+    b = _nonzero(right, (inner, columns), generator)
     step = math.ceil(inner / rows)
     shifted = torch.arange(rows)[:, None] * step + torch.arange(inner)[None, :]
     a[shifted % inner >= band] = 0
     return a, b
+
+
+def _nonzero(largest: int, shape: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
+    """Return whole numbers between -largest and largest without zero, int64."""
+    signs = 2 * torch.randint(0, 2, shape, generator=generator) - 1
+    return signs * torch.randint(1, largest + 1, shape, generator=generator)

@@ -14,7 +14,7 @@ from gpu_studio.core.messages.run_messages import WorkloadDescription
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_duration
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.proof import Verification, misplaced, seeded
 from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 # Fewer than a card's queue takes before the CPU has to wait.
 _ASKED_AT_ONCE = 100
 _ROUNDS, _WAITS = 5, 30
-_LARGEST_CHECKED = 256
 
 
 class Launch(TensorWorkload):
@@ -75,13 +74,21 @@ class Launch(TensorWorkload):
         )
 
     def verify(self, case: Case) -> Verification:
-        """Compare with the numbers of the other sign, which are exact."""
-        numbers = torch.arange(case.size) % _LARGEST_CHECKED
-        turned = numbers.to(case.device, case.dtype).neg_().cpu().to(torch.int64)
-        wrong = int((turned != -numbers).sum())
-        finding = f"{wrong} of {case.size} signs are wrong" if wrong else "exact for whole numbers"
+        """Compare with the numbers of the other sign, which are exact.
+
+        They use every bit of the dtype, and none of them is its own negative.
+        """
+        numbers = (torch.rand(case.size, generator=seeded(), dtype=torch.float64) + 1).to(
+            case.dtype
+        )
+        turned = self.compute(case)(numbers.to(case.device, copy=True))
         noun = "number" if case.size == 1 else "numbers"
-        return Verification(not wrong, finding, (f"all of {case.size} {noun}",))
+        compared = (f"all of {case.size} {noun}",)
+        if wrong_place := misplaced(turned, case.device):
+            return Verification(False, wrong_place, compared)
+        wrong = int((turned.cpu().double() != -numbers.double()).sum())
+        finding = f"{wrong} of {case.size} signs are wrong" if wrong else "exact in every bit"
+        return Verification(not wrong, finding, compared)
 
     def snippet(self, case: Case) -> str:
         """Return lines of PyTorch that do and time this work as they stand."""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.case import Case, Work, product_dtype
 from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
 from gpu_studio.engine.workloads.proof import (
-    WHOLE_UP_TO,
+    BLOCK_SIDE,
     Verification,
     fetch_rows,
+    misplaced,
     rows_to_check,
 )
 from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
@@ -59,31 +60,46 @@ class LinearLayer(TensorWorkload):
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
         """Return the layer, on the device."""
-        inputs, outputs = self.features(case)
-        layer = torch.nn.Linear(inputs, outputs, device=case.device, dtype=case.dtype)
-        return layer.requires_grad_(False)
+        return self._layer(case)
+
+    def computes_in(self, case: Case) -> str:
+        """Return the dtype, or TF32 where PyTorch may use it for products."""
+        return product_dtype(case)
 
     def verify(self, case: Case) -> Verification:
         """Compare layers of small whole numbers, which are exact in any order: bit for bit."""
         inputs, outputs = self.features(case)
         exact_up_to = EXACT_UP_TO[case.dtype] - _LARGEST_BIAS
         block, weights = whole_number_factors(
-            min(case.size, WHOLE_UP_TO), inputs, outputs, exact_up_to
+            min(case.size, BLOCK_SIDE),
+            inputs,
+            outputs,
+            exact_up_to,
+            computed_in=self.computes_in(case),
         )
         bias = torch.arange(outputs) % (2 * _LARGEST_BIAS + 1) - _LARGEST_BIAS
-        layer = self.compute(case)
-        assert isinstance(layer, torch.nn.Linear)
+        layer = self._layer(case)
         layer.weight.copy_(weights.T)
         layer.bias.copy_(bias)
         index = torch.arange(case.size) % len(block)
         result = layer(block[index].to(case.device, case.dtype))
         rows = rows_to_check(case.size)
-        expected = (block[index[torch.from_numpy(rows)]] @ weights + bias).numpy()
+        compared = (_describe(case.size, len(rows)),)
+        if wrong_place := misplaced(result, case.device):
+            return Verification(False, wrong_place, compared)
+        # Exact in float64, too, and far faster there than in whole numbers.
+        chosen = block[index[torch.from_numpy(rows)]]
+        expected = chosen.double().numpy() @ weights.double().numpy() + bias.numpy()
         wrong = int(np.count_nonzero(fetch_rows(result, rows) != expected))
         finding = "exact for whole numbers"
         if wrong:
             finding = f"{wrong} of {expected.size} sums of whole numbers are wrong"
-        return Verification(not wrong, finding, (_describe(case.size, len(rows)),))
+        return Verification(not wrong, finding, compared)
+
+    def _layer(self, case: Case) -> torch.nn.Linear:
+        inputs, outputs = self.features(case)
+        layer = torch.nn.Linear(inputs, outputs, device=case.device, dtype=case.dtype)
+        return layer.requires_grad_(False)
 
     def snippet(self, case: Case) -> str:
         """Return lines of PyTorch that do and time this work as they stand."""

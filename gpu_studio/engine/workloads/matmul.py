@@ -10,13 +10,14 @@ import torch
 
 from gpu_studio.core.protocol import WorkloadDescription
 from gpu_studio.core.tensors import DTYPES
-from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.case import Case, Work, product_dtype
 from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
 from gpu_studio.engine.workloads.proof import (
-    WHOLE_UP_TO,
+    BLOCK_SIDE,
     Verification,
     describe_rows,
     fetch_rows,
+    misplaced,
     rows_to_check,
     tiled,
     tiled_rows,
@@ -67,18 +68,30 @@ class Matmul(TensorWorkload):
         """Return PyTorch's product."""
         return torch.matmul
 
+    def computes_in(self, case: Case) -> str:
+        """Return the dtype, or TF32 where PyTorch may use it for products."""
+        return product_dtype(case)
+
     def verify(self, case: Case) -> Verification:
         """Compare products of small whole numbers, which are exact in any order: bit for bit."""
         device, dtype = case.device, case.dtype
         size = min(case.size, _LARGEST_CHECKED)
-        side = min(size, WHOLE_UP_TO)
+        side = min(size, BLOCK_SIDE)
         copies = math.ceil(size / side)
-        a, b = whole_number_factors(side, side, side, EXACT_UP_TO[dtype], copies=copies)
-        result = tiled(a.to(dtype), size, device) @ tiled(b.to(dtype), size, device)
+        a, b = whole_number_factors(
+            side, side, side, EXACT_UP_TO[dtype],
+            computed_in=self.computes_in(case), copies=copies,
+        )  # fmt: skip
+        factors = (tiled(a.to(dtype), size, device), tiled(b.to(dtype), size, device))
+        result = self.compute(case)(*factors)
         rows = rows_to_check(size)
+        if wrong_place := misplaced(result, device):
+            return Verification(False, wrong_place, (describe_rows(size, rows),))
         # How often each term of the small product occurs in the large one.
         weights = torch.bincount(torch.arange(size) % side)
-        expected = tiled_rows(((a * weights) @ b).double().numpy(), size, rows)
+        # Exact in float64, too, and far faster there than in whole numbers.
+        product = (a * weights).double().numpy() @ b.double().numpy()
+        expected = tiled_rows(product, size, rows)
         wrong = int(np.count_nonzero(fetch_rows(result, rows) != expected))
         finding = "exact for whole numbers"
         if wrong:

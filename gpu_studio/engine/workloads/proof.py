@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,6 +13,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WHOLE_UP_TO = 512
+# A large operand repeats a block of this side. A device's own tiles have sides that are powers of
+# two: a prime lies across them, so a tile in place of another is seen.
+BLOCK_SIDE = 509
+# How far a result may be off in the norm, in eps: each of its roundings counts half an eps at most,
+# and they point anywhere. Measured on the CPU: up to 0.6 for the ten statements, in every dtype.
+_NORM_EPS = 1.0
+# With few numbers chance has no room: a single one may be off by all its roundings together.
+_CHANCE = 8.0
 _ROWS_CHECKED = 16
 _SEED = 20250301
 
@@ -30,6 +39,36 @@ class Verification(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """The whole of it: ``exact for whole numbers: all of 512 × 512``."""
         return f"{self.finding}: {' and '.join(self.compared)}"
+
+
+def misplaced(result: torch.Tensor, device: torch.device) -> str:
+    """Return what is wrong with where a result is; empty where it is on its device."""
+    if result.device == device:
+        return ""
+    return f"the result is on {result.device.type}, and not on {device}"
+
+
+def is_coarser(result: torch.Tensor) -> bool:
+    """Return whether every number of a result has room in a shorter dtype: it was rounded there."""
+    shorter = {
+        torch.float64: (torch.float32,),
+        torch.float32: (torch.float16, torch.bfloat16),
+        torch.float16: (torch.bfloat16,),
+    }
+    return any(
+        bool((result == result.to(dtype).to(result.dtype)).all())
+        for dtype in shorter.get(result.dtype, ())
+    )
+
+
+def norm_error(found: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
+    """Return how far numbers are off in their norm, as a share of it; NaN where one is none."""
+    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+
+
+def norm_tolerance(eps: float, count: int) -> float:
+    """Return how far so many numbers may be off in their norm, as a share of it."""
+    return eps * (_NORM_EPS + _CHANCE / math.sqrt(count))
 
 
 def seeded() -> torch.Generator:

@@ -11,7 +11,7 @@ from torch import nn
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.units import format_duration
-from gpu_studio.engine.replica import change_error, make_optimizer, weights_of
+from gpu_studio.engine.replica import CHECKED_STEPS, change_error, make_optimizer, weights_of
 from gpu_studio.engine.replica_group import ReplicaGroup
 from gpu_studio.engine.sensor import CpuWatch
 from gpu_studio.engine.stopwatch import time_once
@@ -51,13 +51,14 @@ class ModuleCall(Call):
         return self._step(self._model)
 
     def check(self) -> tuple[float | None, bool]:
-        """Return how far a first step is off, and True: there is one network to come back to.
+        """Return how far the first steps are off, and True: there is one network to come back to.
 
         Raises:
             StudioError: the cards cannot exchange the network.
         """
         try:
-            self._step(self._model)
+            for _ in range(CHECKED_STEPS):
+                self._step(self._model)
         except RuntimeError as error:
             if "NCCL" not in str(error):
                 raise
@@ -150,7 +151,7 @@ class GroupCall(Call):
         return self._elapsed_s
 
     def check(self) -> tuple[float | None, bool]:
-        """Return how far a first step is off, and whether all processes hold the same bits."""
+        """Return how far the first steps are off, and whether all processes hold the same bits."""
         answer = self.group.check(len(self._devices))
         return answer.error, answer.are_same
 

@@ -38,6 +38,13 @@ class Workload(ABC):
         """
         return ""
 
+    def computes_in(self, case: Case) -> str:
+        """Return what its arithmetic is done in: PyTorch's name of a dtype, or ``tf32``.
+
+        What a card reaches at most follows from it.
+        """
+        return case.dtype_name
+
     def check(self, case: Case) -> None:  # noqa: B027 - most cases can be done
         """Raise `StudioError` for a case that cannot be done, before anything is allocated."""
 

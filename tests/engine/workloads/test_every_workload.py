@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -145,6 +146,30 @@ def test_its_counts_are_possible(workload: TensorWorkload):
     assert work.bytes_moved >= sum(one.nbytes for one in operands) + result.nbytes
     at_once = {one.data_ptr(): one.nbytes for one in (*operands, result)}  # in place counts once
     assert work.memory_bytes >= sum(at_once.values())
+
+
+ELEMENT_BY_ELEMENT = {"elementwise", "custom_kernel", "launch", "copy"}
+
+
+@every
+def test_its_operations_are_those_that_pytorch_counts(workload: Workload):
+    description = workload.description
+    if description.name in ELEMENT_BY_ELEMENT:
+        return  # PyTorch counts products and convolutions alone; their own tests count them
+    dtype = "float32" if "float32" in description.dtypes else description.dtypes[0]
+    case = make_case(description, CPU, 32, dtype)
+    with (
+        contextlib.closing(workload.prepare(case)) as call,
+        FlopCounterMode(display=False) as counted,
+    ):
+        call()
+    assert counted.get_total_flops() == workload.work(case).operations
+
+
+def test_what_pytorch_does_not_count_is_no_product():
+    for workload in WORKLOADS:
+        is_counted = workload.description.throughput_unit in ("FLOP/s", "samples/s")
+        assert is_counted == (workload.description.name not in ELEMENT_BY_ELEMENT)
 
 
 @every_quick

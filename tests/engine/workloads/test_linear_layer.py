@@ -73,7 +73,7 @@ def test_sums_of_whole_numbers_with_a_bias_stay_in_the_exact_range(
     dtype: str, inner: int, columns: int
 ):
     exact_up_to = EXACT_UP_TO[getattr(torch, dtype)]
-    rows, weights = whole_number_factors(512, inner, columns, exact_up_to - 3)
+    rows, weights = whole_number_factors(512, inner, columns, exact_up_to - 3, computed_in=dtype)
     assert rows.shape == (512, inner)
     assert weights.shape == (inner, columns)
     assert int((rows.abs() @ weights.abs()).max()) + 3 <= exact_up_to

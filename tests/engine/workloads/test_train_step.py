@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.engine.workloads import train_step
@@ -73,15 +72,7 @@ def test_a_step_that_changes_nothing_is_not_verified(monkeypatch: pytest.MonkeyP
     assert not WORKLOAD.verify(case_of(8)).verified
 
 
-def test_its_operations_are_those_that_pytorch_counts():
-    training = Training(CPU, torch.float32, None)
-    batch = make_batch(32)
-    with FlopCounterMode(display=False) as counted:
-        training.step(*batch)
-    # PyTorch counts the products; the first layer's input needs no gradient, and biases are sums.
-    spared = 2 * 32 * 784 * 1024
-    claimed = WORKLOAD.work(case_of(32)).operations
-    assert counted.get_total_flops() + spared == pytest.approx(claimed, rel=0.01)
+def test_its_parameters_are_counted():
     assert parameters_count() == sum(one.numel() for one in build_network().parameters())
 
 

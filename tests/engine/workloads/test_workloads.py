@@ -147,7 +147,7 @@ def test_no_partial_sum_of_whole_numbers_leaves_the_exact_range(dtype: str, side
     from gpu_studio.engine.workloads.exact import EXACT_UP_TO, whole_number_factors
 
     exact_up_to = EXACT_UP_TO[getattr(torch, dtype)]
-    a, b = whole_number_factors(side, side, side, exact_up_to, copies=copies)
+    a, b = whole_number_factors(side, side, side, exact_up_to, computed_in=dtype, copies=copies)
     # The largest that any selection of terms of a sum can reach, in any order.
     assert int((a.abs() @ b.abs()).max()) * copies <= exact_up_to
     assert int(a.abs().sum()) > 0
