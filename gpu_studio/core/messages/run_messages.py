@@ -131,6 +131,8 @@ class RunFinished(Message, frozen=True, kw_only=True):
     call by name (``copy in``, ``launch``, ``compute``, ``copy out``; ``loading``, …), ``curves``
     has what the work itself produced (``loss``), ``findings`` what it showed, in sentences.
     ``doubts`` are the work's own against that: sentences, by a word or two each.
+    ``computed_in`` is what the arithmetic was done in: a dtype's name, or ``tf32``; empty in a
+    result of a version that did not tell it. ``tf32`` is whether it was TF32; null on the CPU.
     ``timed_s`` is all timed calls together; null in a result of a version that did not tell it.
     """
 
@@ -171,6 +173,7 @@ class RunFinished(Message, frozen=True, kw_only=True):
     transfers: bool = False
     size_text: str = SQUARE
     tf32: bool | None = None
+    computed_in: str = ""
     cpu_threads: int | None = None
     in_window_process: bool = False
     torch_version: str = ""

@@ -24,6 +24,7 @@ from gpu_studio.core.pc.peaks import card_peaks
 from gpu_studio.engine.benchmark.cold_cache import last_level_bytes
 from gpu_studio.engine.device import card_name
 from gpu_studio.engine.sensor import CpuWatch
+from gpu_studio.engine.workloads.case import TF32
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ _LONG_PRODUCT_S = 0.05
 _FEW_OPERATIONS, _MANY_OPERATIONS = 0.5, 1000.0
 
 
-def measure_cpu(case: Case, work: Work) -> MeasuredCeilings | None:
+def measure_cpu(case: Case, work: Work, computed_in: str) -> MeasuredCeilings | None:
     """Measure the CPU's ceilings as far as work in this dtype can meet them; None for a card.
 
     It takes up to a second the first time in an engine's life, so it belongs before a run's timing.
@@ -53,30 +54,29 @@ def measure_cpu(case: Case, work: Work) -> MeasuredCeilings | None:
     if not work.operations and not work.bytes_moved:
         return MeasuredCeilings()
     intensity = work.operations / work.bytes_moved if work.bytes_moved else float("inf")
-    return measured_ceilings(case.dtype, intensity)
+    return measured_ceilings(getattr(torch, computed_in), intensity)
 
 
 def ceilings_of(
     case: Case,
     measured: MeasuredCeilings | None,
     state: CardState | None,
-    *,
-    tf32: bool = False,
+    computed_in: str,
 ) -> Ceilings | None:
     """Return what the device of a case can do at most; None where too little is known.
 
     Args:
-        case: whose device and dtype.
+        case: whose device.
         measured: what was measured of the CPU; None for a card.
         state: what the driver said of the card under load.
-        tf32: whether float32 matrices may be multiplied in TF32.
+        computed_in: what its arithmetic is done in: a dtype's name, or ``tf32``.
     """
     if measured is not None:
-        return cpu_ceilings(measured, case.dtype_name)
-    return _card_ceilings(case, state, tf32=tf32)
+        return cpu_ceilings(measured, computed_in)
+    return _card_ceilings(case, state, computed_in)
 
 
-def _card_ceilings(case: Case, state: CardState | None, *, tf32: bool) -> Ceilings | None:
+def _card_ceilings(case: Case, state: CardState | None, computed_in: str) -> Ceilings | None:
     """Return a card's ceilings from what NVML tells, or else PyTorch (from 2.8 on)."""
     card = torch.cuda.get_device_properties(case.device)
     clock_mhz = (state and state.sm_clock_max_mhz) or getattr(card, "clock_rate", 0) / 1e3
@@ -97,7 +97,8 @@ def _card_ceilings(case: Case, state: CardState | None, *, tf32: bool) -> Ceilin
     if peaks is None:
         return None
     link = (state.pcie_generation, state.pcie_width) if state else (None, None)
-    return card_ceilings(peaks, case.dtype_name, tf32=tf32, link=link)
+    is_tf32 = computed_in == TF32
+    return card_ceilings(peaks, "float32" if is_tf32 else computed_in, tf32=is_tf32, link=link)
 
 
 def measured_ceilings(dtype: torch.dtype, operations_per_byte: float) -> MeasuredCeilings:

@@ -14,6 +14,7 @@ from gpu_studio.core.statistics import grouped_interval, summarize
 from gpu_studio.engine.benchmark.ceilings import ceilings_of
 from gpu_studio.engine.benchmark.naive import explain
 from gpu_studio.engine.device import card_name
+from gpu_studio.engine.workloads.case import TF32
 
 if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunWorkload
@@ -59,8 +60,8 @@ def finish(
     assert found.verification is not None
     assert found.watch is not None
     work = workload.work(case)
-    tf32 = _tf32_allowed(case.device)
-    reached = _share(case, work, found, summary.median_s, tf32=bool(tf32))
+    computed_in = workload.computes_in(case)
+    reached = _share(case, work, found, summary.median_s, computed_in)
     return RunFinished(
         run_id=request.run_id,
         workload=request.workload,
@@ -99,7 +100,8 @@ def finish(
         peak_allocated_bytes=found.peak_allocated_bytes,
         share_of_ceiling=reached.share if reached else None,
         ceiling=reached.ceiling if reached else "",
-        tf32=tf32,
+        tf32=computed_in == TF32 if case.is_on_card else None,
+        computed_in=computed_in,
         cpu_threads=torch.get_num_threads(),
         in_window_process=in_window_process,
         torch_version=str(torch.__version__),
@@ -107,10 +109,10 @@ def finish(
 
 
 def _share(
-    case: Case, work: Work, found: Findings, median_s: float, *, tf32: bool
+    case: Case, work: Work, found: Findings, median_s: float, computed_in: str
 ) -> CeilingShare | None:
     state = found.watch.state if found.watch else None
-    ceilings = ceilings_of(case, found.measured, state, tf32=tf32)
+    ceilings = ceilings_of(case, found.measured, state, computed_in)
     if ceilings is None:
         return None
     return share_of_ceiling(
@@ -129,11 +131,3 @@ def _remarks(case: Case) -> tuple[str, ...]:
             "is the computing alone.",
         )
     return ()
-
-
-def _tf32_allowed(device: torch.device) -> bool | None:
-    """Return whether float32 products may use TF32 here: cards from compute capability 8.0 on."""
-    if device.type == "cpu":
-        return None
-    able = torch.cuda.get_device_capability(device) >= (8, 0)
-    return able and torch.backends.cuda.matmul.allow_tf32

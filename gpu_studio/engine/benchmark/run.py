@@ -115,7 +115,7 @@ class WorkloadRun:
         if request.naive:
             # First of all, as in a script: nothing of this work has run before.
             found.naive = time_naively(workload, case)
-        found.measured = measure_cpu(case, workload.work(case))
+        found.measured = measure_cpu(case, workload.work(case), workload.computes_in(case))
         self._check_stop()
         yield self._phase("verification")
         found.verification, expected_call_s = check_answers(workload, case, self._check_stop)

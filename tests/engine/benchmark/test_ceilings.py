@@ -14,9 +14,11 @@ from gpu_studio.engine.benchmark.ceilings import (
     measured_ceilings,
 )
 from gpu_studio.engine.sensor import CardState
-from gpu_studio.engine.workloads.case import Case
+from gpu_studio.engine.workloads.case import Case, make_case
+from gpu_studio.engine.workloads.conv2d import Conv2d
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.matmul import Matmul
+from gpu_studio.engine.workloads.train_step import TrainStep
 from tests.engine.answers import ask, run_request
 
 CPU = torch.device("cpu")
@@ -107,27 +109,92 @@ def test_a_ceiling_is_measured_again_after_others_kept_the_cpu_busy(
 
 
 def test_the_cpu_is_not_measured_for_a_card():
-    assert measure_cpu(CARD, Matmul().work(CARD)) is None
+    assert measure_cpu(CARD, Matmul().work(CARD), "float32") is None
 
 
 def test_a_cards_ceilings_follow_from_what_the_driver_tells(monkeypatch: pytest.MonkeyPatch):
     card = SimpleNamespace(major=6, minor=1, multi_processor_count=3, name="NVIDIA GeForce GT 1030")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: card.name)
-    assert ceilings_of(CARD, None, None) is None  # PyTorch before 2.8 does not tell the clock
+    assert (
+        ceilings_of(CARD, None, None, "float32") is None
+    )  # PyTorch before 2.8 does not tell the clock
     state = CardState(
         sm_clock_max_mhz=1468, memory_clock_max_mhz=3004, memory_bus_width_bits=64,
         pcie_generation=3, pcie_width=4,
     )  # fmt: skip
-    ceilings = ceilings_of(CARD, None, state)
+    ceilings = ceilings_of(CARD, None, state, "float32")
     # GT 1030 with GDDR5: 48.1 GB/s, 1.13 TFLOP/s, PCIe 3.0 × 4.
     assert ceilings.memory_bytes_per_s == pytest.approx(48.06e9, rel=1e-3)
     assert ceilings.arithmetic_flops == pytest.approx(1.127e12, rel=1e-3)
     assert ceilings.link_bytes_per_s == pytest.approx(3.94e9, rel=1e-2)
     card.clock_rate, card.memory_clock_rate, card.memory_bus_width = 1468e3, 3004e3, 64
-    from_torch = ceilings_of(CARD, None, None)
+    from_torch = ceilings_of(CARD, None, None, "float32")
     assert from_torch.memory_bytes_per_s == ceilings.memory_bytes_per_s
     assert from_torch.link_bytes_per_s is None
+
+
+def test_a_step_with_amp_is_held_against_the_peak_of_its_products(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """An A100 multiplies eight times as fast in TF32 as in float32, in 16 bits sixteen times."""
+    card = SimpleNamespace(
+        major=8, minor=0, multi_processor_count=108, name="NVIDIA A100",
+        clock_rate=1410e3, memory_clock_rate=1215e3, memory_bus_width=5120,
+    )  # fmt: skip
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: card.name)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    step, convolution = TrainStep(), Conv2d()
+    peaks = {}
+    for name, workload, options in (
+        ("float32", step, {}),
+        ("float16", step, {"amp": "on", "amp_dtype": "float16"}),
+        ("bfloat16", step, {"amp": "on", "amp_dtype": "bfloat16"}),
+        ("tf32", convolution, {}),
+    ):
+        case = make_case(workload.description, CARD.device, 32, options=options)
+        assert workload.computes_in(case) == name
+        peaks[name] = ceilings_of(case, None, None, name).arithmetic_flops
+    assert peaks["float32"] < peaks["tf32"] < peaks["float16"]
+    assert peaks["float16"] == pytest.approx(peaks["bfloat16"])
+    # A step that reaches 171 % of float32's peak is well below that of its own products.
+    assert 1.71 * peaks["float32"] < peaks["float16"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0)])
+def test_products_are_in_tf32_where_the_card_has_it_and_pytorch_may(
+    allowed: bool, capability: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    switches = SimpleNamespace(allow_tf32=allowed)
+    monkeypatch.setattr(torch.backends.cuda, "matmul", switches)
+    expected = "tf32" if allowed and capability == (8, 0) else "float32"
+    assert Matmul().computes_in(CARD) == expected
+    assert Matmul().computes_in(CARD.on(CPU)) == "float32"
+    assert Elementwise().computes_in(CARD) == "float32"
+    double = Case(device=CARD.device, size=8, dtype=torch.float64)
+    assert Matmul().computes_in(double) == "float64"
+
+
+@pytest.mark.parametrize(
+    ("options", "computed_in"),
+    [({}, "float32"), ({"amp": "on", "amp_dtype": "bfloat16"}, "bfloat16")],
+)
+def test_a_result_says_what_it_was_computed_in(
+    options: dict[str, str], computed_in: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ceilings, "_PRODUCTS", {})
+    monkeypatch.setattr(ceilings, "_measure_product", lambda dtype: 1e6 * dtype.itemsize)
+    request = run_request(workload="train_step", size=8, budget_s=0.01, options=options)
+    result = ask(request)[-1]
+    assert isinstance(result, RunFinished)
+    assert (result.computed_in, result.tf32) == (computed_in, None)
+    rate = 1e6 * getattr(torch, computed_in).itemsize
+    operations = TrainStep().work(make_case(TrainStep.description, CPU, 8)).operations
+    assert result.share_of_ceiling == pytest.approx(operations / rate / result.median_s, rel=0.01)
 
 
 @pytest.mark.parametrize(("workload", "operands"), [(Elementwise(), 3), (Matmul(), 2)])
