@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_LONGEST_LINE = 64 << 20
+LONGEST_LINE = 64 << 20
 # "python -m" imports from the current folder before all others: in the user's own, a script that
 # is called torch.py or random.py would stand for the library.
 _HOME_OF_THE_PACKAGE = Path(__file__).resolve().parent.parent
@@ -107,7 +107,7 @@ class ChildProcess:
         while True:
             try:
                 with self._reading:
-                    line = stdout.readline(_LONGEST_LINE)
+                    line = stdout.readline(LONGEST_LINE)
             except ValueError:  # closed by `end`
                 return
             if not line:

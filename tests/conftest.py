@@ -78,7 +78,8 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
 @pytest.fixture(autouse=True)
 def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody lose patience because this machine is busy; what is about that sets its own."""
-    monkeypatch.setattr(engine_session, "_PATIENCE_MS", _AN_HOUR_MS)
+    for name in ("_PATIENCE_MS", "_BEAT_MS", "_LONGEST_FAREWELL_MS"):
+        monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
     for module in (doctor, engine_session, lab_engines, sensor_log, task):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.child_process import ChildProcess
+from gpu_studio.child_process import LONGEST_LINE, ChildProcess
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
@@ -94,6 +94,8 @@ class ProcessEngine:
             yield EngineEnded(exit_code=None, stopped=True)
             return
         for line in child.lines():
+            if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
+                break  # it died in the middle of a line
             try:
                 event = decode_said(line)
             except msgspec.MsgspecError as error:

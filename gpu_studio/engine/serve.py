@@ -22,6 +22,7 @@ from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     Event,
+    Heartbeat,
     Message,
     Request,
     RequestFailed,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a fresh engine
 _GRACE_S = 0.3
+_BEAT_S = 1.0
 _LONGEST_LINE = 1 << 20
 _Answer = TypeVar("_Answer")
 
@@ -104,6 +106,40 @@ class Inbox:
             self._jobs.popleft()
 
 
+class Outbox:
+    """What the engine says, line by line, and a sign of life when it says nothing else.
+
+    Args:
+        out: where the lines go.
+    """
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._sending = threading.Lock()
+        self._has_spoken = False
+
+    def send(self, message: Message) -> None:
+        """Write one line; raises `OSError` if the window no longer listens."""
+        if isinstance(message, (RunFailed, RequestFailed)):
+            _log.error("%s\n%s", message.failure.message, message.failure.traceback_text)
+        with self._sending:
+            self._out.write(encode(message))
+            self._out.flush()
+            self._has_spoken = True
+
+    def beat(self, is_over: threading.Event) -> None:
+        """Send a heartbeat after each period without another line; for a thread of its own.
+
+        A run that hands over samples needs none, so none comes between its timings.
+        """
+        with contextlib.suppress(OSError):
+            while not is_over.wait(_BEAT_S):
+                with self._sending:
+                    has_spoken, self._has_spoken = self._has_spoken, False
+                if not has_spoken:
+                    self.send(Heartbeat())
+
+
 def serve(
     lines: BinaryIO, out: BinaryIO, dispatcher: Dispatcher, leave: Callable[[int], None]
 ) -> int:
@@ -126,37 +162,32 @@ def serve(
         if not finished.wait(_GRACE_S):
             leave(0)
 
+    outbox = Outbox(out)
     threading.Thread(target=read, name="requests", daemon=True).start()
+    threading.Thread(target=outbox.beat, args=(finished,), name="heartbeat", daemon=True).start()
     try:
-        return _answer_all(inbox, out, dispatcher)
+        return _answer_all(inbox, outbox, dispatcher)
     except OSError:  # of the pipe alone: every request's own error is an answer
         return 0  # nobody listens any more; Windows has no BrokenPipeError here
     finally:
         finished.set()
 
 
-def _answer_all(inbox: Inbox, out: BinaryIO, dispatcher: Dispatcher) -> int:
+def _answer_all(inbox: Inbox, outbox: Outbox, dispatcher: Dispatcher) -> int:
     # PyTorch takes a second to import: it begins before anything is asked.
     dispatcher.load()
     for job, stop in inbox.jobs():
         if isinstance(job, Failure):
             inbox.finish()
-            _send(out, RequestFailed(failure=job))
+            outbox.send(RequestFailed(failure=job))
             continue
         for event in dispatcher.run(job, stop):
             if is_last(event, job):
                 inbox.finish()
-            _send(out, event)
+            outbox.send(event)
             if _is_fatal(event):
                 return EXIT_FATAL
     return 0
-
-
-def _send(out: BinaryIO, message: Message) -> None:
-    if isinstance(message, (RunFailed, RequestFailed)):
-        _log.error("%s\n%s", message.failure.message, message.failure.traceback_text)
-    out.write(encode(message))
-    out.flush()
 
 
 def _is_fatal(event: Event) -> bool:

@@ -43,6 +43,8 @@ _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is en
 _LONGEST_END_MS = 5000  # a call in this process may take longer; it ends with the process
 _LONGEST_FAREWELL_MS = 3000  # of an engine that was sent away in the middle of a call
 _LONGEST_TAIL_MS = 100  # of a thread that has nothing left to do
+_BEAT_MS = 1000
+_MOST_MISSED = 10  # heartbeats, before an engine does not respond
 _MOST_DEATHS = 3  # in a row, before the window stops trying by itself
 
 
@@ -182,6 +184,7 @@ class EngineSession(QObject):
         engine_described(EngineDescribed): a fresh engine is there.
         device_used(DeviceUsed): another card is the current one.
         request_submitted(Reply): something was asked; for those who follow all that is asked.
+        silence_changed(bool): the engine does not respond any more, or responds again.
         engine_lost(str): the engine died by itself or did not start, with the reason in words.
     """
 
@@ -189,6 +192,7 @@ class EngineSession(QObject):
     engine_described = Signal(object)
     device_used = Signal(object)
     request_submitted = Signal(object)
+    silence_changed = Signal(bool)
     engine_lost = Signal(str)
 
     def __init__(
@@ -211,6 +215,10 @@ class EngineSession(QObject):
         self._deaths = self._idle_deaths = 0
         self._reason = ""
         self._lost = self._closed = False
+        self._missed, self._beats, self._is_silent = 0, False, False
+        self._heartbeat = QTimer(self)
+        self._heartbeat.setInterval(_BEAT_MS)
+        self._heartbeat.timeout.connect(self._miss)
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
         self._patience.setInterval(_PATIENCE_MS)
@@ -229,6 +237,11 @@ class EngineSession(QObject):
     def is_free(self) -> bool:
         """Whether nothing at all is asked or waits; a glance at the memory counts here."""
         return self._state is EngineState.READY and self._reply is None and not self._waiting
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the engine does not respond: a driver or the system holds its process."""
+        return self._is_silent
 
     @property
     def description(self) -> EngineDescribed | None:
@@ -268,6 +281,11 @@ class EngineSession(QObject):
         elif self._state is not EngineState.ABSENT:
             self._next()
         return reply
+
+    def stop(self) -> None:
+        """Stop the request that runs, if there is one."""
+        if self._reply is not None:
+            self._reply.stop()
 
     def restart(self, environment: EngineEnvironment | None = None) -> None:
         """End this engine and start a fresh one, in another environment if one is given.
@@ -315,8 +333,8 @@ class EngineSession(QObject):
             return False
         self._closed = True
         self._waiting.clear()
-        self._patience.stop()
-        self._farewell.stop()
+        for timer in (self._patience, self._farewell, self._heartbeat):
+            timer.stop()
         return True
 
     def _stop(self, reply: Reply) -> None:
@@ -333,6 +351,9 @@ class EngineSession(QObject):
     def _describe_next(self, *, is_chosen: bool = False) -> None:
         """Put the first question to a fresh engine before all others, and no such question more."""
         self._description = self._current_device = None
+        self._beats = False
+        self._heartbeat.stop()
+        self._set_silent(False)
         # Who chose its environment is about to use a card.
         question = DescribeEngine(wakes_cards=self._wakes_cards or is_chosen)
         others = (one for one in self._waiting if not isinstance(one.request, DescribeEngine))
@@ -368,9 +389,15 @@ class EngineSession(QObject):
         elif said.engine is self._engines.present:
             if said.event is None:
                 self._go_on()
-            elif not isinstance(said.event, Heartbeat):
+                return
+            self._missed = 0
+            self._set_silent(False)
+            if isinstance(said.event, Heartbeat):
+                self._beats = True
+            else:
                 self._take_over(said.event)
                 self._answer(said.event)
+            self._expect_heartbeats()
 
     def _receive_from_retired(self, event: Event | Heartbeat | None) -> None:
         """Pass on what the engine that was sent away still says: its end was wanted."""
@@ -465,6 +492,7 @@ class EngineSession(QObject):
     def _give_up(self) -> None:
         """Stay without an engine until someone asks for one; answer what was waiting."""
         self._description = self._current_device = None
+        self._heartbeat.stop()
         if not self._lost:  # it lives, and cannot say what it is
             self.engine_lost.emit(self._reason)
         self._lost = False
@@ -484,6 +512,25 @@ class EngineSession(QObject):
     def _abandon(self) -> None:
         if self._state is EngineState.STOPPING:
             self._engines.present.abandon()
+
+    def _expect_heartbeats(self) -> None:
+        # Only of an engine that is there: loading PyTorch may hold its process for longer.
+        is_expected = self._beats and self._description is not None and not self._closed
+        if is_expected and not self._heartbeat.isActive():
+            self._heartbeat.start()
+
+    def _miss(self) -> None:
+        # Counted and not timed: a PC that slept for an hour has missed one.
+        self._missed += 1
+        if self._missed >= _MOST_MISSED:
+            self._set_silent(True)
+
+    def _set_silent(self, silent: bool) -> None:
+        if silent is not self._is_silent:
+            self._is_silent = silent
+            if silent:
+                _log.warning("The engine has given no sign of life for a while")
+            self.silence_changed.emit(silent)
 
     def _part(self) -> None:
         """Wait no more for the end of an engine that was sent away: a hung driver may keep it."""

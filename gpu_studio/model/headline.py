@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.model.engine_session import EngineState
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    MemoryRead,
+    PitfallFailed,
+    RequestFailed,
+    RunFailed,
+    RunStopped,
+    SegmentsRead,
+)
+from gpu_studio.model.engine_session import EngineState, Reply
 
 if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import Device, Reading, Unreadable
@@ -15,16 +24,22 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 START_AGAIN = "Start a fresh engine"
+STOP = "Stop the run"
 READ_AGAIN = "Read the sensors again"
 WAKE = "Wake the card"
 SHOW_LOG = "Show what happened"
 
 _SILENCE = "driver_not_answering"
 _SLOW = "engine_slow"
+_NOT_RESPONDING = "engine_silent"
 _OWN = "program"
 # PyTorch on a slow disk takes half a minute to load; a driver that hangs holds it for ever.
 _LONG_START_MS = 45_000
 _SLOW_START = "PyTorch has not answered since it was started."
+# Ends that prove nothing of an engine; a glance at the memory is no work.
+_NO_SUCCESS = (
+    RunFailed, RunStopped, RequestFailed, PitfallFailed, EngineEnded, MemoryRead, SegmentsRead,
+)  # fmt: skip
 Tone = Literal["good", "amber", "failure", ""]
 _TONES: dict[Severity, Tone] = {
     "failure": "failure", "warning": "amber", "note": "", "good": "good",
@@ -36,8 +51,8 @@ _QUIET: tuple[Severity, ...] = ("note", "good")
 class Headline(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence with what it rests on and what to do about it.
 
-    ``command`` is to be copied; ``action`` is the text of a button, for `HeadlineModel.act`;
-    ``tone`` is "" where nothing is good or bad.
+    ``command`` is to be copied; ``action`` is the text of a button, for `HeadlineModel.act`, and
+    ``other_action`` that of a second one; ``tone`` is "" where nothing is good or bad.
     """
 
     code: str
@@ -45,6 +60,7 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     command: str = ""
     action: str = ""
+    other_action: str = ""
     tone: Tone = "amber"
 
 
@@ -111,6 +127,8 @@ class HeadlineModel(QObject):
         session, sensors = studio.session, studio.sensors
         session.engine_lost.connect(self._lose)
         session.state_changed.connect(self._enter)
+        session.silence_changed.connect(self._hear_engine)
+        session.request_submitted.connect(self._follow)
         session.engine_described.connect(self._meet_engine)
         studio.doctor.findings_changed.connect(self._choose)
         sensors.silence_changed.connect(self._fall_silent)
@@ -161,6 +179,27 @@ class HeadlineModel(QObject):
             self.dismiss()
             self.log_wanted.emit()
 
+    def act_otherwise(self) -> None:
+        """Do what the second button of the present headline says."""
+        if self._headline is not None and self._headline.other_action == STOP:
+            self._studio.session.stop()
+
+    def _hear_engine(self, _is_silent: bool) -> None:
+        # Each silence is news, also if the one before was dismissed.
+        self._dismissed = {told for told in self._dismissed if told[0] != _NOT_RESPONDING}
+        self._choose()
+
+    def _follow(self, reply: Reply) -> None:
+        reply.finished.connect(self._forget_loss)
+
+    def _forget_loss(self) -> None:
+        """Say no more of a lost engine once another one has done what it was asked."""
+        reply = self.sender()
+        assert isinstance(reply, Reply)
+        if self._lost_reason and not isinstance(reply.last, _NO_SUCCESS):
+            self._lost_reason = ""
+            self._choose()
+
     def _lose(self, reason: str) -> None:
         self._lost_reason = reason
         self._choose()
@@ -178,7 +217,7 @@ class HeadlineModel(QObject):
             self._has_failed = False
             self._lost_reason = ""
             self._choose()
-        elif self._headline is not None and self._headline.sentence == _SLOW_START:
+        elif self._headline is not None and self._headline.code in (_SLOW, _NOT_RESPONDING):
             self._choose()
 
     def _fall_silent(self, _is_silent: bool) -> None:
@@ -205,6 +244,7 @@ class HeadlineModel(QObject):
     def _choose(self) -> None:
         headlines = [
             self._told,
+            self._of_silent_engine(),
             self._of_engine(),
             self._of_sensors(),
             *self._lost_cards,
@@ -234,6 +274,21 @@ class HeadlineModel(QObject):
             detail="No other engine starts by itself." if is_gone else "A fresh one takes over.",
             action=START_AGAIN if is_gone else "",
             tone="failure" if is_gone else "amber",
+        )
+
+    def _of_silent_engine(self) -> Headline | None:
+        session = self._studio.session
+        if not session.is_silent:
+            return None
+        has_cuda = session.description is not None and session.description.cuda_available
+        driver = "Usually the graphics driver hangs. " if has_cuda else ""
+        return Headline(
+            code=_NOT_RESPONDING,
+            sentence="The engine is not responding.",
+            detail=f"{driver}Your results are still here.",
+            action=START_AGAIN,
+            other_action=STOP if session.state is EngineState.BUSY else "",
+            tone="failure",
         )
 
     def _of_sensors(self) -> Headline | None:

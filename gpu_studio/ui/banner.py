@@ -14,10 +14,12 @@ class Banner(Card):
 
     Signals:
         action_requested(): the button was pressed.
+        other_action_requested(): the second button was pressed.
         dismissed(): the sentence was closed.
     """
 
     action_requested = Signal()
+    other_action_requested = Signal()
     dismissed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -32,6 +34,7 @@ class Banner(Card):
         self._copy = button("Copy", self._copy_command, name="banner.copy")
         self._copy.setToolTip("Copy the command")
         self._action = button("", self.action_requested.emit, name="banner.action", primary=True)
+        self._other = button("", self.other_action_requested.emit, name="banner.other")
         self._close = button("Close", self._dismiss, name="banner.close")
         self.column.addWidget(self._sentence)
         self.column.addWidget(self._detail)
@@ -41,6 +44,7 @@ class Banner(Card):
         line.addWidget(self._command, 1)
         line.addWidget(self._copy)
         line.addWidget(self._action)
+        line.addWidget(self._other)
         line.addStretch()
         line.addWidget(self._close)
         self.hide()
@@ -52,9 +56,9 @@ class Banner(Card):
 
     def say(
         self, sentence: str, *, detail: str = "", command: str = "", action: str = "",
-        tone: str = "amber",
+        other_action: str = "", tone: str = "amber",
     ) -> None:  # fmt: skip
-        """Show a sentence with its detail, a command to copy, and the text of a button."""
+        """Show a sentence with its detail, a command to copy, and the texts of two buttons."""
         self._sentence.setText(sentence)
         self._detail.setText(detail)
         self._detail.setVisible(bool(detail))
@@ -64,6 +68,8 @@ class Banner(Card):
         self._copy.setVisible(bool(command))
         self._action.setText(action)
         self._action.setVisible(bool(action))
+        self._other.setText(other_action)
+        self._other.setVisible(bool(other_action))
         self.set_tone("failure" if tone == "failure" else "amber")
         self.setAccessibleDescription(f"{sentence} {detail}".strip())
         self.show()

@@ -107,6 +107,7 @@ class MainWindow(QMainWindow):
         self.banner = Banner()
         studio.headlines.headline_changed.connect(self._show_headline)
         self.banner.action_requested.connect(studio.headlines.act)
+        self.banner.other_action_requested.connect(studio.headlines.act_otherwise)
         self.banner.dismissed.connect(studio.headlines.dismiss)
         self.tabs = QTabWidget()
         first = studio.settings.choices.first_tab
@@ -219,6 +220,7 @@ class MainWindow(QMainWindow):
             detail=headline.detail,
             command=headline.command,
             action=headline.action,
+            other_action=headline.other_action,
             tone=headline.tone,
         )
 

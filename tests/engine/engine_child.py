@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.protocol import Event, Request, decode_event, encode, is_last
+from gpu_studio.core.protocol import Event, Heartbeat, Request, decode_said, encode, is_last
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -41,9 +41,12 @@ class EngineChild:
         self.process.stdin.flush()
 
     def receive(self) -> Event:
-        line = self.process.stdout.readline()
-        assert line, f"the engine ended: {self.log.read_text()[-2000:]}"
-        return decode_event(line)
+        while True:
+            line = self.process.stdout.readline()
+            assert line, f"the engine ended: {self.log.read_text()[-2000:]}"
+            said = decode_said(line)
+            if not isinstance(said, Heartbeat):
+                return said
 
     def ask(
         self, request: Request, on_event: Callable[[Event], None] = lambda event: None

@@ -1,7 +1,7 @@
 """A child that speaks the engine's language from a plan, so that the client can be tested alone.
 
 Run as ``python -m tests.engine.scripted_child``; the environment variable CHILD_PLAN says what it
-does with the first request: answer, die, abort, hang, garble, fatal.
+does with the first request: answer, beat, die, abort, hang, garble, half, noise, fatal.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     EngineDescribed,
+    Heartbeat,
     RequestFailed,
     RunPhaseChanged,
     RunStopped,
@@ -23,10 +25,16 @@ from gpu_studio.core.protocol import (
 )
 
 
+def beat(pipe) -> None:
+    while True:
+        time.sleep(0.1)
+        pipe.write(encode(Heartbeat()))
+
+
 def main() -> None:
     pipe = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    plan = os.environ.get("CHILD_PLAN", "answer")
+    plan, beats = os.environ.get("CHILD_PLAN", "answer"), []
     for line in sys.stdin.buffer:
         request = decode_request(line)
         if isinstance(request, Stop):
@@ -38,6 +46,16 @@ def main() -> None:
         if plan == "garble":
             pipe.write(b"this is not an event\n")
             continue
+        if plan == "half":
+            pipe.write(encode(EngineDescribed(pid=os.getpid(), torch_version="0"))[:20])
+            sys.exit(4)
+        if plan == "noise":
+            pipe.write(b'{"type":"\xff\xfe\x00"}\n')
+            continue
+        if plan == "beat" and not beats:
+            beats.append(threading.Thread(target=beat, args=(pipe,), daemon=True))
+            pipe.write(encode(Heartbeat()))
+            beats[0].start()
         if plan == "fatal":
             failure = Failure(FailureKind.CUDA_ERROR, "sticky", fatal=True)
             pipe.write(encode(RequestFailed(failure=failure)))

@@ -12,6 +12,7 @@ from gpu_studio.core.protocol import (
     DescribeEngine,
     EngineDescribed,
     EngineEnded,
+    Heartbeat,
     RequestFailed,
     RunPhaseChanged,
     RunStopped,
@@ -127,11 +128,36 @@ def test_abandon_ends_a_child_that_does_not_listen(make_engine):
     assert not psutil.pid_exists(pid)
 
 
-def test_an_unreadable_answer_ends_the_child_with_a_sentence(make_engine):
-    engine = make_engine("garble")
+@pytest.mark.parametrize("plan", ["garble", "noise"])
+def test_an_unreadable_answer_ends_the_child_with_a_sentence(make_engine, plan):
+    engine = make_engine(plan)
     (failed,) = engine.run(DescribeEngine())
     assert failed.failure.kind is FailureKind.ENGINE_ENDED
     assert failed.failure.fatal
+
+
+def test_half_a_line_is_the_death_it_comes_from(make_engine):
+    assert list(make_engine("half").run(DescribeEngine())) == [EngineEnded(exit_code=4)]
+
+
+def test_a_heartbeat_is_heard_by_the_window_and_not_by_the_terminal(make_engine):
+    (described,) = make_engine("beat").run(DescribeEngine())
+    assert isinstance(described, EngineDescribed)
+    engine = make_engine("beat")
+    engine.send(DescribeEngine())
+    said = engine.events()
+    assert next(said) == Heartbeat()
+    assert any(isinstance(event, EngineDescribed) for event in said)
+
+
+def test_a_death_while_nothing_runs_ends_what_is_listened_to(make_engine):
+    engine = make_engine()
+    engine.send(DescribeEngine())
+    said = engine.events()
+    psutil.Process(next(said).pid).kill()
+    assert [type(event) for event in said] == [EngineEnded]
+    engine.send(DescribeEngine())
+    assert isinstance(next(engine.events()), EngineDescribed)
 
 
 def test_after_a_fatal_failure_the_child_is_gone(make_engine, monkeypatch):

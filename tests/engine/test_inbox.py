@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import threading
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,18 +14,21 @@ import pytest
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     Event,
+    Heartbeat,
     MemoryRead,
     ReadMemory,
     Request,
     RequestFailed,
     Stop,
+    decode_said,
     encode,
 )
-from gpu_studio.engine.serve import EXIT_FATAL, Inbox, serve
+from gpu_studio.engine import serve as serve_module
+from gpu_studio.engine.serve import EXIT_FATAL, Inbox, Outbox, serve
 from tests.engine.answers import run_request
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Iterator
 
 
@@ -123,3 +127,50 @@ def test_a_fatal_failure_is_answered_first():
         assert serve(lines, out, Answers(fatal), lambda code: None) == EXIT_FATAL
         requests.close()
     assert msgspec.json.decode(out.getvalue())["failure"]["message"] == "over"
+
+
+class Held(Answers):
+    """Works until the test lets it go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_end = threading.Event()
+
+    def load(self) -> None:
+        assert self.may_end.wait(PATIENCE_S)
+
+
+def test_an_engine_that_says_nothing_gives_signs_of_life(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(serve_module, "_BEAT_S", 0.01)
+    held = Held()
+    requests_end, requests = os.pipe()
+    events, out_end = os.pipe()
+    with (
+        os.fdopen(requests_end, "rb") as lines,
+        os.fdopen(out_end, "wb") as out,
+        os.fdopen(events, "rb") as said,
+    ):
+        threading.Thread(target=serve, args=(lines, out, held, lambda code: None)).start()
+        assert [decode_said(said.readline()) for _ in range(2)] == [Heartbeat()] * 2
+        held.may_end.set()
+        os.close(requests)
+
+
+def test_a_heartbeat_comes_only_where_nothing_else_was_said():
+    class Periods:
+        """Four periods are over, one after the other; something is said in the second."""
+
+        def __init__(self, outbox: Outbox) -> None:
+            self._outbox, self._count = outbox, 0
+
+        def wait(self, _seconds: float) -> bool:
+            self._count += 1
+            if self._count == 2:
+                self._outbox.send(MemoryRead(device="cpu", taken_at_s=0.0))
+            return self._count > 3
+
+    out = io.BytesIO()
+    outbox = Outbox(out)
+    outbox.beat(Periods(outbox))
+    said = [type(decode_said(line)) for line in out.getvalue().splitlines()]
+    assert said == [Heartbeat, MemoryRead, Heartbeat]

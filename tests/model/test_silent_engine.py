@@ -1,0 +1,140 @@
+"""An engine that gives signs of life, and then none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.protocol import DescribeEngine, EngineEnded, Heartbeat, RunWorkload
+from gpu_studio.model import engine_session
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.headline import START_AGAIN, STOP
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.run_answers import run_events, started
+from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
+from tests.model.session_watcher import run_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.engine_session import EngineSession, Reply
+    from gpu_studio.model.studio import Studio
+
+SENTENCE = "The engine is not responding."
+
+
+def beating(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+    yield started(request)
+    yield Heartbeat()
+    yield Pause(deaf=True)
+    yield Heartbeat()
+    yield Pause(deaf=True)
+    yield from run_events(request)
+
+
+def run(qtbot: QtBot, studio: Studio, engines: Engines) -> Reply:
+    reply = studio.session.submit(run_request())
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    qtbot.waitUntil(studio.session._heartbeat.isActive)
+    return reply
+
+
+def miss(session: EngineSession, count: int) -> None:
+    for _ in range(count):
+        session._heartbeat.timeout.emit()
+
+
+@pytest.fixture
+def silent(qtbot: QtBot, ready_studio: Studio, engines: Engines) -> Reply:
+    engines.scripts[RunWorkload] = beating
+    reply = run(qtbot, ready_studio, engines)
+    miss(ready_studio.session, engine_session._MOST_MISSED)
+    return reply
+
+
+def test_ten_missed_heartbeats_are_a_silence_and_nine_are_none(
+    qtbot: QtBot, ready_studio: Studio, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = beating
+    session, headlines = ready_studio.session, ready_studio.headlines
+    reply = run(qtbot, ready_studio, engines)
+    miss(session, 9)
+    assert not session.is_silent
+    assert headlines.headline is None
+    miss(session, 1)
+    assert session.is_silent
+    headline = headlines.headline
+    assert headline is not None
+    assert (headline.sentence, headline.tone) == (SENTENCE, "failure")
+    assert (headline.action, headline.other_action) == (START_AGAIN, STOP)
+    assert "driver" not in headline.detail, "the driver was not asked"
+    engines.latest.go()
+    qtbot.waitUntil(lambda: not session.is_silent)
+    assert headlines.headline is None
+    miss(session, 9)
+    assert not session.is_silent, "counted from the last sign of life"
+    engines.latest.go()
+    qtbot.waitUntil(lambda: reply.is_finished)
+
+
+def test_the_driver_is_named_where_the_engine_uses_it(
+    qtbot: QtBot, studio: Studio, engines: Engines
+) -> None:
+    engines.scripts |= {RunWorkload: beating, DescribeEngine: [described_with_cuda()]}
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    reply = run(qtbot, studio, engines)
+    miss(studio.session, 10)
+    assert "driver" in studio.headlines.headline.detail
+    for _ in range(2):
+        engines.latest.go()
+    qtbot.waitUntil(lambda: reply.is_finished)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_silent_engine_can_be_stopped(
+    qtbot: QtBot, ready_studio: Studio, engines: Engines, silent: Reply
+) -> None:
+    ready_studio.headlines.act_otherwise()
+    qtbot.waitUntil(lambda: ready_studio.session.state is EngineState.READY)
+    assert silent.last == EngineEnded(exit_code=None, stopped=True)
+    assert engines.latest.calls[:2] == ["stop", "abandon"]
+    assert ready_studio.headlines.headline is None
+
+
+def test_a_silent_engine_can_be_replaced(
+    qtbot: QtBot, ready_studio: Studio, engines: Engines, silent: Reply
+) -> None:
+    ready_studio.headlines.act()
+    assert not ready_studio.session.is_silent
+    qtbot.waitUntil(lambda: ready_studio.session.state is EngineState.READY)
+    assert silent.last == EngineEnded(exit_code=None, stopped=True)
+    assert len(engines.made) == 2
+    assert ready_studio.headlines.headline is None
+
+
+class Unkillable(ScriptedEngine):
+    """Hangs in a driver that does not even let go of a process that was killed."""
+
+    def abandon(self) -> None:
+        self.calls.append("abandon")
+
+
+def test_an_engine_that_cannot_be_killed_does_not_hold_its_successor(
+    qtbot: QtBot, studio: Studio, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines.scripts[RunWorkload] = beating
+    engines.kind = Unkillable
+    studio.session.restart()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    reply, old = run(qtbot, studio, engines), engines.latest
+    studio.session._farewell.setInterval(1)
+    studio.session.restart()
+    qtbot.waitUntil(lambda: studio.session.state is EngineState.READY)
+    assert reply.last == EngineEnded(exit_code=None, stopped=True)
+    assert old.calls == ["abandon", "close"]
+    assert engines.latest is not old

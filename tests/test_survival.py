@@ -1,0 +1,126 @@
+"""Engines' real processes that are killed and held, under the window's conversation with them.
+
+The children speak from a plan, without PyTorch: how a process ends is the same for both.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from gpu_studio.core.protocol import EngineEnded
+from gpu_studio.engine import client
+from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.model import engine_session
+from gpu_studio.model.engine_session import EngineSession, EngineState
+from gpu_studio.model.worker import Worker
+from tests.model.session_watcher import run_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from PySide6.QtWidgets import QApplication
+    from pytestqt.qtbot import QtBot
+
+
+@pytest.fixture
+def session(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineSession]:
+    monkeypatch.setattr(client, "_MODULE", "tests.engine.scripted_child")
+    monkeypatch.setenv("CHILD_PLAN", "beat")
+    # Three seconds without a sign of life: a living child is never so long silent.
+    monkeypatch.setattr(engine_session, "_BEAT_MS", 300)
+    session = EngineSession(ProcessEngine)
+    yield session
+    session.close()
+    session.deleteLater()
+
+
+def start(qtbot: QtBot, session: EngineSession) -> psutil.Process:
+    session.start()
+    return ready(qtbot, session)
+
+
+def ready(qtbot: QtBot, session: EngineSession) -> psutil.Process:
+    qtbot.waitUntil(lambda: session.state is EngineState.READY)
+    assert session.description is not None
+    return psutil.Process(session.description.pid)
+
+
+def test_an_engine_killed_while_idle_is_replaced_at_once(
+    qtbot: QtBot, session: EngineSession
+) -> None:
+    child = start(qtbot, session)
+    with qtbot.waitSignal(session.engine_described), qtbot.waitSignal(session.engine_lost) as lost:
+        child.kill()
+    assert lost.args[0].startswith("The engine ")
+    assert ready(qtbot, session).pid != child.pid
+
+
+def test_an_engine_that_keeps_dying_while_idle_is_left_alone(
+    qtbot: QtBot, session: EngineSession
+) -> None:
+    child = start(qtbot, session)
+    for _ in range(engine_session._MOST_DEATHS - 1):
+        with qtbot.waitSignal(session.engine_described):
+            child.kill()
+        child = ready(qtbot, session)
+    child.kill()
+    qtbot.waitUntil(lambda: session.state is EngineState.FAILED)
+    start(qtbot, session)
+
+
+def test_an_engine_that_is_held_is_silent_until_it_is_let_go(
+    qtbot: QtBot, session: EngineSession
+) -> None:
+    child = start(qtbot, session)
+    with qtbot.waitSignal(session.silence_changed) as changed:
+        child.suspend()
+    assert changed.args == [True]
+    with qtbot.waitSignal(session.silence_changed) as changed:
+        child.resume()
+    assert changed.args == [False]
+    assert ready(qtbot, session).pid == child.pid
+
+
+def test_a_held_engine_is_ended_by_a_stop_and_by_a_fresh_one(
+    qtbot: QtBot, session: EngineSession
+) -> None:
+    session._patience.setInterval(1)
+    child = start(qtbot, session)
+    reply = session.submit(run_request())
+    with qtbot.waitSignal(reply.event_received):
+        pass
+    child.suspend()
+    session.stop()
+    with qtbot.waitSignal(reply.finished):
+        pass
+    assert isinstance(reply.last, EngineEnded)
+    assert reply.last.stopped
+    fresh = ready(qtbot, session)
+    fresh.suspend()
+    session.restart()
+    last = ready(qtbot, session)
+    assert len({child.pid, fresh.pid, last.pid}) == 3
+    psutil.wait_procs([child, fresh], timeout=60)
+    assert not child.is_running()
+    assert not fresh.is_running()
+
+
+def test_ten_deaths_leave_nothing_behind(qtbot: QtBot, session: EngineSession) -> None:
+    child = start(qtbot, session)
+    this, counts = psutil.Process(), []
+    for _ in range(10):
+        reply = session.submit(run_request())
+        with qtbot.waitSignal(reply.event_received):
+            pass
+        with qtbot.waitSignal(reply.finished):
+            child.kill()
+        child = ready(qtbot, session)
+        qtbot.waitUntil(lambda: len(session.findChildren(Worker)) == 1)
+        handles = this.num_handles() if psutil.WINDOWS else this.num_fds()
+        processes = [one.pid for one in this.children(recursive=True)]
+        counts.append((handles, len(processes), threading.active_count(), this.num_threads()))
+    assert counts[-1] == counts[0]
