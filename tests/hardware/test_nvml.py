@@ -220,7 +220,8 @@ def test_a_card_that_is_lost_from_the_start_is_a_device_with_a_reason():
 @pytest.mark.parametrize(
     ("code", "words"),
     [(9, "not running"), (12, "No NVIDIA driver"), (18, "Restart the PC"), (999, "unknown error"),
-     (4, "may not"), (17, "17")],
+     (4, "may not"), (17, "17"), (3, "NVML error 3"), (13, "NVML error 13"), (15, "NVML error 15"),
+     (12345, "NVML error 12345")],
 )  # fmt: skip
 def test_a_driver_that_cannot_be_opened_has_a_code_and_a_sentence(code, words):
     with pytest.raises(NvmlUnavailableError) as caught:

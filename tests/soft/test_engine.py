@@ -248,7 +248,20 @@ def test_a_run_out_of_memory_is_told_where_pytorch_asserts_that_nvml_answers(
     assert "INTERNAL ASSERT FAILED" in one.log.read_text()
 
 
-@pytest.mark.parametrize("code", [700, 702, 719])
+def test_a_launch_without_memory_fails_its_run_and_not_the_engine(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    pc = soft_pc(GTX_1650)
+    pc.fault("launch", 2)
+    one = engine(pc)
+    failure = one.ask(run_on("cuda:0"))[-1].failure
+    assert failure.kind is FailureKind.OUT_OF_MEMORY
+    assert failure.message.startswith("There was not enough memory")
+    pc.clear_faults()
+    assert isinstance(one.ask(run_on("cuda:0"))[-1], RunFinished)
+
+
+@pytest.mark.parametrize("code", [700, 702, 716, 719, 999])
 def test_an_error_that_lasts_ends_the_engine_after_its_answer(
     soft_pc: MakePc, engine: StartEngine, code: int
 ) -> None:
