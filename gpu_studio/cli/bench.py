@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     )
 
 EXPORTS = (".csv", ".json", ".md", ".txt")
+_NO_TRANSFERS = (
+    "of one call: compute {compute}; nothing is copied, since the operands are in the CPU's memory"
+)
 _ONE_DEVICE = "There is no crossover to look for: only one device was measured."
 _USUAL_SIZES = (512, 1024, 2048)
 _USUAL_DTYPE = "float32"
@@ -83,6 +86,7 @@ def run_bench(
         first = [run for plan in made for run in plan.requests()]
         devices = {run.device for run in first}
         recorder.begin(description, {request.workload}, devices)
+        runs.tells_transfers = request.transfers
         runs.may_skip = request.devices is None and len(devices) > 1
         for plan in made:
             runs.make(plan)
@@ -362,6 +366,8 @@ class BenchRuns:
         self.runs: list[Run] = []
         self.size_texts: Mapping[str, str] = {}
         """How each workload writes its sizes, for what is said before a run tells it."""
+        self.tells_transfers = False
+        """Whether the copies were asked for: on the CPU there are none, which is said."""
         self.may_skip = False
         """Whether what only some devices can do is skipped on the others, which nobody named."""
 
@@ -430,7 +436,10 @@ class BenchRuns:
 
     def _show(self, result: RunFinished) -> None:
         say(self._table.row(_cells(result, self.results)))
-        for line in remarks(result):
+        lines = [*remarks(result)]
+        if self.tells_transfers and result.device == "cpu":
+            lines.append(_NO_TRANSFERS.format(compute=format_duration(result.median_s)))
+        for line in lines:
             # What a workload has to say of itself is the same at every size.
             if line not in self._said or line not in result.findings:
                 say(f"{_INDENT}{line}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import Interrupt, describe_beside, take_inventory
+from gpu_studio.cli.answers import Interrupt, answers, describe_beside, take_inventory
 from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
 from gpu_studio.core.engine import EngineEnvironment
@@ -14,6 +14,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.pc.facts import PcSnapshot, identity_line
 from gpu_studio.core.pc.findings import find
 from gpu_studio.core.pc.report import pc_value
+from gpu_studio.core.protocol import MemoryRead, ReadMemory
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.client import ProcessEngine
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from gpu_studio.core.engine import Engine
     from gpu_studio.core.pc.devices import Device, GpuProcess, Inventory
     from gpu_studio.core.protocol import EngineDescribed
 
@@ -33,10 +35,12 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
     progress.show("Asking PyTorch …")
     engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
     description: EngineDescribed | None = None
+    reads: dict[str, MemoryRead] = {}
     error = ""
     try:
         with Interrupt().heard() as interrupt:
             description = describe_beside(inventory, engine, interrupt, wakes_cards=False)
+            reads = _read_allocators(engine, description, interrupt)
     except StudioError as failure:
         error = str(failure)
     finally:
@@ -44,10 +48,19 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
         progress.clear()
     if as_json:
         value = pc_value(PcSnapshot(inventory=inventory, engine=description), error)
+        for device, told in zip(inventory.devices, value["devices"], strict=True):
+            read = reads.get(device.address or "")
+            told["allocated_bytes"] = read.allocated_bytes if read else None
+            told["reserved_bytes"] = read.reserved_bytes if read else None
         say_bytes(msgspec.json.encode(value) + b"\n")
         return FAILED if description is None else DONE
     for line in device_lines(inventory, description):
         say(line)
+    for address, read in reads.items():
+        allocated, reserved = (
+            format_bytes(size or 0) for size in (read.allocated_bytes, read.reserved_bytes)
+        )
+        say(f"{address:<10}PyTorch, just started: {allocated} allocated, {reserved} reserved")
     say()
     if description is None:
         say(f"PyTorch does not start: {error}")
@@ -55,6 +68,26 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
     for line in finding_lines(inventory, description):
         say(line)
     return DONE
+
+
+def _read_allocators(
+    engine: Engine, description: EngineDescribed, interrupt: Interrupt
+) -> dict[str, MemoryRead]:
+    """Return what PyTorch has of each card, by address, without making a CUDA context.
+
+    In an engine that has not used a card yet it is nothing, and the reading says 0.
+    """
+    reads = {}
+    for index in range(description.device_count):
+        address = f"cuda:{index}"
+        for event in answers(engine, ReadMemory(device=address), interrupt):
+            if isinstance(event, MemoryRead):
+                reads[address] = msgspec.structs.replace(
+                    event,
+                    allocated_bytes=event.allocated_bytes or 0,
+                    reserved_bytes=event.reserved_bytes or 0,
+                )
+    return reads
 
 
 def device_lines(inventory: Inventory, description: EngineDescribed | None) -> Iterator[str]:

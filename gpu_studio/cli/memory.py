@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.cli.answers import Interrupt, answers
+from gpu_studio.cli.answers import Interrupt, answers, own_engine
 from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.engine import EngineEnvironment
@@ -28,9 +28,12 @@ from gpu_studio.core.memory.outcome import outcome_told
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.protocol import (
     AllocationPlan,
+    CacheEmptied,
+    EmptyCache,
     EngineEnded,
     MemoryRead,
     OomFinished,
+    PlaceTensors,
     RequestFailed,
     RunMemoryExperiment,
     SegmentsRead,
@@ -114,6 +117,52 @@ def list_presets(*, as_json: bool) -> int:
     for preset in PRESETS:
         say(f"{preset.name:<16}{preset.title}: {preset.sentence}")
     return DONE
+
+
+def free_cache(device: str, size: int, log_path: Path, *, as_json: bool) -> int:
+    """Use a card's memory, drop it, and empty PyTorch's cache; return the exit status.
+
+    Args:
+        device: a card's address.
+        size: the side of the matrices that are made and dropped first.
+        log_path: where the engine writes its log.
+        as_json: print every event instead of sentences.
+    """
+    with own_engine(log_path) as (engine, interrupt):
+        for request in (
+            PlaceTensors(device=device, size=size, dtype="float32"),
+            EmptyCache(device=device),
+        ):
+            last: Event | None = None
+            for last in answers(engine, request, interrupt):
+                if as_json:
+                    say_bytes(encode(last))
+            if interrupt.is_asked:
+                return INTERRUPTED
+            if isinstance(last, RequestFailed):
+                note(f"gpu-studio: {last.failure.message}")
+                return FAILED
+            if isinstance(last, EngineEnded):
+                note(f"gpu-studio: {describe_exit(last.exit_code)}")
+                return FAILED
+    if isinstance(last, CacheEmptied) and not as_json:
+        _say_emptied(last)
+    return DONE
+
+
+def _say_emptied(emptied: CacheEmptied) -> None:
+    for when, read in (("Before", emptied.before), ("After", emptied.after)):
+        allocated, reserved = (
+            format_bytes(size or 0) for size in (read.allocated_bytes, read.reserved_bytes)
+        )
+        say(f"{when + ':':<8}{allocated} allocated, {reserved} reserved")
+    say(
+        f"empty_cache gave {format_bytes(emptied.freed_bytes)} back to the driver; "
+        f"{format_bytes(emptied.predicted_bytes)} were free and whole before."
+    )
+    say()
+    for line in emptied.snippet.splitlines():
+        say(line)
 
 
 def engine_for(device: str, conf: str, log_path: Path) -> Engine:

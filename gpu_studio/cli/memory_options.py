@@ -1,4 +1,4 @@
-"""The options of ``gpu-studio memory``: explain, oom and fit."""
+"""The options of ``gpu-studio memory``: explain, oom, fit and free."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def add_command(commands: Commands) -> None:
     """Add the command to the parser."""
     memory = commands.add_parser(
         "memory",
-        help="explain an out-of-memory error, break memory safely, see what fits",
+        help="explain an out-of-memory error, break memory safely, see what fits, empty the cache",
         description="Where a card's memory goes: explain an out-of-memory error, run an experiment "
-        "that ends in one, or see what fits.",
+        "that ends in one, see what fits, or what empty_cache gives back.",
         allow_abbrev=False,
     )
     parts = memory.add_subparsers(
-        dest="part", metavar="explain|oom|fit", parser_class=OneLineParser, required=True
+        dest="part", metavar="explain|oom|fit|free", parser_class=OneLineParser, required=True
     )
     explain = parts.add_parser(
         "explain", help="what an out-of-memory text means", allow_abbrev=False,
@@ -43,6 +43,29 @@ def add_command(commands: Commands) -> None:
     explain.set_defaults(run=_explain)
     _add_oom(parts)
     _add_fit(parts)
+    _add_free(parts)
+
+
+def _add_free(parts: Commands) -> None:
+    free = parts.add_parser(
+        "free", help="what empty_cache gives back to the driver", allow_abbrev=False,
+        description="Put two matrices and their product on a card, drop them, and see what PyTorch "
+        "keeps of their memory until torch.cuda.empty_cache() gives it back.",
+    )  # fmt: skip
+    free.add_argument("--device", metavar="D", help="a card such as cuda:0")
+    free.add_argument("--size", metavar="N", default="2048", help="the matrices' side (2048)")
+    free.add_argument("--json", action="store_true", help="one event a line on standard output")
+    free.set_defaults(run=_free)
+
+
+def _free(options: argparse.Namespace, log_path: Path) -> int:
+    from gpu_studio.cli.memory import free_cache
+    from gpu_studio.core.tensors import LARGEST_SIZE
+
+    if not options.device:
+        raise WrongUseError("Name a card with --device, such as cuda:0.")
+    size = _whole_number("size", options.size, 1, LARGEST_SIZE) or 1
+    return free_cache(device_address(options.device), size, log_path, as_json=options.json)
 
 
 def _add_oom(parts: Commands) -> None:

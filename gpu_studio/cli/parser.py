@@ -94,6 +94,10 @@ def add_place(commands: Commands) -> None:
         "--dtype", metavar="D", default="",
         help="what floating-point tensors become: float16, bfloat16, float32, float64",
     )  # fmt: skip
+    place.add_argument(
+        "--then", metavar="D", type=device_address, action="append", default=[],
+        help="move it on from there, for example back to cpu; may be given several times",
+    )  # fmt: skip
     place.add_argument("--json", action="store_true", help="one event a line on standard output")
     place.add_argument("--list", action="store_true", help="list the built-in models and end")
     place.set_defaults(run=_run_place)
@@ -112,7 +116,8 @@ def _run_place(options: argparse.Namespace, log_path: Path) -> int:
         raise WrongUseError(
             f"“{options.dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}."
         )
-    return run_place(options.thing, options.device, options.dtype, log_path, as_json=options.json)
+    devices = (options.device, *options.then)
+    return run_place(options.thing, devices, options.dtype, log_path, as_json=options.json)
 
 
 def add_pitfall(commands: Commands) -> None:

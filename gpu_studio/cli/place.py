@@ -26,6 +26,8 @@ from gpu_studio.core.protocol import (
 from gpu_studio.core.switching.placement_words import describe_file, explain_move
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpu_studio.cli.answers import Interrupt
     from gpu_studio.core.engine import Engine
     from gpu_studio.core.protocol import EngineDescribed, Event
@@ -35,8 +37,17 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def run_place(thing: str, device: str, dtype: str, log_path: Path, *, as_json: bool) -> int:
+def run_place(
+    thing: str, devices: Sequence[str], dtype: str, log_path: Path, *, as_json: bool
+) -> int:
     """Move a built-in model or a file's tensors; return the exit status.
+
+    Args:
+        thing: the model's name, or a path.
+        devices: where it goes, one after the other.
+        dtype: what floating-point tensors become; empty leaves them as they are.
+        log_path: where the engine writes its log.
+        as_json: print every event instead of a table.
 
     Raises:
         WrongUseError: it is neither a model nor a file.
@@ -44,9 +55,16 @@ def run_place(thing: str, device: str, dtype: str, log_path: Path, *, as_json: b
     """
     with Progress() as progress, own_engine(log_path) as (engine, interrupt):
         progress.show("Starting PyTorch …")
-        request = _request(thing, device, dtype, describe(engine, interrupt))
+        description = describe(engine, interrupt)
         progress.clear()
-        return _perform(engine, request, interrupt, log_path, as_json=as_json)
+        for number, device in enumerate(devices):
+            request = _request(thing, device, dtype, description)
+            status = _perform(
+                engine, request, interrupt, log_path, as_json=as_json, is_first=number == 0
+            )
+            if status != DONE:
+                break
+        return status
 
 
 def list_models(log_path: Path, *, as_json: bool) -> int:
@@ -73,9 +91,17 @@ def _request(thing: str, device: str, dtype: str, description: EngineDescribed) 
 
 
 def _perform(
-    engine: Engine, request: PlaceModel, interrupt: Interrupt, log_path: Path, *, as_json: bool
+    engine: Engine,
+    request: PlaceModel,
+    interrupt: Interrupt,
+    log_path: Path,
+    *,
+    as_json: bool,
+    is_first: bool,
 ) -> int:
-    if request.path:
+    if not is_first and not as_json:
+        say()
+    if request.path and is_first:
         last = _show(engine, InspectFile(path=request.path), interrupt, as_json=as_json)
         if not isinstance(last, FileInspected):
             return INTERRUPTED if interrupt.is_asked else FAILED

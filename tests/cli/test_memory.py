@@ -215,3 +215,18 @@ def test_wrong_use_is_one_line(type_in: Any, arguments: list[str], words: str):
     assert words in notes
     assert notes.count("\n") == 1
     assert len(notes) < 400
+
+
+def test_the_cache_of_a_card_is_emptied_and_the_cpu_has_none(type_in: Any):
+    status, lines, errors = type_in("free", "--device", "cpu", "--size", "8", "--json")
+    assert status == 1
+    assert [json.loads(line)["type"] for line in lines] == ["tensors_placed", "request_failed"]
+    assert "nothing to empty" in errors
+    status, lines, errors = type_in("free", "--device", "cuda:7")
+    assert (status, lines) == (1, [])
+    assert "There is no cuda:7 here" in errors
+
+
+@pytest.mark.parametrize("arguments", [(), ("--device", "cuda:0", "--size", "0")])
+def test_free_wants_a_card_and_a_size(type_in: Any, arguments: tuple[str, ...]):
+    assert type_in("free", *arguments)[0] == 2

@@ -39,6 +39,22 @@ def test_a_model_is_placed_with_a_row_a_tensor():
     assert finished["tensors"] == len(rows) == 16
 
 
+def test_a_model_is_moved_on_and_back():
+    done = typed("place", "convnet", "--device", "cpu", "--then", "cpu", "--then", "cpu", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = events(done)
+    finished = [event for event in told if event["type"] == "place_finished"]
+    assert [event["same_output"] for event in finished] == [True, True, True]
+    assert told[-1] == finished[-1]
+
+
+def test_a_move_that_fails_is_the_last():
+    done = typed("place", "linear_10", "--device", "cpu", "--then", "cuda:7", "--then", "cpu")
+    assert done.returncode == 1
+    assert "There is no cuda:7 here" in done.stderr
+    assert done.stdout.count("before") == 1
+
+
 def test_a_file_is_described_before_it_is_placed(tmp_path: Path):
     path = tmp_path / "mine.pt"
     torch.save({"w": torch.ones(2, 3), "epoch": 1}, path)

@@ -60,6 +60,15 @@ def test_transfers_are_timed_beside_and_have_a_verdict(engines, type_in):
     assert "With the transfers the GeForce GT 1030 wins from 2048 × 2048 on" in output
 
 
+def test_the_cpu_says_that_it_has_nothing_to_transfer(engines, type_in):
+    _, output, _ = type_in("matmul", "--size", "64", "--with-transfers")
+    said = [line for line in output.splitlines() if "nothing is copied" in line]
+    assert len(said) == 1
+    assert said[0].strip().startswith("of one call: compute ")
+    _, output, _ = type_in("matmul", "--size", "64")
+    assert "nothing is copied" not in output
+
+
 def test_each_dtype_is_finished_before_the_next(engines, type_in):
     _, output, _ = type_in("matmul", "--size", "64", "--dtype", "float32,float16")
     assert [(run.dtype, run.device) for run in asked(engines)] == [
