@@ -8,9 +8,8 @@ from typing import Protocol
 import msgspec
 import psutil
 
-# nvmlClocksEventReasons: hardware slowdown, software and hardware thermal, power brake.
-_BRAKES = 0x8 | 0x20 | 0x40 | 0x80
-_LOWEST_CLOCK_SHARE = 0.75
+from gpu_studio.core.pc.devices import is_power_capped, is_throttled
+
 # Of all cores' time. A desktop at rest stays below; a second busy program on eight cores does not.
 _LARGEST_SHARE_OF_OTHERS = 0.10
 # The system counts in ticks of 10 ms: a shorter run is not long enough to tell.
@@ -20,12 +19,14 @@ _SHORTEST_WATCH_S = 0.2
 class CardState(msgspec.Struct, frozen=True, kw_only=True):
     """What the driver says of a card while it works; None is "not told".
 
-    The link is the one in use: an idle card drops to a slower one.
+    The link is the one in use: an idle card drops to a slower one. The base clock is the one that
+    the card is sold with, below its highest boost.
     """
 
     clock_event_reasons: int | None = None
     sm_clock_mhz: float | None = None
     sm_clock_max_mhz: float | None = None
+    sm_clock_base_mhz: float | None = None
     other_processes: bool | None = None
     memory_clock_max_mhz: float | None = None
     memory_bus_width_bits: int | None = None
@@ -50,6 +51,7 @@ class Watch(Protocol):
     """Looks at a device during the timed part; None in a result is "not told"."""
 
     throttled: bool | None
+    power_capped: bool | None
     other_processes: bool | None
     # The last that the driver said of a card, with the fastest link that was seen.
     state: CardState | None
@@ -75,6 +77,7 @@ class CpuWatch:
     """
 
     throttled: bool | None = None
+    power_capped: bool | None = None
     state: CardState | None = None
 
     def __init__(self) -> None:
@@ -140,6 +143,7 @@ class CardWatch:
         self._uuid = uuid
         self.state: CardState | None = None
         self.throttled: bool | None = None
+        self.power_capped: bool | None = None
         self.other_processes: bool | None = None
 
     def clock_mhz(self) -> float | None:
@@ -159,19 +163,20 @@ class CardWatch:
         if state is None:
             return
         self.state = _with_faster_link(state, self.state)
-        if state.clock_event_reasons is not None:
-            self._saw_brake(bool(state.clock_event_reasons & _BRAKES))
-        if state.sm_clock_mhz is not None and state.sm_clock_max_mhz:
-            share = state.sm_clock_mhz / state.sm_clock_max_mhz
-            self._saw_brake(share < _LOWEST_CLOCK_SHARE)
+        reasons = state.clock_event_reasons
+        slow = is_throttled(reasons, state.sm_clock_mhz, state.sm_clock_base_mhz)
+        self.throttled = _seen(self.throttled, slow)
+        self.power_capped = _seen(self.power_capped, is_power_capped(reasons))
         if state.other_processes is not None:
             self.other_processes = bool(self.other_processes) or state.other_processes
 
     def _read(self) -> CardState | None:
         return self._sensor.read(self._uuid) if self._sensor and self._uuid else None
 
-    def _saw_brake(self, braked: bool) -> None:
-        self.throttled = bool(self.throttled) or braked
+
+def _seen(before: bool | None, now: bool | None) -> bool | None:
+    """Return what stays seen: once true is true, and None says nothing."""
+    return before if now is None else bool(before) or now
 
 
 def _with_faster_link(now: CardState, before: CardState | None) -> CardState:

@@ -232,10 +232,15 @@ def _state_of(card: NvmlCard) -> CardState:
     from gpu_studio.hardware.cards import has_other_processes, read_clock_event_reasons
     from gpu_studio.hardware.nvml import CLOCK_MEMORY, CLOCK_SM
 
+    most_mhz = card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM)
+    base_mhz = card.number("nvmlDeviceGetDefaultApplicationsClock", CLOCK_SM)
+    if base_mhz is None or most_mhz is None or base_mhz >= most_mhz:
+        base_mhz = None  # data centre cards tell their highest boost here
     return CardState(
         clock_event_reasons=read_clock_event_reasons(card),
         sm_clock_mhz=card.number("nvmlDeviceGetClockInfo", CLOCK_SM),
-        sm_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM),
+        sm_clock_max_mhz=most_mhz,
+        sm_clock_base_mhz=base_mhz,
         other_processes=has_other_processes(card, os.getpid()),
         memory_clock_max_mhz=card.number("nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY),
         memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),

@@ -61,12 +61,22 @@ def test_thermal_and_power_brakes_throttle(reasons: int, throttled: bool):
     assert watched(CardState(clock_event_reasons=reasons)).throttled is throttled
 
 
-def test_a_clock_under_three_quarters_of_its_maximum_throttles():
-    slow = CardState(sm_clock_mhz=1124, sm_clock_max_mhz=1500)
-    fine = CardState(sm_clock_mhz=1126, sm_clock_max_mhz=1500)
+def test_a_clock_under_three_quarters_of_the_base_clock_throttles():
+    slow = CardState(sm_clock_mhz=1124, sm_clock_base_mhz=1500)
+    fine = CardState(sm_clock_mhz=1126, sm_clock_base_mhz=1500)
     assert watched(slow).throttled is True
     assert watched(fine).throttled is False
     assert watched(CardState(sm_clock_mhz=300)).throttled is None
+
+
+def test_a_clock_far_below_the_highest_boost_is_no_throttling():
+    """A laptop at its power limit lives at 65 % of its highest boost, which is as it should be."""
+    laptop = CardState(clock_event_reasons=0x4, sm_clock_mhz=1365, sm_clock_max_mhz=2100)
+    seen = watched(laptop)
+    assert (seen.throttled, seen.power_capped) == (False, True)
+    assert watched(CardState(sm_clock_mhz=300)).power_capped is None
+    hot = watched(CardState(clock_event_reasons=0x24, sm_clock_mhz=1365))
+    assert (hot.throttled, hot.power_capped) == (True, True)
 
 
 def test_what_was_seen_once_stays():

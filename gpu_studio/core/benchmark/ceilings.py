@@ -170,7 +170,9 @@ def likely_causes(result: RunFinished, device: Device | None) -> Iterator[str]:
         # Neither heat nor a neighbour explains a call that asks for next to no work.
         yield from _asking(result)
     if result.throttled:
-        yield "The card slowed itself down: it was too hot, or at its power limit."
+        yield "The card slowed itself down: it was too hot, or its power supply was too weak."
+    elif result.power_capped:
+        yield "The card was at its power limit, as most cards are under load."
     if result.other_processes:
         yield "Other programs used the same device."
     yield from _other_parts(result)
@@ -274,9 +276,9 @@ def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
             f"Faster than this {_noun(result)}'s {result.ceiling}: the operands stay in a cache. "
             "A larger size shows the memory itself."
         )
-    text = f"{_percent(share)} of this {_noun(result)}'s {result.ceiling}"
     if share > ABOVE_FROM:
-        return f"{text}: {_above(result)}."
+        return f"No share of this {_noun(result)}'s {result.ceiling}: {_above(result)}."
+    text = f"{_percent(share)} of this {_noun(result)}'s {result.ceiling}"
     if share >= NORMAL_FROM:
         return f"{text}: normal."
     if _is_asking_alone(result):
@@ -291,14 +293,24 @@ def stays_in_cache(result: RunFinished) -> bool:
     return share is not None and share > ABOVE_FROM and limit_of(result.ceiling) is Limit.MEMORY
 
 
+def believed_share(result: RunFinished) -> float | None:
+    """Return a result's share of its ceiling; None where none is known, or above 105 %.
+
+    A share above its ceiling says that the ceiling is wrong, not that the result is good.
+    """
+    share = result.share_of_ceiling
+    return share if share is not None and share <= ABOVE_FROM else None
+
+
 def share_text(result: RunFinished) -> str:
-    """Return a result's share for a table: ``74 %``, or ``cached``; empty where none is known.
+    """Return a result's share for a table: ``74 %``, or ``cached``; empty where none is believed.
 
     How often a cache beats the memory depends on what is in it and says nothing about the device.
     """
-    if result.share_of_ceiling is None:
-        return ""
-    return "cached" if stays_in_cache(result) else _percent(result.share_of_ceiling)
+    if stays_in_cache(result):
+        return "cached"
+    share = believed_share(result)
+    return "" if share is None else _percent(share)
 
 
 def _percent(share: float) -> str:
@@ -322,8 +334,8 @@ def _is_asking_alone(result: RunFinished) -> bool:
 
 def _above(result: RunFinished) -> str:
     if result.device == "cpu":
-        return "more than was measured as its peak, so that measurement was disturbed"
-    return "more than it can do by its own facts, so a clock is told too low or work was left out"
+        return "the result is faster, so the measurement of the peak was disturbed"
+    return "the result is faster, so a clock is told too low or work was left out"
 
 
 def _noun(result: RunFinished) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.benchmark.ceilings import believed_share
 from gpu_studio.core.benchmark.run import mode_words, state_text
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.csv_lines import csv_line
@@ -180,6 +181,7 @@ def _cells(run: Run, results: Sequence[RunFinished]) -> dict[str, Cell]:
         fields = msgspec.structs.asdict(run.result)
         cells |= {name: fields[name] for name in _HEAD if name in fields}
         cells["speed_up"], cells["speed_up_claim"] = _claimed(run, results)
+        cells["share_of_ceiling"] = believed_share(run.result)
         cells["naive_printed_s"] = run.result.naive.printed_s if run.result.naive else None
     for name in ("workload", "size", "dtype", "device", "budget_s", "cache", "transfers"):
         cells[name] = getattr(run.request, name)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunFinished
 
 _FEW = "few samples"
+_AT_LIMIT = ", at the power limit (normal under load)"
 _FEWEST_SAMPLES = 10
 _MOST_LISTED = 3
 _WIDEST_IQR = 0.10  # torch.utils.benchmark warns from the same spread on
@@ -94,7 +95,8 @@ def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
     if any(result.throttled for result in cards):
         lines.append(TrustLine(False, "the card slowed itself down"))
     elif cards and all(result.throttled is False for result in cards):
-        lines.append(TrustLine(True, "no throttling"))
+        capped = any(result.power_capped for result in cards)
+        lines.append(TrustLine(True, f"no throttling{_AT_LIMIT if capped else ''}"))
     own = dict.fromkeys(doubt for result in results for doubt in result.doubts.values())
     lines += [TrustLine(False, doubt) for doubt in own]
     busy = dict.fromkeys(_shared(result) for result in results if result.other_processes)
@@ -186,4 +188,6 @@ def _facts(result: RunFinished) -> list[str]:
         facts.append(f"TF32 {'on' if result.tf32 else 'off'}")
     if result.throttled is None and result.device != "cpu":
         facts.append("throttling not known")
+    if result.power_capped:
+        facts.append("at its power limit, which is normal under load")
     return facts

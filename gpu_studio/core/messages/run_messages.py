@@ -124,8 +124,10 @@ class NaiveTime(msgspec.Struct, frozen=True, kw_only=True):
 class RunFinished(Message, frozen=True, kw_only=True):
     """The end of a run and its result.
 
-    ``verified`` is true, false, or null where it could not be checked; ``throttled``,
-    ``other_processes`` and ``share_of_ceiling`` are null where they are not known.
+    ``verified`` is true, false, or null where it could not be checked. ``throttled`` means heat, a
+    brake, or a clock far below the base clock; ``power_capped`` that the power limit set the clock,
+    which is normal under load. These two, ``other_processes`` and ``share_of_ceiling`` are null
+    where they are not known.
     ``throughput`` is in ``throughput_unit`` (``B/s``, ``FLOP/s``), from the median.
     ``options`` holds all of the workload's options, the defaults included. ``parts_s`` splits one
     call by name (``copy in``, ``launch``, ``compute``, ``copy out``; ``loading``, …), ``curves``
@@ -159,6 +161,7 @@ class RunFinished(Message, frozen=True, kw_only=True):
     verified: bool | None = None
     verification: str = ""
     throttled: bool | None = None
+    power_capped: bool | None = None
     other_processes: bool | None = None
     share_of_ceiling: float | None = None
     ceiling: str = ""

@@ -276,8 +276,12 @@ _REASONS = {
     0x008: "hardware brake", 0x010: "in step with other cards", 0x020: "hot (driver's brake)",
     0x040: "hot (hardware's brake)", 0x080: "power brake", 0x100: "set by the display",
 }  # fmt: skip
-# Those that make a card slower than it could be; the power limit is one, if a normal one.
-_HELD_BACK = 0x004 | 0x008 | 0x020 | 0x040 | 0x080
+_POWER_CAP = 0x004
+# Hardware slowdown, software and hardware thermal slowdown, power brake.
+_BRAKES = 0x008 | 0x020 | 0x040 | 0x080
+# What makes a card slower than it could be; the power limit does, too, but that is normal.
+_HELD_BACK = _POWER_CAP | _BRAKES
+_LOWEST_CLOCK_SHARE = 0.75
 
 
 def clock_event_words(reasons: int | None) -> str | None:
@@ -290,6 +294,33 @@ def clock_event_words(reasons: int | None) -> str | None:
 def held_back_words(reasons: int) -> str:
     """Return what holds a card back, in words; empty where nothing does."""
     return _words(reasons & _HELD_BACK)
+
+
+def is_throttled(
+    reasons: int | None, sm_clock_mhz: float | None, base_clock_mhz: float | None
+) -> bool | None:
+    """Return whether a card slows itself down now; None where it tells neither.
+
+    Heat and a brake do; so does a clock under 75 % of the base clock. The highest boost is no
+    measure: laptops and old cards live below it. The power limit alone is none either: a card at
+    work is meant to reach it (`is_power_capped`).
+
+    Args:
+        reasons: NVML's clock-event reasons.
+        sm_clock_mhz: the clock under load.
+        base_clock_mhz: the clock that the card is sold with; None where it is not told.
+    """
+    told = []
+    if reasons is not None:
+        told.append(bool(reasons & _BRAKES))
+    if sm_clock_mhz is not None and base_clock_mhz:
+        told.append(sm_clock_mhz < _LOWEST_CLOCK_SHARE * base_clock_mhz)
+    return any(told) if told else None
+
+
+def is_power_capped(reasons: int | None) -> bool | None:
+    """Return whether a card's power limit sets its clock; None where it does not say."""
+    return None if reasons is None else bool(reasons & _POWER_CAP)
 
 
 def _words(reasons: int) -> str:

@@ -90,6 +90,7 @@ def finish(
         verified=found.verification.verified,
         verification=found.verification.sentence,
         throttled=found.watch.throttled,
+        power_capped=found.watch.power_capped,
         other_processes=found.watch.other_processes,
         # On the CPU there is nothing to copy and nobody to ask.
         parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),

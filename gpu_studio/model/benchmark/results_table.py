@@ -14,7 +14,7 @@ from PySide6.QtCore import (
     Qt,
 )
 
-from gpu_studio.core.benchmark.ceilings import share_text
+from gpu_studio.core.benchmark.ceilings import believed_share, share_text
 from gpu_studio.core.benchmark.run import describe_run, mode_words, sign_of, spread_text
 from gpu_studio.core.benchmark.verdict import speed_up
 from gpu_studio.core.messages.run_messages import SQUARE
@@ -210,7 +210,7 @@ class ResultsTable(QAbstractTableModel):
             Column.IQR: summary.relative_iqr if summary else None,
             Column.SAMPLES: summary.samples if summary else None,
             Column.THROUGHPUT: result.throughput if result else None,
-            Column.CEILING: result.share_of_ceiling if result else None,
+            Column.CEILING: believed_share(result) if result else None,
             Column.SPEED_UP: compared.claimed_ratio if compared else None,
         }
         return tuple(

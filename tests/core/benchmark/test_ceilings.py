@@ -11,6 +11,7 @@ from gpu_studio.core.benchmark.ceilings import (
     Ceilings,
     Limit,
     MeasuredCeilings,
+    believed_share,
     card_ceilings,
     cpu_ceilings,
     is_this_normal,
@@ -135,9 +136,15 @@ def test_asking_alone_is_not_called_low() -> None:
 
 
 def test_more_than_the_arithmetic_can_do_is_not_believed() -> None:
-    assert "more than was measured as its peak" in said(result("cpu", share=1.2))
-    assert "more than it can do by its own facts" in said(result(share=1.2))
+    disturbed = result("cpu", share=58.31)
+    assert said(disturbed).startswith("No share of this CPU's peak arithmetic")
+    assert "so the measurement of the peak was disturbed" in said(disturbed)
+    assert "a clock is told too low" in said(result(share=1.2))
+    for wrong in (disturbed, result(share=1.06)):
+        assert not any(figure in said(wrong) for figure in ("5831", "106"))
+        assert (share_text(wrong), believed_share(wrong)) == ("", None)
     assert said(result(share=1.04)).endswith("normal.")
+    assert share_text(result(share=1.04)).startswith("104")
 
 
 def test_pageable_memory_is_a_cause_where_the_link_decides() -> None:
@@ -151,6 +158,7 @@ def test_pageable_memory_is_a_cause_where_the_link_decides() -> None:
     ("changes", "cause"),
     [
         ({"throttled": True}, "slowed itself down"),
+        ({"power_capped": True}, "at its power limit, as most cards are under load"),
         ({"other_processes": True}, "Other programs"),
         ({"dtype": "float16"}, "float16 of compute capability 6.1 runs at 1/64 of float32"),
         ({"dtype": "float64"}, "float64 of compute capability 6.1 runs at 1/32 of float32"),

@@ -96,6 +96,11 @@ def test_an_export_claims_no_more_than_the_verdict() -> None:
         assert is_about == claim.startswith("about")
 
 
+def test_a_share_above_its_ceiling_is_left_blank() -> None:
+    (line,) = lines([finished_run(request(), share_of_ceiling=58.31, ceiling="arithmetic, 1 B/s")])
+    assert (line["share_of_ceiling"], line["ceiling"]) == ("", "arithmetic, 1 B/s")
+
+
 def test_csv_says_how_a_run_was_measured_even_where_it_did_not_finish() -> None:
     asked = RunWorkload(
         run_id="1", workload="train_step", device="cuda:0", size=64, dtype="float32",

@@ -31,6 +31,15 @@ def test_a_good_result_is_verified() -> None:
     )  # fmt: skip
 
 
+def test_a_power_limit_is_told_and_is_no_doubt() -> None:
+    capped = result(device="cuda:0", throttled=False, power_capped=True)
+    assert not stamp_of(capped).doubts
+    assert "at its power limit, which is normal under load" in stamp_of(capped).facts
+    assert "no throttling, at the power limit (normal under load)" in [
+        said(line) for line in trust_lines([capped])
+    ]
+
+
 @pytest.mark.parametrize(
     ("changes", "word", "sentence"),
     [
