@@ -1,134 +1,41 @@
-"""Somebody who presses everything: nothing may raise, warn, hang or be left behind."""
+"""Somebody who presses everything: nothing may raise, warn, hang, crash or be left behind."""
 
 from __future__ import annotations
 
-import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, Qt, QTimer
-from PySide6.QtTest import QTest
-from PySide6.QtWidgets import (
-    QApplication,
-    QComboBox,
-    QMenu,
-    QPushButton,
-    QSlider,
-    QSpinBox,
-    QTableView,
-)
+from PySide6.QtCore import QCoreApplication, QTimer
 
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.ui.main_window import MainWindow
+from tests import random_walk
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import reading, two_cards
+from tests.patience import PATIENCE_S
 
+_ROOT = Path(__file__).resolve().parents[1]
 _STEPS = 150
-# These open a dialog of the system, or end the window.
-_LEFT_ALONE = ("…", "Quit", "About", "log folder")
-
-
-class Walker:
-    """Takes one step after the other; which ones, its seed decides."""
-
-    def __init__(self, window: MainWindow, seed: int) -> None:
-        self._window = window
-        self._random = random.Random(seed)
-        self._ways = (
-            self._change_tab, self._press, self._press, self._press, self._choose, self._slide,
-            self._trigger, self._resize, self._type, self._select,
-        )  # fmt: skip
-
-    def step(self) -> str:
-        """Do something; return what, for the report of a failure."""
-        way = self._random.choice(self._ways)
-        return f"{way.__name__}: {way()}"
-
-    def _any(self, kind):
-        widgets = [w for w in self._window.findChildren(kind) if w.isVisible() and w.isEnabled()]
-        return self._random.choice(widgets) if widgets else None
-
-    def _change_tab(self):
-        index = self._random.randrange(self._window.tabs.count())
-        self._window.tabs.setCurrentIndex(index)
-        return index
-
-    def _press(self):
-        button = self._any(QPushButton)
-        if button is None or button.menu() or _is_left_alone(button.text()):
-            return None
-        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-        return button.objectName() or button.text()
-
-    def _choose(self):
-        combo = self._any(QComboBox)
-        if combo is None or not combo.count():
-            return None
-        index = self._random.randrange(combo.count())
-        combo.setCurrentIndex(index)
-        combo.activated.emit(index)
-        return combo.objectName(), index
-
-    def _slide(self):
-        part = self._any((QSlider, QSpinBox)[self._random.randrange(2)])
-        if part is not None:
-            part.setValue(self._random.randint(part.minimum(), part.maximum()))
-            return part.objectName()
-        return None
-
-    def _trigger(self):
-        actions = [
-            action
-            for menu in self._window.menuBar().findChildren(QMenu)
-            for action in menu.actions()
-            if action.isEnabled()
-            and not any(word in action.text().replace("&", "") for word in _LEFT_ALONE)
-        ]
-        action = self._random.choice(actions)
-        action.trigger()
-        return action.text()
-
-    def _resize(self):
-        size = self._random.randrange(1024, 1600), self._random.randrange(640, 1000)
-        self._window.resize(*size)
-        return size
-
-    def _type(self):
-        keys = (Qt.Key.Key_Tab, Qt.Key.Key_Escape, Qt.Key.Key_Left, Qt.Key.Key_Down,
-                Qt.Key.Key_Space, Qt.Key.Key_9)  # fmt: skip
-        key = self._random.choice(keys)
-        QTest.keyClick(QApplication.focusWidget() or self._window, key)
-        return key.name
-
-    def _select(self):
-        table = self._any(QTableView)
-        if table is not None and table.model() and table.model().rowCount():
-            table.selectRow(self._random.randrange(table.model().rowCount()))
-            return table.objectName()
-        return None
-
-
-def _is_left_alone(text):
-    return any(word in text.replace("&", "") for word in _LEFT_ALONE)
-
-
-def close_dialog():
-    dialog = QApplication.activeModalWidget()
-    if dialog is not None:
-        dialog.close()
+_LONG_STEPS = 1000
+_LONGEST_S = 25 * PATIENCE_S
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
 @pytest.mark.parametrize("seed", range(2))
-def test_a_walk_over_the_window_leaves_it_whole(qtbot, studio, theme, engines, sensor_source, seed):
+def test_a_walk_over_the_window_leaves_it_whole(
+    qtbot, studio, theme, engines, sensor_source, seed, tmp_path
+):
     engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2)]
     window = MainWindow(studio, theme)
     qtbot.addWidget(window)
     window.show()
     qtbot.waitUntil(lambda: studio.session.description is not None)
     dialogs = QTimer(window)
-    dialogs.timeout.connect(close_dialog)
+    dialogs.timeout.connect(random_walk.close_what_is_open)
     dialogs.start(5)
-    walker, walked = Walker(window, seed), []
+    walker, walked = random_walk.Walker(window, seed, tmp_path), []
     for number in range(_STEPS):
         walked.append(walker.step())
         if number % 10 == 0:
@@ -136,3 +43,17 @@ def test_a_walk_over_the_window_leaves_it_whole(qtbot, studio, theme, engines, s
         QCoreApplication.processEvents()
         assert window.isVisible(), walked[-3:]
     window.close()
+
+
+# Three processes, and a window that waits for what two of them answer.
+@pytest.mark.alone
+@pytest.mark.timeout(2 * _LONGEST_S)
+def test_a_thousand_steps_with_a_real_engine_bring_no_trouble():
+    walk = [sys.executable, "-m", random_walk.__name__, "--steps", str(_LONG_STEPS)]
+    ended = subprocess.run(
+        walk, cwd=_ROOT, capture_output=True, text=True, encoding="utf-8",
+        timeout=_LONGEST_S, check=False,
+    )  # fmt: skip
+    told = f"exit status {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
+    assert ended.returncode == 0, told
+    assert ended.stdout.splitlines()[-1] == f"walked {_LONG_STEPS} steps, 0 troubles", told

@@ -12,18 +12,16 @@ from gpu_studio.model.task import Task
 if TYPE_CHECKING:
     from gpu_studio.core.memory.fit import Fit, ModelFit
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
-    from gpu_studio.core.memory.training import TrainingPlan
 
 _AFTER_TYPING_MS = 200
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A card, a network of so many parameters of a type, and how it is trained."""
+    """A card, and a network of so many parameters of a type."""
 
     card: ModelledCardChoice
     parameters: int
     dtype: str
-    plan: TrainingPlan
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,9 +82,7 @@ class FitQuestion(QObject):
             return Answer(
                 question=question,
                 fit=known or fit_on(question.card),
-                model_fit=model_fit(
-                    question.card, question.parameters, question.dtype, plan=question.plan
-                ),
+                model_fit=model_fit(question.card, question.parameters, question.dtype),
             )
 
         self._task = Task(work_out, self)
