@@ -160,4 +160,6 @@ def test_a_double_click_on_windows_starts_the_window_without_a_console(
     monkeypatch.setattr(commands, "start_detached", commands.become)
     monkeypatch.setattr("sys.platform", "win32")
     assert run_command(root, ["--progress", "window", "run"]) == 7
-    assert started[0][0] == ["/my python.exe/.venv/Scripts/pythonw.exe", "-m", "gpu_studio"]
+    python, *rest = started[0][0]
+    assert Path(python) == Path("/my python.exe/.venv/Scripts/pythonw.exe")
+    assert rest == ["-m", "gpu_studio"]

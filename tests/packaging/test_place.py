@@ -69,6 +69,8 @@ def test_where_long_names_are_allowed_nothing_moves(monkeypatch: pytest.MonkeyPa
 
 def test_a_need_asks_there(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("studio_setup.need.environment_folder", lambda _root: tmp_path / "e")
+    # It would ask a real Windows' registry for its cards.
+    monkeypatch.setattr("studio_setup.need.hardware_fingerprint", lambda: "")
     need = Need(root, (), False, False, None)
     assert need.environment == tmp_path / "e"
     assert need.present["place"] == str(tmp_path / "e")

@@ -290,6 +290,7 @@ def test_root_installs_the_missing_libraries(
 
     monkeypatch.setattr(libraries, "apt_install", apt_install)
     monkeypatch.setattr(setting_up.os, "geteuid", lambda: 0, raising=False)
+    monkeypatch.setattr(setting_up.sys, "platform", "linux")
     need = _need(root, world, window=True)
     SetUp(need, console).run()
     assert asked == [["libegl1", "libgl1"]]

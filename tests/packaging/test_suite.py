@@ -61,6 +61,7 @@ def test_windows_runs_one_test_after_the_other(monkeypatch: pytest.MonkeyPatch):
 def test_there_are_no_more_workers_than_cores(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3}, raising=False)
+    monkeypatch.setattr(os, "sysconf", lambda _: 1 << 20, raising=False)
     assert worker_count() == 1
 
 

@@ -101,6 +101,7 @@ def test_the_note_says_what_the_table_cannot(table, monkeypatch):
     table.show([process(1, memory_bytes=None), process(2)], None)
     assert table.note == ""
     table.show([process(1, memory_bytes=None)], None)
+    monkeypatch.setattr(module, "IS_WINDOWS", False)
     assert table.note == "Process memory: n/a, this driver does not tell it."
     monkeypatch.setattr(module, "IS_WINDOWS", True)
     assert table.note == NO_MEMORY_ON_WINDOWS
