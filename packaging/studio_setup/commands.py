@@ -21,6 +21,7 @@ USAGE = f"""usage: {_CALL} [--torch TAG] [--packages newest] [--progress window]
   run [ARGS...]              set up if needed, then open the window, or pass ARGS to the program
   test [PYTEST ARGS...]      the same with the test dependencies, then run the whole test suite
   test --soft-cards [ARGS]   run the tests that need CUDA's PyTorch on stand-ins for a card
+  test --windows [ARGS]      run the tests on a Windows PC under Wine (Debian on x86-64)
   shortcut                   put GPU Studio in the applications menu and on the desktop
 
   --torch TAG                use that build of PyTorch from now on: cpu, cu126, cu130, or auto
@@ -35,6 +36,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
     "--packages": ("tested", "newest"),
 }
 _SOFT_CARDS = "--soft-cards"
+_WINDOWS = "--windows"
 
 
 class WrongUseError(Exception):
@@ -138,6 +140,9 @@ def _start(root: Path, request: Request) -> int:
         from studio_setup.suite import run_suite
 
         os.chdir(root)
+        if _WINDOWS in request.arguments:
+            rest = [argument for argument in request.arguments if argument != _WINDOWS]
+            return become([need.python, "-m", "tests.windows", *rest], clean_environ())
         environ = clean_environ() | {"QT_QPA_PLATFORM": "offscreen"}
         return run_suite(need.python, environ, request.arguments)
     if request.command == "shortcut":

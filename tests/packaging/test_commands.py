@@ -96,6 +96,16 @@ def test_test_runs_pytest_off_the_screen_from_the_root(
     [(command, environ)] = started
     assert command == ["/env/bin/python", "-m", "pytest", "-x", "tests/core/test_units.py"]
     assert environ["QT_QPA_PLATFORM"] == "offscreen"
+
+
+def test_test_on_windows_starts_it_from_the_root(
+    root: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_command(root, ["test", "--windows", "--short", "engine"]) == 7
+    [(command, _)] = started
+    assert command == ["/env/bin/python", "-m", "tests.windows", "--short", "engine"]
+    assert Path.cwd() == root
     assert Path.cwd() == root
 
 

@@ -1,0 +1,65 @@
+"""The real window, which also tells what it shows: ``python -m tests.windows.watched_window``.
+
+Runs on the Windows PC, in the place of ``python -m gpu_studio``. Twice a second it prints one line
+of JSON: what the status bar says, where some widgets are on the screen, and the results so far.
+Clicks and keys come from outside, as a person's do.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPoint, QTimer
+from PySide6.QtWidgets import QAbstractItemView, QLabel, QTabWidget, QWidget
+
+from gpu_studio import app
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QMainWindow
+
+_PERIOD_MS = 500
+_TOLD = ("benchmark.sizes", "benchmark.run")
+_TAB = "Benchmark"
+
+
+def account_of(window: QMainWindow) -> dict[str, object]:
+    """Return what the window shows, and the middle of each widget that is to be clicked."""
+    places: dict[str, tuple[int, int]] = {}
+    tabs = window.findChild(QTabWidget, "tabs")
+    for index in range(tabs.count()):
+        if tabs.tabText(index).replace("&", "") == _TAB:
+            middle = tabs.tabBar().tabRect(index).center()
+            places["tab"] = tabs.tabBar().mapToGlobal(middle).toTuple()
+    for name in _TOLD:
+        widget = window.findChild(QWidget, name)
+        if widget is not None and widget.isVisible() and widget.isEnabled():
+            middle = QPoint(widget.width() // 2, widget.height() // 2)
+            places[name] = widget.mapToGlobal(middle).toTuple()
+    status = window.findChild(QLabel, "status")
+    results = window.findChild(QAbstractItemView, "benchmark.results")
+    return {
+        "status": status.text() if status else "",
+        "places": places,
+        "results": results.model().rowCount() if results else 0,
+    }
+
+
+def main() -> int:
+    """Open the window and return the program's exit status."""
+    build_window = app.build_window
+
+    def build_watched(**arguments: object) -> QMainWindow:
+        window = build_window(**arguments)
+        timer = QTimer(window)
+        timer.timeout.connect(lambda: print(json.dumps(account_of(window)), flush=True))
+        timer.start(_PERIOD_MS)
+        return window
+
+    app.build_window = build_watched
+    return app.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

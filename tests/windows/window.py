@@ -1,0 +1,179 @@
+"""Use the window on the Windows PC as a person does: clicks, keys, a double-click, Alt+F4."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from tests.windows.wine_pc import PYTHON, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.windows.wine_pc import WindowsPc
+
+# What Windows allows in a folder's name and a command line may stumble over.
+DOWNLOAD = "C:\\Eigene Dateien\\GPU Studio [für zu Hause] (1)"
+_LONGEST_SET_UP_S = 1200.0
+_LONGEST_START_S = 300.0
+_LONGEST_RUN_S = 300.0
+_LONGEST_END_S = 15.0
+
+
+class FailedError(Exception):
+    """Something that a person would expect did not come; the text says what."""
+
+
+class Person:
+    """Clicks and types on a screen."""
+
+    def __init__(self, display: str) -> None:
+        self._environ = {"DISPLAY": display, "PATH": "/usr/bin:/bin"}
+
+    def click(self, place: tuple[int, int]) -> None:
+        """Click once with the left button."""
+        self._do("mousemove", str(place[0]), str(place[1]), "click", "1")
+
+    def press(self, *keys: str) -> None:
+        """Press keys one after the other, as xdotool names them."""
+        self._do("key", "--delay", "50", *keys)
+
+    def windows_called(self, name: str) -> list[str]:
+        """Return the windows on the screen whose title has a word in it."""
+        command = ["xdotool", "search", "--onlyvisible", "--name", name]
+        done = subprocess.run(
+            command, env=self._environ, capture_output=True, text=True, check=False
+        )
+        return done.stdout.split()
+
+    def take_picture(self, path: Path) -> None:
+        """Save what the screen shows as a PNG file, if ImageMagick is here."""
+        with open(path, "wb") as file:
+            try:
+                subprocess.run(
+                    ["import", "-window", "root", "png:-"],
+                    env=self._environ, stdout=file, check=False,
+                )  # fmt: skip
+            except FileNotFoundError:
+                path.unlink()
+
+    def _do(self, *words: str) -> None:
+        subprocess.run(["xdotool", *words], env=self._environ, check=True)
+
+
+class WatchedWindow:
+    """The window in a process of its own, with what it told last of itself."""
+
+    def __init__(self, pc: WindowsPc) -> None:
+        self._process = pc.start([PYTHON, "-m", "tests.windows.watched_window"])
+        self.told: dict[str, Any] = {"status": "", "places": {}, "results": 0}
+        self.printed: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def wait_for(
+        self, what: str, condition: Callable[[dict[str, Any]], Any], longest_s: float
+    ) -> None:
+        """Wait until the window tells something.
+
+        Raises:
+            FailedError: it did not in time.
+        """
+        if not wait_until(lambda: condition(self.told), longest_s):
+            last = "\n".join(self.printed[-20:])
+            raise FailedError(f"{what}: not within {longest_s:.0f} s. {self.told}\n{last}")
+
+    def exit_status(self) -> int:
+        """Return the exit status of the window, which was closed."""
+        try:
+            return self._process.wait(_LONGEST_END_S)
+        except subprocess.TimeoutExpired:
+            raise FailedError(f"The window is open {_LONGEST_END_S:.0f} s after Alt+F4.") from None
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            text = line.decode("utf-8", "replace").strip()
+            if text.startswith("{"):
+                self.told = json.loads(text)
+            elif text:
+                self.printed.append(text)
+
+
+def use_window(pc: WindowsPc, picture: Path) -> bool:
+    """Open the window, let the CPU run a benchmark, close it; return whether all went well."""
+    began_s = time.monotonic()
+    try:
+        _use(pc, Person(pc.display), picture)
+    except FailedError as error:
+        print(f"Windows, the window: {error}", flush=True)
+        Person(pc.display).take_picture(picture.with_suffix(".failed.png"))
+        return False
+    took = f"{time.monotonic() - began_s:.0f} s"
+    print(f"Windows, the window: ready, ran on the CPU, closed by Alt+F4 ({took})", flush=True)
+    return True
+
+
+def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
+    window = WatchedWindow(pc)
+    window.wait_for("Engine ready", lambda told: "Engine ready" in told["status"], _LONGEST_START_S)
+    person.click(window.told["places"]["tab"])
+    window.wait_for("the tab Benchmark", lambda told: "benchmark.run" in told["places"], 60)
+    person.click(window.told["places"]["benchmark.sizes"])
+    person.press("ctrl+a", "2", "5", "6")
+    person.click(window.told["places"]["benchmark.run"])
+    window.wait_for("a result", lambda told: told["results"] > 0, _LONGEST_RUN_S)
+    window.wait_for("Engine ready", lambda told: "Engine ready" in told["status"], _LONGEST_RUN_S)
+    person.take_picture(picture)
+    person.press("alt+F4")
+    if (status := window.exit_status()) != 0:
+        last = "\n".join(window.printed[-20:])
+        raise FailedError(f"exit status {status} after Alt+F4\n{last}")
+    _expect_nothing_left(pc)
+
+
+def double_click(pc: WindowsPc, wheels: Path, copy_to: Callable[[WindowsPc, str], Path]) -> bool:
+    """Double-click GPU Studio.bat in a fresh download, and close the window that it opens.
+
+    Args:
+        pc: the Windows PC.
+        wheels: what the set-up installs, so that it needs no network.
+        copy_to: copies the download to a folder of the PC.
+    """
+    began_s = time.monotonic()
+    copy_to(pc, DOWNLOAD)
+    try:
+        _double_click(pc, Person(pc.display), wheels)
+    except FailedError as error:
+        print(f"Windows, the double-click: {error}", flush=True)
+        Person(pc.display).take_picture(pc.folder / "double-click.failed.png")
+        return False
+    took = f"{time.monotonic() - began_s:.0f} s"
+    print(f"Windows, the double-click: set up, opened, closed by Alt+F4 ({took})", flush=True)
+    return True
+
+
+def _double_click(pc: WindowsPc, person: Person, wheels: Path) -> None:
+    places = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"Z:{wheels}".replace("/", "\\")}
+    command = [f"{DOWNLOAD}\\packaging\\GPU Studio.bat"]
+    status, printed = pc.run(command, _LONGEST_SET_UP_S, folder="C:\\", environ=places)
+    if status != 0:
+        raise FailedError(f"GPU Studio.bat ended with {status}\n{printed[-3000:]}")
+
+    def is_open() -> bool:
+        has_engine = any("gpu_studio.engine.serve" in line for line in pc.pythons().values())
+        return has_engine and bool(person.windows_called("GPU Studio"))
+
+    if not wait_until(is_open, _LONGEST_START_S):
+        raise FailedError(f"no window: {pc.pythons()}\n{printed[-3000:]}")
+    person.press("alt+F4")
+    _expect_nothing_left(pc)
+
+
+def _expect_nothing_left(pc: WindowsPc) -> None:
+    if not wait_until(lambda: not pc.pythons(), _LONGEST_END_S):
+        raise FailedError(f"left after Alt+F4: {pc.pythons()}")

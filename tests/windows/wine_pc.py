@@ -1,0 +1,173 @@
+"""A Windows PC under Wine: its folders, and how a program runs there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+WINE = Path("/usr/lib/wine/wine64")
+_SERVER = Path("/usr/lib/wine/wineserver64")
+HOME = "C:\\Python311"
+ENVIRONMENT = "C:\\environment"
+PYTHON = ENVIRONMENT + "\\Scripts\\python.exe"
+CHECKOUT = "C:\\GPU Studio"
+# What would lead the Python of Windows to folders of Linux.
+_NOT_PASSED_ON = ("PYTHON", "PIP_", "SSL_CERT", "REQUESTS_CA", "CURL_CA", "VIRTUAL_ENV", "WINE")
+
+
+class WindowsPc:
+    """A prefix of Wine.
+
+    Args:
+        folder: where all of it is.
+        display: the X display for its windows; empty for none.
+    """
+
+    def __init__(self, folder: Path, display: str = "") -> None:
+        self.folder = folder
+        self.prefix = folder / "prefix"
+        self.display = display
+
+    def path(self, windows_path: str) -> Path:
+        """Return where a path below ``C:`` is on Linux."""
+        return self.prefix / "drive_c" / windows_path.removeprefix("C:\\").replace("\\", "/")
+
+    def environ(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the environment of a program of this PC."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_NOT_PASSED_ON) and name != "DISPLAY"
+        }
+        own = {
+            "WINEPREFIX": str(self.prefix),
+            "WINEARCH": "win64",
+            "WINEDEBUG": "-all",
+            # No offer to download Mono or Gecko; the C runtime with the functions that Wine lacks.
+            "WINEDLLOVERRIDES": "mscoree,mshtml=;ucrtbase=n",
+            "LC_ALL": "C.UTF-8",
+            "KMP_AFFINITY": "disabled",  # torch's OpenMP asks for cores in a way that Wine lacks
+            **({"DISPLAY": self.display} if self.display else {}),
+        }
+        return kept | own | dict(more or {})
+
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        folder: str = CHECKOUT,
+        environ: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start a Windows program in a folder of ``C:``.
+
+        Its output is one pipe: where it is a file of Linux, Python does not start under Wine 8.
+        """
+        return subprocess.Popen(
+            [str(WINE), *command],
+            cwd=self.path(folder),
+            env=self.environ(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def run(
+        self,
+        command: Sequence[str],
+        timeout_s: float,
+        *,
+        folder: str = CHECKOUT,
+        environ: Mapping[str, str] | None = None,
+        is_shown: bool = False,
+    ) -> tuple[int, str]:
+        """Run a Windows program; return its exit status and what it printed.
+
+        Args:
+            command: the program and its arguments.
+            timeout_s: when to end it; its status is then that of a killed process.
+            folder: its current folder.
+            environ: variables on top of this PC's.
+            is_shown: whether what it prints is printed here as it comes.
+        """
+        process = self.start(command, folder=folder, environ=environ)
+        alarm = threading.Timer(timeout_s, self._end, (process,))
+        alarm.start()
+        printed = bytearray()
+        assert process.stdout is not None
+        try:
+            while piece := os.read(process.stdout.fileno(), 1 << 16):
+                printed += piece
+                if is_shown:
+                    print(piece.decode("utf-8", "replace"), end="", flush=True)
+            return process.wait(), printed.decode("utf-8", "replace").replace("\r", "")
+        finally:
+            alarm.cancel()
+            process.stdout.close()
+
+    def pythons(self) -> dict[int, str]:
+        """Return the Python processes of this PC: the Linux process id, and the command line."""
+        found = {}
+        mark = f"WINEPREFIX={self.prefix}".encode()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+                if "python" not in line.lower().split(".exe")[0]:
+                    continue
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    found[int(folder.name)] = line
+        return found
+
+    def shut_down(self) -> None:
+        """End every program of this PC."""
+        for option in ("-k", "-w"):
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(
+                    [str(_SERVER), option], env=self.environ(), check=False, timeout=30,
+                    capture_output=True,
+                )  # fmt: skip
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """End what takes too long, and all that it has started."""
+        self.shut_down()
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def screen(size: str = "1440x900x24") -> Iterator[str]:
+    """Yield an X display that nobody sees."""
+    reading, writing = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(writing), "-screen", "0", size, "-nolisten", "tcp"],
+        pass_fds=(writing,),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(writing)
+    try:
+        with os.fdopen(reading) as number:
+            yield f":{number.readline().strip()}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def wait_until(condition: object, timeout_s: float, look_s: float = 0.5) -> bool:
+    """Return whether a condition came true in time."""
+    assert callable(condition)
+    deadline_s = time.monotonic() + timeout_s
+    while time.monotonic() < deadline_s:
+        if condition():
+            return True
+        time.sleep(look_s)
+    return bool(condition())
