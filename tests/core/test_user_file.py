@@ -35,7 +35,11 @@ def _reason(path: Path) -> str:
 def test_a_folder_and_what_is_not_there_are_refused(tmp_path: Path):
     assert _reason(tmp_path) == "it is a folder, not an ordinary file"
     assert _reason(tmp_path / "none") == "it is not there"
-    assert _reason(tmp_path / ("a" * 300)).startswith("it cannot be read (")
+    too_long = _reason(tmp_path / ("a" * 300))
+    if sys.platform == "win32":  # which says the same of a name that it does not allow
+        assert too_long == "it is not there"
+    else:
+        assert too_long.startswith("it cannot be read (")
     assert _reason(tmp_path / "zero\0byte") == "it cannot be read (its name is not possible)"
 
 
@@ -48,7 +52,7 @@ def test_a_pipe_and_a_device_are_refused_without_waiting(tmp_path: Path):
         assert _reason(path) == "it is not an ordinary file"
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
 def test_a_file_that_says_it_is_empty_is_capped_while_reading(tmp_path: Path):
     from pathlib import Path as AnyPath
 

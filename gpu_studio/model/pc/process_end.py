@@ -33,11 +33,11 @@ def end_process(process: GpuProcess, own_pids: set[int]) -> str:
     """
     if process.pid in own_pids:
         return f"{process.name} belongs to this program: use Engine, Start a fresh engine."
+    if _is_over_on_windows(process.pid):
+        return f"{process.name} ({process.pid}) has already ended."
     try:
         os.kill(process.pid, signal.SIGTERM)
     except PermissionError:
-        if _is_over_on_windows(process.pid):
-            return f"{process.name} ({process.pid}) has already ended."
         return f"{process.name} ({process.pid}) belongs to another user: you may not end it."
     except OSError as error:
         if isinstance(error, ProcessLookupError) or _is_gone_on_windows(error):

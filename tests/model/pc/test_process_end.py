@@ -53,6 +53,7 @@ def test_one_that_is_gone_is_said_to_be_by_windows_too(monkeypatch):
 
 def test_windows_asks_nobody(monkeypatch):
     monkeypatch.setattr(os, "kill", lambda _pid, _signal: None)
+    monkeypatch.setattr(process_end, "_is_over_on_windows", lambda _pid: False)
     monkeypatch.setattr("sys.platform", "win32")
     said = end_process(GpuProcess(pid=4711, name="game.exe"), set())
     assert said == "game.exe (4711) was ended."
