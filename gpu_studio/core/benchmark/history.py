@@ -28,6 +28,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
@@ -60,10 +61,14 @@ class RefusedFile(msgspec.Struct, frozen=True):
 
 
 class HistoryList(msgspec.Struct, frozen=True):
-    """What a history holds: the newest first, and the files that are not runs."""
+    """What a history holds: the newest first, and the files that are not runs.
+
+    ``unread_count`` is how many older files were not looked at.
+    """
 
     entries: tuple[HistoryEntry, ...]
     refused: tuple[RefusedFile, ...]
+    unread_count: int = 0
 
 
 class History:
@@ -129,8 +134,17 @@ class History:
             saved += 1
         return saved
 
-    def contents(self) -> HistoryList:
-        """Return all runs, those in memory included, the newest first.
+    def contents(
+        self, most: int | None = None, is_over: Callable[[], bool] = lambda: False
+    ) -> HistoryList:
+        """Return the newest runs, those in memory included, the newest first.
+
+        A file's name begins with the time at which its run was kept: the names are the index, and
+        only the files that are to be shown are read.
+
+        Args:
+            most: so many files are read; None reads all.
+            is_over: whether nobody wants to know any more; asked before each file.
 
         Raises:
             StudioError: the folder is there and cannot be read.
@@ -138,18 +152,24 @@ class History:
         entries = [
             HistoryEntry(key, _header_of(kept)) for key, kept in reversed(self._pending.items())
         ]
-        refusals = []
-        for path in self._files():
+        names, foreign = self._file_names()
+        refusals = [
+            RefusedFile(name, str(refused("its name is not one of this program's")))
+            for name in foreign
+        ]
+        read = names if most is None else names[:most]
+        for name in read:
+            if is_over():
+                break
             try:
-                if _KEY.fullmatch(path.stem) is None:
-                    raise refused("its name is not one of this program's")
-                entries.append(HistoryEntry(path.stem, decode_header(read_capped(path))))
+                header = decode_header(read_capped(self._path(name)))
+                entries.append(HistoryEntry(name, header))
             except StudioError as error:
-                refusals.append(RefusedFile(path.name, str(error)))
+                refusals.append(RefusedFile(f"{name}{_ENDING}", str(error)))
         entries.sort(
             key=lambda entry: (*moment_order(entry.header.kept_at), entry.key), reverse=True
         )
-        return HistoryList(tuple(entries), tuple(refusals))
+        return HistoryList(tuple(entries), tuple(refusals), len(names) - len(read))
 
     def load(self, key: str) -> KeptRun:
         """Return a run with its samples.
@@ -185,13 +205,17 @@ class History:
         except OSError as error:
             raise _trouble("The run cannot be deleted", error) from error
 
-    def _files(self) -> list[Path]:
+    def _file_names(self) -> tuple[list[str], list[str]]:
+        """Return the keys of all files, the newest first, and the names of files of others."""
         if self._folder is None or not self._folder.is_dir():
-            return []
+            return [], []
         try:
-            return sorted(path for path in self._folder.iterdir() if path.suffix == _ENDING)
+            names = [name for name in os.listdir(self._folder) if name.endswith(_ENDING)]
         except OSError as error:
             raise _trouble("The history cannot be read", error) from error
+        keys = [key for name in names if _KEY.fullmatch(key := name.removesuffix(_ENDING))]
+        foreign = [name for name in names if not _KEY.fullmatch(name.removesuffix(_ENDING))]
+        return sorted(keys, reverse=True), sorted(foreign)
 
     def _path(self, key: str) -> Path:
         # A key comes from `contents`; anything else could name a file outside.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
+
+
+# Read at once: the newest runs, as many as somebody may look through.
+_PAGE = 300
+_MOST_REFUSED = 10
+# A file that is being read when the window closes is of no use any more.
+_LONGEST_READ_MS = 1000
 
 
 class BenchmarkHistory(QObject):
@@ -52,7 +59,8 @@ class BenchmarkHistory(QObject):
         self._ghost: tuple[Run, str] | None = None
         self._kept: set[str] = set()
         self._is_closed = False
-        self._jobs: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
+        self._most = _PAGE
+        self._jobs: deque[_Job] = deque()
         self._task: Task | None = None
         benchmark.run_changed.connect(self._run_changed)
         studio.closing.connect(self.close)
@@ -75,7 +83,15 @@ class BenchmarkHistory(QObject):
     def refused(self) -> list[str]:
         """The files in the folder that cannot be read, each with the reason."""
         refused = self._contents.refused if self._contents else ()
-        return [f"{file.file_name}: {file.reason}" for file in refused]
+        told = [f"{file.file_name}: {file.reason}" for file in refused[:_MOST_REFUSED]]
+        if len(refused) > _MOST_REFUSED:
+            told.append(f"{len(refused) - _MOST_REFUSED} more files cannot be read.")
+        return told
+
+    @property
+    def unread_count(self) -> int:
+        """How many older files have not been read yet."""
+        return self._contents.unread_count if self._contents else 0
 
     @property
     def trouble(self) -> str:
@@ -97,8 +113,18 @@ class BenchmarkHistory(QObject):
         return self._task is not None
 
     def refresh(self) -> None:
-        """Read the list again."""
-        self._do(self._history.contents, self._show_contents)
+        """Read the list again, as far as it is shown."""
+        most = self._most
+        self._do(
+            lambda: self._history.contents(most, lambda: self._is_closed),
+            self._show_contents,
+            keeps=False,
+        )
+
+    def show_more(self) -> None:
+        """Read older runs as well."""
+        self._most += _PAGE
+        self.refresh()
 
     def rename(self, key: str, name: str) -> None:
         """Give a kept run a name."""
@@ -151,7 +177,7 @@ class BenchmarkHistory(QObject):
         """
         found = self.comparability(entry, result)
         if found.is_comparable:
-            self._do(lambda: self._history.load(entry.key), self._loaded)
+            self._do(lambda: self._history.load(entry.key), self._loaded, keeps=False)
         else:
             self.told.emit(found.sentence, True)
 
@@ -219,18 +245,19 @@ class BenchmarkHistory(QObject):
 
     # ── one thing after the other ────────────────────────────────────────────────────────────
 
-    def _do(self, job: Callable[[], Any], then: Callable[[Any], None]) -> None:
+    def _do(
+        self, work: Callable[[], Any], then: Callable[[Any], None], *, keeps: bool = True
+    ) -> None:
         if self._is_closed:
             return
-        self._jobs.append((job, then))
+        self._jobs.append(_Job(work, then, keeps))
         if self._task is None:
             self._next()
 
     def _next(self) -> None:
         if not self._jobs:
             return
-        job, _ = self._jobs[0]
-        self._task = Task(job, self)
+        self._task = Task(self._jobs[0].work, self)
         self._task.succeeded.connect(self._take)
         self._task.failed.connect(self._fail)
         self._task.finished.connect(self._finish)
@@ -238,8 +265,7 @@ class BenchmarkHistory(QObject):
 
     def _take(self, value: Any) -> None:
         if not self._is_closed:
-            _, then = self._jobs[0]
-            then(value)
+            self._jobs[0].then(value)
 
     def _fail(self, failure: Failure) -> None:
         if self._is_closed:
@@ -264,12 +290,20 @@ class BenchmarkHistory(QObject):
         self._is_closed = True
         task, self._task = self._task, None
         if task is not None:
-            task.wait()
-            self._jobs.popleft()
-        for job, _ in self._jobs:
-            with contextlib.suppress(StudioError):  # there is nobody left to tell
-                job()
+            task.wait(None if self._jobs.popleft().keeps else _LONGEST_READ_MS)
+        for job in self._jobs:
+            if job.keeps:
+                with contextlib.suppress(StudioError):  # there is nobody left to tell
+                    job.work()
         self._jobs.clear()
+
+
+class _Job(NamedTuple):
+    """One thing to do in a thread; ``keeps``: it changes files, and must be done at the end."""
+
+    work: Callable[[], Any]
+    then: Callable[[Any], None]
+    keeps: bool
 
 
 def _ghost_label(kept: KeptRun) -> str:

@@ -30,6 +30,7 @@ class OpenedSnapshot(QObject):
         self.blocks: SegmentMap | None = None
         self.title = ""
         self.refusal = ""
+        self._is_over = False
         self._task: Task | None = None
 
     def open(self, path: Path) -> None:
@@ -42,7 +43,7 @@ class OpenedSnapshot(QObject):
             from gpu_studio.core.memory.segments import map_of_segments
             from gpu_studio.core.memory.snapshot_file import open_snapshot
 
-            return map_of_segments(open_snapshot(path).segments)
+            return map_of_segments(open_snapshot(path, None, lambda: self._is_over).segments)
 
         self._task = Task(read, self)
         self._task.succeeded.connect(self._take)
@@ -56,7 +57,8 @@ class OpenedSnapshot(QObject):
         self.changed.emit()
 
     def end(self) -> None:
-        """Wait for the thread, which must not outlive its owner."""
+        """End the reading, and wait for the thread, which must not outlive its owner."""
+        self._is_over = True
         if self._task is not None:
             self._task.wait()
 

@@ -108,6 +108,10 @@ class HistoryPage(ScrollPage):
             "Every run that finishes is kept here. None was yet.", "muted",
             name="benchmark.history.empty", wraps=True,
         )  # fmt: skip
+        self._more = button(
+            "", self._history.show_more, name="benchmark.history.more",
+            tip="Read older runs as well",
+        )  # fmt: skip
         self._details = Text("", "muted", name="benchmark.history.details", wraps=True)
         self._outcome = Text("", "muted", name="benchmark.history.outcome", wraps=True)
         self._refused = Text("", "muted", name="benchmark.history.refused", wraps=True)
@@ -115,6 +119,7 @@ class HistoryPage(ScrollPage):
         card.column.addWidget(self._save, 0, Qt.AlignmentFlag.AlignLeft)
         card.column.addWidget(self._empty)
         card.column.addWidget(self._table)
+        card.column.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
         card.column.addWidget(self._details)
         self._make_buttons(card)
         self._outcome.hide()
@@ -165,6 +170,10 @@ class HistoryPage(ScrollPage):
         self._rows.set_rows([_cells(entry) for entry in entries])
         self._table.setVisible(bool(entries))
         self._fit_columns()
+        unread_count = self._history.unread_count
+        self._more.setText(f"Show more ({unread_count:,} older)")
+        self._more.setAccessibleName(self._more.text())
+        self._more.setVisible(unread_count > 0)
         self._empty.setVisible(not entries)
         self._trouble.setText(self._history.trouble)
         self._trouble.setVisible(bool(self._history.trouble))

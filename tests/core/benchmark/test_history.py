@@ -52,6 +52,25 @@ def test_runs_come_back_the_newest_first(kept: History) -> None:
     assert again.contents().refused == ()
 
 
+def test_only_what_is_shown_is_read(kept: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [kept.keep(finished_run(), f"2026-03-{day:02}T00:00:00") for day in range(1, 21)]
+    read: list[str] = []
+    real = history_module.read_capped
+
+    def noted(path: Path) -> bytes:
+        read.append(path.stem)
+        return real(path)
+
+    monkeypatch.setattr(history_module, "read_capped", noted)
+    contents = History(kept.folder).contents(3)
+    assert [entry.key for entry in contents.entries] == read == keys[:-4:-1]
+    assert contents.unread_count == 17
+    assert History(kept.folder).contents(30).unread_count == 0
+    read.clear()
+    assert History(kept.folder).contents(is_over=lambda: len(read) == 2).entries
+    assert read == keys[:-3:-1]
+
+
 def test_a_run_can_be_named_and_deleted(kept: History) -> None:
     key = kept.keep(finished_run(), KEPT_AT)
     kept.rename(key, "before\nthe update")

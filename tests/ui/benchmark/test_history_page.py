@@ -16,6 +16,8 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.model.benchmark import benchmark_history
+from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.ui.benchmark.answers import hold
 from tests.ui.benchmark.person import (
@@ -52,6 +54,25 @@ def history_rows(tab: QWidget) -> list[list[str]]:
 def open_history(qtbot: QtBot, tab: BenchmarkTab, count: int) -> None:
     click(qtbot, tab, "benchmark.view.history")
     qtbot.waitUntil(lambda: len(history_rows(tab)) == count)
+
+
+def test_older_runs_come_when_they_are_asked_for(
+    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    history = ready.findChild(BenchmarkHistory)
+    monkeypatch.setattr(history, "_folder", tmp_path)
+    run(qtbot, ready, "64, 128, 256")
+    open_history(qtbot, ready, 3)
+    more = find(ready, "benchmark.history.more", QPushButton)
+    assert more.isHidden()
+    monkeypatch.setattr(benchmark_history, "_PAGE", 1)
+    monkeypatch.setattr(history, "_most", 2)
+    history.refresh()
+    qtbot.waitUntil(lambda: len(history_rows(ready)) == 2)
+    assert more.text() == "Show more (1 older)"
+    click(qtbot, ready, "benchmark.history.more")
+    qtbot.waitUntil(lambda: len(history_rows(ready)) == 3)
+    assert more.isHidden()
 
 
 def test_the_history_lists_names_and_deletes_after_asking(

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import gc
+import threading
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.benchmark import history as history_module
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.model.benchmark import benchmark_history
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+from gpu_studio.model.task import Task
 from tests.model.benchmark.history.kept import entry, folder_of, run
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     import pytest
@@ -63,8 +69,8 @@ def test_a_folder_that_takes_nothing_is_said_once_and_saving_can_be_tried_again(
     assert len(history.entries) == 2  # nothing is lost
     folder.unlink()
     history.save_again()
-    qtbot.waitUntil(lambda: history.trouble == "")
-    assert told[-1] == ("2 runs were saved.", False)
+    qtbot.waitUntil(lambda: told[-1] == ("2 runs were saved.", False))
+    assert history.trouble == ""
     assert len(list(folder.iterdir())) == 2
 
 
@@ -77,6 +83,69 @@ def test_a_bad_file_in_the_folder_leaves_the_others_readable(
     qtbot.waitUntil(lambda: len(history.refused) == 1)
     assert history.refused[0].startswith("20260101-bad.json: This file is refused")
     assert len(history.entries) == 1
+
+
+def test_older_runs_are_read_when_they_are_asked_for(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    ready_studio: Studio,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run(qtbot, benchmark, history, 64, 128, 256, 512, 1024)
+    monkeypatch.setattr(benchmark_history, "_PAGE", 2)
+    later = BenchmarkHistory(ready_studio, benchmark, ready_studio)
+    later.refresh()
+    qtbot.waitUntil(lambda: (len(later.entries), later.unread_count) == (2, 3))
+    later.show_more()
+    qtbot.waitUntil(lambda: (len(later.entries), later.unread_count) == (4, 1))
+    later.show_more()
+    qtbot.waitUntil(lambda: (len(later.entries), later.unread_count) == (5, 0))
+
+
+def test_many_bad_files_are_told_in_few_lines(
+    qtbot: QtBot, history: BenchmarkHistory, ready_studio: Studio
+) -> None:
+    folder = folder_of(ready_studio)
+    folder.mkdir(parents=True)
+    for number in range(30):
+        (folder / f"bad-{number}.json").write_text("{}")
+    history.refresh()
+    qtbot.waitUntil(lambda: bool(history.refused))
+    assert len(history.refused) == 11
+    assert history.refused[-1] == "20 more files cannot be read."
+
+
+def test_closing_reads_nothing_more(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: BenchmarkHistory,
+    ready_studio: Studio,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run(qtbot, benchmark, history, *range(64, 96))
+    read: list[object] = []
+    reads, closes = threading.Event(), threading.Event()
+
+    def slow_read(path: object) -> bytes:
+        read.append(path)
+        reads.set()
+        closes.wait(PATIENCE_S)
+        raise StudioError(FailureKind.FILE_REFUSED, "It is no run.")
+
+    monkeypatch.setattr(history_module, "read_capped", slow_read)
+    for _ in range(3):
+        history.refresh()
+    qtbot.waitUntil(reads.is_set)
+    wait = Task.wait
+
+    def noted_wait(task: Task, longest_ms: int | None = None) -> bool:
+        closes.set()
+        return wait(task, longest_ms)
+
+    monkeypatch.setattr(Task, "wait", noted_wait)
+    ready_studio.close()
+    assert len(read) == 1
 
 
 def test_closing_writes_what_waits(
