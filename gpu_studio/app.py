@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 from PySide6.QtCore import QTimer, QtMsgType, qInstallMessageHandler
-from PySide6.QtGui import QIcon
+from PySide6.QtGui import QFont, QFontMetrics, QIcon
 from PySide6.QtWidgets import QApplication, QMainWindow
 
 from gpu_studio.core.engine import EngineEnvironment
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
 
 _CRASH_LOG = "crash.log"
 _LARGEST_LOG_BYTES = 1 << 20
+_WITHOUT_FONT = (
+    "This PC has no font, so a window could show no text. Install one, on Debian and Ubuntu by "
+    "typing “sudo apt-get install -y fonts-dejavu-core”, and start GPU Studio again. The commands "
+    "of the terminal, such as “gpu-studio devices”, work without."
+)
 _LINK_LOAD_S = 2.5  # two readings of the sensors: an idle card's link sleeps
 
 APP_ID = "org.gpustudio.GPUStudio"
@@ -133,6 +138,11 @@ def recorded_engine(recording: Recording, speed: float) -> Engine:
     return RecordedEngine(recording, speed=speed)
 
 
+def has_letters(font: QFont) -> bool:
+    """Return whether a font has letters: on a system without any font Qt draws empty boxes."""
+    return QFontMetrics(font).inFont("A")
+
+
 def main() -> int:
     """Open the window and return the program's exit status."""
     log_path = _start_log()
@@ -145,6 +155,8 @@ def main() -> int:
     if mark is not None:
         # Who logs off ends this process, and it is none of its faults.
         application.commitDataRequest.connect(mark.clear)
+    if not has_letters(application.font()):
+        return _end_without_font(mark)
     window = build_window(
         log_path=log_path, data_folder=_data_folder(), tabs_after_paint=True, bad_end=bad_end
     )
@@ -168,6 +180,14 @@ def main() -> int:
         logging.shutdown()
         os._exit(status)
     return status
+
+
+def _end_without_font(mark: StartMark | None) -> int:
+    """Say why there is no window; that is a good end, which the next start does not report."""
+    sys.stderr.write(f"{_WITHOUT_FONT}\n")
+    if mark is not None:
+        mark.clear()
+    return 1
 
 
 def _are_cards_asleep() -> bool:

@@ -121,6 +121,31 @@ def test_log_and_settings_are_for_the_user_alone_and_a_pipe_holds_no_start(tmp_p
     assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems always have fonts")
+def test_without_any_font_a_sentence_stands_in_for_a_window_of_boxes(tmp_path):
+    configuration = tmp_path / "fonts.conf"
+    configuration.write_text(
+        '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>'
+        f"<dir>{tmp_path}</dir><cachedir>{tmp_path}</cachedir></fontconfig>"
+    )
+    homes = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), str(tmp_path))
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpu_studio"],
+        cwd=ROOT,
+        env={
+            **os.environ, **homes,
+            "QT_QPA_PLATFORM": "offscreen", "FONTCONFIG_FILE": str(configuration),
+        },
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+        check=False,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert "fonts-dejavu-core" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_log_that_has_grown_large_is_put_aside_and_a_small_one_goes_on(tmp_path):
     path = tmp_path / "gpu-studio.log"
     _keep_small(path)

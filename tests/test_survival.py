@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
     from pytestqt.qtbot import QtBot
 
+# A child that gives no sign of life for three seconds is taken for one that hangs.
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture
 def session(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineSession]:

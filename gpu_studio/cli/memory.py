@@ -47,6 +47,7 @@ from gpu_studio.engine.memory.modelled import ModelledEngine
 
 if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine
+    from gpu_studio.core.memory.training import TrainingPlan
     from gpu_studio.core.protocol import Event
 
 # A letter has at most so many bytes in any of the encodings that are read.
@@ -247,7 +248,14 @@ def list_cards(*, as_json: bool) -> int:
 
 
 def show_fit(
-    device: str, parameters: int, dtype: str, conf: str, log_path: Path, *, as_json: bool
+    device: str,
+    parameters: int,
+    dtype: str,
+    conf: str,
+    log_path: Path,
+    plan: TrainingPlan,
+    *,
+    as_json: bool,
 ) -> int:
     """Print what fits on a device; return the exit status.
 
@@ -257,7 +265,7 @@ def show_fit(
     """
     card = card_at(device) if is_modelled(device) else _as_it_is(device, conf, log_path)
     fit = fit_on(card, conf)
-    network = model_fit(card, parameters, dtype, conf)
+    network = model_fit(card, parameters, dtype, conf, plan)
     if as_json:
         told = {
             "type": "fit_finished", "device": device, "modelled": is_modelled(device),

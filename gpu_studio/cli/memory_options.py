@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.cli.parser import Commands
+    from gpu_studio.core.memory.training import TrainingPlan
 
 _MOST_MIB = 1 << 30
 _DEVICE_HELP = "a card such as cuda:0, or a modelled one: model:1996 has 1996 MiB"
@@ -103,6 +104,18 @@ def _add_fit(parts: Commands) -> None:
     fit.add_argument("--device", metavar="D", help=_DEVICE_HELP)
     fit.add_argument("--parameters", metavar="N", default="1e9", help="default: %(default)s")
     fit.add_argument("--dtype", metavar="D", default="float32", help="default: %(default)s")
+    fit.add_argument(
+        "--optimizer", metavar="O", default="adam",
+        help="adam, adamw, sgd or sgd_momentum (default: %(default)s)",
+    )  # fmt: skip
+    fit.add_argument(
+        "--implementation", metavar="I", default="foreach",
+        help="of its step: foreach (PyTorch's default on a card), fused or for_loop",
+    )  # fmt: skip
+    fit.add_argument(
+        "--masters", action="store_true",
+        help="the optimizer has float32 copies of a float16 or bfloat16 network",
+    )  # fmt: skip
     fit.add_argument("--conf", metavar="TEXT", default="", help=_CONF_HELP)
     fit.add_argument("--json", action="store_true", help="one JSON object on standard output")
     fit.add_argument("--list", action="store_true", help="list the modelled cards and end")
@@ -161,8 +174,28 @@ def _fit(options: argparse.Namespace, log_path: Path) -> int:
     _check_conf(options.conf)
     return show_fit(
         _device(options.device), _parameters(options.parameters), options.dtype, options.conf,
-        log_path, as_json=options.json,
+        log_path, _training_plan(options), as_json=options.json,
     )  # fmt: skip
+
+
+def _training_plan(options: argparse.Namespace) -> TrainingPlan:
+    from gpu_studio.core.memory.training import (
+        HALF_TYPES,
+        IMPLEMENTATIONS,
+        OPTIMIZERS,
+        TrainingPlan,
+    )
+
+    for text, known in ((options.optimizer, OPTIMIZERS), (options.implementation, IMPLEMENTATIONS)):
+        if text not in known:
+            raise WrongUseError(f"“{text[:20]}” is not known: choose {', '.join(known)}.")
+    if options.masters and options.dtype not in HALF_TYPES:
+        raise WrongUseError(f"--masters needs --dtype {' or '.join(HALF_TYPES)}.")
+    return TrainingPlan(
+        optimizer=options.optimizer,
+        implementation=options.implementation,
+        has_masters=options.masters,
+    )
 
 
 def _device(text: str | None) -> str:

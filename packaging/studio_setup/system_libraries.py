@@ -1,4 +1,4 @@
-"""The system libraries that Qt loads and no wheel carries, on Linux.
+"""The system libraries that Qt loads, and the font that it draws with: no wheel carries them.
 
 The lists were found in fresh Debian 12 systems with PySide6-Essentials: what a window needs that is
 drawn off the screen, and what a real screen needs in addition.
@@ -34,6 +34,9 @@ SCREEN = {
     "libxcb-keysyms.so.1": "libxcb-keysyms1",
     "libxcb-shape.so.0": "libxcb-shape0",
 }
+# Qt brings no font and draws empty boxes without one.
+FONT = {"a font": "fonts-dejavu-core"}
+_ALL_OF_SYSTEM = 0  # FcSetSystem of fontconfig.h
 # Debian 13 and Ubuntu 24.04 renamed it when they moved to 64-bit times.
 _GLIB_NEW = "libglib2.0-0t64"
 
@@ -47,20 +50,36 @@ def loads(soname: str) -> bool:
     return True
 
 
+def has_fonts() -> bool:
+    """Whether fontconfig, which Qt asks on Linux, knows any font of this system."""
+    try:
+        fonts_of = ctypes.CDLL("libfontconfig.so.1").FcConfigGetFonts
+    except (OSError, AttributeError):
+        return False
+    fonts_of.restype = ctypes.POINTER(ctypes.c_int)  # an FcFontSet begins with its count
+    found = fonts_of(None, _ALL_OF_SYSTEM)
+    return bool(found) and found[0] > 0
+
+
 def missing_libraries(
-    screen: bool, system: str = sys.platform, is_there: Callable[[str], bool] = loads
+    screen: bool,
+    system: str = sys.platform,
+    is_there: Callable[[str], bool] = loads,
+    is_font_there: Callable[[], bool] = has_fonts,
 ) -> dict[str, str]:
-    """What Qt will miss, {soname: Debian package}; empty off Linux.
+    """What Qt will miss, {soname: Debian package}, a font included; empty off Linux.
 
     Args:
         screen: Whether a window is to be opened on a real screen.
         system: As `sys.platform`.
         is_there: Whether a library of that soname can be loaded.
+        is_font_there: Whether the system has a font.
     """
     if system != "linux":
         return {}
     needed = OFFSCREEN | SCREEN if screen else OFFSCREEN
-    return {soname: package for soname, package in needed.items() if not is_there(soname)}
+    missing = {soname: package for soname, package in needed.items() if not is_there(soname)}
+    return missing if is_font_there() else missing | FONT
 
 
 def missing_venv_package() -> str | None:

@@ -168,6 +168,12 @@ def test_fit(type_in: Any):
     assert finished["type"] == "fit_finished"
     assert finished["largest_square_side"] == 22528
     assert (finished["inference_fits"], finished["training_fits"]) == (True, False)
+    sgd = (*options, "--optimizer", "sgd", "--masters", "--json")
+    other = json.loads(type_in("fit", *sgd)[1][-1])
+    assert (other["optimizer"], other["has_masters"]) == ("sgd", True)
+    assert other["training_bytes"] == pytest.approx(12e9, rel=0.02)
+    for wrong in (("--optimizer", "lion"), ("--implementation", "x"), ("--masters",)):
+        assert type_in("fit", "--device", "model:1996", *wrong)[0] == 2
 
 
 @pytest.mark.parametrize(

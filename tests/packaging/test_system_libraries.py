@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from studio_setup import system_libraries
 from studio_setup.system_libraries import (
+    FONT,
     OFFSCREEN,
     SCREEN,
     apt_command,
@@ -15,14 +20,37 @@ from studio_setup.system_libraries import (
 
 
 def test_a_real_screen_needs_more() -> None:
-    assert missing_libraries(False, "linux", lambda soname: False) == OFFSCREEN
-    assert missing_libraries(True, "linux", lambda soname: False) == OFFSCREEN | SCREEN
-    assert missing_libraries(True, "linux", lambda soname: True) == {}
-    assert missing_libraries(True, "win32", lambda soname: False) == {}
+    def missing(screen: bool, system: str, there: bool) -> dict[str, str]:
+        return missing_libraries(screen, system, lambda soname: there, lambda: there)
+
+    assert missing(False, "linux", False) == OFFSCREEN | FONT
+    assert missing(True, "linux", False) == OFFSCREEN | SCREEN | FONT
+    assert missing(True, "linux", True) == {}
+    assert missing(True, "win32", False) == {}
+
+
+def test_a_font_is_asked_of_fontconfig(tmp_path: Path) -> None:
+    """A configuration of its own, in a process of its own: the system's fonts do not count."""
+    configuration = tmp_path / "fonts.conf"
+    configuration.write_text(
+        '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>'
+        f"<dir>{tmp_path}</dir><cachedir>{tmp_path}</cachedir></fontconfig>"
+    )
+    code = "from studio_setup.system_libraries import has_fonts; print(has_fonts())"
+    paths = [str(Path(system_libraries.__file__).parent.parent), *filter(None, sys.path)]
+    environ = os.environ | {
+        "FONTCONFIG_FILE": str(configuration), "PYTHONPATH": os.pathsep.join(paths)
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"
+    lacking = missing_libraries(False, "linux", lambda soname: True, lambda: False)
+    assert apt_command([*lacking.values()]) == "sudo apt-get install -y fonts-dejavu-core"
 
 
 def test_only_what_is_missing_is_named() -> None:
-    missing = missing_libraries(True, "linux", lambda soname: "xcb" not in soname)
+    missing = missing_libraries(True, "linux", lambda soname: "xcb" not in soname, lambda: True)
     assert list(missing.values()) == [
         "libxcb-cursor0",
         "libxcb-icccm4",

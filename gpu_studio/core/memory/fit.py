@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.allocator.errors import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
 from gpu_studio.core.memory.tank import Tank, TankPart
+from gpu_studio.core.memory.training import HALF_TYPES, TrainingPlan, train
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.core.units import format_bytes, format_count
 
@@ -30,8 +33,6 @@ MOST_PARAMETERS = 10**14
 # The matrices of a large network: 4096 × 4096, but no more than so many of them are modelled.
 _TENSOR_PARAMETERS = 4096 * 4096
 _MOST_TENSORS = 1000
-# torch.optim.Adam: the weights, their gradients, exp_avg and exp_avg_sq, all of one type.
-_ADAM_COPIES = 4
 _LARGEST_BATCH = 1 << 27
 
 
@@ -40,7 +41,9 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         inference_bytes: what PyTorch reserves for the weights.
-        training_bytes: for weights, gradients and Adam's two moments.
+        training_bytes: the most that it reserves for training; Adam reaches it inside ``step()``.
+        optimizer, implementation, has_masters: how it is trained (`TrainingPlan`).
+        fused_bytes: the same with ``fused=True``, if that fits and this does not.
     """
 
     parameters: int
@@ -49,17 +52,35 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
     inference_fits: bool
     training_bytes: int
     training_fits: bool
+    optimizer: str
+    implementation: str
+    has_masters: bool
+    fused_bytes: int | None = None
+
+    @property
+    def plan(self) -> TrainingPlan:
+        """How it is trained."""
+        return TrainingPlan(
+            optimizer=self.optimizer,
+            implementation=self.implementation,
+            has_masters=self.has_masters,
+        )
 
     @property
     def sentence(self) -> str:
         """The answer in words."""
         infers = "fits" if self.inference_fits else "does not fit"
         trains = "fits" if self.training_fits else "does not fit"
+        fused = (
+            f" With fused=True it reserves {format_bytes(self.fused_bytes)} and fits."
+            if self.fused_bytes is not None
+            else ""
+        )
         return (
             f"A network with {_count(self.parameters)} parameters in {self.dtype} reserves "
             f"{format_bytes(self.inference_bytes)} for its weights: inference {infers}. Training "
-            f"with Adam reserves {format_bytes(self.training_bytes)} and {trains}. Activations "
-            "come on top of both."
+            f"with {self.plan.words} reserves {format_bytes(self.training_bytes)} at its peak "
+            f"and {trains}.{fused} Activations come on top of both."
         )
 
 
@@ -147,11 +168,47 @@ def largest_batch(card: ModelledCardChoice, conf: str = "", *, trains: bool) -> 
     return _largest(fits, _LARGEST_BATCH)
 
 
-def model_fit(card: ModelledCardChoice, parameters: int, dtype: str, conf: str = "") -> ModelFit:
-    """Return whether a network with so many parameters can be used and trained on a card."""
-    sizes = [count * ITEM_BYTES[dtype] for count in _tensors_of(parameters)]
-    inference_bytes, inference_fits = _reserved(card, conf, sizes)
-    training_bytes, training_fits = _reserved(card, conf, sizes * _ADAM_COPIES)
+def model_fit(
+    card: ModelledCardChoice,
+    parameters: int,
+    dtype: str,
+    conf: str = "",
+    plan: TrainingPlan | None = None,
+) -> ModelFit:
+    """Return whether a network with so many parameters can be used and trained on a card.
+
+    Args:
+        card: the card.
+        parameters: how many the network has.
+        dtype: of its weights and gradients.
+        conf: the allocator's options.
+        plan: how it is trained; with Adam as PyTorch has it by default if None.
+
+    Raises:
+        StudioError: float32 masters of a network that is not in a half type.
+    """
+    plan = plan or TrainingPlan()
+    if plan.has_masters and dtype not in HALF_TYPES:
+        raise StudioError(
+            FailureKind.DTYPE_UNSUPPORTED,
+            f"Float32 masters are for float16 and bfloat16, not for {dtype}.",
+        )
+    counts = _tensors_of(parameters)
+
+    def infer(allocator: AllocatorModel) -> None:
+        for count in counts:
+            allocator.allocate(count * ITEM_BYTES[dtype])
+
+    def trained(plan: TrainingPlan) -> tuple[int, bool]:
+        ask = partial(train, parameters=counts, dtype=dtype, plan=plan)
+        return _reserved(card, conf, ask, 16 * ITEM_BYTES["float64"] * parameters)
+
+    inference_bytes, inference_fits = _reserved(card, conf, infer, 8 * parameters)
+    training_bytes, training_fits = trained(plan)
+    fused_bytes = None
+    if not training_fits and plan.implementation != "fused":
+        needed, fits = trained(msgspec.structs.replace(plan, implementation="fused"))
+        fused_bytes = needed if fits else None
     return ModelFit(
         parameters=parameters,
         dtype=dtype,
@@ -159,6 +216,10 @@ def model_fit(card: ModelledCardChoice, parameters: int, dtype: str, conf: str =
         inference_fits=inference_fits,
         training_bytes=training_bytes,
         training_fits=training_fits,
+        optimizer=plan.optimizer,
+        implementation=plan.implementation,
+        has_masters=plan.has_masters,
+        fused_bytes=fused_bytes,
     )
 
 
@@ -169,18 +230,17 @@ def _tensors_of(parameters: int) -> list[int]:
     return [each] * whole + ([rest] if rest else [])
 
 
-def _reserved(card: ModelledCardChoice, conf: str, sizes: list[int]) -> tuple[int, bool]:
-    """Return what tensors of these sizes reserve where there is room, and whether there is."""
-    needed = AllocatorModel(4 * sum(sizes) + (1 << 40), conf=conf)
-    for size_bytes in sizes:
-        needed.allocate(size_bytes)
-    allocator = _allocator(card, conf)
+def _reserved(
+    card: ModelledCardChoice, conf: str, ask: Callable[[AllocatorModel], None], most_bytes: int
+) -> tuple[int, bool]:
+    """Return the most that something reserves where there is room, and whether there is room."""
+    roomy = AllocatorModel(2 * most_bytes + (1 << 40), conf=conf)
+    ask(roomy)
     try:
-        for size_bytes in sizes:
-            allocator.allocate(size_bytes)
+        ask(_allocator(card, conf))
     except ModelledOutOfMemory:
-        return needed.stats()["reserved_bytes.all.current"], False
-    return needed.stats()["reserved_bytes.all.current"], True
+        return roomy.stats()["reserved_bytes.all.peak"], False
+    return roomy.stats()["reserved_bytes.all.peak"], True
 
 
 def _allocator(card: ModelledCardChoice, conf: str) -> AllocatorModel:
@@ -212,11 +272,13 @@ _SCALES = {
 }  # fmt: skip
 _COUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d{1,2})?)([a-z]*)", re.ASCII)
 _WEIGHTS = (("tensors", "Weights", "what the network is"),)
-_TRAINING = (
-    *_WEIGHTS,
-    ("gradients", "Gradients", "one number a weight, in its type"),
-    ("moments", "Adam's moments", "two numbers a weight: exp_avg and exp_avg_sq"),
-)
+_PURPOSES = {
+    "tensors": ("Weights", "what the network is"),
+    "gradients": ("Gradients", "one number a weight, in its type"),
+    "masters": ("Float32 masters", "float32 copies of weights and gradients"),
+    "moments": ("Optimizer's state", "the numbers a weight that the optimizer keeps"),
+    "step": ("Step", "one copy more while step() runs: the square roots of all weights at once"),
+}
 
 
 def parse_count(text: str) -> int | None:
@@ -237,9 +299,13 @@ def inference_tank(card: ModelledCardChoice, reserved_bytes: int) -> Tank:
     return needed_tank(card, reserved_bytes, _WEIGHTS, (1,))
 
 
-def training_tank(card: ModelledCardChoice, reserved_bytes: int) -> Tank:
-    """Return the tank with weights, gradients and Adam's moments in it; see `needed_tank`."""
-    return needed_tank(card, reserved_bytes, _TRAINING, (1, 1, 2))
+def training_tank(
+    card: ModelledCardChoice, reserved_bytes: int, dtype: str, plan: TrainingPlan
+) -> Tank:
+    """Return the tank with all that training needs in it; see `needed_tank`."""
+    shares = {key: size for key, size in plan.bytes_by_purpose(dtype).items() if size}
+    kinds = tuple((key, *_PURPOSES[key]) for key in shares)
+    return needed_tank(card, reserved_bytes, kinds, tuple(shares.values()))
 
 
 def needed_tank(

@@ -12,16 +12,18 @@ from gpu_studio.model.task import Task
 if TYPE_CHECKING:
     from gpu_studio.core.memory.fit import Fit, ModelFit
     from gpu_studio.core.memory.modelled_cards import ModelledCardChoice
+    from gpu_studio.core.memory.training import TrainingPlan
 
 _AFTER_TYPING_MS = 200
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A card, and a network of so many parameters of a type."""
+    """A card, a network of so many parameters of a type, and how it is trained."""
 
     card: ModelledCardChoice
     parameters: int
     dtype: str
+    plan: TrainingPlan
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +84,9 @@ class FitQuestion(QObject):
             return Answer(
                 question=question,
                 fit=known or fit_on(question.card),
-                model_fit=model_fit(question.card, question.parameters, question.dtype),
+                model_fit=model_fit(
+                    question.card, question.parameters, question.dtype, plan=question.plan
+                ),
             )
 
         self._task = Task(work_out, self)

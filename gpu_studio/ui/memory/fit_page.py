@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from gpu_studio.core.memory.fit import MOST_PARAMETERS, inference_tank, parse_count, training_tank
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
+from gpu_studio.core.memory.training import plans_for
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes, format_count, format_size
 from gpu_studio.model.memory.fit_question import Answer, FitQuestion, Question
@@ -91,7 +93,8 @@ class FitPage(QWidget):
         label = Text("Parameters")
         label.setBuddy(self._count)
         self._reason = Text(role="muted", name="memory.fit.reason", wraps=True)
-        card.column.addWidget(FlowRow(label, self._count, self._dtype, spacing=GAP))
+        choices = FlowRow(label, self._count, self._dtype, self._optimizer, spacing=GAP)
+        card.column.addWidget(choices)
         card.column.addWidget(self._reason)
         answers = QHBoxLayout()
         answers.setSpacing(GAP)
@@ -121,6 +124,27 @@ class FitPage(QWidget):
         self._dtype.addItems(DTYPES)
         self._dtype.setCurrentText("float32")
         self._dtype.currentIndexChanged.connect(self._ask)
+        self._optimizer = QComboBox()
+        self._optimizer.setObjectName("memory.fit.optimizer")
+        self._optimizer.setAccessibleName("Optimizer")
+        self._optimizer.setToolTip(
+            "fused=True needs less memory while it steps. With float32 masters the optimizer keeps "
+            "float32 copies of a float16 or bfloat16 network."
+        )
+        self._list_plans()
+        self._dtype.currentIndexChanged.connect(self._list_plans)
+        self._optimizer.currentIndexChanged.connect(self._ask)
+
+    def _list_plans(self) -> None:
+        """Offer what makes sense for the type, and keep the choice if it still does."""
+        plans = plans_for(self._dtype.currentText())
+        kept = self._optimizer.currentText()
+        with QSignalBlocker(self._optimizer):
+            self._optimizer.clear()
+            for plan in plans:
+                self._optimizer.addItem(plan.words, plan)
+            self._optimizer.setCurrentIndex(max(0, self._optimizer.findText(kept)))
+        self._ask()
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
@@ -152,7 +176,12 @@ class FitPage(QWidget):
         else:
             self._say("", is_wrong=False)
             self._question.ask(
-                Question(card=card, parameters=parameters, dtype=self._dtype.currentText())
+                Question(
+                    card=card,
+                    parameters=parameters,
+                    dtype=self._dtype.currentText(),
+                    plan=self._optimizer.currentData(),
+                )
             )
 
     def _say(self, reason: str, *, is_wrong: bool) -> None:
@@ -182,8 +211,8 @@ class FitPage(QWidget):
             inference_tank(card, network.inference_bytes),
         )  # fmt: skip
         self._training.show_fit(
-            "Training with Adam", network.training_fits, network.training_bytes,
-            training_tank(card, network.training_bytes),
+            f"Training with {network.plan.words}", network.training_fits, network.training_bytes,
+            training_tank(card, network.training_bytes, network.dtype, network.plan),
         )  # fmt: skip
         self._sentence.setText(f"{fit.sentence} {network.sentence}")
 

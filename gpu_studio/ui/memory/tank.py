@@ -38,7 +38,9 @@ _LOOKS = {
     "tensors": ("allocated", "solid"),
     "holes": ("allocated", "hatched"),
     "gradients": ("gpu0", "solid"),
+    "masters": ("gpu0", "hatched"),
     "moments": ("gpu1", "solid"),
+    "step": ("gpu1", "hatched"),
     "free": ("other", "empty"),
 }
 

@@ -156,6 +156,15 @@ def moved_part(offset: int) -> bytes:
     return bytes(raw)
 
 
+def lost_list() -> bytes:
+    """An archive whose end points to a place in it where no list begins."""
+    raw = bytearray(saved({"w": torch.ones(1000)}))
+    at = raw.rindex(b"PK\x06\x06") + 40  # torch.save writes the record of large archives too
+    size, offset = struct.unpack_from("<QQ", raw, at)
+    struct.pack_into("<QQ", raw, at, size - 8, offset + 8)
+    return bytes(raw)
+
+
 def torch_script() -> bytes:
     """What torch.jit.save writes, in its parts: some of them are packed."""
     out = io.BytesIO()
@@ -247,6 +256,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "two archives in one file": (
         lambda: saved({"a": torch.ones(3)}) + saved({"b": torch.ones(4)}), "put together wrongly",
     ),
+    "a list that leads nowhere": (lost_list, "the list at its end does not lead to its parts"),
     "a part beyond the file": (lambda: moved_part(0x7FFFFFFF), "put together wrongly"),
     "a part within another": (lambda: moved_part(0), "put together wrongly"),
     "TorchScript": (torch_script, "TorchScript program"),

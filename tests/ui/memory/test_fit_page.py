@@ -33,17 +33,33 @@ def test_what_a_modelled_gt_1030_holds_and_what_not(fits, qtbot):
     free.allocate(4 * side * side)  # the model itself says so
     assert 22_000 < side < 23_000
     assert text(fits, "memory.fit.inference.verdict").startswith("✖ Inference does not fit: 1.")
-    assert "Training with Adam does not fit: 13.0 GiB are missing" in text(
+    assert "Training with Adam does not fit: 16.7 GiB are missing" in text(
         fits, "memory.fit.training_fit.verdict"
     )
     tank = find(fits, "memory.fit.training_fit.tank", TankBar)
     assert tank.tank.card_bytes == 1996 * MIB
     tank.grab()
     network = find(fits, "memory.fit.parameters", QComboBox)
-    network.setCurrentText("124M")
+    network.setCurrentText("90M")
     qtbot.waitUntil(
         lambda: text(fits, "memory.fit.training_fit.verdict") == "✔ Training with Adam fits"
     )
+
+
+def test_the_optimizer_and_its_way_decide_what_training_needs(fits, qtbot):
+    optimizer = find(fits, "memory.fit.optimizer", QComboBox)
+    dtype = find(fits, "memory.fit.dtype", QComboBox)
+    optimizer.setCurrentText("SGD")
+    qtbot.waitUntil(lambda: "Training with SGD" in text(fits, "memory.fit.training_fit.verdict"))
+    assert optimizer.findText("Adam (fused=True) and float32 masters") == -1
+    dtype.setCurrentText("bfloat16")
+    assert optimizer.currentText() == "SGD"
+    optimizer.setCurrentText("Adam (fused=True) and float32 masters")
+    qtbot.waitUntil(lambda: "float32 masters" in text(fits, "memory.fit.training_fit.verdict"))
+    tank = find(fits, "memory.fit.training_fit.tank", TankBar).tank
+    assert {part.key for part in tank.parts} >= {"tensors", "gradients", "masters", "moments"}
+    dtype.setCurrentText("float32")
+    assert optimizer.currentText() == "Adam"
 
 
 def test_a_number_that_is_none_is_refused_in_place(fits, qtbot):
