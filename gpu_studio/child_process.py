@@ -4,15 +4,23 @@ The child reads requests from its standard input and writes events to the pipe t
 standard output. Before anything else it moves both away from where native libraries read and print
 (`child_streams`). It ends when its standard input closes, so a child never outlives the window,
 however the window ends.
+
+What a child starts in its turn (torchrun, its processes, a pitfall's script) ends with it: this is
+the one place that ends processes, a whole family at a time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -20,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 LONGEST_LINE = 64 << 20
+_FAMILY = "GPU_STUDIO_FAMILY"
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+_LONGEST_SWEEP_S = 1.0
+_SWEEP_PAUSE_S = 0.01
 # "python -m" imports from the current folder before all others: in the user's own, a script that
 # is called torch.py or random.py would stand for the library.
 _HOME_OF_THE_PACKAGE = Path(__file__).resolve().parent.parent
@@ -43,6 +55,156 @@ def interpreter(executable: str = "", system: str = sys.platform) -> str:
     return str(beside) if beside.exists() else executable
 
 
+class _Family:
+    """A child and all that it starts: they are ended together, and their temporary files removed.
+
+    On Windows a job object holds them; the system ends them even if this process is killed.
+    Elsewhere they are a process group. Some leave it (torchrun gives each of its processes a
+    session), so on Linux they are also found by an environment variable that they inherit.
+    """
+
+    def __init__(self) -> None:
+        outer = os.environ.get(_FAMILY, "")
+        self.is_outermost = not outer
+        self._name = f"{outer}/{secrets.token_hex(8)}"
+        self._folder: str | None = None
+        if sys.platform == "win32":
+            self._job = _Job()
+        self._leader: subprocess.Popen[bytes] | None = None
+        if self.is_outermost:
+            with contextlib.suppress(OSError):  # the system's own folder does as well
+                self._folder = tempfile.mkdtemp(prefix="gpu-studio-")
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that a child inherits from the family."""
+        folder = self._folder
+        return {_FAMILY: self._name, **(dict.fromkeys(_TEMPORARY, folder) if folder else {})}
+
+    def lead(self, process: subprocess.Popen[bytes]) -> None:
+        """Make a process that was just started the one that the others descend from."""
+        self._leader = process
+        if sys.platform == "win32":
+            self._job.take(process)
+
+    def kill(self) -> None:
+        """End the whole family now, apart from processes that have left its group."""
+        leader = self._leader
+        if leader is None:
+            return
+        if sys.platform == "win32":
+            self._job.end()
+        # Of a process that was waited for, the number may belong to another by now.
+        elif self.is_outermost and leader.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(leader.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            leader.kill()
+
+    def close(self) -> None:
+        """End what is left of the family, wherever it went, and remove its temporary files."""
+        if sys.platform == "win32":
+            self._job.end()
+            self._job.close()
+        elif sys.platform == "linux":
+            deadline_s = time.monotonic() + _LONGEST_SWEEP_S
+            while (pids := self._members()) and time.monotonic() < deadline_s:
+                for pid in pids:
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(_SWEEP_PAUSE_S)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _members(self) -> list[int]:
+        """Return the processes that inherited the family's name; one that has ended has none."""
+        name = f"{_FAMILY}={self._name}".encode()
+        members = []
+        for folder in os.scandir("/proc"):
+            if folder.name.isdigit() and int(folder.name) != os.getpid():
+                with contextlib.suppress(OSError):  # another user's, or gone
+                    variables = Path(folder.path, "environ").read_bytes().split(b"\0")
+                    if any(one == name or one.startswith(name + b"/") for one in variables):
+                        members.append(int(folder.name))
+        return members
+
+
+if sys.platform == "win32":
+    import ctypes
+    from ctypes import wintypes
+
+    # JobObjectExtendedLimitInformation and JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE of winnt.h.
+    _EXTENDED_LIMITS = 9
+    _KILL_ON_CLOSE = 0x2000
+
+    class _BasicLimits(ctypes.Structure):
+        _fields_ = (
+            ("per_process_user_time", wintypes.LARGE_INTEGER),
+            ("per_job_user_time", wintypes.LARGE_INTEGER),
+            ("limit_flags", wintypes.DWORD),
+            ("least_working_set", ctypes.c_size_t),
+            ("largest_working_set", ctypes.c_size_t),
+            ("active_processes", wintypes.DWORD),
+            ("affinity", ctypes.c_size_t),
+            ("priority_class", wintypes.DWORD),
+            ("scheduling_class", wintypes.DWORD),
+        )
+
+    class _Limits(ctypes.Structure):
+        _fields_ = (
+            ("basic", _BasicLimits),
+            ("io", ctypes.c_ulonglong * 6),
+            ("process_memory", ctypes.c_size_t),
+            ("job_memory", ctypes.c_size_t),
+            ("peak_process_memory", ctypes.c_size_t),
+            ("peak_job_memory", ctypes.c_size_t),
+        )
+
+    class _Job:
+        """A job object whose processes the system ends when its last handle is closed.
+
+        Where the system refuses one, a child is ended alone.
+        """
+
+        def __init__(self) -> None:
+            kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+            kernel.CreateJobObjectW.restype = wintypes.HANDLE
+            kernel.CreateJobObjectW.argtypes = (ctypes.c_void_p, wintypes.LPCWSTR)
+            kernel.SetInformationJobObject.argtypes = (
+                wintypes.HANDLE, ctypes.c_int, ctypes.c_void_p, wintypes.DWORD,
+            )  # fmt: skip
+            kernel.AssignProcessToJobObject.argtypes = (wintypes.HANDLE, wintypes.HANDLE)
+            kernel.TerminateJobObject.argtypes = (wintypes.HANDLE, wintypes.UINT)
+            kernel.CloseHandle.argtypes = (wintypes.HANDLE,)
+            self._kernel = kernel
+            self._lock = threading.Lock()
+            self._handle = kernel.CreateJobObjectW(None, None)
+            limits = _Limits()
+            limits.basic.limit_flags = _KILL_ON_CLOSE
+            if self._handle:
+                kernel.SetInformationJobObject(
+                    self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
+                )
+
+        def take(self, process: subprocess.Popen[bytes]) -> None:
+            """Put a process into the job; what it starts belongs to it as well."""
+            if self._handle:
+                handle = int(process._handle)  # type: ignore[attr-defined]
+                self._kernel.AssignProcessToJobObject(self._handle, handle)
+
+        def end(self) -> None:
+            """End all processes of the job."""
+            with self._lock:
+                if self._handle:
+                    self._kernel.TerminateJobObject(self._handle, 1)
+
+        def close(self) -> None:
+            """Give the job back to the system."""
+            with self._lock:
+                if self._handle:
+                    self._kernel.CloseHandle(self._handle)
+                    self._handle = None
+
+
 class ChildProcess:
     """One ``python -m module`` and its two pipes. `send` and `end` may be called by any thread.
 
@@ -61,6 +223,7 @@ class ChildProcess:
         environment: Mapping[str, str] | None = None,
         log_path: Path | None = None,
     ) -> None:
+        self._family = _Family()
         log: IO[bytes] | None = open(log_path, "ab") if log_path else None  # noqa: SIM115
         try:
             self._process = subprocess.Popen(
@@ -68,13 +231,18 @@ class ChildProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, **(environment or {})},
+                env={**os.environ, **self._family.environment(), **(environment or {})},
                 cwd=_HOME_OF_THE_PACKAGE,
+                start_new_session=self._family.is_outermost,
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
+        except OSError:
+            self._family.close()
+            raise
         finally:
             if log is not None:
                 log.close()
+        self._family.lead(self._process)
         self._sending = threading.Lock()
         self._reading = threading.Lock()
 
@@ -122,12 +290,14 @@ class ChildProcess:
             return None
 
     def kill(self) -> None:
-        """End the child now. A child inside a hung driver call may stay; it is left behind."""
-        with contextlib.suppress(OSError):
-            self._process.kill()
+        """End the child and what it started now.
+
+        A child inside a hung driver call may stay; it is left behind.
+        """
+        self._family.kill()
 
     def end(self, timeout_s: float = 2.0) -> int | None:
-        """Close the child's input, wait, kill if need be.
+        """Close the child's input, wait, kill if need be; what it started ends with it.
 
         Returns:
             Its exit code, negative for a signal; None where it had to be killed here.
@@ -140,6 +310,8 @@ class ChildProcess:
         if exit_code is None:
             self.kill()
             self.wait(timeout_s)
+        self._family.close()
+        self._process.poll()  # one that was killed only now leaves no zombie
         # A reader in another thread sees the end first; only one inside a hung child never does.
         if self._reading.acquire(timeout=timeout_s):
             assert self._process.stdout is not None

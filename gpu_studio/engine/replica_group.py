@@ -85,11 +85,7 @@ class ReplicaGroup:
 
     def close(self) -> None:
         """Let the processes end by themselves, and end those that do not."""
-        pids = self.pids
         self._launcher.end(_LONGEST_END_S)
-        for pid in pids:
-            with contextlib.suppress(psutil.Error):
-                psutil.Process(pid).kill()
         with contextlib.suppress(OSError):  # Windows keeps a file that somebody still has open
             self._folder.cleanup()
 

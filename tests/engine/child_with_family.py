@@ -1,0 +1,34 @@
+"""A child that starts others, one of them in a session of its own, and leaves temporary files.
+
+Run as ``python -m tests.engine.child_with_family``; it says in one line which, and waits.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+
+from gpu_studio.child_streams import take_over_stdin, take_over_stdout
+
+_SLEEPS = "import time; time.sleep(3600)"
+
+
+def main() -> None:
+    lines, pipe = take_over_stdin(), take_over_stdout()
+    others = [
+        subprocess.Popen([sys.executable, "-c", _SLEEPS], start_new_session=has_left)
+        for has_left in (False, True)
+    ]
+    folder = tempfile.mkdtemp(prefix="torchelastic_")
+    pipe.write(json.dumps({"pids": [one.pid for one in others], "folder": folder}).encode())
+    pipe.write(b"\n")
+    pipe.flush()
+    lines.read()
+    if "stays" in sys.argv:
+        others[0].wait()
+
+
+if __name__ == "__main__":
+    main()
