@@ -29,9 +29,10 @@ _BEGINNINGS = re.compile(
     r"|NVML_SUCCESS==\w{1,9}INTERNALASSERTFAILED|DefaultCPUAllocator:"
     r"|Allocationondevice\d{1,4}wouldexceed"
 )
+_NOT_STARTED = "CUBLAS_STATUS_NOT_INITIALIZED"
 _LIBRARIES = {
     "CUBLAS_STATUS_ALLOC_FAILED": "cuBLAS",
-    "CUBLAS_STATUS_NOT_INITIALIZED": "cuBLAS",
+    _NOT_STARTED: "cuBLAS",
     "CUDNN_STATUS_ALLOC_FAILED": "cuDNN",
 }
 
@@ -201,6 +202,12 @@ def _raced(_error: str, numbers: OomNumbers) -> tuple[str, str]:
 
 def _library(error: str, _numbers: OomNumbers) -> tuple[str, str]:
     library = next(name for sign, name in _LIBRARIES.items() if error.startswith(sign))
+    if error.startswith(_NOT_STARTED):
+        return f"{library} could not start, often for want of memory.", (
+            f"{library} needs working memory of its own when it starts. If the card was full, this "
+            "is an out-of-memory error in other words. It also comes after an earlier CUDA error, "
+            "and if the driver and PyTorch do not fit each other."
+        )
     return f"{library} got no memory.", (
         f"{library} needs working memory of its own, and asked the driver for it when "
         "PyTorch had taken what there was. It is an out-of-memory error in other words."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.pc.cards import disagreements, misnamings, torch_card_of
@@ -204,17 +205,29 @@ def _order_of_scripts(facts: PcFacts, cards: list[Device]) -> tuple[list[Device 
     return [fastest, *rest], "guessed from multiprocessors and clocks"
 
 
-# What PyTorch can do with others' cards: pytorch.org/get-started/locally and the documentation of
-# torch.xpu and torch.mps. This program measures CUDA.
+# What PyTorch can do with others' cards: pytorch.org/get-started/locally, the documentation of
+# torch.xpu and torch.mps, and rocm.docs.amd.com, "Install PyTorch", for AMD's own builds, which are
+# for Linux and Windows and for one family of chips each. This program measures CUDA.
 _OTHERS = {
-    "AMD": "PyTorch can use many AMD cards through its ROCm builds, on Linux",
-    "Intel": "PyTorch can use Intel's Arc and newer graphics through its XPU build",
+    "AMD": "PyTorch can use newer AMD cards, on Linux and on Windows, with a ROCm build that AMD "
+    "makes for each family of them (not tried by us)",
+    "Intel": "PyTorch can use Intel's Arc and newer graphics through its XPU build (not tried by "
+    "us)",
 }
 _DRAWS_ALONE = "can draw, but PyTorch computes nothing on it"
-_MAC = "This program measures CUDA, which no Mac has; PyTorch calls a Mac's own GPU mps."
+_MAC = (
+    "This program measures CUDA, which no Mac has. PyTorch's usual build uses a Mac's own GPU "
+    "under the name mps (not tried by us)."
+)
 # Next steps that can be copied: an index of PyTorch's own, a question to PyTorch, and this
 # program's own run on the CPU alone.
 _XPU_BUILD = "python -m pip install torch --index-url https://download.pytorch.org/whl/xpu"
+_AMD_BUILD = "python -m pip install torch --index-url https://repo.amd.com/rocm/whl/{family}/"
+_AMD_PAGE = "https://rocm.docs.amd.com/"
+_AMD_FAMILIES = (
+    (re.compile(r"\bRX 9\d{3}\b|\bR9700\b"), "gfx120X-all"),
+    (re.compile(r"\bRX 7\d{3}\b|\bW7\d00\b"), "gfx110X-all"),
+)
 _ASK_MPS = 'python -c "import torch; print(torch.backends.mps.is_available())"'
 _TIME_CPU = "gpu-studio bench matmul --device cpu"
 
@@ -249,11 +262,22 @@ def _next_step(facts: PcFacts) -> str:
     others = facts.inventory.other_gpus
     if any(name.startswith("Intel Arc") for name in others):
         return _XPU_BUILD
+    for name in others:
+        if _maker(name) == "AMD":
+            return _amd_build(name)
     if any(_maker(name) in _OTHERS for name in others):
         return TORCH_PAGE  # which build it is depends on the card and on the system
     if facts.inventory.is_wsl:
         return DRIVER_PAGE
     return _ASK_MPS if facts.system == "Darwin" else _TIME_CPU
+
+
+def _amd_build(name: str) -> str:
+    """Return AMD's build for a card; the page that tells if the name does not."""
+    for pattern, family in _AMD_FAMILIES:
+        if pattern.search(name):
+            return _AMD_BUILD.format(family=family)
+    return _AMD_PAGE
 
 
 def _uses(others: Sequence[str]) -> Iterator[str]:

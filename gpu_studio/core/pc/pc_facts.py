@@ -129,6 +129,10 @@ class PcFacts:
         probed = self.probed(card)
         if probed is not None and probed.outcome in ("ran", "no_code"):
             return probed.outcome == "ran"
+        return self.lists_code(card)
+
+    def lists_code(self, card: Device) -> bool | None:
+        """Return whether PyTorch's own list has code for a card; None where not known."""
         capability = capability_of(card)
         arch_list = self.arch_list()
         if self.cuda_build is None or capability is None or not arch_list:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.pc.devices import PROHIBITED
 from gpu_studio.core.pc.finding import Finding, continued, driver_page, listed, reload_cuda
-from gpu_studio.core.pc.pc_facts import label_of
+from gpu_studio.core.pc.pc_facts import capability_of, label_of
 from gpu_studio.core.wheels import CPU_TAG
 
 if TYPE_CHECKING:
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.pc.devices import Device
     from gpu_studio.core.pc.pc_facts import PcFacts
+
+
+# Nano and TX1, TX2, Xavier, Orin: PyTorch's own builds have no code for them.
+_JETSON = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
+_JETSON_PAGE = "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/"
 
 
 def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
@@ -52,9 +57,12 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             continue
         choice = facts.choice([card])
         other = choice if choice and choice.tag != CPU_TAG else None
+        is_jetson = capability_of(card) in _JETSON
         sentence = f"This PyTorch has no code for your {label_of(card)}"
         lost = facts.served_less(other.tag) if other else []
-        if other and lost:
+        if is_jetson:
+            sentence += ": NVIDIA publishes PyTorch for each Jetson itself (not tried by us)."
+        elif other and lost:
             sentence += (
                 f". The {other.tag} build has it, but none for your {listed(lost)}: install it in "
                 "an environment of its own."
@@ -74,7 +82,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             sentence=sentence,
             evidence=f"torch {engine.torch_version} has code for: {arch_list}; the card is "
             f"{label_of(card)}; driver {facts.driver.version}{tried}",
-            action=other.pip_command if other else "",
+            action=_JETSON_PAGE if is_jetson else other.pip_command if other else "",
             device_uuid=card.identity,
         )
 
@@ -178,10 +186,15 @@ def ok(facts: PcFacts) -> Iterator[Finding]:
             continue  # nobody has asked
         capability = f" ({card.compute_capability})" if card.compute_capability else ""
         ran = "; a real kernel ran on it" if probed else ""
+        code = f" has code for it{capability}{ran}"
+        if facts.lists_code(card) is False:
+            code = f" lists no code for it{capability}, and yet a real kernel ran on it"
+        elif facts.lists_code(card) is None:
+            code = f" does not say what it has code for{capability}{ran}"
         yield Finding(
             code="ok",
             sentence=f"PyTorch can use your {card.short_name}.",
-            evidence=f"torch {engine.torch_version} has code for it{capability}{ran}; driver "
+            evidence=f"torch {engine.torch_version}{code}; driver "
             f"{facts.driver.version or 'unknown'}; it is {card.address}",
             device_uuid=card.identity,
         )

@@ -36,7 +36,8 @@ class Training:
         self._optimizer = torch.optim.SGD(
             self.network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM
         )
-        self._scaler = torch.amp.GradScaler(device.type, enabled=autocast_dtype is not None)
+        # bfloat16 has the range of float32: only float16 needs its gradients scaled.
+        self._scaler = torch.amp.GradScaler(device.type, enabled=autocast_dtype is torch.float16)
 
     def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Learn from one batch; return its loss, on the device.
@@ -55,7 +56,7 @@ class Training:
 
     @property
     def scale(self) -> float:
-        """What the loss is multiplied by, so that small gradients stay in range; 1 without AMP.
+        """The factor on the loss that keeps small gradients in range; 1 if none is needed.
 
         A step whose gradients left the range is left out, and the next scale is halved.
         """

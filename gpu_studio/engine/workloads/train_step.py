@@ -74,7 +74,7 @@ class TrainStep(Workload):
             WorkloadOption(
                 name="amp",
                 title="AMP",
-                sentence="Automatic mixed precision: autocast and GradScaler.",
+                sentence="Automatic mixed precision: autocast, and GradScaler for float16.",
                 values=("off", "on"),
             ),
             WorkloadOption(
@@ -201,11 +201,14 @@ class TrainStepCall(Call):
         if autocast_dtype is None:
             return (learned,)
         name = str(autocast_dtype).removeprefix("torch.")
-        scaled = (
-            f"AMP multiplied in {name}, and kept the weights in float32; GradScaler multiplied "
-            f"the loss by {self._training.scale:.0f} at the end of the run."
+        kept = f"AMP multiplied in {name}, and kept the weights in float32"
+        if autocast_dtype is not torch.float16:
+            return (learned, f"{kept}. Only float16 needs GradScaler.")
+        scale = f"{self._training.scale:.0f}"
+        return (
+            learned,
+            f"{kept}; GradScaler multiplied the loss by {scale} at the end of the run.",
         )
-        return (learned, scaled)
 
     def _learn(self) -> tuple[float, ...]:
         training = self._begin()
@@ -304,7 +307,8 @@ model = torch.nn.Sequential(
     torch.nn.Linear({hidden}, {classes}),
 ).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr={rate}, momentum={momentum})
-scaler = torch.amp.GradScaler("{kind}", enabled=amp)
+# only float16 needs its gradients scaled
+scaler = torch.amp.GradScaler("{kind}", enabled=amp and {dtype} is torch.float16)
 inputs = torch.randn(size, {inputs}, device=device)
 targets = torch.randint({classes}, (size,), device=device)
 

@@ -122,3 +122,13 @@ def test_numbers_around_the_error_are_not_the_errors():
 @pytest.mark.parametrize("text", ["", "Killed", "Segmentation fault", "MemoryError", "x" * 10**6])
 def test_another_text_is_not_explained(text: str):
     assert explain_oom_text(text) is None
+
+
+def test_a_library_that_does_not_start_is_often_and_not_always_out_of_memory():
+    found = explain_oom_text("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling")
+    assert found is not None
+    assert "often for want of memory" in found.headline
+    assert "after an earlier CUDA error" in found.meaning
+    full = explain_oom_text("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling")
+    assert full is not None
+    assert "often" not in full.headline

@@ -154,7 +154,14 @@ def test_the_limits_of_wsl_are_told_beside_what_works():
 @pytest.mark.parametrize(
     ("others", "facts", "words", "action"),
     [
-        (("AMD Radeon RX 6600",), {}, "ROCm", "pytorch.org/get-started"),
+        (("AMD Radeon RX 6600",), {}, "not tried by us", "rocm.docs.amd.com"),
+        (("AMD Radeon RX 7600",), {}, "ROCm", "whl/gfx110X-all/"),
+        (
+            ("AMD Radeon RX 9070 XT",),
+            {"system": "Windows", "machine": "AMD64"},
+            "on Windows",
+            "python -m pip install torch --index-url https://repo.amd.com/rocm/whl/gfx120X-all/",
+        ),
         (("Intel Arc A380",), {}, "XPU", "pip install torch --index-url"),
         (("Intel UHD Graphics 630",), {}, "Arc and newer", "pytorch.org/get-started"),
         (("Microsoft Basic Display",), {}, "computes nothing on it", "bench matmul --device cpu"),

@@ -38,6 +38,26 @@ def test_a_kernel_judges_before_the_lists_do():
     assert codes(examined(pc(RTX_3060), listed_not, probe=probe(tried(RTX_3060)))) == ["ok"]
 
 
+def test_the_evidence_says_code_only_if_the_list_has_it():
+    old = changed(GT_1030, compute_capability="5.2")
+    none = msgspec.structs.replace(ENGINE, arch_list=("sm_75", "sm_80"))
+    evidence = one("ok", examined(pc(old), none, probe=probe(tried(old)))).evidence
+    assert "has code" not in evidence
+    assert "lists no code for it (5.2), and yet a real kernel ran on it" in evidence
+    assert "has code for it (5.2); a real kernel ran on it" in (
+        one("ok", examined(pc(old), probe=probe(tried(old)))).evidence
+    )
+
+
+@pytest.mark.parametrize("capability", ["5.3", "6.2", "7.2", "8.7"])
+def test_a_jetson_is_sent_to_nvidias_own_builds(capability):
+    orin = changed(RTX_3060, name="Orin", compute_capability=capability, pci_device_id=None)
+    engine = msgspec.structs.replace(ENGINE, arch_list=("sm_80", "sm_90"))
+    finding = one("no_code_for_card", examined(pc(orin), engine, machine="aarch64"))
+    assert "NVIDIA publishes PyTorch for each Jetson itself (not tried by us)" in finding.sentence
+    assert "jetson" in finding.action
+
+
 @pytest.mark.parametrize("outcome", ["failed", "died", "out_of_memory"])
 def test_a_kernel_that_does_not_run_is_no_ok(outcome):
     findings = examined(pc(RTX_3060), probe=probe(tried(RTX_3060, outcome, message="It failed")))
