@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QHeaderView, QPlainTextEdit, QWidget
 
 from gpu_studio.core.memory.allocator.errors import card_full
@@ -18,6 +18,8 @@ from gpu_studio.ui.parts import GAP, Card, Text, button, section, show_whole_row
 from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
+    from PySide6.QtCore import QMimeData
+
     from gpu_studio.core.memory.oom_text import OomNumbers
     from gpu_studio.ui.theme import Theme
 
@@ -28,6 +30,7 @@ _EMPTY = (
     "Here comes the tank that the error describes, what it means, and what to try first. Any "
     "PyTorch since 1.0 will do, also errors of cuBLAS and cuDNN."
 )
+_CUT = f"The text was too long: only its last {_LONGEST_TEXT:,} characters were taken."
 _NOTHING = (
     "No sentence in this text is one of PyTorch's out-of-memory errors. Copy it with the lines "
     "that begin with “CUDA out of memory” or “RuntimeError”."
@@ -43,6 +46,23 @@ _LABELS = {
     "unallocated_bytes": "Reserved, unallocated",
     "private_pools_bytes": "In private pools",
 }
+
+
+class _ErrorText(QPlainTextEdit):
+    """Takes the end of a long text alone: a pasted log of 50 MB would hold the window for minutes.
+
+    Signals:
+        pasted(bool): something was pasted or dropped, and whether only its end was taken.
+    """
+
+    pasted = Signal(bool)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """Paste or drop."""
+        text = source.text()
+        self.insertPlainText(text[-_LONGEST_TEXT:])
+        self.ensureCursorVisible()
+        self.pasted.emit(len(text) > _LONGEST_TEXT)
 
 
 class ErrorPage(QWidget):
@@ -72,12 +92,16 @@ class ErrorPage(QWidget):
                 "stays on this PC.", "muted", wraps=True,
             )
         )  # fmt: skip
-        self._text = QPlainTextEdit()
+        self._text = _ErrorText()
         self._text.setObjectName("memory.error.text")
         self._text.setAccessibleName("The text of the error")
         self._text.setPlaceholderText("torch.OutOfMemoryError: CUDA out of memory. Tried to …")
         self._text.setTabChangesFocus(True)
         card.column.addWidget(self._text, 1)
+        self._cut = Text(_CUT, "amber", name="memory.error.cut", wraps=True)
+        self._cut.hide()
+        self._text.pasted.connect(self._cut.setVisible)
+        card.column.addWidget(self._cut)
         self._last = QCheckBox("Explain the last error of the text")
         self._last.setObjectName("memory.error.last")
         self._last.toggled.connect(self._explain)
@@ -86,7 +110,7 @@ class ErrorPage(QWidget):
             "An example", self._show_example, name="memory.error.example",
             tip="The text that the allocator's model gives for a full GT 1030",
         )  # fmt: skip
-        clear = button("Clear", self._text.clear, name="memory.error.clear")
+        clear = button("Clear", self._clear, name="memory.error.clear")
         card.column.addWidget(FlowRow(example, clear))
         return card
 
@@ -115,12 +139,17 @@ class ErrorPage(QWidget):
         page.column.addStretch(1)
         return page
 
+    def _clear(self) -> None:
+        self._text.clear()
+        self._cut.hide()
+
     def _show_example(self) -> None:
         """Put in what the allocator's model says of a full card."""
         error = card_full(
             tried_bytes=256 * _MIB, total_bytes=1996 * _MIB, free_bytes=140 * _MIB,
             limit_bytes=None, allocated_bytes=1500 * _MIB, reserved_bytes=1600 * _MIB,
         )  # fmt: skip
+        self._cut.hide()
         self._text.setPlainText(f"torch.OutOfMemoryError: {error}")
 
     def _explain(self) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QPlainTextEdit, QTableView
 
 from gpu_studio.ui.memory.error_page import ErrorPage
 from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.parts import Text
 from tests.ui.by_name import click, find, text
 from tests.ui.memory.steps import every_control_is_named, shown
 
@@ -86,3 +88,21 @@ def test_of_several_errors_the_first_is_explained_or_the_last(reader, qtbot):
 
 def test_every_control_has_a_name_to_be_read_aloud(reader):
     every_control_is_named(reader)
+
+
+def test_of_a_long_log_only_the_end_is_pasted(reader, qtbot):
+    box = find(reader, "memory.error.text", QPlainTextEdit)
+    cut = find(reader, "memory.error.cut", Text)
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB."
+    QGuiApplication.clipboard().setText("step 1\n" * 100_000 + error)
+    box.paste()
+    assert len(box.toPlainText()) == 200_000
+    assert box.toPlainText().endswith(error)
+    assert not cut.isHidden()
+    assert "only its last 200,000 characters" in cut.text()
+    click(qtbot, reader, "memory.error.clear")
+    assert cut.isHidden()
+    QGuiApplication.clipboard().setText(error)
+    box.paste()
+    assert box.toPlainText() == error
+    assert cut.isHidden()
