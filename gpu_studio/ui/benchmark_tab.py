@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
-_LEFT_LETTERS = 34
+_LEFT_LETTERS = 36
 _PLOT_TO_TABLE = (620, 380)
 _LOW = 620  # pixels
 _WORDS_TO_TABLE = (740, 260)

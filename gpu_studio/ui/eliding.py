@@ -110,12 +110,6 @@ class ElidingCombo(QComboBox):
         """Whether a part of the text is left out."""
         return self.fontMetrics().horizontalAdvance(self.currentText()) > self._room()
 
-    @property
-    def whole_width(self) -> int:
-        """How wide it has to be to show the whole of its text, in pixels."""
-        frame = self.width() - self._room()
-        return frame + self.fontMetrics().horizontalAdvance(self.currentText())
-
     def event(self, event: QEvent) -> bool:
         """Tell the whole text in a tool tip if a part of it is left out."""
         return _tells_whole(self, event) or super().event(event)

@@ -36,7 +36,7 @@ SCREEN = {
 }
 # Qt brings no font and draws empty boxes without one.
 FONT = {"a font": "fonts-dejavu-core"}
-_ALL_OF_SYSTEM = 0  # FcSetSystem of fontconfig.h
+_CHECK_MARK = b":charset=2714"  # as fc-list takes it
 # Debian 13 and Ubuntu 24.04 renamed it when they moved to 64-bit times.
 _GLIB_NEW = "libglib2.0-0t64"
 
@@ -51,14 +51,22 @@ def loads(soname: str) -> bool:
 
 
 def has_fonts() -> bool:
-    """Whether fontconfig, which Qt asks on Linux, knows any font of this system."""
+    """Whether fontconfig, which Qt asks on Linux, knows a font with the window's check mark.
+
+    Liberation and Inter have letters and no such mark; Qt takes it from any other font there is.
+    """
     try:
-        fonts_of = ctypes.CDLL("libfontconfig.so.1").FcConfigGetFonts
+        library = ctypes.CDLL("libfontconfig.so.1")
+        pointers = (library.FcNameParse, library.FcObjectSetCreate, library.FcFontList)
     except (OSError, AttributeError):
         return False
-    fonts_of.restype = ctypes.POINTER(ctypes.c_int)  # an FcFontSet begins with its count
-    found = fonts_of(None, _ALL_OF_SYSTEM)
-    return bool(found) and found[0] > 0
+    for function in pointers:
+        function.restype = ctypes.c_void_p
+    wanted = ctypes.c_void_p(library.FcNameParse(_CHECK_MARK))
+    told = ctypes.c_void_p(library.FcObjectSetCreate())
+    found = library.FcFontList(None, wanted, told)
+    # An FcFontSet begins with the number of its fonts.
+    return bool(found) and ctypes.c_int.from_address(found).value > 0
 
 
 def missing_libraries(

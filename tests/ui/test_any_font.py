@@ -73,7 +73,7 @@ PAGES = (
 def letters(request, qapp, monkeypatch) -> Iterator[QFont]:
     """The application's font, stretched, in one of the sizes."""
     stretch, points = request.param
-    before = qapp.font()
+    before, sheet = qapp.font(), qapp.styleSheet()
 
     def stretched(system: QFont) -> QFont:
         font = QFont(system)
@@ -84,7 +84,7 @@ def letters(request, qapp, monkeypatch) -> Iterator[QFont]:
     monkeypatch.setattr(theme, "application_font", stretched)
     yield stretched
     qapp.setFont(before)
-    qapp.setStyleSheet("")
+    qapp.setStyleSheet(sheet)
 
 
 @pytest.fixture(scope="module")

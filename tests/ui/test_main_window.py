@@ -6,6 +6,7 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
+    QDockWidget,
     QLabel,
     QPlainTextEdit,
     QPushButton,
@@ -118,6 +119,13 @@ def test_it_can_be_as_small_as_an_old_screen(qtbot, make_window):
     window = shown(qtbot, make_window())
     window.resize(900, 520)
     assert (window.width(), window.height()) == (900, 520)
+    tabs = window.findChild(QTabWidget, "tabs")
+    window.findChild(QDockWidget, "code.dock").hide()
+    for index in range(tabs.count()):
+        tabs.setCurrentIndex(index)
+        place = tabs.widget(index)
+        qtbot.waitUntil(lambda place=place: place.widget().width() <= place.viewport().width())
+        assert place.widget().height() >= place.viewport().height()
 
 
 def test_it_can_be_closed_while_it_starts(make_window, engines):

@@ -161,6 +161,7 @@ class SegmentPage(QWidget):
                     f"{counted(read.left_out_segments, 'segment')} with "
                     f"{counted(read.left_out_blocks, 'block')}."
                 )
+        self._fragmentation.setVisible(bool(self._fragmentation.text()))
         self._view.set_empty_text(self._nothing())
         self._view.show_map(self._shown)
         self._show_blocks(self._view.chosen_segment)

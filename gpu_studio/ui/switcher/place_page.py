@@ -38,7 +38,7 @@ _AS_IT_IS = "as it is"
 _FILE = "\x00file"
 _LETTERS = 6
 
-_NARROW_LETTERS = 118  # of the page; below it a model would be cut off beside its type
+_NARROW_LETTERS = 126  # of the page; below it a model would be cut off beside its type
 _FEW_COLUMNS = 120  # letters; below it the table tells kind and type in its tool tips
 _WIDE = 150  # letters; above it the columns share the room, so that a row can be read across
 _SCROLL_BAR = 12

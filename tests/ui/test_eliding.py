@@ -1,0 +1,70 @@
+"""What is cut tells the whole of itself."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint
+from PySide6.QtGui import QHelpEvent
+from PySide6.QtWidgets import QApplication, QToolTip
+
+from gpu_studio.model.text_rows import TextRows
+from gpu_studio.ui.eliding import ElidedText, narrow_combo
+from gpu_studio.ui.parts import table
+
+LONG = "a text that is a good deal longer than the place that it is given"
+
+
+def tip_of(widget, at=None):
+    """Return the tool tip that a person gets who rests the mouse on a widget."""
+    QToolTip.showText(QPoint(0, 0), "")
+    place = at or widget.rect().center()
+    event = QHelpEvent(QEvent.Type.ToolTip, place, widget.mapToGlobal(place))
+    QApplication.sendEvent(widget, event)
+    return QToolTip.text()
+
+
+def shown(qtbot, widget, width, height=30):
+    qtbot.addWidget(widget)
+    widget.resize(width, height)
+    widget.show()
+    qtbot.waitExposed(widget)
+    return widget
+
+
+@pytest.fixture(autouse=True)
+def no_tip_left():
+    yield
+    QToolTip.hideText()
+    for window in QApplication.topLevelWidgets():
+        if window.inherits("QTipLabel"):
+            window.hide()
+
+
+@pytest.mark.parametrize(("width", "tip"), [(60, LONG), (2000, "")])
+def test_a_line_tells_what_it_leaves_out(qtbot, theme, width, tip):
+    assert tip_of(shown(qtbot, ElidedText(LONG), width)) == tip
+
+
+def test_a_tool_tip_of_its_own_goes_before(qtbot, theme):
+    line = ElidedText(LONG)
+    line.setToolTip("why it is so")
+    assert tip_of(shown(qtbot, line, 60)) == "why it is so"
+
+
+@pytest.mark.parametrize(("width", "tip"), [(80, LONG), (2000, "")])
+def test_a_choice_tells_what_it_leaves_out(qtbot, theme, width, tip):
+    combo = narrow_combo("combo", "A choice")
+    combo.addItem(LONG)
+    assert tip_of(shown(qtbot, combo, width)) == tip
+
+
+@pytest.mark.parametrize(("width", "tips"), [(90, (LONG, LONG.upper())), (3000, ("", ""))])
+def test_a_table_tells_cells_and_headings_that_are_cut(qtbot, theme, width, tips):
+    rows = TextRows((LONG.upper(),))
+    rows.set_rows([(LONG,)])
+    view = shown(qtbot, table(rows, name="table", accessible_name="A table"), width, 200)
+    header = view.horizontalHeader()
+    header.setSectionResizeMode(header.ResizeMode.Stretch)
+    cell = view.visualRect(rows.index(0, 0)).center()
+    heading = QPoint(header.sectionViewportPosition(0) + 10, header.height() // 2)
+    assert (tip_of(view.viewport(), cell), tip_of(header.viewport(), heading)) == tips

@@ -1,0 +1,74 @@
+"""Controls side by side, in as many lines as the width needs."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+
+from gpu_studio.ui.flow_row import FlowRow
+
+
+@pytest.fixture
+def buttons(qtbot, theme):
+    return [QPushButton(text) for text in ("The first", "The second", "The third")]
+
+
+@pytest.fixture
+def make(qtbot):
+    """Put a row into a shown window of a width in which it stands alone."""
+    made = []  # or Python would end the window, and the row with it
+
+    def put(row, width):
+        window = QWidget()
+        column = QVBoxLayout(window)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(row)
+        column.addStretch(1)
+        qtbot.addWidget(window)
+        made.append(window)
+        window.resize(width, 300)
+        window.show()
+        qtbot.waitExposed(window)
+        return window
+
+    return put
+
+
+def test_one_line_where_there_is_room_and_more_where_there_is_none(buttons, make, qtbot):
+    row = FlowRow(*buttons)
+    window = make(row, 1000)
+    assert len({button.y() for button in buttons}) == 1
+    one_line = row.height()
+    window.resize(row.minimumSizeHint().width(), 300)
+    qtbot.waitUntil(lambda: len({button.y() for button in buttons}) == len(buttons))
+    assert row.height() >= len(buttons) * one_line
+    for button in buttons:
+        assert row.rect().contains(button.geometry())
+        assert button.width() >= button.sizeHint().width()
+
+
+def test_the_filling_one_takes_what_is_left(buttons, make):
+    row = FlowRow(*buttons, fills=buttons[1])
+    make(row, 1000)
+    assert buttons[0].width() == buttons[0].sizeHint().width()
+    assert buttons[2].geometry().right() == row.width() - 1
+    assert buttons[1].width() > 500
+
+
+def test_a_row_in_the_middle_leaves_as_much_on_both_sides(buttons, make):
+    row = FlowRow(*buttons, centred=True)
+    make(row, 1000)
+    after = row.width() - 1 - buttons[-1].geometry().right()
+    assert abs(buttons[0].x() - after) <= 1
+    assert buttons[0].x() > 0
+
+
+def test_a_hidden_control_leaves_no_gap_and_comes_back(buttons, make, qtbot):
+    buttons[0].hide()
+    row = FlowRow(*buttons)
+    make(row, 1000)
+    assert buttons[0].isHidden()
+    assert buttons[1].x() == 0
+    buttons[0].show()
+    qtbot.waitUntil(lambda: buttons[1].x() > buttons[0].width())
+    assert buttons[0].x() == 0
