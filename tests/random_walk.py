@@ -82,6 +82,7 @@ _FILES = {
     "snapshot.pickle": b"\x80\x04N.", "text.txt": b"torch.OutOfMemoryError: CUDA out of memory.",
 }  # fmt: skip
 _LONGEST_WAIT_S = 120.0
+_LARGEST = 2200, 2400
 
 
 class Walker:
@@ -104,7 +105,11 @@ class Walker:
         return f"{way.__name__}: {way()}"
 
     def see_every_page(self) -> Iterator[str]:
-        """Turn to each tab and each of its pages, and each view of the Benchmark tab."""
+        """Turn to each tab and each of its pages, and each view of the Benchmark tab.
+
+        In a window so large that nothing has to be scrolled to: plots are made when they are seen.
+        """
+        self._window.resize(*_LARGEST)
         for tab in range(self._tabs.count()):
             self._tabs.setCurrentIndex(tab)
             yield self._tabs.tabText(tab)
@@ -319,6 +324,7 @@ class Walk:
         for _ in range(2):
             for page in self._walker.see_every_page():
                 self.account.time(lambda page=page: (_turn(), f"page {page}")[1])
+        self.window.findChildren(QWidget)  # the walker's own wrappers, which a user does not make
         self._weigh(0)
 
     def go(self, steps: int, weighed_every: int) -> None:
