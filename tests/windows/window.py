@@ -160,18 +160,31 @@ def double_click(pc: WindowsPc, wheels: Path, copy_to: Callable[[WindowsPc, str]
 def _double_click(pc: WindowsPc, person: Person, wheels: Path) -> None:
     places = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"Z:{wheels}".replace("/", "\\")}
     command = [f"{DOWNLOAD}\\packaging\\GPU Studio.bat"]
-    status, printed = pc.run(command, _LONGEST_SET_UP_S, folder="C:\\", environ=places)
+    shell = pc.start(command, folder="C:\\", environ=places)
+    printed: list[str] = []
+    # The window keeps this pipe open: what is waited for is the end of the shell.
+    threading.Thread(target=_note, args=(shell, printed), daemon=True).start()
+    try:
+        status: object = shell.wait(_LONGEST_SET_UP_S)
+    except subprocess.TimeoutExpired:
+        status = "nothing, after 20 minutes"
     if status != 0:
-        raise FailedError(f"GPU Studio.bat ended with {status}\n{printed[-3000:]}")
+        raise FailedError(f"GPU Studio.bat ended with {status}\n{''.join(printed[-40:])}")
 
     def is_open() -> bool:
         has_engine = any("gpu_studio.engine.serve" in line for line in pc.pythons().values())
         return has_engine and bool(person.windows_called("GPU Studio"))
 
     if not wait_until(is_open, _LONGEST_START_S):
-        raise FailedError(f"no window: {pc.pythons()}\n{printed[-3000:]}")
+        raise FailedError(f"no window: {pc.pythons()}\n{''.join(printed[-40:])}")
     person.press("alt+F4")
     _expect_nothing_left(pc)
+
+
+def _note(shell: subprocess.Popen[bytes], printed: list[str]) -> None:
+    assert shell.stdout is not None
+    for line in shell.stdout:
+        printed.append(line.decode("utf-8", "replace"))
 
 
 def _expect_nothing_left(pc: WindowsPc) -> None:
