@@ -98,14 +98,61 @@ application.processEvents()
 """
 
 
-def drive(script: str, *, sizes: str = "64", budget_s: float = 0.1) -> dict[str, str]:
-    """Run a script in a child of its own; return what it printed, word by word."""
+_ASK = """
+import psutil
+from gpu_studio.core.protocol import RunPitfall, RunWorkload
+engine = psutil.Process(studio.session.description.pid)
+"""
+_CLOSE = """
+print("below", len(engine.children(recursive=True)))
+print("folders", os.listdir(os.environ["TMPDIR"]))
+window.close()
+application.processEvents()
+"""
+_PITFALL = """
+reply = studio.session.submit(RunPitfall(name="starved_gpu", part="broken", device="cpu"))
+wait(lambda: engine.children())
+"""
+_REPLICAS = """
+request = RunWorkload(
+    run_id="1", workload="data_parallel", device="cpu", size=16, dtype="float32", budget_s=3600.0,
+    options={"way": "DistributedDataParallel", "processes": "2"},
+)
+reply = studio.session.submit(request)
+events = []
+reply.event_received.connect(lambda event: events.append(type(event).__name__))
+wait(lambda: "SamplesMeasured" in events)
+"""
+_HELD = """
+studio.session.submit(RunWorkload(
+    run_id="1", workload="elementwise", device="cpu", size=64, dtype="float32", budget_s=3600.0,
+))
+wait(lambda: studio.session.state is EngineState.BUSY)
+engine.suspend()
+"""
+
+
+def drive(
+    script: str, *, sizes: str = "64", budget_s: float = 0.1, temporary: Path | None = None
+) -> dict[str, str]:
+    """Run a script in a child of its own; return what it printed, word by word.
+
+    Args:
+        script: what is done after the opening.
+        sizes: of the benchmark.
+        budget_s: of each of its runs.
+        temporary: where the program leaves its temporary files; None for the system's folder.
+    """
     text = _OPENING.replace("{sizes}", sizes).replace("{budget_s}", str(budget_s)) + script
     text = text.replace("{patience_ms}", str(2 * PATIENCE_MS))  # an engine starts in each
     child = subprocess.Popen(
         [sys.executable, "-c", text],
         cwd=ROOT,
-        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+        env={
+            **os.environ,
+            "QT_QPA_PLATFORM": "offscreen",
+            **({"TMPDIR": str(temporary)} if temporary else {}),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -134,6 +181,19 @@ def test_a_short_benchmark_and_a_quiet_end():
 
 def test_closing_in_the_middle_of_a_run_leaves_nothing():
     drive(_CLOSE_IN_THE_MIDDLE, sizes="256", budget_s=60)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="TMPDIR names the folder elsewhere")
+@pytest.mark.parametrize(
+    ("state", "below"),
+    [(_PITFALL, 1), (_REPLICAS, 3), (_HELD, 0)],
+    ids=("pitfall", "replicas", "held"),
+)
+def test_closing_leaves_no_grandchild_and_no_file(tmp_path: Path, state: str, below: int):
+    said = drive(_ASK + state + _CLOSE, temporary=tmp_path)
+    assert int(said["below"]) >= below
+    assert "gpu-studio-" in said["folders"]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the script sends a POSIX signal")
