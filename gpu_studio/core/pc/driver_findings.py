@@ -203,11 +203,17 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
         return
     choice = facts.choice(cards)
     other = choice if choice and choice.tag != "cpu" else None
+    build = facts.build_for_this_driver(cards)
+    published = (
+        f", or install PyTorch's {build.tag} build, which runs with yours (not tried by us)."
+        if build
+        else "."
+    )
     yield Finding(
         code="driver_too_old",
         sentence=f"The NVIDIA driver is too old for this PyTorch: it needs {floor} or newer, and "
         f"yours is {facts.driver.version}. Update the driver"
-        + (f", or install the {other.tag} build." if other else "."),
+        + (f", or install the {other.tag} build." if other else published),
         evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
         f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
         f"needed {floor}",

@@ -172,6 +172,26 @@ class PcFacts:
         floor = driver_floor(self._table, engine.cuda_build, self.system)
         return floor if floor and own < version_numbers(floor) else None
 
+    def build_for_this_driver(self, cards: Sequence[Device]) -> PublishedBuild | None:
+        """Return a published build of the program's PyTorch that this driver runs for all cards.
+
+        It is one that the program does not install itself; None where there is none.
+        """
+        own, capabilities = version_numbers(self.driver.version), [*map(capability_of, cards)]
+        if self._table is None or not own:
+            return None
+        series, installed = version_numbers(self._table.torch_version)[:2], self._table.builds
+        for build in reversed(self._table.published):
+            oldest, newest = map(version_numbers, build.torch)
+            floor = driver_floor(self._table, f"{build.tag[2:4]}.{build.tag[4:]}", self.system)
+            if not oldest <= series <= newest or build.tag in {each.tag for each in installed}:
+                continue
+            if floor is None or own < version_numbers(floor):
+                continue
+            if all(each and serves(build.arch_list, each) for each in capabilities):
+                return build
+        return None
+
     def last_branch(self, card: Device) -> int | None:
         """Return the last driver branch that serves a card; None where the newest does."""
         branches = driver_branches(architecture_of(card))

@@ -175,3 +175,16 @@ def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(others, fa
     assert words in finding.sentence
     assert all(name in finding.sentence for name in others)
     assert action in finding.action
+
+
+def test_a_new_card_with_a_driver_of_cuda_12_has_a_build_besides_a_new_driver():
+    card = changed(RTX_3060, name="NVIDIA GeForce RTX 5090", compute_capability="12.0",
+                   pci_device_id=None)  # fmt: skip
+    engine = msgspec.structs.replace(
+        ENGINE, torch_version="2.13.0+cu130", cuda_build="13.0", cuda_available=False,
+        arch_list=("sm_75", "sm_120"),
+    )  # fmt: skip
+    found = examined(pc(card, driver=Driver(version="570.86.10")), engine)
+    assert "or install PyTorch's cu129 build" in one("driver_too_old", found).sentence
+    old = examined(pc(card, driver=Driver(version="520.1")), engine)
+    assert "cu129" not in one("driver_too_old", old).sentence
