@@ -223,6 +223,7 @@ class BenchRequest(msgspec.Struct, frozen=True, kw_only=True):
     cache: str = "hot"
     transfers: bool = False
     naive: bool = False
+    sustained: bool = False
 
 
 def addresses(description: EngineDescribed) -> list[str]:
@@ -268,6 +269,7 @@ def plans(request: BenchRequest, description: EngineDescribed) -> list[RunPlan]:
             cache=request.cache,
             transfers=request.transfers,
             naive=request.naive,
+            sustained=request.sustained,
         )
         made.append(Sweep(plan) if request.is_sweep else plan)
     return made
@@ -458,6 +460,9 @@ def remarks(result: RunFinished) -> Iterator[str]:
         yield f"in doubt: {doubt}"
     if is_worth_a_line(result):
         yield is_this_normal(result)
+    if result.loaded_s is not None and result.device != "cpu":
+        loaded = format_duration(result.loaded_s)
+        yield f"the card had worked for {loaded} when the first sample was taken"
     if len(result.parts_s) > 1:
         yield f"of one call: {_parts(result.parts_s.items())}"
     if result.peak_allocated_bytes is not None:

@@ -127,6 +127,10 @@ def _add_how(bench: argparse.ArgumentParser) -> None:
         help="time the cards a second time, with the copies in each call",
     )  # fmt: skip
     bench.add_argument(
+        "--sustained", action="store_true",
+        help="the speed that lasts: load the device for 15 s first, then time it for 15 s or more",
+    )  # fmt: skip
+    bench.add_argument(
         "--naive", action="store_true",
         help="say beside each result what a script without warm-up and synchronize prints",
     )  # fmt: skip
@@ -251,6 +255,7 @@ def _request(options: argparse.Namespace) -> BenchRequest:
             cache=_parse_mode(options.mode),
             transfers=options.with_transfers,
             naive=options.naive,
+            sustained=options.sustained,
         )
     except StudioError as error:
         raise WrongUseError(str(error)) from error

@@ -54,6 +54,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cache: str = "hot"
     transfers: bool = False
     naive: bool = False
+    sustained: bool = False
     stop_at_relative_interval: float | None = None
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
@@ -98,6 +99,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             cache=self.cache,
             transfers=transfers,
             naive=self.naive,
+            sustained=self.sustained,
         )
 
 

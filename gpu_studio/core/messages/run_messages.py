@@ -20,7 +20,9 @@ class RunWorkload(Message, frozen=True, kw_only=True):
     each call, and ``naive`` asks for what a script without warm-up and synchronize would have
     printed, beside the result. ``calls`` asks for exactly so many timed calls, however long they
     take; ``budget_s`` then says how long that is expected to be. ``rest_s`` is how long to rest
-    after each line of samples, so that a window draws them while nothing is timed.
+    after each line of samples, so that a window draws them while nothing is timed. ``sustained``
+    asks for the speed that lasts: a long load before the first sample, no rests, and a budget of at
+    least as long.
     """
 
     run_id: str
@@ -36,6 +38,7 @@ class RunWorkload(Message, frozen=True, kw_only=True):
     transfers: bool = False
     naive: bool = False
     rest_s: float = 0.0
+    sustained: bool = False
 
 
 class WorkloadOption(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +138,8 @@ class RunFinished(Message, frozen=True, kw_only=True):
     ``doubts`` are the work's own against that: sentences, by a word or two each.
     ``computed_in`` is what the arithmetic was done in: a dtype's name, or ``tf32``; empty in a
     result of a version that did not tell it. ``tf32`` is whether it was TF32; null on the CPU.
+    ``loaded_s`` is how long the device had worked without a pause when the first sample was taken,
+    earlier runs included; null in a result of a version that did not tell it.
     ``timed_s`` is all timed calls together; null in a result of a version that did not tell it.
     """
 
@@ -177,6 +182,8 @@ class RunFinished(Message, frozen=True, kw_only=True):
     size_text: str = SQUARE
     tf32: bool | None = None
     computed_in: str = ""
+    loaded_s: float | None = None
+    sustained: bool = False
     cpu_threads: int | None = None
     in_window_process: bool = False
     torch_version: str = ""

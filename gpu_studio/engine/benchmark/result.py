@@ -36,6 +36,7 @@ class Findings:
     calls_per_sample: int = 1
     first_call_s: float = 0.0
     warm_up_s: float = 0.0
+    loaded_s: float | None = None
     naive: NaiveStopwatch | None = None
     peak_allocated_bytes: int | None = None
     parts_s: dict[str, float] = field(default_factory=dict)
@@ -103,6 +104,8 @@ def finish(
         ceiling=reached.ceiling if reached else "",
         tf32=computed_in == TF32 if case.is_on_card else None,
         computed_in=computed_in,
+        loaded_s=found.loaded_s,
+        sustained=request.sustained,
         cpu_threads=torch.get_num_threads(),
         in_window_process=in_window_process,
         torch_version=str(torch.__version__),

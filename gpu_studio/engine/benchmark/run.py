@@ -7,6 +7,7 @@ budget is spent on samples, and events are handed out between batches only.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.tensors import check_dtype, check_size
 from gpu_studio.core.units import format_bytes, format_size
+from gpu_studio.engine.benchmark import timing
 from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.naive import time_naively
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from threading import Event as Flag
 
+    import torch
+
     from gpu_studio.core.protocol import WorkloadDescription
     from gpu_studio.engine.sensor import Sensor, Watch
     from gpu_studio.engine.stopwatch import Stopwatch
@@ -53,6 +57,8 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.workload import Workload
 
 _POLL_PERIOD_S = 0.1
+# A device that paused for less has not cooled down.
+_LONGEST_PAUSE_S = 1.0
 _LONGEST_BUDGET_S = 86400.0
 _LONGEST_REST_S = 1.0
 _MOST_CALLS = 1_000_000
@@ -141,10 +147,18 @@ class WorkloadRun:
         device, found = case.device, self._found
         watch = found.watch = self._watch(case)
         self._check_stop()
+        busy_since_s = _load.begin(device)
         warming_s = time.perf_counter()
         found.first_call_s = time_once(call, device)
         self._check_stop()
-        call_s = warm_up(call, device, found.first_call_s, watch.clock_mhz, self._stop.is_set)
+        call_s = warm_up(
+            call,
+            device,
+            found.first_call_s,
+            watch.clock_mhz,
+            self._stop.is_set,
+            least_s=timing.SUSTAINED_LOAD_S if self._request.sustained else None,
+        )
         stopwatch = stopwatch_for(call, device)
         if case.cache == "cold":
             stopwatch = ColdStopwatch(stopwatch, device)
@@ -159,9 +173,11 @@ class WorkloadRun:
         self._check_stop()
 
         yield self._phase("timing", call_s)
+        found.loaded_s = time.perf_counter() - busy_since_s
         watch.begin()
         yield from self._time(stopwatch, call, case)
         watch.end()
+        _load.end(device)
         if call.elapsed_s() is None:  # with a clock of its own it works in other processes
             found.peak_allocated_bytes = memory.peak_bytes()
         del stopwatch
@@ -169,6 +185,8 @@ class WorkloadRun:
         found.curves = call.curves()
         found.sentences = call.findings()
         found.doubts = call.doubts()
+        if self._request.sustained and (reason := timing.unsteadiness(found.samples_s)):
+            found.doubts = {**found.doubts, "not steady": reason}
 
     def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
         """Take samples until it is enough; hand them out at the run's pace."""
@@ -177,7 +195,8 @@ class WorkloadRun:
         rule = IntervalRule(request.stop_at_relative_interval)
         unsent_s: list[float] = []
         spent_s = 0.0
-        pace = Pace(request.rest_s, self._stop)
+        # A rest would let a card cool: what lasts is measured without.
+        pace = Pace(0.0 if request.sustained else request.rest_s, self._stop)
         polled_at_s = float("-inf")
         while True:
             batch_s, wall_s = stopwatch.time(call.function, calls)
@@ -217,7 +236,8 @@ class WorkloadRun:
     def _is_enough(self, spent_s: float, unsent: int) -> bool:
         """Return whether the budget is spent, or the calls that were asked for are made."""
         if self._request.calls is None:
-            return spent_s >= self._request.budget_s
+            least_s = timing.SUSTAINED_LOAD_S if self._request.sustained else 0.0
+            return spent_s >= max(self._request.budget_s, least_s)
         samples = len(self._found.samples_s) + unsent
         return samples * self._found.calls_per_sample >= self._request.calls
 
@@ -363,6 +383,28 @@ def _expected_call_s(workload: Workload, case: Case, small: Case) -> float:
         small_call_s = time_once(call, small.device)
     large_work, small_work = workload.work(case), workload.work(small)
     return small_call_s * large_work.throughput_work / small_work.throughput_work
+
+
+class _Load:
+    """Since when each device has worked without a pause, over the runs of this engine."""
+
+    def __init__(self) -> None:
+        self._since_s: dict[str, float] = {}
+        self._until_s: dict[str, float] = {}
+
+    def begin(self, device: torch.device) -> float:
+        """Say that a device works from now on; return since when it has, by `perf_counter`."""
+        name, now_s = str(device), time.perf_counter()
+        if now_s - self._until_s.get(name, -math.inf) > _LONGEST_PAUSE_S:
+            self._since_s[name] = now_s
+        return self._since_s[name]
+
+    def end(self, device: torch.device) -> None:
+        """Say that a device has worked until now."""
+        self._until_s[str(device)] = time.perf_counter()
+
+
+_load = _Load()
 
 
 class Pace:

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 
 BATCH_S = 2e-3
 WARM_UP_S = 0.3
-# A card's clock is given this long to settle.
-_LONGEST_WARM_UP_S = 3.0
+# A card's clock is given this long to settle after that.
+_LONGEST_SETTLING_S = 2.7
+# Old cards hold their highest clock for some 7 s (GTX 1050 Ti): a load twice as long is past it.
+SUSTAINED_LOAD_S = 15.0
+# Halves of a sustained run whose medians are further apart are still on their way.
+_STEADY_MEDIANS_WITHIN = 0.02
 _TRIES = 5
 _CLOCK_PERIOD_S = 0.1
 _STEADY_WITHIN = 0.02
@@ -62,6 +66,8 @@ def warm_up(
     first_call_s: float,
     clock_mhz: Callable[[], float | None],
     stopped: Callable[[], bool],
+    *,
+    least_s: float | None = None,
 ) -> float:
     """Call until the device has reached its pace; return the seconds of the shortest call.
 
@@ -71,18 +77,21 @@ def warm_up(
         first_call_s: how long the first call took.
         clock_mhz: reads the card's SM clock; None where it is not told.
         stopped: looked at between calls.
+        least_s: how long to call at least; None for the usual warm-up.
     """
-    if device.type == "cpu" and first_call_s >= _LONG_CALL_S:
-        return first_call_s
+    if least_s is None:
+        if device.type == "cpu" and first_call_s >= _LONG_CALL_S:
+            return first_call_s
+        least_s = WARM_UP_S
     start_s = time.perf_counter()
     clocks_mhz: list[float] = []
     call_s = math.inf
     while True:
         call_s = min(call_s, time_once(call, device))
         spent_s = time.perf_counter() - start_s
-        if stopped() or spent_s >= _LONGEST_WARM_UP_S:
+        if stopped() or spent_s >= least_s + _LONGEST_SETTLING_S:
             return call_s
-        if spent_s < WARM_UP_S + len(clocks_mhz) * _CLOCK_PERIOD_S:
+        if spent_s < least_s + len(clocks_mhz) * _CLOCK_PERIOD_S:
             continue
         mhz = clock_mhz()
         if mhz is None:
@@ -124,6 +133,25 @@ def whole_batches(calls: int, total_calls: int) -> int:
     """
     divisors = (n for n in range(calls, total_calls) if total_calls % n == 0)
     return next(divisors, total_calls)
+
+
+def unsteadiness(samples_s: Sequence[float]) -> str:
+    """Return why a sustained run has not reached the speed that lasts; empty where it has.
+
+    Args:
+        samples_s: in the order in which they were taken.
+    """
+    half = len(samples_s) // 2
+    if half == 0:
+        return "one sample cannot tell whether the speed lasts: give it more time"
+    first_s, last_s = (
+        quantile(sorted(part), 0.5) for part in (samples_s[:half], samples_s[-half:])
+    )
+    change = last_s / first_s - 1.0
+    if abs(change) <= _STEADY_MEDIANS_WITHIN:
+        return ""
+    slower = "slower" if change > 0 else "faster"
+    return f"the second half was {abs(change):.0%} {slower} than the first: give it more time"
 
 
 class IntervalRule:

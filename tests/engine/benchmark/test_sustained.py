@@ -1,0 +1,95 @@
+"""The speed that lasts: a long load first, no rests, and a doubt while the samples still move."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.protocol import RunFinished
+from gpu_studio.engine.benchmark import run, timing
+from gpu_studio.engine.benchmark.timing import unsteadiness
+from tests.engine.answers import ask, run_request
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "WARM_UP_S", 0.02)
+    monkeypatch.setattr(timing, "SUSTAINED_LOAD_S", 0.2)
+
+
+def finished(**changes: object) -> RunFinished:
+    (*_, result) = ask(run_request(budget_s=0.01, **changes))
+    assert isinstance(result, RunFinished), result
+    return result
+
+
+@pytest.fixture
+def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the rests of every run that is made."""
+    asked: list[float] = []
+    build = run.Pace.__init__
+
+    def noted(pace: run.Pace, rest_s: float, stop: object) -> None:
+        asked.append(rest_s)
+        build(pace, rest_s, stop)
+
+    monkeypatch.setattr(run.Pace, "__init__", noted)
+    return asked
+
+
+def test_a_sustained_run_loads_long_times_long_and_never_rests(rests: list[float]):
+    usual, sustained = finished(rest_s=0.04), finished(rest_s=0.04, sustained=True)
+    assert rests == [0.04, 0.0]
+    assert (usual.sustained, sustained.sustained) == (False, True)
+    assert sustained.warm_up_s >= 0.2
+    assert sustained.timed_s >= 0.199
+    assert "not steady" not in usual.doubts
+
+
+@pytest.mark.parametrize(
+    ("samples_s", "words"),
+    [
+        ([1.0] * 50 + [1.5] * 50, "50% slower"),
+        ([1.5] * 50 + [1.0] * 50, "33% faster"),
+        ([1.0, 1.03], "3% slower"),
+        ([1.0], "one sample"),
+    ],
+)
+def test_samples_that_still_move_are_in_doubt(samples_s: list[float], words: str):
+    assert words in unsteadiness(samples_s)
+
+
+def test_samples_that_stay_are_not():
+    assert unsteadiness([1.0, 1.01, 1.0, 0.99] * 10) == ""
+
+
+def test_the_doubt_is_in_the_stamp(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(timing, "unsteadiness", lambda samples_s: "it still moves")
+    assert "not steady" in stamp_of(finished(sustained=True)).words
+    assert "not steady" not in stamp_of(finished()).words
+
+
+def test_a_result_says_how_long_the_device_had_worked(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(run, "_load", run._Load())
+    monkeypatch.setattr(run, "_LONGEST_PAUSE_S", 3600.0)
+    first, second = finished(), finished()
+    assert first.loaded_s >= first.warm_up_s
+    assert second.loaded_s >= first.loaded_s + second.warm_up_s
+
+
+def test_a_pause_ends_a_load_and_each_device_has_its_own(monkeypatch: pytest.MonkeyPatch):
+    now_s = [10.0]
+    monkeypatch.setattr(run, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    load, card = run._Load(), torch.device("cuda", 0)
+    assert load.begin(card) == 10.0
+    now_s[0] = 15.0
+    load.end(card)
+    now_s[0] = 15.9
+    assert load.begin(card) == 10.0
+    assert load.begin(torch.device("cuda", 1)) == 15.9
+    load.end(card)
+    now_s[0] = 17.0
+    assert load.begin(card) == 17.0
