@@ -44,6 +44,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     major = int((torch_cuda() or "0").split(".")[0])
     for item in items:
         item.add_marker(pytest.mark.soft)
+        if item.path.parent.name == "window":
+            # A window, an engine and a sensor reader: beside others they take too long.
+            item.add_marker(pytest.mark.alone)
         is_part = item.path.parent == Path(__file__).parent and item.path.name in _OLD_CARDS_PART
         if is_part or item.get_closest_marker("cuda12"):
             item.add_marker(pytest.mark.old_cards)
