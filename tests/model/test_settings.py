@@ -44,7 +44,9 @@ def test_each_broken_file_has_a_name_of_its_own(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have no place in a folder")
-@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+@pytest.mark.parametrize(
+    "make", [os.mkdir, lambda path: os.mkfifo(path), lambda path: os.symlink("/dev/zero", path)]
+)
 def test_what_is_no_file_never_holds_the_start(tmp_path, make):
     path = tmp_path / "settings.json"
     make(path)
