@@ -201,4 +201,4 @@ def test_a_killed_engine_is_reported_and_replaced_and_nothing_is_lost():
     said = drive(_ENGINE_KILLED, sizes="256", budget_s=60)
     assert said["replaced"] == "True"
     assert int(said["rows"]) >= 1
-    assert "engine" in said["banner"]
+    assert "ran out of memory (RAM)" in said["banner"]

@@ -9,7 +9,7 @@ def describe_exit(exit_code: int | None) -> str:
         return "The engine stopped answering."
     if exit_code in (-9, 137):
         return (
-            "The engine was ended by the system (signal 9): usually the PC had run out of memory."
+            "The engine was ended by the system (signal 9): usually the PC ran out of memory (RAM)."
         )
     if exit_code < 0:
         return f"The engine crashed (signal {-exit_code}): a driver or a library aborted it."

@@ -42,7 +42,9 @@ def failure_of(error: BaseException) -> Failure:
 
 def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or is_out_of_memory(text):
-        return FailureKind.OUT_OF_MEMORY, describe_out_of_memory(text)
+        # PyTorch's allocator of the RAM names itself; Python's and C++'s own error has no text.
+        is_of_ram = isinstance(error, MemoryError) or "DefaultCPUAllocator" in text
+        return FailureKind.OUT_OF_MEMORY, describe_out_of_memory(text, is_of_ram=is_of_ram)
     if "no kernel image is available" in text:
         return FailureKind.NO_KERNEL, (
             f"This PyTorch ({torch.__version__}) has no code for this card: another build of "
@@ -61,12 +63,18 @@ def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
     return FailureKind.INTERNAL, ""
 
 
-def describe_out_of_memory(text: str) -> str:
-    """Return the text of an out-of-memory error as one sentence with its own numbers."""
+def describe_out_of_memory(text: str, *, is_of_ram: bool = False) -> str:
+    """Return the text of an out-of-memory error as one sentence with its own numbers.
+
+    Args:
+        text: of the error.
+        is_of_ram: whether the PC's memory ended, and not a card's.
+    """
     numbers = read_oom_text(text)
+    what = "The PC ran out of memory (RAM)" if is_of_ram else "There was not enough memory"
     if numbers.tried_bytes is None:
-        return "There was not enough memory."
-    sentence = f"There was not enough memory: {format_bytes(numbers.tried_bytes)} more were needed"
+        return f"{what}."
+    sentence = f"{what}: {format_bytes(numbers.tried_bytes)} more were needed"
     if numbers.free_bytes is None:
         return f"{sentence}."
     sentence += f", {format_bytes(numbers.free_bytes)} were free"

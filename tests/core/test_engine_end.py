@@ -9,8 +9,8 @@ from gpu_studio.core.engine_end import describe_exit
     ("exit_code", "said"),
     [
         (None, "stopped answering"),
-        (-9, "run out of memory"),
-        (137, "run out of memory"),
+        (-9, "ran out of memory (RAM)"),
+        (137, "ran out of memory (RAM)"),
         (-6, "signal 6"),
         (3, "exit code 3"),
     ],

@@ -9,6 +9,10 @@ import torch
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.faults import failure_of
 
+CPU_OOM = (
+    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you "
+    "tried to allocate 67108864 bytes. Error code 12 (Cannot allocate memory)"
+)
 ASYNCHRONOUS = (
     "\nCUDA kernel errors might be asynchronously reported at some other API call, so the "
     "stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1"
@@ -29,7 +33,13 @@ NVML_ASSERT = (
     [
         (torch.OutOfMemoryError(OOM), FailureKind.OUT_OF_MEMORY, "6.84\u202fGiB more were needed"),
         (RuntimeError(NVML_ASSERT), FailureKind.OUT_OF_MEMORY, "not enough memory"),
-        (MemoryError(), FailureKind.OUT_OF_MEMORY, "not enough memory"),
+        (MemoryError(), FailureKind.OUT_OF_MEMORY, "The PC ran out of memory (RAM)."),
+        (MemoryError("std::bad_alloc"), FailureKind.OUT_OF_MEMORY, "ran out of memory (RAM)."),
+        (
+            RuntimeError(CPU_OOM),
+            FailureKind.OUT_OF_MEMORY,
+            "The PC ran out of memory (RAM): 64\u202fMiB more were needed.",
+        ),
         (
             RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"),
             FailureKind.OUT_OF_MEMORY,

@@ -119,7 +119,7 @@ def test_what_was_seen_on_another_device_is_not_set_beside_it(model, qtbot):
             PitfallFailed(name="tiny_model", failure=Failure(FailureKind.NO_KERNEL, "No code.")),
             "No code.",
         ),
-        (EngineEnded(exit_code=-9), "had run out of memory"),
+        (EngineEnded(exit_code=-9), "ran out of memory (RAM)"),
     ],
 )
 def test_a_failure_is_told_and_gone_with_the_next_try(model, engines, qtbot, answer, words):
