@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
 from gpu_studio.core.engine import EngineEnvironment
@@ -13,6 +14,7 @@ from gpu_studio.core.protocol import (
     CacheEmptied,
     DescribeEngine,
     EmptyCache,
+    EngineEnded,
     Event,
     MemoryRead,
     OomFinished,
@@ -24,6 +26,7 @@ from gpu_studio.core.protocol import (
     Stop,
     encode,
 )
+from gpu_studio.engine.client import ProcessEngine
 from tests.engine.answers import only, run_request
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import MODERN_1996_MIB
@@ -101,6 +104,30 @@ def test_an_experiment_can_be_stopped(soft_pc: MakePc, engine: StartEngine) -> N
     assert events[-1].outcome == "stopped"
     assert 0 < events[-1].tensors < 1_000_000
     assert only(MemoryRead, events)[-1].allocated_bytes == 0
+
+
+def test_an_engine_killed_in_the_middle_is_an_end_and_a_fresh_one_fills_the_card(
+    soft_pc: MakePc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in soft_pc(MODERN_1996_MIB).env.items():
+        monkeypatch.setenv(name, value)
+    one, marks = ProcessEngine(), []
+    try:
+        for event in one.run(breaking(size=16, count=None, watch_s=600.0)):
+            if isinstance(event, MemoryRead):
+                marks.append(event.mark)
+                if event.mark == "allocated":
+                    killed = psutil.Process(one.pid)
+                    killed.kill()
+        assert event == EngineEnded(exit_code=-9)
+        assert marks[0] == "start"
+        finished = list(one.run(breaking()))[-1]
+        assert isinstance(finished, OomFinished)
+        # Nothing of the killed one is left on the card.
+        assert (finished.outcome, finished.tensors) == ("card_full", 7)
+        assert one.pid != killed.pid
+    finally:
+        one.close()
 
 
 def test_the_end_of_memory_is_known_without_nvml(soft_pc: MakePc, engine: StartEngine) -> None:

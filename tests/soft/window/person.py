@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -50,7 +51,7 @@ class Person:
         self.heard: list[tuple[Request, Event]] = []
         self._awaited: Callable[[Event], bool] = lambda event: False
         self._reaction: Callable[[], None] = lambda: None
-        self._studio.session.request_submitted.connect(self._follow)
+        self._overhear(self._studio.session)
         self._studio.lab.session_began.connect(self._overhear)
 
     def until(self, is_so: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
@@ -208,8 +209,9 @@ class Person:
         return "\n".join(texts)
 
     def _overhear(self, session: EngineSession) -> None:
-        """Hear an engine of the memory lab as well."""
+        """Hear all that is asked of a session, and the question that it asks by itself."""
         session.request_submitted.connect(self._follow)
+        session.engine_described.connect(lambda event: self._hear(DescribeEngine(), event))
 
     def _follow(self, reply: Reply) -> None:
         reply.event_received.connect(lambda event: self._hear(reply.request, event))
