@@ -160,7 +160,7 @@ def test_the_limits_of_wsl_are_told_beside_what_works():
             ("AMD Radeon RX 9070 XT",),
             {"system": "Windows", "machine": "AMD64"},
             "on Windows",
-            "python -m pip install torch --index-url https://repo.amd.com/rocm/whl/gfx120X-all/",
+            "-m pip install torch --index-url https://repo.amd.com/rocm/whl/gfx120X-all/",
         ),
         (("Intel Arc A380",), {}, "XPU", "pip install torch --index-url"),
         (("Intel UHD Graphics 630",), {}, "Arc and newer", "pytorch.org/get-started"),
