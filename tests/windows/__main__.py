@@ -1,30 +1,31 @@
 """Test the program on Windows: ``python3 packaging/bootstrap.py test --windows``.
 
-    --short        packaging and core tests and a CPU run, each tried twice: a part of .ci/run
+    --short        packaging and core tests and a CPU run, a part of .ci/run: what fails is tried
+                   once more, and all of it ends within 20 minutes
     FOLDER...      only the tests of these folders, for example: engine ui
 
 Without either: all folders, then the double-click and the window. The exit status is 77 where such
-a Windows cannot be made here.
+a Windows cannot be made here, or, with --short, not in time.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from concurrent.futures import ThreadPoolExecutor
+import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.windows.set_up import ROOT, SkippedError, copy_checkout, download_wheels, set_up
-from tests.windows.suite import FOLDERS, SHORT_FOLDERS, run_benchmark, run_folder
+from tests.windows.suite import FOLDERS, SHORT_FOLDERS, run_benchmark, run_folder, try_twice
+from tests.windows.time_limit import breaking_off
 from tests.windows.window import double_click, use_window
 from tests.windows.wine_pc import WindowsPc, screen
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 SKIPPED = 77  # as Automake's tests say it
+_LONGEST_SHORT_S = 1200.0
+_LONGEST_SHORT_SET_UP_S = 780.0
 
 
 def main() -> int:
@@ -35,31 +36,30 @@ def main() -> int:
                         help="where the Windows PC is, or is made")  # fmt: skip
     parser.add_argument("folders", nargs="*", choices=[*FOLDERS, []], help="folders of tests/")
     options = parser.parse_args()
+    ends_s = time.monotonic() + _LONGEST_SHORT_S
     try:
-        pc = set_up(options.place, lambda step: print(f"A Windows PC: {step}…", flush=True))
-        try:
-            with screen() as display:
-                pc.display = display
-                passed = _short(pc) if options.short else _all(pc, options.folders)
-        finally:
-            pc.shut_down()
+        with _set_up_limit() if options.short else contextlib.nullcontext():
+            pc = set_up(options.place, lambda step: print(f"A Windows PC: {step}…", flush=True))
+        with screen() as display:
+            pc.display = display
+            passed = _short(pc, ends_s) if options.short else _all(pc, options.folders)
     except SkippedError as error:
         print(f"Windows: skipped, {error}", flush=True)
         return SKIPPED
+    finally:
+        WindowsPc(options.place.resolve()).shut_down()
     return 0 if passed else 1
 
 
-def _short(pc: WindowsPc) -> bool:
-    with ThreadPoolExecutor(len(SHORT_FOLDERS)) as pool:
-        passed = [*pool.map(lambda folder: _twice(partial(run_folder, pc, folder)), SHORT_FOLDERS)]
-    return _twice(partial(run_benchmark, pc)) and all(passed)
+def _set_up_limit() -> contextlib.AbstractContextManager[None]:
+    minutes = _LONGEST_SHORT_SET_UP_S / 60
+    error = SkippedError(f"it could not be set up within {minutes:.0f} minutes.")
+    return breaking_off(_LONGEST_SHORT_SET_UP_S, error)
 
 
-def _twice(step: Callable[[], bool]) -> bool:
-    if step():
-        return True
-    print("Windows: trying that once more.", flush=True)
-    return step()
+def _short(pc: WindowsPc, ends_s: float) -> bool:
+    passed = try_twice([partial(run_folder, pc, folder) for folder in SHORT_FOLDERS], ends_s)
+    return try_twice([partial(run_benchmark, pc)], ends_s) and passed
 
 
 def _all(pc: WindowsPc, folders: list[str]) -> bool:

@@ -70,7 +70,7 @@ def set_up(folder: Path, say: Callable[[str], None] = print) -> WindowsPc:
             _make(pc, say)
             stamp.write_text(facts, encoding="utf-8")
         copy_checkout(pc, CHECKOUT)
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, subprocess.SubprocessError, zipfile.BadZipFile, StopIteration) as error:
         raise SkippedError(f"{_last_words(error)}.") from error
     return pc
 
@@ -134,8 +134,9 @@ def _install_from_debian(packages: Sequence[str]) -> None:
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise SkippedError(f"install these packages of Debian first: {' '.join(packages)}.")
     environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    _run(["apt-get", "update", "-q"], environ)
-    _run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages], environ)
+    patient = ("-q", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3")
+    _run(["apt-get", *patient, "update"], environ)
+    _run(["apt-get", *patient, "install", "-y", "--no-install-recommends", *packages], environ)
 
 
 def _is_installed(package: str) -> bool:
@@ -348,11 +349,12 @@ def _pip(command: str, *arguments: str) -> None:
 
 def _run(command: Sequence[str], environ: dict[str, str] | None = None) -> str:
     done = subprocess.run(
-        command, env=environ, capture_output=True, encoding="utf-8", errors="replace", check=True
-    )
+        command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+        errors="replace", check=True,
+    )  # fmt: skip
     return done.stdout
 
 
 def _last_words(error: Exception) -> str:
-    said = getattr(error, "stderr", None) or str(error)
+    said = getattr(error, "stderr", None) or str(error) or type(error).__name__
     return " ".join(said.strip().splitlines()[-3:])[-400:].rstrip(".")

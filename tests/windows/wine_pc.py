@@ -22,6 +22,10 @@ PYTHON = ENVIRONMENT + "\\Scripts\\python.exe"
 CHECKOUT = "C:\\GPU Studio"
 # What would lead the Python of Windows to folders of Linux.
 _NOT_PASSED_ON = ("PYTHON", "PIP_", "SSL_CERT", "REQUESTS_CA", "CURL_CA", "VIRTUAL_ENV", "WINE")
+# By it the processes of a PC are known, also those that were started with other variables: Wine
+# hands on the environment of Linux beside that of Windows.
+_MARK = "GPU_STUDIO_WINDOWS_PC"
+_LONGEST_KILL_S = 10.0
 
 
 class WindowsPc:
@@ -50,6 +54,7 @@ class WindowsPc:
         }
         own = {
             "WINEPREFIX": str(self.prefix),
+            _MARK: str(self.prefix),
             "WINEARCH": "win64",
             "WINEDEBUG": "-all",
             # No offer to download Mono or Gecko; the C runtime with the functions that Wine lacks.
@@ -112,29 +117,45 @@ class WindowsPc:
             return process.wait(), printed.decode("utf-8", "replace").replace("\r", "")
         finally:
             alarm.cancel()
+            alarm.join()  # or what it still ends would be what is run next
+            if process.poll() is None:  # the wait was broken off
+                self._end(process)
+                process.wait()
             process.stdout.close()
 
     def pythons(self) -> dict[int, str]:
         """Return the Python processes of this PC: the Linux process id, and the command line."""
+        lines = self._processes().items()
+        return {pid: line for pid, line in lines if "python" in line.lower().split(".exe")[0]}
+
+    def _processes(self) -> dict[int, str]:
+        """Return all processes of this PC: the Linux process id, and the command line."""
         found = {}
-        mark = f"WINEPREFIX={self.prefix}".encode()
+        mark = f"{_MARK}={self.prefix}".encode()
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
-                if "python" not in line.lower().split(".exe")[0]:
-                    continue
                 if mark in (folder / "environ").read_bytes().split(b"\0"):
-                    found[int(folder.name)] = line
+                    line = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
+                    found[int(folder.name)] = line.decode("utf-8", "replace").strip()
         return found
 
     def shut_down(self) -> None:
-        """End every program of this PC."""
+        """End every program of this PC, also those that no longer listen to Wine's server."""
         for option in ("-k", "-w"):
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(
                     [str(_SERVER), option], env=self.environ(), check=False, timeout=30,
                     capture_output=True,
                 )  # fmt: skip
+        wait_until(self._are_killed, _LONGEST_KILL_S, look_s=0.1)
+
+    def _are_killed(self) -> bool:
+        """Kill all processes of this PC; return whether there were none."""
+        left = self._processes()
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        return not left
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         """End what takes too long, and all that it has started."""

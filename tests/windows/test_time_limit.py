@@ -1,0 +1,125 @@
+"""What may take long on the Windows PC ends in time, and counts as what it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.windows import __main__ as test_windows
+from tests.windows import wine_pc
+from tests.windows.set_up import SkippedError
+from tests.windows.suite import try_twice
+from tests.windows.time_limit import breaking_off
+from tests.windows.wine_pc import WindowsPc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="such a Windows is made on Linux")
+
+SOON_S = 0.2
+# A program, and one that it started in a session of its own, which keeps its output open.
+HANGING = "setsid -f cat /dev/zero >/dev/null 3>&1 & cat /dev/zero >/dev/null"
+
+
+@pytest.fixture
+def pc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WindowsPc:
+    """A PC whose programs are a shell's, and which has no Wine."""
+    monkeypatch.setattr(wine_pc, "WINE", "/bin/sh")
+    monkeypatch.setattr(wine_pc, "_SERVER", tmp_path / "none")
+    pc = WindowsPc(tmp_path)
+    pc.path("C:\\").mkdir(parents=True)
+    return pc
+
+
+def in_an_hour() -> float:
+    return time.monotonic() + 3600
+
+
+def results(*given: bool) -> tuple[Callable[[float], bool], list[float]]:
+    """A step that gives these results, one at each call, and the seconds that each call had."""
+    calls: list[float] = []
+
+    def step(longest_s: float) -> bool:
+        calls.append(longest_s)
+        return given[len(calls) - 1]
+
+    return step, calls
+
+
+def test_what_passes_is_run_once():
+    step, calls = results(True)
+    assert try_twice([step], in_an_hour())
+    assert len(calls) == 1
+
+
+def test_only_what_failed_is_tried_once_more():
+    good, good_calls = results(True)
+    bad, bad_calls = results(False, True)
+    assert try_twice([good, bad], in_an_hour())
+    assert (len(good_calls), len(bad_calls)) == (1, 2)
+
+
+def test_what_fails_twice_has_failed():
+    step, calls = results(False, False)
+    assert not try_twice([step], in_an_hour())
+    assert len(calls) == 2
+
+
+def test_the_first_try_leaves_time_for_the_second():
+    step, calls = results(False, True)
+    try_twice([step], in_an_hour())
+    assert 1700 < calls[0] <= 1800
+    assert 1800 < calls[1] <= 3600
+
+
+def test_without_time_it_counts_as_failed(capsys: pytest.CaptureFixture[str]):
+    step, calls = results(True)
+    assert not try_twice([step], time.monotonic() - 1)
+    assert calls == []
+    assert "no time is left" in capsys.readouterr().out
+
+
+def test_a_program_that_hangs_is_ended_with_all_that_it_started(pc: WindowsPc):
+    status, _ = pc.run(["-c", HANGING], SOON_S, folder="C:\\")
+    assert status != 0
+    assert pc._processes() == {}
+
+
+def test_a_wait_for_a_process_is_broken_off():
+    with (
+        pytest.raises(SkippedError, match="too long"),
+        breaking_off(SOON_S, SkippedError("too long")),
+    ):
+        subprocess.run(["cat", "/dev/zero"], stdout=subprocess.DEVNULL, check=True)
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_short_part_has_the_status_of_its_tests(
+    status: int, pc: WindowsPc, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "argv", ["windows", "--short", "--in", str(pc.folder)])
+    monkeypatch.setattr(test_windows, "set_up", lambda *_: pc)
+    monkeypatch.setattr(test_windows, "_short", lambda *_: status == 0)
+    monkeypatch.setattr(test_windows, "screen", lambda: breaking_off(3600, SkippedError()))
+    assert test_windows.main() == status
+
+
+def test_a_set_up_that_takes_too_long_is_skipped_with_a_sentence(
+    pc: WindowsPc, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def set_up(*_: object) -> WindowsPc:
+        pc.run(["-c", HANGING], 3600, folder="C:\\")
+        return pc
+
+    monkeypatch.setattr(sys, "argv", ["windows", "--short", "--in", str(pc.folder)])
+    monkeypatch.setattr(test_windows, "set_up", set_up)
+    monkeypatch.setattr(test_windows, "_LONGEST_SHORT_SET_UP_S", SOON_S)
+    assert test_windows.main() == test_windows.SKIPPED
+    assert "Windows: skipped, it could not be set up within" in capsys.readouterr().out
+    assert pc._processes() == {}
