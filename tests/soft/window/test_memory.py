@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox
@@ -26,6 +27,7 @@ from tests.softcards.cards import MIB
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
+    from gpu_studio.core.memory.tank import Tank
     from gpu_studio.core.protocol import Event
     from tests.soft.window.conftest import SitDownAt
     from tests.soft.window.person import Person
@@ -190,6 +192,36 @@ def test_an_experiment_is_stopped_in_the_middle_and_the_next_ends_with_the_windo
     person.window.close()  # in the middle: the fixture fails on a process that is left
 
 
+def test_a_lab_engine_killed_in_the_middle_is_told_and_what_was_read_stays(
+    sit_down_at: SitDownAt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the system kills it when the PC has no memory left; the next one works."""
+    with monkeypatch.context() as patch:
+        patch.setattr(oom_panel, "WATCH_S", 600.0)  # it does not end by itself
+        _, person = sit_down_at(replace(GTX_1650, mib=320, nvml_mib=320))
+        person.open_tab("Memory")
+        person.open_page("Break it")
+        person.choose("memory.oom.preset", "Many small")
+        main = person.engine
+        person.click("memory.oom.run")
+        person.until(lambda: any(map(_is_filling, person.events(MemoryRead))))
+    killed = _lab_pid(person)
+    assert killed != main.pid
+    psutil.Process(killed).kill()
+    person.until(lambda: person.text("memory.oom.headline") == "The engine died.")
+    assert "ended by the system (signal 9)" in person.text("memory.oom.outcome")
+    assert person.property_of("memory.oom.result", "tone") == "failure"
+    taken = [read.allocated_bytes for read in person.events(MemoryRead) if _is_filling(read)]
+    shown = person.find(TankBar, "memory.tank")
+    person.until(lambda: shown.tank is not None and _tensor_bytes(shown.tank) == max(taken) > 0)
+    assert "has ended" in person.text("memory.sentence")
+    assert person.engine == main, "the program's own engine was not touched"
+    assert person.text("banner.sentence") == ""
+    assert run_experiment(person).outcome == "over_budget"
+    assert _lab_pid(person) != killed
+    person.until(lambda: person.text("memory.oom.headline") == "Over the budget.")
+
+
 def test_the_card_that_is_chosen_is_the_one_that_is_filled_and_read(
     sit_down_at: SitDownAt,
 ) -> None:
@@ -221,6 +253,10 @@ def test_the_card_that_is_chosen_is_the_one_that_is_filled_and_read(
     assert isinstance(read, SegmentsRead)
     assert (read.device, read.read.total_bytes) == ("cuda:1", RTX_3060.mib * MIB)
     assert "RTX 3060" in person.text("memory.title")
+
+
+def _tensor_bytes(whole: Tank) -> int:
+    return next(part.size_bytes for part in whole.parts if part.key == "tensors")
 
 
 def _lab_pid(person: Person) -> int:
