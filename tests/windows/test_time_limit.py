@@ -91,6 +91,20 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(pc: WindowsPc):
     assert pc._processes() == {}
 
 
+def test_what_is_run_next_is_not_ended_with_what_hung(
+    pc: WindowsPc, monkeypatch: pytest.MonkeyPatch
+):
+    end, ended = pc._end, []
+
+    def noted_end(process: subprocess.Popen[bytes]) -> None:
+        end(process)
+        ended.append(process)
+
+    monkeypatch.setattr(pc, "_end", noted_end)
+    pc.run(["-c", HANGING], SOON_S, folder="C:\\")
+    assert len(ended) == 1
+
+
 def test_a_wait_for_a_process_is_broken_off():
     with (
         pytest.raises(SkippedError, match="too long"),
