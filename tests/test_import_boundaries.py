@@ -211,3 +211,14 @@ def test_the_window_does_not_import(moment, forbidden):
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=240, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_public_class_name_stands_once() -> None:
+    """A newcomer who searches for a class finds one."""
+    places: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    twice = {name: paths for name, paths in places.items() if len(paths) > 1}
+    assert not twice

@@ -8,7 +8,7 @@ import msgspec
 
 from gpu_studio.cli.answers import Interrupt, answers, describe
 from gpu_studio.cli.bench_recording import Recorder, check_place
-from gpu_studio.cli.screen import Progress, Table, note, now, say, say_bytes
+from gpu_studio.cli.screen import Progress, TerminalTable, note, now, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, share_text
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
@@ -362,7 +362,7 @@ class BenchRuns:
     ) -> None:
         self._engine, self._interrupt, self._progress = engine, interrupt, progress
         self._as_json, self._finished = as_json, finished
-        self._table = Table(_COLUMNS)
+        self._table = TerminalTable(_COLUMNS)
         self._titled = ""
         self._said: set[str] = set()
         self.runs: list[Run] = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.cli.bench import BenchRequest, addresses, exit_status, export, plans, with_engine
 from gpu_studio.cli.bench_recording import Recorder
-from gpu_studio.cli.screen import Table, note, say
+from gpu_studio.cli.screen import TerminalTable, note, say
 from gpu_studio.core.benchmark.reference import (
     experiment,
     experiment_rows,
@@ -77,7 +77,7 @@ def _make_in_full(runs: BenchRuns, table: PublishedTable, tell: Callable[[str], 
 
 def experiment_lines(table: PublishedTable, results: Sequence[RunFinished]) -> list[str]:
     """Return the published table with this PC beside it, a device a line and size."""
-    layout = Table((("size", -13), ("iterations", -10), ("time", -9), ("device", 0)))
+    layout = TerminalTable((("size", -13), ("iterations", -10), ("time", -9), ("device", 0)))
     lines = [layout.heading]
     names = {result.device: result.device_name for result in results}
     rows = {row.published.size: row for row in experiment_rows(table, results)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.cli.answers import answers, describe, describe_alone, own_engine, take_inventory
-from gpu_studio.cli.screen import Progress, Table, note, say, say_bytes
+from gpu_studio.cli.screen import Progress, TerminalTable, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import StudioError
@@ -120,7 +120,7 @@ def _show(
     log_path: Path | None = None,
 ) -> Event | None:
     """Print an answer as it comes; return its last event."""
-    table, last = Table(_COLUMNS), None
+    table, last = TerminalTable(_COLUMNS), None
     has_head = False
     for event in answers(engine, request, interrupt):
         last = event

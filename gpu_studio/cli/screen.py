@@ -47,7 +47,7 @@ class Progress:
             self._width = 0
 
 
-class Table:
+class TerminalTable:
     """A table of text whose rows are shown as they come.
 
     Args:

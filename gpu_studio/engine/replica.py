@@ -59,7 +59,7 @@ class Share(msgspec.Struct, frozen=True):
     rows: int
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ReplicaAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What the first process says of an order, and at its start of itself (``backend``).
 
     ``elapsed_s`` is a step's time, between two moments at which all had met. A check has the
@@ -93,10 +93,10 @@ class Replica:
         }
         self._teams: dict[int, Team] = {}
 
-    def obey(self, order: Order) -> Answer:
+    def obey(self, order: Order) -> ReplicaAnswer:
         """Do what is ordered, where this process belongs to it."""
         if self.rank >= order.processes:
-            return Answer()
+            return ReplicaAnswer()
         group = self._groups[order.processes]
         if order.what == CHECK:
             return Team(self._size, order.processes, group, self._device).check()
@@ -129,7 +129,7 @@ class Team:
         self._model = DistributedDataParallel(self._network, device_ids=cards, process_group=group)
         self._optimizer = make_optimizer(self._model)
 
-    def timed_step(self) -> Answer:
+    def timed_step(self) -> ReplicaAnswer:
         """Take one step together; the clock runs from meeting to meeting."""
         self._share_cores()
         self._meet()
@@ -137,9 +137,9 @@ class Team:
         self._step()
         synchronize(self._device)
         self._meet()
-        return Answer(elapsed_s=time.perf_counter() - start_s)
+        return ReplicaAnswer(elapsed_s=time.perf_counter() - start_s)
 
-    def check(self) -> Answer:
+    def check(self) -> ReplicaAnswer:
         """Take two steps and compare: with the other processes, and with the whole batch in one."""
         self._share_cores()
         for _ in range(CHECKED_STEPS):
@@ -150,7 +150,7 @@ class Team:
         shares: list[Share | None] = [None] * self._processes
         share = Share(str(self._inputs.device), len(self._inputs))
         dist.all_gather_object(shares, share, group=self._group)
-        return Answer(
+        return ReplicaAnswer(
             shares=tuple(one for one in shares if one is not None),
             are_same=all(one is not None and torch.equal(one, weights) for one in all_weights),
             error=change_error(weights, *self._whole),
@@ -252,7 +252,7 @@ def main(arguments: Sequence[str]) -> int:
     dist.all_reduce(torch.zeros(1, device=device))  # where the backend cannot work, it says so here
     replica = Replica(chosen.size, device)
     if replica.rank == 0:
-        _say(out, Answer(backend=chosen.backend))
+        _say(out, ReplicaAnswer(backend=chosen.backend))
     else:
         out.close()
     while (order := _orders(replica.rank, device, orders)) is not None:
@@ -263,7 +263,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _say(out: BinaryIO, answer: Answer) -> None:
+def _say(out: BinaryIO, answer: ReplicaAnswer) -> None:
     out.write(msgspec.json.encode(answer) + b"\n")
     out.flush()
 

@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.engine.replica import CHECK, STEP, Answer, Order
+from gpu_studio.engine.replica import CHECK, STEP, Order, ReplicaAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,7 +79,7 @@ class ReplicaGroup:
         """Return how long the first so many processes take for one step together."""
         return self._ask(Order(STEP, processes)).elapsed_s
 
-    def check(self, processes: int) -> Answer:
+    def check(self, processes: int) -> ReplicaAnswer:
         """Return whether they learn the same as one process with the whole batch."""
         return self._ask(Order(CHECK, processes))
 
@@ -89,15 +89,15 @@ class ReplicaGroup:
         with contextlib.suppress(OSError):  # Windows keeps a file that somebody still has open
             self._folder.cleanup()
 
-    def _ask(self, order: Order) -> Answer:
+    def _ask(self, order: Order) -> ReplicaAnswer:
         self._launcher.send(msgspec.json.encode(order) + b"\n")
         return self._receive(_LONGEST_ANSWER_S)
 
-    def _receive(self, longest_s: float) -> Answer:
+    def _receive(self, longest_s: float) -> ReplicaAnswer:
         with self._ended_after(longest_s) as is_late:
             line = next(self._lines, b"")
         if line:
-            return msgspec.json.decode(line, type=Answer)
+            return msgspec.json.decode(line, type=ReplicaAnswer)
         reason = f"did not answer within {longest_s:.0f} s" if is_late.is_set() else "ended"
         raise StudioError(
             FailureKind.INTERNAL,

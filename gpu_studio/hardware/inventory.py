@@ -63,7 +63,7 @@ _KERNEL_MODULE_VERSION = Path("/sys/module/nvidia/version")
 _LOOK_EVERY_S = 2.0
 
 
-class Sensors:
+class PcSensors:
     """The sensors of this PC. Opening the driver is left to the first `inventory`.
 
     An open session with the driver keeps a laptop's card awake: `rest` ends it, and the next

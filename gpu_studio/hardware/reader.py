@@ -20,7 +20,7 @@ import msgspec
 
 from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.pc.devices import Inventory, Telemetry, encode_sensor_event
-from gpu_studio.hardware.inventory import Sensors
+from gpu_studio.hardware.inventory import PcSensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,7 +87,7 @@ class Commands:
             self._changed.wait_for(lambda: not self._is_paused or self._has_ended)
 
 
-def events(sensors: Sensors, commands: Commands, period_s: float) -> Iterator[SensorEvent]:
+def events(sensors: PcSensors, commands: Commands, period_s: float) -> Iterator[SensorEvent]:
     """Yield the inventory, then readings until the end is asked for."""
     inventory = sensors.inventory()
     yield inventory
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines, pipe = take_over_stdin(buffering=0), take_over_stdout(buffering=0)
     commands = Commands()
     threading.Thread(target=_obey, args=(commands, lines), daemon=True).start()
-    sensors = Sensors()
+    sensors = PcSensors()
     try:
         for event in events(sensors, commands, period_s):
             try:

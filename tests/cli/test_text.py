@@ -6,7 +6,7 @@ import pytest
 
 from gpu_studio.cli.bench import verdicts
 from gpu_studio.cli.devices import device_lines
-from gpu_studio.cli.screen import Progress, Table, plain
+from gpu_studio.cli.screen import Progress, TerminalTable, plain
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.pc.devices import Device, Driver, GpuProcess, Inventory, Telemetry
 from gpu_studio.core.protocol import RunWorkload
@@ -64,7 +64,7 @@ def test_what_is_written_is_one_plain_line(text, shown):
 
 
 def test_a_table_aligns_numbers_to_the_right():
-    table = Table([("size", -6), ("device", 8), ("time", -8)])
+    table = TerminalTable([("size", -6), ("device", 8), ("time", -8)])
     assert table.heading == "  size  device        time"
     assert table.row(["64", "cuda:0", "1.5\u202fms"]) == "    64  cuda:0      1.5 ms"
 

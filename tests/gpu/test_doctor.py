@@ -10,7 +10,7 @@ from gpu_studio.core.pc.cards import torch_card_of
 from gpu_studio.core.pc.findings import find
 from gpu_studio.engine.pc.description import describe_engine
 from gpu_studio.engine.pc.probe_client import probe_pc
-from gpu_studio.hardware.inventory import Sensors
+from gpu_studio.hardware.inventory import PcSensors
 
 if TYPE_CHECKING:
     from gpu_studio.core.pc.devices import Inventory
@@ -24,7 +24,7 @@ def probed() -> PcProbed:
 
 @pytest.fixture(scope="module")
 def inventory() -> Inventory:
-    sensors = Sensors()
+    sensors = PcSensors()
     found = sensors.inventory()
     sensors.rest()
     return found

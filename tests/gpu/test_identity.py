@@ -20,7 +20,7 @@ from gpu_studio.core.protocol import (
     UseDevice,
 )
 from gpu_studio.engine.device import resolve, uuid_of
-from gpu_studio.hardware.inventory import Sensors
+from gpu_studio.hardware.inventory import PcSensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def sensors() -> Iterator[Sensors]:
-    one = Sensors()
+def sensors() -> Iterator[PcSensors]:
+    one = PcSensors()
     yield one
     one.rest()
 
 
 @pytest.fixture(scope="module")
-def inventory(sensors: Sensors) -> Inventory:
+def inventory(sensors: PcSensors) -> Inventory:
     return sensors.inventory()
 
 
@@ -53,7 +53,7 @@ def test_the_driver_and_pytorch_mean_the_same_card(card: str, inventory: Invento
     assert told.total_memory <= device.memory_total_bytes < 1.2 * told.total_memory
 
 
-def test_a_cards_sensors_are_read(card: str, sensors: Sensors, inventory: Inventory) -> None:
+def test_a_cards_sensors_are_read(card: str, sensors: PcSensors, inventory: Inventory) -> None:
     uuid = uuid_of(resolve(card))
     (reading,) = [one for one in sensors.reading().cards if one.uuid == uuid]
     assert reading.error is None

@@ -8,7 +8,7 @@ import pytest
 
 from gpu_studio.core.pc.devices import ASLEEP
 from gpu_studio.hardware import inventory as module
-from gpu_studio.hardware.inventory import Sensors
+from gpu_studio.hardware.inventory import PcSensors
 from gpu_studio.hardware.nvml import Nvml
 from gpu_studio.hardware.pci import DisplayAdapter
 from gpu_studio.hardware.watchdog import Watchdog
@@ -33,7 +33,7 @@ def asleep(adapter: DisplayAdapter) -> DisplayAdapter:
 
 
 def sensors(library, *adapters, sleeping=lambda _bus_id: False, visible_devices=None):
-    return Sensors(
+    return PcSensors(
         open_nvml=lambda: Nvml(library),
         find_adapters=lambda: list(adapters),
         is_card_asleep=sleeping,
@@ -178,7 +178,7 @@ def test_the_first_utilization_of_the_cpu_is_not_told(answer, monkeypatch):
 def test_a_card_that_falls_asleep_is_let_go():
     library = FakeNvml(GT_1030)
     slots = [GT_1030_SLOT]
-    source = Sensors(
+    source = PcSensors(
         open_nvml=lambda: Nvml(library), find_adapters=lambda: slots, visible_devices=None
     )
     source.inventory()
@@ -216,7 +216,7 @@ class Clock:
 
 
 def changing(library, slots, clock, **options):
-    return Sensors(
+    return PcSensors(
         open_nvml=lambda: Nvml(library), find_adapters=lambda: list(slots),
         is_card_asleep=lambda _bus_id: False, visible_devices=None, now_s=clock, **options,
     )  # fmt: skip
@@ -352,7 +352,7 @@ def one_is_late(monkeypatch):
 
 
 def with_driver(library):
-    return Sensors(
+    return PcSensors(
         open_nvml=lambda: Nvml(library), find_adapters=lambda: [GT_1030_SLOT],
         visible_devices=None, start_patience_s=PATIENCE_S, call_patience_s=PATIENCE_S,
     )  # fmt: skip

@@ -34,7 +34,7 @@ _DOUBTED_BY = 2.0
 _MOST_LISTED = 3
 
 
-class Outcome(Enum):
+class Claim(Enum):
     """What may be said of a device beside its reference."""
 
     FASTER = "faster"
@@ -63,28 +63,28 @@ class Comparison(msgspec.Struct, frozen=True):
     is_wrong: bool = False
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Claim:
         """What may be claimed."""
         if self.is_wrong:
-            return Outcome.WRONG
+            return Claim.WRONG
         doubt = _DOUBTED_BY if self.doubts else 1.0
         if self.low / doubt > 1 and self.ratio >= SAME_WITHIN:
-            return Outcome.FASTER
+            return Claim.FASTER
         if self.high * doubt < 1 and self.ratio <= 1 / SAME_WITHIN:
-            return Outcome.SLOWER
+            return Claim.SLOWER
         if not self.doubts and self.low >= 1 / SAME_WITHIN and self.high <= SAME_WITHIN:
-            return Outcome.EQUAL
-        return Outcome.UNDECIDED
+            return Claim.EQUAL
+        return Claim.UNDECIDED
 
     @property
     def sign(self) -> int:
         """1 if the device wins, -1 if the reference wins, 0 otherwise."""
-        return {Outcome.FASTER: 1, Outcome.SLOWER: -1}.get(self.outcome, 0)
+        return {Claim.FASTER: 1, Claim.SLOWER: -1}.get(self.outcome, 0)
 
     @property
     def claimed_ratio(self) -> float | None:
         """The ratio, if the outcome allows one."""
-        claims = (Outcome.FASTER, Outcome.SLOWER, Outcome.EQUAL)
+        claims = (Claim.FASTER, Claim.SLOWER, Claim.EQUAL)
         return self.ratio if self.outcome in claims else None
 
     @property
@@ -96,7 +96,7 @@ class Comparison(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> str:
         """Why there is no winner; empty if there is one."""
-        if self.outcome is not Outcome.UNDECIDED:
+        if self.outcome is not Claim.UNDECIDED:
             return ""
         if self.low <= 1 <= self.high:
             return "the intervals of both overlap"
@@ -200,9 +200,9 @@ def _speed(results: Mapping[str, RunFinished]) -> Iterable[str]:
     }
     if not beside:
         return
-    close = {label: each for label, each in beside.items() if each.outcome is not Outcome.FASTER}
+    close = {label: each for label, each in beside.items() if each.outcome is not Claim.FASTER}
     if len(close) == len(beside):
-        if all(each.outcome is Outcome.EQUAL for each in close.values()):
+        if all(each.outcome is Claim.EQUAL for each in close.values()):
             yield f"All ways take about the same time, {format_duration(least_s)} a call."
             return
         yield f"Too close to call: {close[min(close, key=ordered.index)].reason}."

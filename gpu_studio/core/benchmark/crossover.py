@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.benchmark.comparison import Comparison, Outcome, compare
+from gpu_studio.core.benchmark.comparison import Claim, Comparison, compare
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -106,7 +106,7 @@ def find_crossover(ratios: Sequence[Comparison]) -> Crossover:
     if crossings:
         kind = CrossoverKind.CROSSES
     elif not decided:
-        is_equal = all(ratio.outcome is Outcome.EQUAL for ratio in ratios)
+        is_equal = all(ratio.outcome is Claim.EQUAL for ratio in ratios)
         kind = CrossoverKind.EQUAL if is_equal else CrossoverKind.UNDECIDED
     else:
         kind = CrossoverKind.ALWAYS if decided[0].sign > 0 else CrossoverKind.NEVER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.comparison import Outcome, compare, next_steps, sizes_text
+from gpu_studio.core.benchmark.comparison import Claim, compare, next_steps, sizes_text
 from gpu_studio.core.benchmark.crossover import CrossoverKind, find_crossover, ratios_of
 from gpu_studio.core.units import format_duration, format_size
 
@@ -130,8 +130,8 @@ def _place(crossing: Crossing, size_text: str) -> str:
 def _ties_texts(ratios: Iterable[Comparison], size_text: str) -> Iterable[str]:
     """Yield where nobody wins: ``equally fast at …``, ``too close to call at …``."""
     named = {
-        Outcome.EQUAL: "equally fast", Outcome.UNDECIDED: "too close to call",
-        Outcome.WRONG: "wrong results",
+        Claim.EQUAL: "equally fast", Claim.UNDECIDED: "too close to call",
+        Claim.WRONG: "wrong results",
     }  # fmt: skip
     for outcome, words in named.items():
         sizes = [ratio.size for ratio in ratios if ratio.outcome is outcome]

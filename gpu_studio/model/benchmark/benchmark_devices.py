@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import EngineDescribed, RunFinished
 
 
-class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True):
+class BenchmarkDevice(msgspec.Struct, frozen=True, kw_only=True):
     """A device to benchmark. ``address`` is None where PyTorch cannot use it: ``reason`` why."""
 
     identity: str
@@ -28,15 +28,15 @@ class DeviceChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 def device_choices(
     inventory: Inventory | None, description: EngineDescribed | None
-) -> list[DeviceChoice]:
+) -> list[BenchmarkDevice]:
     """Return the CPU and then every card; the CPU alone until the devices were found."""
     name = inventory.cpu.name if inventory else "CPU"
-    choices = [DeviceChoice(identity="cpu", label="CPU", name=name, address="cpu")]
+    choices = [BenchmarkDevice(identity="cpu", label="CPU", name=name, address="cpu")]
     for card in inventory.cards if inventory else ():
         address, reason = _address(card, description)
         label = _card_label(card, inventory)
         choices.append(
-            DeviceChoice(
+            BenchmarkDevice(
                 identity=card.identity, label=label, name=card.name, address=address, reason=reason
             )
         )

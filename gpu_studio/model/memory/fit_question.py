@@ -26,7 +26,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     plan: TrainingPlan
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What fits at most, and whether the network does."""
 
     question: Question
@@ -38,7 +38,7 @@ class FitQuestion(QObject):
     """Answers the newest question; those in between are dropped.
 
     Signals:
-        answered(Answer)
+        answered(FitAnswer)
         failed(str): it cannot be worked out, with the reason.
     """
 
@@ -78,10 +78,10 @@ class FitQuestion(QObject):
         question, known = self._wanted, self._fits.get(self._wanted.card)
         self._asked = question
 
-        def work_out() -> Answer:
+        def work_out() -> FitAnswer:
             from gpu_studio.core.memory.fit import fit_on, model_fit
 
-            return Answer(
+            return FitAnswer(
                 question=question,
                 fit=known or fit_on(question.card),
                 model_fit=model_fit(
@@ -95,7 +95,7 @@ class FitQuestion(QObject):
         self._task.finished.connect(self._finish)
         self._task.start()
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: FitAnswer) -> None:
         self._fits[answer.question.card] = answer.fit
         if answer.question == self._wanted:
             self.answered.emit(answer)

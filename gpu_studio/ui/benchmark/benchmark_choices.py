@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.plan import RunPlan
     from gpu_studio.core.protocol import WorkloadDescription
-    from gpu_studio.model.benchmark.benchmark_devices import DeviceChoice
+    from gpu_studio.model.benchmark.benchmark_devices import BenchmarkDevice
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
@@ -264,7 +264,7 @@ class DeviceBoxes(QWidget):
         self.setObjectName("benchmark.devices")
         self.setAccessibleName("Devices")
         self._theme = theme
-        self._choices: list[DeviceChoice] = []
+        self._choices: list[BenchmarkDevice] = []
         self._boxes: list[QCheckBox] = []
         # Devices the user took away; a device that comes anew is checked.
         self._unchecked: set[str] = set()
@@ -281,7 +281,7 @@ class DeviceBoxes(QWidget):
             if choice.address is not None and box.isChecked()
         ]
 
-    def show_choices(self, choices: Sequence[DeviceChoice]) -> None:
+    def show_choices(self, choices: Sequence[BenchmarkDevice]) -> None:
         """Offer other devices; what was unchecked stays so."""
         if list(choices) == self._choices:
             return
@@ -302,7 +302,7 @@ class DeviceBoxes(QWidget):
                 QWidget.setTabOrder(earlier, box)
         self.changed.emit()
 
-    def _add(self, choice: DeviceChoice) -> QCheckBox:
+    def _add(self, choice: BenchmarkDevice) -> QCheckBox:
         box = QCheckBox(choice.label.replace("&", "&&"))  # a single one would be a mnemonic
         box.setObjectName(f"benchmark.devices.{choice.address or choice.identity}")
         box.setIcon(swatch(self._theme, choice.address, self.devicePixelRatioF()))

@@ -12,7 +12,7 @@ from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
 from gpu_studio.core.memory.training import plans_for
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.core.units import format_bytes, format_count, format_size
-from gpu_studio.model.memory.fit_question import Answer, FitQuestion, Question
+from gpu_studio.model.memory.fit_question import FitAnswer, FitQuestion, Question
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import (
@@ -193,7 +193,7 @@ class FitPage(QWidget):
 
     # ── answering ────────────────────────────────────────────────────────────────────────────
 
-    def _show_answer(self, answer: Answer) -> None:
+    def _show_answer(self, answer: FitAnswer) -> None:
         card, fit, network = answer.question.card, answer.fit, answer.model_fit
         told = "modelled" if self._model.chosen.is_modelled else "worked out by the model"
         self._card_name.setText(

@@ -12,7 +12,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import RunFinished
-from gpu_studio.engine.replica import Answer
+from gpu_studio.engine.replica import ReplicaAnswer
 from gpu_studio.engine.replica_group import ReplicaGroup
 from gpu_studio.engine.workloads import replicated
 from gpu_studio.engine.workloads.replicated import GroupCall, devices_of
@@ -50,12 +50,12 @@ def test_a_run_checks_and_times_the_same_processes(monkeypatch: pytest.MonkeyPat
 class Fake:
     """A group without processes."""
 
-    def __init__(self, answer: Answer | None = None) -> None:
-        self.answer = answer or Answer(are_same=True, error=0.0)
+    def __init__(self, answer: ReplicaAnswer | None = None) -> None:
+        self.answer = answer or ReplicaAnswer(are_same=True, error=0.0)
         self.is_running = True
         self.closed = 0
 
-    def check(self, processes: int) -> Answer:
+    def check(self, processes: int) -> ReplicaAnswer:
         return self.answer
 
     def close(self) -> None:
@@ -65,13 +65,13 @@ class Fake:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (Answer(are_same=False, error=0.0), "copies of the network differ"),
-        (Answer(are_same=True, error=0.01), "off by 1.0e-02"),
-        (Answer(are_same=True, error=None), "not a number"),
+        (ReplicaAnswer(are_same=False, error=0.0), "copies of the network differ"),
+        (ReplicaAnswer(are_same=True, error=0.01), "off by 1.0e-02"),
+        (ReplicaAnswer(are_same=True, error=None), "not a number"),
     ],
 )
 def test_a_group_that_learns_wrong_is_not_verified(
-    answer: Answer, words: str, monkeypatch: pytest.MonkeyPatch
+    answer: ReplicaAnswer, words: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(replicated, "ReplicaGroup", lambda devices, size: Fake(answer))
     check = WORKLOAD.verify(case_of(way=PROCESSES, processes="2"))
