@@ -73,7 +73,7 @@ def test_lines_are_at_most_sixty_a_second(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(run.time, "perf_counter", perf_counter)
     monkeypatch.setattr(run, "stopwatch_for", lambda call, device: TwoMilliseconds())
     monkeypatch.setattr(run, "time_once", lambda call, device: 2e-3)
-    monkeypatch.setattr(run, "warm_up", lambda *arguments: 2e-3)
+    monkeypatch.setattr(run, "warm_up", lambda *_arguments, **_options: 2e-3)
     lines = only(SamplesMeasured, ask(run_request(budget_s=1.0)))
     assert 50 <= len(lines) <= 60
     assert sum(len(line.samples_s) for line in lines) == 500
@@ -99,7 +99,7 @@ def test_a_run_that_is_looked_at_rests_after_each_line(monkeypatch: pytest.Monke
     monkeypatch.setattr(run.time, "perf_counter", lambda: now_s[0])
     monkeypatch.setattr(run, "stopwatch_for", lambda call, device: TwoMilliseconds())
     monkeypatch.setattr(run, "time_once", lambda call, device: 2e-3)
-    monkeypatch.setattr(run, "warm_up", lambda *arguments: 2e-3)
+    monkeypatch.setattr(run, "warm_up", lambda *_arguments, **_options: 2e-3)
     monkeypatch.setattr(run, "choose_calls", lambda *arguments: 1)
     events = []
     for event in Dispatcher().run(run_request(budget_s=1.0, rest_s=0.04), Stop()):
