@@ -147,13 +147,8 @@ def test_the_variable_that_is_set_too_late_is_shown_live(sit_down_at: SitDownAt)
     _, person = sit_down_at(GTX_1650, RTX_3060)
     person.open_tab("Switcher")
     person.click("switcher.demonstrate")
-    late = (
-        "Too late: “cuda” is the NVIDIA GeForce GTX 1650, and the same card after the variable was "
-        "set."
-    )
-    person.until(lambda: person.text("switcher.too_late") == late)
-    in_time = "In time: Set before PyTorch was imported: “cuda” is the NVIDIA GeForce RTX 3060."
-    person.until(lambda: person.text("switcher.in_time") == in_time)
+    person.until(lambda: "GTX 1650, and is the same card" in person.text("switcher.too_late"))
+    person.until(lambda: "“cuda” is the NVIDIA GeForce RTX 3060" in person.text("switcher.in_time"))
 
 
 def compared(person: Person, page: str, workload: str) -> list[tuple[str, ...]]:
@@ -195,7 +190,7 @@ def test_amp_and_several_cards_say_what_they_measured_on_which_card(
     curves = [person.curve("switcher.train_step.loss", key)[1] for key in ("AMP off", "AMP on")]
     assert all(len(losses) > 1 for losses in curves)
     # Kernels compute nothing on these cards: no way is praised without that being said.
-    assert "the result is wrong" in person.text("switcher.train_step.verdict")
+    assert "wrong results" in person.text("switcher.train_step.verdict")
     open_page(person, "Several cards")
     for value in ("way.DistributedDataParallel", "processes.1"):
         person.click(f"switcher.data_parallel.{value}")
@@ -208,11 +203,7 @@ def test_a_card_that_pytorch_has_no_code_for_is_passed_over(sit_down_at: SitDown
     _, person = sit_down_at(GT_1030, RTX_3060)
     person.open_tab("Switcher")
     person.click("switcher.demonstrate")
-    late = (
-        "Too late: “cuda” is the NVIDIA GeForce GT 1030, and the same card after the variable was "
-        "set."
-    )
-    person.until(lambda: person.text("switcher.too_late") == late)
+    person.until(lambda: "GT 1030, and is the same card" in person.text("switcher.too_late"))
     open_page(person, "Pitfalls")
     person.click("switcher.lab.break")
     person.until(lambda: "cuda:1" in person.text("switcher.lab.broken.error"))
