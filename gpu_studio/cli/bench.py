@@ -184,12 +184,20 @@ def check_export(path: Path) -> Path:
     return check_place(path)
 
 
+def _no_crossover(results: Sequence[RunFinished]) -> str:
+    """Say why a sweep has no crossover to look for."""
+    wrong = sorted({result.device for result in results if result.verified is False})
+    if wrong:
+        return f"There is no crossover to look for: wrong results on {', '.join(wrong)}."
+    return _ONE_DEVICE
+
+
 def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) -> None:
     """Say what the results come to; beside JSON only what the events do not say."""
     places: list[str] = []
     if is_sweep:
         for kind in _kinds(results):
-            places += crossover_sentences(kind) or [_ONE_DEVICE]
+            places += crossover_sentences(kind) or [_no_crossover(kind)]
     if as_json:
         for sentence in places:
             note(sentence)
