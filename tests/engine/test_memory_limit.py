@@ -44,7 +44,7 @@ def test_a_run_without_ram_fails_in_words_and_the_engine_stays(engine: EngineChi
     failed = engine.ask(multiply(_LARGE))[-1]
     assert isinstance(failed, RunFailed)
     assert failed.failure.kind is FailureKind.OUT_OF_MEMORY
-    assert failed.failure.message.startswith("The PC ran out of memory (RAM): 64\u202fMiB more")
+    assert failed.failure.message.startswith("The PC ran out of memory (RAM): ")
     assert not failed.failure.fatal
     process.rlimit(psutil.RLIMIT_AS, (hard, hard))
     assert isinstance(engine.ask(multiply(_SMALL))[-1], RunFinished)

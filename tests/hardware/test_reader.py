@@ -140,7 +140,7 @@ def test_a_child_inside_a_call_that_never_returns_ends_with_its_input(monkeypatc
     script = (
         "import threading\n"
         "from gpu_studio.hardware import reader\n"
-        "reader.Sensors.inventory = lambda self: threading.Event().wait()\n"
+        "reader.PcSensors.inventory = lambda self: threading.Event().wait()\n"
         "reader._GRACE_S = 0.05\n"
         "print('ready', flush=True)\n"
         "reader.main([])\n"

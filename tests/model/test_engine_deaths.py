@@ -45,7 +45,7 @@ CRASH = EngineEnded(exit_code=-11)
     ("ending", "said"),
     [
         (CRASH, "crashed (signal 11)"),
-        (EngineEnded(exit_code=-9), "run out of memory"),
+        (EngineEnded(exit_code=-9), "ran out of memory"),
         (
             RunFailed(
                 run_id="1",

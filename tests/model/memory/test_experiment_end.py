@@ -127,7 +127,7 @@ def test_an_engine_that_dies_in_the_middle_keeps_the_readings(model, scripts, qt
     qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
     outcome = model.experiment.outcome
     assert outcome.headline == "The engine died."
-    assert "run out of memory" in outcome.sentence
+    assert "ran out of memory" in outcome.sentence
     assert outcome.tone == "failure"
     assert len(model.history.points) == 2
     assert model.history.marks[-1].label == "engine died"
