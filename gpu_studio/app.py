@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QMessageLogContext
 
     from gpu_studio.core.benchmark.recording import Recording
+    from gpu_studio.core.devices.torch_facts import PcProbed, TorchCard
     from gpu_studio.core.engine import Engine, EngineFactory
-    from gpu_studio.core.pc.torch_facts import PcProbed, TorchCard
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
 
@@ -101,7 +101,7 @@ def build_window(
         return ProcessEngine(environment, log_path=log_path)
 
     def real_probe(is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:
-        from gpu_studio.engine.pc.probe_client import probing
+        from gpu_studio.engine.devices.probe_client import probing
 
         return probing(log_path, load_s=_LINK_LOAD_S, is_over=is_over)
 

@@ -19,8 +19,8 @@ from shiboken6 import isValid
 from gpu_studio.core.protocol import DescribeEngine, MemoryRead, ReadMemory
 from gpu_studio.engine import client
 from gpu_studio.model import doctor, engine_session, lab_engines, run_marks, sensors, task
+from gpu_studio.model.devices import sensor_log
 from gpu_studio.model.memory import oom_experiment
-from gpu_studio.model.pc import sensor_log
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.core.pc.devices import Inventory
+    from gpu_studio.core.devices.devices import Inventory
 
 # The same cases at every run, whatever else the machine does meanwhile; to search for others:
 # pytest --hypothesis-profile=default

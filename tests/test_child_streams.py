@@ -33,7 +33,7 @@ _REPLICA = "--engine {pid} --size 8 --backend gloo --devices cpu --store nowhere
         ("gpu_studio.engine.serve", "", ["numpy", "torch"]),
         ("gpu_studio.hardware.reader", "", ["numpy", "torch"]),
         # These have nothing to do before PyTorch is there, and read after it.
-        ("gpu_studio.engine.pc.probe", "", []),
+        ("gpu_studio.engine.devices.probe", "", []),
         ("gpu_studio.engine.replica", _REPLICA, []),
     ],
 )

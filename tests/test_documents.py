@@ -10,7 +10,7 @@ import pytest
 
 from gpu_studio.core import protocol
 from gpu_studio.engine.pitfalls.lab import PITFALLS
-from gpu_studio.engine.switching.models import MODELS
+from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.registry import WORKLOADS
 
 ROOT = Path(__file__).resolve().parent.parent

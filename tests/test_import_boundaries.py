@@ -105,25 +105,25 @@ def test_only_app_names_the_real_engine_and_the_sensor_reader_for_the_window():
 ROOMS = {
     "core": {
         "messages": set(),
-        "pc": {"messages"},
-        "benchmark": {"messages", "pc"},
-        "memory": {"messages", "pc"},
-        "switching": {"messages", "pc"},
+        "devices": {"messages"},
+        "benchmark": {"messages", "devices"},
+        "memory": {"messages", "devices"},
+        "switcher": {"messages", "devices"},
     },
     "engine": {
         "memory": set(),
         "workloads": set(),
         "benchmark": {"memory", "workloads"},
-        "switching": set(),
+        "switcher": set(),
         "pitfalls": set(),
         # The engine's account of itself lists what there is.
-        "pc": {"workloads", "switching", "pitfalls"},
+        "devices": {"workloads", "switcher", "pitfalls"},
     },
     "model": {
-        "pc": set(),
-        "benchmark": {"pc"},
-        "memory": {"pc"},
-        "switching": {"pc"},
+        "devices": set(),
+        "benchmark": {"devices"},
+        "memory": {"devices"},
+        "switcher": {"devices"},
     },
     "ui": {
         "plots": set(),

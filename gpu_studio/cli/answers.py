@@ -13,10 +13,10 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from gpu_studio.core.devices.devices import CardReading, Inventory, Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.pc.devices import CardReading, Inventory, Reading
 from gpu_studio.core.protocol import (
     DescribeEngine,
     EngineDescribed,

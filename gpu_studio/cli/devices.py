@@ -9,11 +9,11 @@ import msgspec
 from gpu_studio.cli.answers import Interrupt, answers, describe_beside, take_inventory
 from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
+from gpu_studio.core.devices.facts import PcSnapshot, identity_line
+from gpu_studio.core.devices.findings import find
+from gpu_studio.core.devices.report import pc_value
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.pc.facts import PcSnapshot, identity_line
-from gpu_studio.core.pc.findings import find
-from gpu_studio.core.pc.report import pc_value
 from gpu_studio.core.protocol import MemoryRead, ReadMemory
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.client import ProcessEngine
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from gpu_studio.core.devices.devices import Device, GpuProcess, Inventory
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.pc.devices import Device, GpuProcess, Inventory
     from gpu_studio.core.protocol import EngineDescribed
 
 

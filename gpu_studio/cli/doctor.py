@@ -9,20 +9,20 @@ import msgspec
 from gpu_studio.cli.answers import HeldEngineError, Interrupt, SensorWatch, describe_beside
 from gpu_studio.cli.screen import Progress, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED
+from gpu_studio.core.devices.facts import identity_line
+from gpu_studio.core.devices.finding import Finding, findings_value, is_usable
+from gpu_studio.core.devices.findings import find
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.pc.facts import identity_line
-from gpu_studio.core.pc.finding import Finding, findings_value, is_usable
-from gpu_studio.core.pc.findings import find
 from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.engine.pc.probe_client import probe_pc
+from gpu_studio.engine.devices.probe_client import probe_pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from gpu_studio.core.pc.devices import Inventory
-    from gpu_studio.core.pc.torch_facts import PcProbed
+    from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.core.devices.torch_facts import PcProbed
     from gpu_studio.core.protocol import EngineDescribed
 
 _LOAD_S = 0.6  # three readings long

@@ -20,8 +20,8 @@ from gpu_studio.core.protocol import (
     RunPitfall,
     encode,
 )
-from gpu_studio.core.switching.pitfall_words import format_figure
-from gpu_studio.core.switching.usable_cards import usable_cards
+from gpu_studio.core.switcher.pitfall_words import format_figure
+from gpu_studio.core.switcher.usable_cards import usable_cards
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ import msgspec
 from gpu_studio.cli.answers import answers, describe, describe_alone, own_engine, take_inventory
 from gpu_studio.cli.screen import Progress, TerminalTable, note, say, say_bytes
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
+from gpu_studio.core.devices.link import Link, widest_link
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.pc.link import Link, widest_link
 from gpu_studio.core.protocol import (
     EngineEnded,
     FileInspected,
@@ -23,7 +23,7 @@ from gpu_studio.core.protocol import (
     RequestFailed,
     encode,
 )
-from gpu_studio.core.switching.placement_words import describe_file, explain_move
+from gpu_studio.core.switcher.placement_words import describe_file, explain_move
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

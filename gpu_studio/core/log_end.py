@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.pc.report import MASK, masked_text
+from gpu_studio.core.devices.report import MASK, masked_text
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.devices.torch_facts import TorchCard  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
@@ -55,7 +56,6 @@ from gpu_studio.core.messages.run_messages import (
     SamplesMeasured,
     WorkloadDescription,
 )
-from gpu_studio.core.pc.torch_facts import TorchCard  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,9 +12,9 @@ from functools import lru_cache
 import psutil
 import torch
 
+from gpu_studio.core.devices.published_builds import advice_for
+from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.pc.published_builds import advice_for
-from gpu_studio.core.pc.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.resources import MissingResourceError
 
 _log = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu_studio.engine.sensor import Sensor
-    from gpu_studio.engine.switching.placement import Placement
+    from gpu_studio.engine.switcher.placement import Placement
 
 
 # What PyTorch needs there and does not bring along.
@@ -97,7 +97,7 @@ class Dispatcher:
     def _answer(self, request: Request, stop: threading.Event) -> Iterator[Event]:
         match request:
             case DescribeEngine():
-                from gpu_studio.engine.pc.description import describe_engine
+                from gpu_studio.engine.devices.description import describe_engine
 
                 yield describe_engine(not request.wakes_cards and self._are_cards_asleep())
             case RunWorkload():
@@ -111,17 +111,17 @@ class Dispatcher:
                     cpu_name=self._cpu_name,
                 ).events()
             case UseDevice():
-                from gpu_studio.engine.switching.placement import use_device
+                from gpu_studio.engine.switcher.placement import use_device
 
                 yield use_device(request.cuda_index)
             case PlaceModel():
                 yield from self._place(request)
             case PlaceTensors():
-                from gpu_studio.engine.switching.tensor_placement import place_tensors
+                from gpu_studio.engine.switcher.tensor_placement import place_tensors
 
                 yield from place_tensors(request)
             case InspectFile():
-                from gpu_studio.engine.switching.tensor_file import inspect_file
+                from gpu_studio.engine.switcher.tensor_file import inspect_file
 
                 yield inspect_file(request.path)
             case RunPitfall():
@@ -139,7 +139,7 @@ class Dispatcher:
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
 
     def _place(self, request: PlaceModel) -> Iterator[Event]:
-        from gpu_studio.engine.switching.placement import Placement
+        from gpu_studio.engine.switcher.placement import Placement
 
         if self._placement is None:
             self._placement = Placement()

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 import psutil
 
-from gpu_studio.core.pc.devices import is_power_capped, is_throttled
+from gpu_studio.core.devices.devices import is_power_capped, is_throttled
 
 # Of all cores' time. A desktop at rest stays below; a second busy program on eight cores does not.
 _LARGEST_SHARE_OF_OTHERS = 0.10

@@ -6,7 +6,7 @@ import os
 
 import torch
 
-from gpu_studio.core.switching import whole_snippet
+from gpu_studio.core.switcher import whole_snippet
 from gpu_studio.engine.device import cuda_state
 
 

@@ -1,11 +1,11 @@
-"""One NVIDIA card as `core.pc.devices` describes it: its facts, its sensors, its processes."""
+"""One NVIDIA card as `core.devices.devices` describes it: its facts, its sensors, its processes."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
 
-from gpu_studio.core.pc.devices import (
+from gpu_studio.core.devices.devices import (
     CORES_PER_MULTIPROCESSOR,
     PROHIBITED,
     Device,

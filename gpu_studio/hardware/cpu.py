@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from gpu_studio.core.pc.devices import Device, Telemetry
+from gpu_studio.core.devices.devices import Device, Telemetry
 
 _REGISTRY_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
 # Drivers that measure the CPU, and the reading that stands for the whole of it.

@@ -1,4 +1,4 @@
-"""What is in this PC, and what its sensors say now: all of `core.pc.devices` in one place."""
+"""What is in this PC, and what its sensors say now: all of `core.devices.devices` in one place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.pc.devices import (
+from gpu_studio.core.devices.devices import (
     ASLEEP,
     CardReading,
     Device,
@@ -46,7 +46,7 @@ from gpu_studio.hardware.watchdog import SilentError, Watchdog
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpu_studio.core.pc.devices import Unreadable
+    from gpu_studio.core.devices.devices import Unreadable
 
 _SILENT_DRIVER = "The NVIDIA driver does not answer. Restart the PC."
 _SILENT_CARD = "The driver no longer answers for this card. Restart the PC."

@@ -12,12 +12,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpu_studio.core.pc.devices import Driver
+from gpu_studio.core.devices.devices import Driver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.pc.devices import Unreadable
+    from gpu_studio.core.devices.devices import Unreadable
 
 # Enumerators of nvml.h.
 CLOCK_SM, CLOCK_MEMORY = 1, 2

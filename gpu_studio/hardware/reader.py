@@ -19,13 +19,13 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from gpu_studio.child_streams import take_over_stdin, take_over_stdout
-from gpu_studio.core.pc.devices import Inventory, Telemetry, encode_sensor_event
+from gpu_studio.core.devices.devices import Inventory, Telemetry, encode_sensor_event
 from gpu_studio.hardware.inventory import PcSensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpu_studio.core.pc.devices import SensorEvent
+    from gpu_studio.core.devices.devices import SensorEvent
 
 # A mean over less than this says little of the CPU, and nobody wants to wait longer for it.
 _FIRST_READING_AFTER_S = 0.3

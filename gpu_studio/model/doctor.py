@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.pc.torch_facts import PcProbed
+from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.core.devices.finding import Finding
+    from gpu_studio.core.devices.link import Link
+    from gpu_studio.core.devices.torch_facts import TorchCard
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.pc.devices import Inventory
-    from gpu_studio.core.pc.finding import Finding
-    from gpu_studio.core.pc.link import Link
-    from gpu_studio.core.pc.torch_facts import TorchCard
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
 
@@ -164,7 +164,7 @@ class Doctor(QObject):
         inventory = self._sensors.inventory
         if inventory is None:
             return
-        from gpu_studio.core.pc.findings import find
+        from gpu_studio.core.devices.findings import find
 
         before = self._inventory
         if before is not None and _identities(before) != _identities(inventory):

@@ -19,8 +19,8 @@ from gpu_studio.core.protocol import (
 from gpu_studio.model.engine_session import EngineState, Reply
 
 if TYPE_CHECKING:
-    from gpu_studio.core.pc.devices import Device, Reading, Unreadable
-    from gpu_studio.core.pc.finding import Finding, Severity
+    from gpu_studio.core.devices.devices import Device, Reading, Unreadable
+    from gpu_studio.core.devices.finding import Finding, Severity
     from gpu_studio.model.studio import Studio
 
 START_AGAIN = "Start a fresh engine"

@@ -17,8 +17,8 @@ from gpu_studio.model.engine_session import Reply
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpu_studio.core.pc.devices import Reading
-    from gpu_studio.core.pc.run_effect import RunMark
+    from gpu_studio.core.devices.devices import Reading
+    from gpu_studio.core.devices.run_effect import RunMark
     from gpu_studio.core.protocol import Request
     from gpu_studio.model.studio import Studio
 
@@ -78,7 +78,7 @@ class RunMarks(QObject):
             self._begin(request)
 
     def _begin(self, request: RunWorkload) -> None:
-        from gpu_studio.core.pc.run_effect import RunMark
+        from gpu_studio.core.devices.run_effect import RunMark
 
         self._tell()
         self._running = request
@@ -109,7 +109,7 @@ class RunMarks(QObject):
 
     def _tell(self) -> None:
         """Say what the sensors showed, once they were read after the run."""
-        from gpu_studio.core.pc.run_effect import effect_sentence
+        from gpu_studio.core.devices.run_effect import effect_sentence
 
         mark, self._untold = self._untold, None
         self._waiting.stop()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.pc.devices import (
+from gpu_studio.core.devices.devices import (
     ASLEEP,
     Device,
     Inventory,
@@ -16,16 +16,16 @@ from gpu_studio.core.pc.devices import (
     Telemetry,
     number_cards,
 )
-from gpu_studio.core.pc.link import faster, link_at_work
+from gpu_studio.core.devices.link import faster, link_at_work
 from gpu_studio.model.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gpu_studio.core.devices.devices import CardReading, GpuProcess, SensorEvent
+    from gpu_studio.core.devices.link import Link
+    from gpu_studio.core.devices.sensor_history import SensorTrack
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.pc.devices import CardReading, GpuProcess, SensorEvent
-    from gpu_studio.core.pc.link import Link
-    from gpu_studio.core.pc.sensor_history import SensorTrack
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class Sensors(QObject):
     def track(self, device: Device) -> SensorTrack:
         """Return the last hour of a device; empty before its first reading."""
         # numpy is imported with the first devices, not with the window.
-        from gpu_studio.core.pc.sensor_history import SensorTrack
+        from gpu_studio.core.devices.sensor_history import SensorTrack
 
         track = self._tracks.get(device.identity)
         if track is None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.benchmark.recording import Recording
+    from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.engine import Engine, EngineFactory
-    from gpu_studio.core.pc.devices import Inventory
     from gpu_studio.core.protocol import EngineDescribed, Event
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.engine_session import Reply

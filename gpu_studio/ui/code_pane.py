@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
-from gpu_studio.core.switching.whole_snippet import runs_as_it_stands
+from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands
 from gpu_studio.ui.parts import GAP, Text, button, letters, section
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from gpu_studio.model.pc.devices import DevicesModel
+from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.devices.copy_button import CopyButton
 from gpu_studio.ui.devices.device_list import DeviceListView
@@ -184,7 +184,7 @@ class DevicesTab(QWidget):
         self._copy.setEnabled(device is not None)
         if device is None or not self.isVisible():
             return
-        from gpu_studio.core.pc.facts import identity_line  # not before the first paint
+        from gpu_studio.core.devices.facts import identity_line  # not before the first paint
 
         self._list.follow(device.identity)
         numbers = identity_line(device) if device.kind == "cuda" else ""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
-from gpu_studio.model.switching.pitfalls import PitfallsModel
-from gpu_studio.model.switching.placement import PlacementModel
+from gpu_studio.model.switcher.pitfalls import PitfallsModel
+from gpu_studio.model.switcher.placement import PlacementModel
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.switcher.choose_page import ChoosePage
 from gpu_studio.ui.switcher.place_page import PlacePage

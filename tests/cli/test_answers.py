@@ -15,9 +15,7 @@ from gpu_studio.cli.answers import (
     describe_beside,
     take_inventory,
 )
-from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.failure import Failure, FailureKind, StudioError
-from gpu_studio.core.pc.devices import (
+from gpu_studio.core.devices.devices import (
     CardReading,
     Device,
     Driver,
@@ -26,6 +24,8 @@ from gpu_studio.core.pc.devices import (
     Reading,
     Telemetry,
 )
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.failure import Failure, FailureKind, StudioError
 from gpu_studio.core.protocol import (
     DescribeEngine,
     EngineEnded,

@@ -12,9 +12,9 @@ import pytest
 
 from gpu_studio.cli import doctor
 from gpu_studio.cli.answers import HeldEngineError
+from gpu_studio.core.devices.finding import Finding
+from gpu_studio.core.devices.torch_facts import PcProbed
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.pc.finding import Finding
-from gpu_studio.core.pc.torch_facts import PcProbed
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030
 

@@ -5,8 +5,8 @@ import warnings
 import pytest
 import torch
 
+from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.pc.torch_facts import DRIVER_HALVES_DIFFER
 from gpu_studio.core.protocol import DescribeEngine, UseDevice
 from gpu_studio.engine import device as devices
 from gpu_studio.engine.device import explain_unavailable, resolve

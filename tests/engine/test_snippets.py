@@ -16,12 +16,12 @@ from gpu_studio.core.protocol import (
     RunStarted,
     TensorsPlaced,
 )
-from gpu_studio.core.switching.whole_snippet import runs_as_it_stands, snippet_for_device
+from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands, snippet_for_device
 from gpu_studio.engine import snippets
 from gpu_studio.engine.memory import caching_allocator
 from gpu_studio.engine.pitfalls.lab import PITFALLS, find_pitfall
-from gpu_studio.engine.switching import placement
-from gpu_studio.engine.switching.models import MODELS
+from gpu_studio.engine.switcher import placement
+from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import ask, only, run_request

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gpu_studio.core.pc.devices import (
+from gpu_studio.core.devices.devices import (
     CardReading,
     Device,
     Driver,

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.recording import system_name
+from gpu_studio.core.devices.devices import Inventory, encode_sensor_event
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.pc.devices import Inventory, encode_sensor_event
 from gpu_studio.core.protocol import (
     AllocationPlan,
     DescribeEngine,
@@ -43,7 +43,7 @@ from gpu_studio.hardware.client import SensorReader
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpu_studio.core.pc.devices import Device, SensorEvent
+    from gpu_studio.core.devices.devices import Device, SensorEvent
     from gpu_studio.core.protocol import Event, Message, Request
 
 _CARD = "cuda:0"

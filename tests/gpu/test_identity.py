@@ -25,7 +25,7 @@ from gpu_studio.hardware.inventory import PcSensors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.pc.devices import Inventory
+    from gpu_studio.core.devices.devices import Inventory
     from tests.gpu.conftest import Ask, StartEngine
 
 

@@ -15,7 +15,7 @@ from gpu_studio.core.protocol import (
     RunPitfall,
 )
 from gpu_studio.engine.pitfalls.lab import PITFALLS
-from gpu_studio.engine.switching.models import MODELS
+from gpu_studio.engine.switcher.models import MODELS
 from tests.engine.answers import only
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_the_output_stays_the_same(card: str, model: str, ask: Ask) -> None:
 
 @pytest.mark.real_kernels
 def test_a_damaged_model_is_noticed(card: str, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpu_studio.engine.switching import placement
+    from gpu_studio.engine.switcher import placement
 
     move = placement._move
 

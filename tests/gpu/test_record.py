@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from gpu_studio.core.benchmark.recording import read_recording
-from gpu_studio.core.pc.devices import Inventory, Reading, decode_sensor_event
+from gpu_studio.core.devices.devices import Inventory, Reading, decode_sensor_event
 from gpu_studio.core.protocol import (
     CacheEmptied,
     DescribeEngine,

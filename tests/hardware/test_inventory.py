@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from gpu_studio.core.pc.devices import ASLEEP
+from gpu_studio.core.devices.devices import ASLEEP
 from gpu_studio.hardware import inventory as module
 from gpu_studio.hardware.inventory import PcSensors
 from gpu_studio.hardware.nvml import Nvml

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu_studio.core.pc.devices import Telemetry
+from gpu_studio.core.devices.devices import Telemetry
 from gpu_studio.hardware.cards import (
     describe_card,
     has_other_processes,

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gpu_studio.core.pc.devices import (
+from gpu_studio.core.devices.devices import (
     Device,
     Inventory,
     Reading,

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from gpu_studio.core.pc.torch_facts import CardProbed, PcProbed, TorchCard
+from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed, TorchCard
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.studio import Studio
 from tests.fakes.descriptions import described_with_cuda

@@ -3,9 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from gpu_studio.core.devices.devices import CardReading, Telemetry
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.pc.devices import CardReading, Telemetry
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded, ReadMemory, RequestFailed
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
@@ -183,7 +183,7 @@ def test_a_card_that_is_lost_is_told_before_what_was_found(
 
 
 def test_every_finding_has_a_tone_that_the_window_knows(qtbot, studio, model):
-    from gpu_studio.core.pc.findings import find
+    from gpu_studio.core.devices.findings import find
 
     found = find(cpu_only(), described())
     assert [headline_from(finding).tone for finding in found] == [""]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from gpu_studio.core.devices.devices import ASLEEP, Device, Driver, Inventory
 from gpu_studio.core.engine import EngineEnvironment
-from gpu_studio.core.pc.devices import ASLEEP, Device, Driver, Inventory
 from gpu_studio.core.protocol import DescribeEngine, EngineDescribed
+from gpu_studio.model.devices.card_access import access_of
+from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.headline import WAKE
-from gpu_studio.model.pc.card_access import access_of
-from gpu_studio.model.pc.devices import DevicesModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_device, gt_1030_card
 

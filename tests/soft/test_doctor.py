@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from gpu_studio.engine.pc.probe_client import probe_pc
+from gpu_studio.engine.devices.probe_client import probe_pc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 if TYPE_CHECKING:
-    from gpu_studio.core.pc.torch_facts import PcProbed
+    from gpu_studio.core.devices.torch_facts import PcProbed
     from tests.soft.conftest import MakePc
     from tests.softcards.cards import SoftPc
 

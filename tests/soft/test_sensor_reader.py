@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from gpu_studio.core.pc.devices import Inventory, Reading
+from gpu_studio.core.devices.devices import Inventory, Reading
 from gpu_studio.hardware.client import SensorReader
 from tests.patience import PATIENCE_S, until
 from tests.softcards.cards import MIB, NOT_AVAILABLE, Other, SoftPc

@@ -21,7 +21,7 @@ from gpu_studio.core.protocol import (
     UseDevice,
 )
 from gpu_studio.engine.pitfalls.lab import PITFALLS
-from gpu_studio.engine.switching.models import MODELS
+from gpu_studio.engine.switcher.models import MODELS
 from tests.engine.answers import only
 from tests.engine.engine_child import EngineChild
 from tests.softcards.cards import MIB

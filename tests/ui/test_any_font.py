@@ -90,7 +90,7 @@ def letters(request, qapp, monkeypatch) -> Iterator[QFont]:
 @pytest.fixture(scope="module")
 def words():
     """What the real engine says of its workloads, models and pitfalls."""
-    from gpu_studio.engine.pc.description import describe_engine
+    from gpu_studio.engine.devices.description import describe_engine
 
     said = describe_engine()
     return {"workloads": said.workloads, "models": said.models, "pitfalls": said.pitfalls}

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.pc.facts import peaks_of
-from gpu_studio.core.pc.link import link_bytes_per_s
+from gpu_studio.core.devices.facts import peaks_of
+from gpu_studio.core.devices.link import link_bytes_per_s
 from gpu_studio.core.units import format_duration, format_percent, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.devices.peaks import CardPeaks
     from gpu_studio.core.messages.run_messages import RunFinished
-    from gpu_studio.core.pc.devices import Device
-    from gpu_studio.core.pc.peaks import CardPeaks
 
 
 CALLS_PER_S = "calls/s"

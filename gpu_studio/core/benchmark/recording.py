@@ -24,10 +24,10 @@ from gpu_studio.core.benchmark.kept_run import (
     clean_name,
     refused,
 )
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import SQUARE
-from gpu_studio.core.pc.devices import short_name
 from gpu_studio.core.protocol import (
     EngineDescribed,
     EngineEnded,

@@ -16,8 +16,8 @@ from gpu_studio.core.units import format_bytes, format_percent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from gpu_studio.core.devices.devices import GpuProcess, Telemetry
     from gpu_studio.core.memory.oom_text import OomNumbers
-    from gpu_studio.core.pc.devices import GpuProcess, Telemetry
     from gpu_studio.core.protocol import MemoryRead
 
 # NVML's total may be larger than CUDA's by what the driver keeps; beyond that they do not speak of

@@ -20,7 +20,7 @@ from gpu_studio.core.benchmark.ceilings import (
     card_ceilings,
     cpu_ceilings,
 )
-from gpu_studio.core.pc.peaks import card_peaks
+from gpu_studio.core.devices.peaks import card_peaks
 from gpu_studio.engine.benchmark.cold_cache import last_level_bytes
 from gpu_studio.engine.device import card_name
 from gpu_studio.engine.sensor import CpuWatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
-from gpu_studio.core.switching.pitfall_words import is_even
+from gpu_studio.core.switcher.pitfall_words import is_even
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.device import card_name
 from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds

@@ -10,7 +10,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import Event, PitfallFinished, PitfallStarted, RunPitfall
-from gpu_studio.core.switching.pitfall_words import compare_parts
+from gpu_studio.core.switcher.pitfall_words import compare_parts
 from gpu_studio.engine.device import prove_kernels, resolve
 from gpu_studio.engine.pitfalls.exception_keeps_tensors import ExceptionKeepsTensors
 from gpu_studio.engine.pitfalls.float16_on_old_card import Float16OnOldCard

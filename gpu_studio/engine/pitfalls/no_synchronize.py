@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
-from gpu_studio.core.switching.pitfall_words import is_even
+from gpu_studio.core.switcher.pitfall_words import is_even
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.pitfalls.pitfall import Bench, seconds
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.pc.devices import short_name
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.wheels import serves, version_numbers
-from gpu_studio.model.pc.card_access import access_of
+from gpu_studio.model.devices.card_access import access_of
 
 if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.pc.devices import Device, Inventory
+    from gpu_studio.core.devices.devices import Device, Inventory
     from gpu_studio.core.protocol import EngineDescribed, RunFinished
 
 

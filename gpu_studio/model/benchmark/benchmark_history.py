@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.comparability import Comparability, compare
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.pc.devices import short_name
 from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.protocol import RunWorkload
-from gpu_studio.core.switching.usable_cards import usable_cards
+from gpu_studio.core.switcher.usable_cards import usable_cards
 from gpu_studio.model.engine_session import Reply
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
-    from gpu_studio.core.pc.devices import Device
+    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.protocol import MemoryRead
     from gpu_studio.model.engine_session import EngineSession, Reply
     from gpu_studio.model.sensors import Sensors

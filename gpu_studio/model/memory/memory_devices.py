@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.memory.modelled_cards import card_at, modelled_cards
-from gpu_studio.core.pc.devices import short_name
 from gpu_studio.core.resources import MissingResourceError
-from gpu_studio.model.pc.card_access import access_of, counted_cards
+from gpu_studio.model.devices.card_access import access_of, counted_cards
 
 if TYPE_CHECKING:
-    from gpu_studio.core.pc.devices import Device, Inventory
+    from gpu_studio.core.devices.devices import Device, Inventory
     from gpu_studio.core.protocol import DeviceUsed, EngineDescribed
     from gpu_studio.model.studio import Studio
 

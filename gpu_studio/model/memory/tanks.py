@@ -13,7 +13,7 @@ from gpu_studio.core.memory.tank import Tank, card_users, tank_of_card, tank_of_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpu_studio.core.pc.devices import Device
+    from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.protocol import MemoryRead
     from gpu_studio.model.memory.engine_memory import EngineMemory
     from gpu_studio.model.memory.memory_devices import MemoryChoice

@@ -24,7 +24,7 @@ from gpu_studio.ui.parts import Text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.model.pc.devices import DevicesModel
+    from gpu_studio.model.devices.devices import DevicesModel
     from gpu_studio.ui.theme import Theme
 
 _FORMS = (("Copy as text", "text"), ("Copy as Markdown", "markdown"), ("Copy as JSON", "json"))

@@ -15,15 +15,15 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
 )
 
-from gpu_studio.model.pc.device_list import DEVICE_ROLE, SUMMARY_ROLE
+from gpu_studio.model.devices.device_list import DEVICE_ROLE, SUMMARY_ROLE
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.core.pc.devices import Device
-    from gpu_studio.model.pc.device_list import DeviceList
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.model.devices.device_list import DeviceList
     from gpu_studio.ui.theme import Theme
 
 _PADDING = 14

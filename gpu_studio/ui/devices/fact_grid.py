@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QResizeEvent
 
-    from gpu_studio.core.pc.facts import Fact, FactGroup
+    from gpu_studio.core.devices.facts import Fact, FactGroup
 
 _COLUMN_LETTERS = 42
 _LABEL_LETTERS = 18

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QSortFilterProxyModel, Qt
 from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QMessageBox
 
-from gpu_studio.model.pc.process_end import end_process, question
-from gpu_studio.model.pc.process_table import MEMORY, PROGRAM, SORT_ROLE
+from gpu_studio.model.devices.process_end import end_process, question
+from gpu_studio.model.devices.process_table import MEMORY, PROGRAM, SORT_ROLE
 from gpu_studio.ui.parts import Card, Text, button, height_of_rows, letters, section, table
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.core.pc.devices import GpuProcess
-    from gpu_studio.model.pc.process_table import ProcessTable
+    from gpu_studio.core.devices.devices import GpuProcess
+    from gpu_studio.model.devices.process_table import ProcessTable
     from gpu_studio.model.settings import Settings
 
 _MOST_ROWS = 8

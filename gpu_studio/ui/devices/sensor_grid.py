@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.pc.sensor_kinds import CPU_SENSORS
+from gpu_studio.core.devices.sensor_kinds import CPU_SENSORS
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding import ElidedText, SpareText
 from gpu_studio.ui.flow_row import FlowRow
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent, QResizeEvent
     from PySide6.QtWidgets import QTableView
 
-    from gpu_studio.core.pc.run_effect import RunMark
-    from gpu_studio.core.pc.sensor_history import SensorSpan
-    from gpu_studio.core.pc.sensor_kinds import SensorKind
+    from gpu_studio.core.devices.run_effect import RunMark
+    from gpu_studio.core.devices.sensor_history import SensorSpan
+    from gpu_studio.core.devices.sensor_kinds import SensorKind
     from gpu_studio.ui.theme import Theme
 
 _HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")

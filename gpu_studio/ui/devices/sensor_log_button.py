@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from gpu_studio.ui.parts import Text, button
 
 if TYPE_CHECKING:
-    from gpu_studio.model.pc.sensor_log import SensorLog
+    from gpu_studio.model.devices.sensor_log import SensorLog
 
 _TIP = "Write every reading of all devices to a CSV file, until you press it again"
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QComboBox, QInputDialog, QTableView, QWidget
 
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory.modelled_cards import LEAST_MIB, MOST_MIB, card_at
-from gpu_studio.core.pc.devices import short_name
 from gpu_studio.core.units import format_bytes
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.memory_model import ENGINE_NAMES, LAB, MAIN

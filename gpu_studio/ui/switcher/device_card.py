@@ -14,14 +14,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.model.switching.placement_table import DEVICE_ROLE
+from gpu_studio.model.switcher.placement_table import DEVICE_ROLE
 from gpu_studio.ui.parts import Card, Text, set_property
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QMouseEvent, QPaintEvent
 
-    from gpu_studio.model.switching.card_rows import CardRow
+    from gpu_studio.model.switcher.card_rows import CardRow
     from gpu_studio.ui.theme import Theme
 
 _SWATCH = 12

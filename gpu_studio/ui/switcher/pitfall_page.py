@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.switching.pitfall_words import format_figure
+from gpu_studio.core.switcher.pitfall_words import format_figure
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.scroll_page import ScrollPage
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
-    from gpu_studio.model.switching.pitfalls import PitfallsModel
+    from gpu_studio.model.switcher.pitfalls import PitfallsModel
     from gpu_studio.ui.theme import Theme
 
 _LIST_LETTERS = 28

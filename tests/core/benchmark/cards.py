@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_studio.core.pc.devices import Device, Telemetry
+from gpu_studio.core.devices.devices import Device, Telemetry
 
 GT_1030 = Device(
     kind="cuda", name="NVIDIA GeForce GT 1030", compute_capability="6.1", multiprocessors=3,

@@ -20,9 +20,9 @@ from gpu_studio.core.benchmark.ceilings import (
     share_of_ceiling,
     share_text,
 )
-from gpu_studio.core.pc.devices import Device, Telemetry
-from gpu_studio.core.pc.facts import peaks_of
-from gpu_studio.core.pc.peaks import card_peaks
+from gpu_studio.core.devices.devices import Device, Telemetry
+from gpu_studio.core.devices.facts import peaks_of
+from gpu_studio.core.devices.peaks import card_peaks
 from tests.core.benchmark.cards import GT_1030
 from tests.core.benchmark.kept_runs import finished_run
 

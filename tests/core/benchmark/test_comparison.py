@@ -7,7 +7,7 @@ from gpu_studio.core.benchmark.comparison import compare_ways, findings_of, labe
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
-from gpu_studio.core.switching.pitfall_words import format_figure
+from gpu_studio.core.switcher.pitfall_words import format_figure
 from tests.fakes.descriptions import elementwise
 from tests.fakes.run_answers import finished
 

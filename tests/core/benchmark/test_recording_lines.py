@@ -15,8 +15,8 @@ from gpu_studio.core.benchmark.recording import (
     recording_of,
 )
 from gpu_studio.core.benchmark.run import Run
+from gpu_studio.core.devices.torch_facts import TorchCard
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.pc.torch_facts import TorchCard
 from gpu_studio.core.protocol import (
     Event,
     RequestFailed,

@@ -3,6 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpu_studio.core.devices.devices import GpuProcess, Telemetry
 from gpu_studio.core.memory.oom_text import GpuProcessBytes, OomNumbers
 from gpu_studio.core.memory.tank import (
     card_users,
@@ -11,7 +12,6 @@ from gpu_studio.core.memory.tank import (
     tank_of_ram,
     tank_of_sensors,
 )
-from gpu_studio.core.pc.devices import GpuProcess, Telemetry
 from gpu_studio.core.protocol import MemoryRead
 from tests.fakes.memory_answers import memory_read, no_context
 

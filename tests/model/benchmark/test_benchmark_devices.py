@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_studio.core.pc.devices import Inventory, number_cards
+from gpu_studio.core.devices.devices import Inventory, number_cards
 from gpu_studio.model.benchmark.benchmark_devices import device_choices, device_label
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, two_cards

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_studio.core.pc.devices import GpuProcess
+from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.model.memory.engine_memory import EngineMemory
 from gpu_studio.model.memory.tanks import CardAccount
 from tests.fakes.memory_answers import memory_read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gpu_studio.core.pc.devices import GpuProcess
+from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.core.protocol import (
     DescribeEngine,
     RunMemoryExperiment,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtWidgets import QLabel
 
-from gpu_studio.core.pc.facts import Fact, FactGroup
+from gpu_studio.core.devices.facts import Fact, FactGroup
 from gpu_studio.ui.devices.fact_grid import FactGrid
 
 

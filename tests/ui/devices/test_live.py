@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QLabel, QListView, QPushButton, QTableView
 
-from gpu_studio.core.pc.devices import GpuProcess
+from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards

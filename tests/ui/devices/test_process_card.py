@@ -4,8 +4,8 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMessageBox, QPushButton, QTableView
 
-from gpu_studio.core.pc.devices import GpuProcess
-from gpu_studio.model.pc.process_table import ProcessTable
+from gpu_studio.core.devices.devices import GpuProcess
+from gpu_studio.model.devices.process_table import ProcessTable
 from gpu_studio.ui.devices import process_card as module
 from gpu_studio.ui.devices.process_card import ProcessCard
 

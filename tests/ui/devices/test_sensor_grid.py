@@ -5,8 +5,8 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QWidget
 
-from gpu_studio.core.pc.run_effect import RunMark
-from gpu_studio.core.pc.sensor_history import SensorTrack
+from gpu_studio.core.devices.run_effect import RunMark
+from gpu_studio.core.devices.sensor_history import SensorTrack
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes.pc import gt_1030, reading

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit, QListView, QPushButton, QTableView, QWidget
 
-from gpu_studio.core.pc.finding import Finding, worst_first
+from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.ui.theme import COLOURS
 from tests.fakes.descriptions import described_with_cuda

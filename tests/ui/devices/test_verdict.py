@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
-from gpu_studio.core.pc.devices import ASLEEP, CardReading, Device, Telemetry
-from gpu_studio.core.pc.torch_facts import PcProbed, TorchCard
+from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device, Telemetry
+from gpu_studio.core.devices.torch_facts import PcProbed, TorchCard
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model import sensors as sensors_module
 from tests.fakes.descriptions import described_with_cuda

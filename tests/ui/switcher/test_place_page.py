@@ -16,7 +16,7 @@ from gpu_studio.core.protocol import (
     PlaceTensors,
     RequestFailed,
 )
-from gpu_studio.model.switching.placement_table import AFTER, KIND, TYPE
+from gpu_studio.model.switcher.placement_table import AFTER, KIND, TYPE
 from gpu_studio.ui.switcher.place_page import PlacePage
 from tests.fakes.pc import cpu_only
 from tests.ui.by_name import click, find, text

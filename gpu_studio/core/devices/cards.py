@@ -1,0 +1,194 @@
+"""What NVIDIA's chips and cards are, and where those who know a card disagree about it.
+
+The table is `resources/cards.json`, which has its sources.
+
+A card that no driver serves tells nothing but its device id; the chip behind that id tells what it
+is all the same. And a card that was given another's name is told from it by its silicon.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.json_resource import read_resource
+from gpu_studio.core.resources import MissingResourceError
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.devices.torch_facts import TorchCard
+
+
+_TABLE = "cards.json"
+
+
+class Chip(msgspec.Struct, frozen=True, kw_only=True):
+    """One of NVIDIA's chips; ``device_ids`` are ranges of PCI device ids, both ends included."""
+
+    name: str
+    architecture: str
+    compute_capability: str
+    device_ids: tuple[str, ...]
+
+    def has(self, device_id: int) -> bool:
+        """Return whether a PCI device id is this chip's."""
+        ranges = (text.split("-") for text in self.device_ids)
+        return any(int(first, 16) <= device_id <= int(last, 16) for first, last in ranges)
+
+
+class KnownCard(msgspec.Struct, frozen=True, kw_only=True):
+    """What is sold under one name; more than one value where the name has several versions."""
+
+    name: str
+    compute_capability: tuple[str, ...]
+    multiprocessors: tuple[int, ...]
+    bus_width_bits: tuple[int, ...]
+
+
+class DriverBranches(msgspec.Struct, frozen=True, kw_only=True):
+    """The last driver branch that serves an architecture, and the first after it.
+
+    On Windows the numbers between the two are of the last branch still: 581.80 is of 580.
+    """
+
+    last: int
+    first_without: int
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True):
+    chips: tuple[Chip, ...]
+    cards: tuple[KnownCard, ...]
+    driver_branches: dict[str, DriverBranches]
+
+
+def chip_of(device_id: int | None) -> Chip | None:
+    """Return the chip with a PCI device id; None for one that the table does not have."""
+    if device_id is None:
+        return None
+    return next((chip for chip in _table().chips if chip.has(device_id)), None)
+
+
+def known_card(name: str) -> KnownCard | None:
+    """Return what is sold under a name, with the maker's or without it; None where not known."""
+    name = name.removeprefix("NVIDIA ")
+    return next((card for card in _table().cards if card.name.lower() == name.lower()), None)
+
+
+def driver_branches(architecture: str | None) -> DriverBranches | None:
+    """Return how far drivers serve an architecture; None where the newest does."""
+    return _table().driver_branches.get(architecture or "")
+
+
+@cache
+def _table() -> _Table:
+    """Return the table; an empty one where it is missing, since every answer may be "not known"."""
+    try:
+        return read_resource(_TABLE, _Table)
+    except MissingResourceError:
+        return _Table(chips=(), cards=(), driver_branches={})
+
+
+# NVML counts what the driver keeps for itself, CUDA does not; never more than this share of a card
+# of 2 GB, where it is 52 of 2048 MiB.
+_MEMORY_TOLERANCE = 0.1
+
+
+class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact that is told twice and differently: ``nvidia-smi`` says 28, ``PyTorch`` 24."""
+
+    subject: str
+    first: str
+    first_says: str
+    second: str
+    second_says: str
+
+    @property
+    def sentence(self) -> str:
+        """Both sides, in words."""
+        return (
+            f"{self.subject}: {self.first_says} by {self.first}, {self.second_says} by "
+            f"{self.second}"
+        )
+
+
+def torch_card_of(card: Device, torch_cards: tuple[TorchCard, ...]) -> TorchCard | None:
+    """Return PyTorch's account of a card, matched by UUID, then by slot, never by number."""
+    return next((told for told in torch_cards if _is_same(card, told)), None)
+
+
+def disagreements(card: Device, told: TorchCard | None) -> tuple[Disagreement, ...]:
+    """Return where the driver's and PyTorch's accounts of a card differ.
+
+    Args:
+        card: as NVML tells it.
+        told: as PyTorch tells it; None where it does not.
+    """
+    if told is None:
+        return ()
+    pairs: list[tuple[str, object, object]] = [
+        ("name", card.name, told.name),
+        ("compute capability", card.compute_capability, told.compute_capability),
+        ("multiprocessors", card.multiprocessors, told.multiprocessors),
+        ("memory bus in bits", card.memory_bus_width_bits, told.memory_bus_width_bits),
+    ]
+    found = [
+        _disagreement(subject, "nvidia-smi", ours, "PyTorch", theirs)
+        for subject, ours, theirs in pairs
+        if ours is not None and theirs is not None and ours != theirs
+    ]
+    total, visible = card.memory_total_bytes, told.memory_total_bytes
+    if total and visible and abs(total - visible) > _MEMORY_TOLERANCE * total:
+        found.append(
+            _disagreement("memory in MiB", "nvidia-smi", total >> 20, "PyTorch", visible >> 20)
+        )
+    return tuple(found)
+
+
+def misnamings(card: Device, told: TorchCard | None) -> tuple[Disagreement, ...]:
+    """Return where a card's silicon is not that of what it calls itself."""
+    found = []
+    known = known_card(card.name)
+    capability = card.compute_capability or (told.compute_capability if told else None)
+    if known is not None:
+        count = card.multiprocessors or (told.multiprocessors if told else None)
+        bus = card.memory_bus_width_bits or (told.memory_bus_width_bits if told else None)
+        name = f"its name ({card.short_name})"
+        checks: list[tuple[str, object, tuple[object, ...]]] = [
+            ("compute capability", capability, known.compute_capability),
+            ("multiprocessors", count, known.multiprocessors),
+            ("memory bus in bits", bus, known.bus_width_bits),
+        ]
+        found += [
+            _disagreement(subject, "the card", value, name, " or ".join(map(str, sold)))
+            for subject, value, sold in checks
+            if value is not None and value not in sold
+        ]
+    chip = chip_of(card.pci_device_id)
+    if chip is not None and capability is not None and chip.compute_capability != capability:
+        found.append(
+            _disagreement(
+                "compute capability", "the card", capability,
+                f"its device id ({chip.name})", chip.compute_capability,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _disagreement(
+    subject: str, first: str, first_says: object, second: str, second_says: object
+) -> Disagreement:
+    return Disagreement(
+        subject=subject,
+        first=first,
+        first_says=str(first_says),
+        second=second,
+        second_says=str(second_says),
+    )
+
+
+def _is_same(card: Device, told: TorchCard) -> bool:
+    if card.uuid is not None and told.uuid is not None:
+        return card.uuid == told.uuid
+    return card.pci_bus_id is not None and card.pci_bus_id == told.pci_bus_id

@@ -1,0 +1,272 @@
+"""What is found of the NVIDIA driver: whether it is there, answers, and serves the cards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.devices.devices import ASLEEP
+from gpu_studio.core.devices.finding import (
+    WAKE_BY_HAND,
+    Finding,
+    continued,
+    driver_page,
+    install_driver,
+    listed,
+    restart,
+)
+from gpu_studio.core.devices.pc_facts import architecture_of
+from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.devices.pc_facts import PcFacts
+
+# NVML's error codes, nvml.h.
+DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, _VERSION_MISMATCH = 9, 12, 18
+_TWO_VERSIONS = "NVML error 18: the driver's library and its kernel module have two versions"
+_UPDATED_ON_DISK = (
+    "The NVIDIA driver was updated while GPU Studio was running. What runs now goes on. Restart "
+    "the PC before you start another program that uses the card."
+)
+_LEFT_ASLEEP = "PyTorch was not asked about it, since that would wake it."
+_WAKES_WHEN_USED = "Reading it would wake it; it wakes when a program uses it."
+
+
+def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
+    """A call into the driver never returned: of all cards, or of one."""
+    names = listed([card.short_name for card in facts.inventory.cards])
+    if facts.driver.is_silent:
+        yield Finding(
+            code="driver_not_answering",
+            sentence="The NVIDIA driver does not answer: usually it hangs after an error of a "
+            "card. Restart the PC.",
+            evidence="A call into the driver did not return"
+            + (f"; on the bus: {names}" if names else "."),
+            action=restart(facts.system),
+        )
+        return
+    for card in facts.inventory.cards:
+        probed, told = facts.probed(card), facts.reading_of(card)
+        is_silent = card.unreadable_code == "silent" or (told and told.error_code == "silent")
+        if is_silent or (probed is not None and probed.outcome == "silent"):
+            yield Finding(
+                code="driver_not_answering",
+                sentence=f"The driver does not answer for your {card.short_name}: a call that "
+                "normally takes a moment never returned. Restart the PC.",
+                evidence=(probed.message if probed else "") or "A call into NVML did not return.",
+                action=restart(facts.system),
+                device_uuid=card.identity,
+            )
+
+
+def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
+    """The driver was updated and the old half still runs."""
+    driver = facts.driver
+    said = _said_of_halves(facts)
+    if said is None:
+        return
+    sentence, evidence = said
+    halves = [
+        f"{half} {version}"
+        for half, version in (
+            ("kernel module", driver.version),
+            ("library", driver.library_version),
+        )
+        if version
+    ]
+    yield Finding(
+        code="driver_library_mismatch",
+        sentence=sentence,
+        evidence=evidence + (f" ({', '.join(halves)})" if halves else ""),
+        action=restart(facts.system),
+    )
+
+
+def _said_of_halves(facts: PcFacts) -> tuple[str, str] | None:
+    """Return who met a driver of two versions, as a sentence and its evidence."""
+    driver, engine, probe = facts.driver, facts.engine, facts.probe
+    if driver.error_code == _VERSION_MISMATCH:
+        return driver.error or "", _TWO_VERSIONS
+    for card in facts.inventory.cards:
+        told = facts.reading_of(card)
+        if card.unreadable_code == "driver_updated":
+            return card.unreadable or "", _TWO_VERSIONS
+        if told is not None and told.error_code == "driver_updated":
+            return told.error or "", _TWO_VERSIONS
+    reasons = (engine.cuda_reason if engine else None, probe.error if probe else None)
+    if DRIVER_HALVES_DIFFER in reasons:
+        return DRIVER_HALVES_DIFFER, "CUDA error 803 or 804 at the start of PyTorch"
+    if driver.was_updated:
+        return _UPDATED_ON_DISK, "The driver's library in use is no longer on the disk"
+    return None
+
+
+def no_driver(facts: PcFacts) -> Iterator[Finding]:
+    """There is no driver, or it does not run; a card that another driver holds is one such, too."""
+    driver = facts.driver
+    if driver.is_silent or driver.error_code == _VERSION_MISMATCH:
+        return
+    if driver.error is None:
+        yield from _held_by_others(facts)
+        return
+    absent = driver.error_code in (LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED)
+    cards = [card for card in facts.inventory.cards if not facts.is_dropped(card)]
+    if not cards and (absent or facts.inventory.cards):
+        return
+    names = listed([card.short_name for card in cards])
+    subject = f"Your {names} is there, but not ready" if names else "A card cannot be reached"
+    yield Finding(
+        code="no_driver",
+        sentence=f"{subject}: {continued(driver.error)} {_next_step(facts, cards)}",
+        evidence=f"NVML error {driver.error_code}"
+        + (f"; on the bus: {names}" if names else "")
+        + _held_words(cards),
+        action=_driver_action(facts),
+    )
+
+
+def _next_step(facts: PcFacts, cards: Sequence[Device]) -> str:
+    code = facts.driver.error_code
+    if code == DRIVER_NOT_LOADED:
+        return "Start it, or restart the PC."
+    if code != LIBRARY_NOT_FOUND:
+        return "Restart the PC."
+    branches = {branch for card in cards if (branch := facts.last_branch(card))}
+    if len(branches) == 1:
+        kind = listed(
+            sorted({architecture_of(card) or "" for card in cards if architecture_of(card)})
+        )
+        return f"Install NVIDIA's driver of branch {branches.pop()}, the last for {kind} cards."
+    own_tool = " with your system's driver tool." if facts.system == "Linux" else "."
+    return f"Install NVIDIA's driver{own_tool}"
+
+
+def _driver_action(facts: PcFacts) -> str:
+    code = facts.driver.error_code
+    if code == LIBRARY_NOT_FOUND:
+        return install_driver(facts.system, facts.inventory)
+    if facts.system == "Linux" and code == DRIVER_NOT_LOADED:
+        return "sudo modprobe nvidia"
+    return restart(facts.system)
+
+
+def _held_words(cards: Sequence[Device]) -> str:
+    drivers = sorted({card.kernel_driver for card in cards if card.kernel_driver} - {"nvidia"})
+    return f"; driven by {listed(drivers)}" if drivers else ""
+
+
+def _held_by_others(facts: PcFacts) -> Iterator[Finding]:
+    for card in facts.inventory.cards:
+        if card.unreadable_code == "not_served" and not facts.is_dropped(card):
+            yield Finding(
+                code="no_driver",
+                sentence=f"Your {card.short_name} is there, but the NVIDIA driver does not serve "
+                "it: another driver holds it, or it is lent to a virtual machine.",
+                evidence=f"On the bus at {card.pci_bus_id}, not in NVML's list"
+                + _held_words([card]),
+                device_uuid=card.identity,
+            )
+
+
+def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
+    """The driver is newer than the last that serves a card, so it leaves the card alone."""
+    for card in facts.inventory.cards:
+        last = facts.last_branch(card)
+        if not facts.is_dropped(card) or last is None:
+            continue
+        kind = architecture_of(card)
+        sentence = (
+            f"Driver {facts.driver_number} no longer serves your {card.short_name} ({kind}): the "
+            f"last branch that does is {last}. Install a driver of branch {last}"
+        )
+        if facts.last_build(card) is None:
+            sentence += " to see it again; PyTorch has no code for such a card in any build"
+        yield Finding(
+            code="driver_dropped_card",
+            sentence=sentence + ".",
+            evidence=f"Driver {facts.driver.version or facts.driver.library_version}; the card is "
+            f"at {card.pci_bus_id}, device id {card.pci_device_id or 0:04x}",
+            action=driver_page(facts.system),
+            device_uuid=card.identity,
+        )
+
+
+def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
+    """The driver runs, but the installed PyTorch needs a newer one."""
+    floor = facts.driver_floor()
+    # Where another build serves the driver and the card, that is the shorter way.
+    cards = [card for card in facts.cards if facts.has_code(card) is not False]
+    engine = facts.cuda_build
+    if floor is None or engine is None or not cards:
+        return
+    choice = facts.choice(cards)
+    other = choice if choice and choice.tag != "cpu" else None
+    build = facts.build_for_this_driver(cards)
+    published = (
+        f", or install PyTorch's {build.tag} build, which runs with yours (not tried by us)."
+        if build
+        else "."
+    )
+    yield Finding(
+        code="driver_too_old",
+        sentence=f"The NVIDIA driver is too old for this PyTorch: it needs {floor} or newer, and "
+        f"yours is {facts.driver.version}. Update the driver"
+        + (f", or install the {other.tag} build." if other else published),
+        evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; found driver "
+        f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
+        f"needed {floor}",
+        action=other.pip_command if other else driver_page(facts.system),
+    )
+
+
+def mig_instances(facts: PcFacts) -> Iterator[Finding]:
+    """A card that is divided into instances, which CUDA shows one by one."""
+    for card in facts.inventory.cards:
+        if not card.mig_enabled:
+            continue
+        name = card.short_name
+        sentence = (
+            f"Your {name} is divided into MIG instances: {listed(card.mig_instances)}. PyTorch "
+            "uses one of them at a time, and GPU Studio shows the sensors of the whole card."
+            if card.mig_instances
+            else f"Your {name} is in MIG mode and has no instance, so no program can use it."
+        )
+        yield Finding(
+            code="mig_instances",
+            sentence=sentence,
+            evidence="NVML tells that the multi-instance mode is on; GPU Studio does not support "
+            "single instances",
+            action=f"sudo nvidia-smi -i {card.nvml_index} -mig 0",
+            device_uuid=card.identity,
+        )
+
+
+def wsl_limits(facts: PcFacts) -> Iterator[Finding]:
+    """What cannot be known or done inside WSL 2."""
+    if facts.inventory.is_wsl and facts.inventory.cards:
+        yield Finding(
+            code="wsl_limits",
+            sentence="This is WSL 2: it does not tell how much memory each program holds, some "
+            "sensors are missing, and memory beyond the card's spills into RAM in silence, so a "
+            "card that is full becomes slow instead of failing.",
+            evidence="The kernel's name says Microsoft; driver "
+            f"{facts.driver.version or 'unknown'} is that of Windows",
+        )
+
+
+def card_asleep(facts: PcFacts) -> Iterator[Finding]:
+    """A laptop's card that is switched off."""
+    engine = facts.engine
+    is_unasked = engine is not None and engine.cards_asleep
+    for card in facts.inventory.cards:
+        if card.unreadable == ASLEEP:
+            yield Finding(
+                code="card_asleep",
+                sentence=f"Your {card.short_name} is asleep to save power. "
+                + (_LEFT_ASLEEP if is_unasked else _WAKES_WHEN_USED),
+                evidence=f"runtime_status of {card.pci_bus_id} is suspended",
+                action=WAKE_BY_HAND if is_unasked else "",
+                device_uuid=card.identity,
+            )

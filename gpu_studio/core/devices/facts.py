@@ -1,0 +1,576 @@
+"""Rows that people read, and what they are made from: window, report and terminal show the same.
+
+A value that a device refuses is "n/a" with its reason, never 0.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.devices.cards import chip_of, disagreements, misnamings, torch_card_of
+from gpu_studio.core.devices.devices import (
+    CardReading,
+    Device,
+    Inventory,
+    Reading,
+    Telemetry,
+    clock_event_words,
+)
+from gpu_studio.core.devices.link import widest_link
+from gpu_studio.core.devices.peaks import CardPeaks, card_peaks
+from gpu_studio.core.devices.published_builds import table_differences
+from gpu_studio.core.protocol import EngineDescribed
+from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.units import format_bytes, format_percent, format_rate, three_digits
+from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheels import platform_key, version_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpu_studio.core.devices.link import Link
+    from gpu_studio.core.devices.torch_facts import TorchCard
+    from gpu_studio.core.protocol import MemoryRead
+
+
+NOT_AVAILABLE = "n/a"
+SPACE = "\u202f"  # narrow no-break space: a number and its unit stay on one line
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """One row: ``reason`` says why a value is "n/a", or more about one that is there."""
+
+    key: str
+    label: str
+    value: str
+    reason: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a value."""
+        return not self.value.startswith(NOT_AVAILABLE)
+
+
+class FactGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows under one heading."""
+
+    title: str
+    facts: tuple[Fact, ...]
+
+
+class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything known of the PC at one time.
+
+    ``memory`` is by PyTorch's address, ``links`` (as a card had it while it worked) by identity.
+    """
+
+    inventory: Inventory
+    reading: Reading | None = None
+    engine: EngineDescribed | None = None
+    current_device: int | None = None
+    memory: Mapping[str, MemoryRead] = {}
+    links: Mapping[str, Link] = {}
+
+    def telemetry(self, device: Device) -> Telemetry:
+        """Return the newest telemetry of a device: of the last reading, or of its finding."""
+        if self.reading is None:
+            return device.telemetry
+        if device.kind == "cpu":
+            return self.reading.cpu
+        card = self.card_reading(device)
+        return Telemetry() if card is None else card.telemetry
+
+    def torch_card(self, device: Device) -> TorchCard | None:
+        """Return PyTorch's own account of a card; None where there is none."""
+        return torch_card_of(device, self.engine.cards) if self.engine else None
+
+    def card_reading(self, device: Device) -> CardReading | None:
+        """Return what the last reading says of a card."""
+        cards = self.reading.cards if self.reading else ()
+        return next((card for card in cards if card.uuid == device.identity), None)
+
+    def trouble(self, device: Device) -> str:
+        """Return the sentence that says why a card cannot be read; empty where it can."""
+        card = self.card_reading(device)
+        return (card.error if card else device.unreadable) or ""
+
+
+def fact(key: str, label: str, value: str | None, why_not: str = "", note: str = "") -> Fact:
+    """Return a row; ``why_not`` is said where there is no value, ``note`` where there is one."""
+    text = value or NOT_AVAILABLE
+    is_known = not text.startswith(NOT_AVAILABLE)
+    return Fact(key=key, label=label, value=text, reason=note if is_known else why_not)
+
+
+def bytes_text(size_bytes: int | None) -> str | None:
+    """Return a size in words."""
+    return None if size_bytes is None else format_bytes(size_bytes)
+
+
+def percent_text(percent: float | None) -> str | None:
+    """Return a percentage in words: ``4 %``."""
+    return None if percent is None else f"{percent:.0f}{SPACE}%"
+
+
+def celsius_text(temperature_c: float | None) -> str | None:
+    """Return a temperature in words: ``41 °C``."""
+    return None if temperature_c is None else f"{temperature_c:.0f}{SPACE}°C"
+
+
+def amount_text(
+    value: float | None, most: float | None, unit: str, most_word: str = "highest"
+) -> str | None:
+    """Return a value beside what it may be at most: ``9.5 of 30 W``; a card may tell only one."""
+    if value is None and most is None:
+        return None
+    most_text = None if most is None else f"{_number(most, unit)}{SPACE}{unit}"
+    if value is None:
+        return f"{NOT_AVAILABLE} ({most_word} {most_text})"
+    text = _number(value, unit)
+    return f"{text} of {most_text}" if most_text else f"{text}{SPACE}{unit}"
+
+
+def _number(value: float, unit: str) -> str:
+    if unit != "W":
+        return f"{value:.0f}"
+    return f"{value:.0f}" if value == int(value) else three_digits(value)
+
+
+_COMPUTED = "Computed from the processors and their highest clock: what no program exceeds."
+_TOO_LITTLE = "The card does not tell enough to compute it."
+_NO_ARITHMETIC = "A card of this compute capability has no arithmetic for it."
+_NO_TENSOR_CORES = "This card has no tensor cores."
+_NOT_TOLD = "PyTorch has not described this card: it does not see it, or it is starting."
+_MHZ = 1e6
+
+
+def peaks_of(card: Device, told: TorchCard | None) -> CardPeaks | None:
+    """Return what a card can do at most, at its highest clocks; None where too little is told."""
+    capability = card.compute_capability
+    count = card.multiprocessors or (told.multiprocessors if told else None)
+    clock_mhz = card.sm_clock_max_mhz or (told.sm_clock_max_mhz if told else None)
+    bus = card.memory_bus_width_bits or (told.memory_bus_width_bits if told else None)
+    memory_mhz = card.memory_clock_max_mhz or (told.memory_clock_max_mhz if told else None)
+    if capability is None or not count or not clock_mhz:
+        return None
+    try:
+        return card_peaks(
+            capability,
+            count,
+            clock_mhz * _MHZ,
+            bus,
+            memory_mhz * _MHZ if memory_mhz else None,
+            card.name,
+        )
+    except MissingResourceError:
+        return None
+
+
+def peak_group(card: Device, told: TorchCard | None) -> FactGroup:
+    """Return what a card can do at most."""
+    peaks = peaks_of(card, told)
+    arithmetic = peaks.arithmetic_flops if peaks else {}
+    tensor_cores = peaks.tensor_core_flops if peaks else {}
+    no_arithmetic = _NO_ARITHMETIC if peaks else _TOO_LITTLE
+    bandwidth = peaks.memory_bytes_per_s if peaks else None
+    facts = [
+        fact(
+            "peak_bandwidth",
+            "Memory bandwidth",
+            format_rate(bandwidth, "B/s") if bandwidth else None,
+            _TOO_LITTLE,
+            "Computed from the memory's highest clock and the width of its bus.",
+        )
+    ]
+    facts += [
+        fact(f"peak_{dtype}", dtype, _flops(arithmetic.get(dtype)), no_arithmetic, _COMPUTED)
+        for dtype in ("float32", "float16", "float64")
+    ]
+    fastest = max(tensor_cores, key=lambda dtype: tensor_cores[dtype], default="")
+    with_dtype = f"{_flops(tensor_cores[fastest])} in {fastest}" if fastest else None
+    no_cores = _NO_TENSOR_CORES if peaks else _TOO_LITTLE
+    facts.append(fact("peak_tensor", "Tensor cores", with_dtype, no_cores, _COMPUTED))
+    return FactGroup(title="At most", facts=tuple(facts))
+
+
+def account_group(card: Device, told: TorchCard | None) -> FactGroup:
+    """Return PyTorch's account of a card beside the driver's, and what contradicts the two."""
+    rows = (
+        ("name", "Name", card.name, told.name if told else None),
+        (
+            "compute_capability",
+            "Compute capability",
+            card.compute_capability,
+            told.compute_capability if told else None,
+        ),
+        (
+            "multiprocessors",
+            "Multiprocessors",
+            card.multiprocessors,
+            told.multiprocessors if told else None,
+        ),
+        (
+            "memory",
+            "Memory",
+            bytes_text(card.memory_total_bytes),
+            bytes_text(told.memory_total_bytes) if told else None,
+        ),
+        (
+            "bus",
+            "Memory bus",
+            _bits(card.memory_bus_width_bits),
+            _bits(told.memory_bus_width_bits) if told else None,
+        ),
+        ("slot", "PCI address", card.pci_bus_id, told.pci_bus_id if told else None),
+    )
+    facts = [
+        fact(f"torch_{key}", label, _both(ours, theirs), _NOT_TOLD)
+        for key, label, ours, theirs in rows
+    ]
+    facts.append(_contradictions(card, told))
+    return FactGroup(title="PyTorch's account", facts=tuple(facts))
+
+
+def chip_text(card: Device) -> str | None:
+    """Return a card's chip by its PCI device id: ``GP108 (1d01)``."""
+    if card.pci_device_id is None:
+        return None
+    chip = chip_of(card.pci_device_id)
+    return f"{chip.name} ({card.pci_device_id:04x})" if chip else f"{card.pci_device_id:04x}"
+
+
+def _contradictions(card: Device, told: TorchCard | None) -> Fact:
+    if told is None and card.unreadable is not None:
+        return fact("contradictions", "Contradictions", None, "Neither says anything of this card.")
+    found = (*misnamings(card, told), *disagreements(card, told))
+    text = "; ".join(one.sentence for one in found)
+    note = (
+        "One of them is wrong: the card may be another with a changed BIOS."
+        if found
+        else "Name, chip, driver and PyTorch say the same of this card."
+    )
+    return fact("contradictions", "Contradictions", text or "none", note=note)
+
+
+def _both(ours: object, theirs: object) -> str | None:
+    if theirs is None:
+        return None
+    if ours is None:
+        return f"{theirs} by PyTorch"
+    return f"{ours}" if ours == theirs else f"{theirs} by PyTorch, {ours} by the driver"
+
+
+def _flops(value: float | None) -> str | None:
+    return None if value is None else format_rate(value, "FLOP/s")
+
+
+def _bits(width: int | None) -> str | None:
+    return f"{width}{SPACE}bit" if width else None
+
+
+_REFUSED = "This card does not report it."
+_SEEN_AT_WORK = "Read while the card works, since an idle one drops to generation 1: run something."
+_PYTORCH_TELLS = "PyTorch tells it, and does not see this card or is starting."
+_NO_CONTEXT = "The engine has done nothing on this card yet, so PyTorch holds no memory there."
+
+
+def identity_line(card: Device) -> str:
+    """Return the numbers that one card goes by: ``nvidia-smi 0 = cuda:0 = drives your monitor``."""
+    parts = [] if card.nvml_index is None else [f"nvidia-smi {card.nvml_index}"]
+    parts.append(card.address or "no number in PyTorch")
+    if card.display_active:
+        parts.append("drives your monitor")
+    return " = ".join(parts)
+
+
+def card_groups(card: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
+    """Return the rows of a card that are not PyTorch's or the driver's."""
+    rows = _Rows(card, snapshot)
+    told = snapshot.torch_card(card)
+    return (
+        rows.now(),
+        rows.memory(),
+        rows.card(),
+        peak_group(card, told),
+        account_group(card, told),
+    )
+
+
+class _Rows:
+    def __init__(self, card: Device, snapshot: PcSnapshot) -> None:
+        self._card, self._snapshot = card, snapshot
+        self._telemetry = snapshot.telemetry(card)
+        self._why_not = snapshot.trouble(card) or _REFUSED
+
+    def _row(self, key: str, label: str, value: str | None, note: str = "") -> Fact:
+        return fact(key, label, value, self._why_not, note)
+
+    def now(self) -> FactGroup:
+        card, now, row = self._card, self._telemetry, self._row
+        pstate = None if now.pstate is None else f"P{now.pstate}"
+        power = amount_text(now.power_w, now.power_limit_w, "W", "limit")
+        sm_clock = amount_text(now.sm_clock_mhz, card.sm_clock_max_mhz, "MHz")
+        memory_clock = amount_text(now.memory_clock_mhz, card.memory_clock_max_mhz, "MHz")
+        facts = (
+            row("utilization", "Utilisation", percent_text(now.utilization_percent)),
+            row("temperature", "Temperature", celsius_text(now.temperature_c)),
+            row("fan", "Fan", percent_text(now.fan_percent)),
+            row("pstate", "P-state", pstate, "P0 is the fastest; P8 and above save power."),
+            row("power", "Power", power),
+            row("sm_clock", "SM clock", sm_clock),
+            row("memory_clock", "Memory clock", memory_clock),
+            row("clock_reasons", "Clocks are", clock_event_words(now.clock_event_reasons)),
+            row("pcie", "PCIe", self._pcie(), "An idle card drops to a slower generation."),
+            fact("pcie_at_work", "PCIe at work", self._pcie_at_work(), _SEEN_AT_WORK),
+            row("pcie_traffic", "PCIe traffic", self._traffic()),
+        )
+        return FactGroup(title="Now", facts=facts)
+
+    def memory(self) -> FactGroup:
+        now, row = self._telemetry, self._row
+        used, total = now.memory_used_bytes, self._card.memory_total_bytes
+        used_text = bytes_text(used)
+        if used_text and used and total:
+            used_text += f" ({format_percent(used / total)})"
+        kept = bytes_text(now.memory_reserved_bytes)
+        facts = (
+            row("memory_total", "Total", bytes_text(total)),
+            row("memory_used", "Used", used_text, "By all programs on this card."),
+            row("memory_free", "Free", bytes_text(now.memory_free_bytes)),
+            row("memory_kept", "Kept by the driver", kept),
+            self._torch_memory("allocated", "Allocated by PyTorch"),
+            self._torch_memory("reserved", "Reserved by PyTorch"),
+        )
+        return FactGroup(title="Memory", facts=facts)
+
+    def card(self) -> FactGroup:
+        card, row = self._card, self._row
+        bits = card.memory_bus_width_bits
+        display = None
+        if card.display_active is not None:
+            display = "drives your monitor" if card.display_active else "no monitor"
+        facts = (
+            fact("name", "Name", card.name),
+            fact("numbers", "Numbers", identity_line(card)),
+            row("architecture", "Architecture", card.architecture),
+            row("compute_capability", "Compute capability", card.compute_capability),
+            row("cores", "Processors", self._processors()),
+            row("memory_bus", "Memory bus", f"{bits}{SPACE}bit" if bits else None),
+            fact("l2_cache", "L2 cache", self._l2_cache(), _PYTORCH_TELLS),
+            row("display", "Display", display),
+            row("compute_mode", "Compute mode", card.compute_mode),
+            row("ecc", "ECC", _switch(card.ecc_enabled)),
+            row("mig", "MIG", _switch(card.mig_enabled)),
+            row("vbios", "VBIOS", card.vbios),
+            row("driver", "Driver", self._snapshot.inventory.driver.version),
+            row("chip", "Chip", chip_text(card), "By its PCI device id."),
+            row("pci_bus_id", "PCI address", card.pci_bus_id),
+            row("serial", "Serial number", card.serial),
+            row("uuid", "UUID", card.uuid),
+        )
+        return FactGroup(title="Card", facts=facts)
+
+    def _torch_memory(self, key: str, label: str) -> Fact:
+        """Return a row of PyTorch's allocator in this program's engine."""
+        engine, address = self._snapshot.engine, self._card.address
+        if engine is None:
+            return fact(key, label, None, "The engine is starting.")
+        if not engine.cuda_available or address is None:
+            reason = engine.cuda_reason or "PyTorch does not see this card."
+            return fact(key, label, None, reason)
+        read = self._snapshot.memory.get(address)
+        if read is None:
+            return fact(key, label, None, "Not read yet.")
+        size_bytes = read.allocated_bytes if key == "allocated" else read.reserved_bytes
+        if size_bytes is None:
+            return fact(key, label, "no CUDA context yet", note=_NO_CONTEXT)
+        return fact(key, label, bytes_text(size_bytes), note="In this program's engine alone.")
+
+    def _processors(self) -> str | None:
+        parts = []
+        if self._card.multiprocessors:
+            parts.append(f"{self._card.multiprocessors} SMs")
+        if self._card.cuda_cores:
+            parts.append(f"{self._card.cuda_cores} cores")
+        return ", ".join(parts) or None
+
+    def _pcie(self) -> str | None:
+        card, now = self._card, self._telemetry
+        if now.pcie_generation is None or now.pcie_width is None:
+            return None
+        text = f"gen {now.pcie_generation} × {now.pcie_width}"
+        if card.pcie_generation_max and card.pcie_width_max:
+            text += f" of gen {card.pcie_generation_max} × {card.pcie_width_max}"
+        return text
+
+    def _pcie_at_work(self) -> str | None:
+        link, best = self._snapshot.links.get(self._card.identity), widest_link(self._card)
+        if link is None:
+            return None
+        text = f"{link.text} of {best.text}" if best else link.text
+        alone = self._card.pcie_generation_card_max
+        if best is not None and alone is not None and alone > best.generation:
+            text += f" (the card alone: gen {alone})"
+        return text
+
+    def _l2_cache(self) -> str | None:
+        told = self._snapshot.torch_card(self._card)
+        return bytes_text(told.l2_cache_bytes) if told else None
+
+    def _traffic(self) -> str | None:
+        received, sent = self._telemetry.pcie_rx_bytes_per_s, self._telemetry.pcie_tx_bytes_per_s
+        if received is None or sent is None:
+            return None
+        return f"{format_rate(received, 'B/s')} in, {format_rate(sent, 'B/s')} out"
+
+
+def _switch(state: bool | None) -> str | None:
+    if state is None:
+        return None
+    return "on" if state else "off"
+
+
+_NO_CPU_SENSOR = "The system offers no such sensor of this CPU."
+_NOT_READ_YET = "Not read yet."
+_ENGINE_STARTS = "The engine is starting."
+_CPU_BUILD = "This PyTorch is built for the CPU alone."
+_STARTING = EngineDescribed(pid=0, torch_version="")
+_SIMD = "What PyTorch's own kernels use on this CPU."
+
+
+def summary_line(device: Device, engine: EngineDescribed | None) -> str:
+    """Return the line under a device's name: ``cuda:0 · 2 GiB · 6.1 · drives your monitor``."""
+    memory = format_bytes(device.memory_total_bytes) if device.memory_total_bytes else None
+    parts: tuple[str | None, ...]
+    if device.kind == "cpu":
+        parts = ("CPU", _cores(device), memory, engine.cpu_capability if engine else None)
+    else:
+        place = "cannot be read" if device.unreadable else "not seen by PyTorch"
+        asleep = "asleep" if device.unreadable_code == "asleep" else None
+        monitor = "drives your monitor" if device.display_active else None
+        capability = device.compute_capability
+        parts = (device.address or asleep or place, memory, capability, monitor, asleep)
+        parts = tuple(dict.fromkeys(parts))  # one without a number is asleep once
+    return "\u00a0· ".join(part for part in parts if part)  # a dot begins no line
+
+
+def facts_of(device: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
+    """Return all rows that matter for a device: its own, PyTorch's and the driver's."""
+    return (*own_facts(device, snapshot), *shared_facts(snapshot))
+
+
+def own_facts(device: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
+    """Return the rows of one device."""
+    if device.kind == "cuda":
+        return card_groups(device, snapshot)
+    return (_cpu_group(device, snapshot),)
+
+
+def shared_facts(snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
+    """Return the rows that are the same for all devices: PyTorch's and the driver's."""
+    return (_torch_group(snapshot), _driver_group(snapshot))
+
+
+def _cpu_group(device: Device, snapshot: PcSnapshot) -> FactGroup:
+    now, engine = snapshot.telemetry(device), snapshot.engine
+    simd = engine.cpu_capability if engine else None
+    clock = amount_text(device.clock_max_mhz, None, "MHz")
+    temperature = celsius_text(now.temperature_c)
+    facts = (
+        fact("name", "Name", device.name),
+        fact("cores", "Cores", _cores(device), "The system does not say."),
+        fact("clock", "Highest clock", clock, _NO_CPU_SENSOR),
+        fact("simd", "Vector instructions", simd, _ENGINE_STARTS, _SIMD),
+        fact("utilization", "Utilisation", percent_text(now.utilization_percent), _NOT_READ_YET),
+        fact("temperature", "Temperature", temperature, _NO_CPU_SENSOR),
+        fact("memory_total", "RAM", bytes_text(device.memory_total_bytes), _NOT_READ_YET),
+        fact("memory_used", "RAM used", bytes_text(now.memory_used_bytes), _NOT_READ_YET),
+        fact("memory_free", "RAM available", bytes_text(now.memory_free_bytes), _NOT_READ_YET),
+    )
+    return FactGroup(title="CPU and RAM", facts=facts)
+
+
+def _cores(device: Device) -> str | None:
+    counts = [
+        f"{count} {word}{'s' if count > 1 else ''}"
+        for count, word in ((device.cores, "core"), (device.threads, "thread"))
+        if count
+    ]
+    return ", ".join(counts) or None
+
+
+def _torch_group(snapshot: PcSnapshot) -> FactGroup:
+    engine = snapshot.engine or _STARTING
+    why_not = "It does not say." if snapshot.engine else _ENGINE_STARTS
+    no_cuda = engine.cuda_reason or ("PyTorch sees no card." if snapshot.engine else why_not)
+    cpu_build = _CPU_BUILD if snapshot.engine else why_not
+    no_code = "PyTorch tells it only where it can use CUDA." if engine.cuda_build else cpu_build
+    is_asked = snapshot.engine is not None and not engine.cards_asleep
+    count = str(engine.device_count) if is_asked else None
+    facts: tuple[Fact, ...] = (
+        _cuda_available(snapshot.engine, no_cuda),
+        fact("torch_version", "PyTorch", engine.torch_version, why_not),
+        fact("cuda_build", "Built for CUDA", engine.cuda_build, cpu_build),
+        fact("arch_list", "Has code for", " ".join(engine.arch_list), no_code),
+        fact("device_count", "Cards it sees", count, no_cuda),
+        fact("current_device", "Current card", _current_card(snapshot), no_cuda),
+        fact("cpu_threads", "CPU threads", str(engine.cpu_threads or ""), why_not),
+        fact("python_version", "Python", engine.python_version, why_not),
+    )
+    if engine.own_table:
+        facts += (_tables(engine),)
+    if engine.visible_devices is not None:
+        visible = engine.visible_devices or "none"
+        facts += (fact("visible_devices", "CUDA_VISIBLE_DEVICES", visible),)
+    if engine.recording:
+        facts += (fact("recording", "Recording", engine.recording),)
+    return FactGroup(title="PyTorch", facts=facts)
+
+
+def _tables(engine: EngineDescribed) -> Fact:
+    """Return whether PyTorch's own table of its builds agrees with this program's."""
+    try:
+        table = load_table()
+    except MissingResourceError:
+        return fact("tables", "Tables of builds", None, "This program's own table is missing.")
+    if version_numbers(engine.torch_version) != version_numbers(table.torch_version):
+        why_not = f"This program's table is of PyTorch {table.torch_version}."
+        return fact("tables", "Tables of builds", None, why_not)
+    key = platform_key(platform.system(), platform.machine())
+    differences = table_differences(table, engine.own_table, engine.torch_version, key)
+    builds = ", ".join(engine.own_table)
+    note = f"What PyTorch's builds for CUDA {builds} serve, by PyTorch and by this program."
+    return fact("tables", "Tables of builds", "; ".join(differences) or "agree", note=note)
+
+
+def _cuda_available(engine: EngineDescribed | None, why_not: str) -> Fact:
+    if engine is None or engine.cards_asleep:
+        return fact("cuda_available", "CUDA available", None, why_not)
+    value, reason = ("yes", "") if engine.cuda_available else ("no", why_not)
+    return fact("cuda_available", "CUDA available", value, note=reason)
+
+
+def _current_card(snapshot: PcSnapshot) -> str | None:
+    if snapshot.engine is None or not snapshot.engine.cuda_available:
+        return None
+    address = f"cuda:{snapshot.current_device or 0}"
+    card = snapshot.inventory.find(address)
+    return f"{address} {card.short_name}" if card else address
+
+
+def _driver_group(snapshot: PcSnapshot) -> FactGroup:
+    driver = snapshot.inventory.driver
+    why_not = driver.error or "The driver does not say."
+    facts: tuple[Fact, ...] = (
+        fact("driver_version", "NVIDIA driver", driver.version, why_not, driver.error or ""),
+        fact("driver_cuda", "Runs CUDA up to", driver.cuda_version, why_not),
+        fact("nvml_version", "NVML", driver.nvml_version, why_not),
+    )
+    others = ", ".join(snapshot.inventory.other_gpus)
+    if others:
+        note = "Not made by NVIDIA, so CUDA does not run on it."
+        facts += (fact("other_gpus", "Other graphics", others, note=note),)
+    return FactGroup(title="Driver", facts=facts)

@@ -1,0 +1,136 @@
+"""What a finding is, and how bad each kind of finding is.
+
+A finding's code is for programs, its sentence for people who have not met CUDA, its evidence for
+those who have, and its action is to be copied.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.devices.devices import Inventory
+
+
+Severity = Literal["failure", "warning", "note", "good"]
+
+# Worst first: the order in which findings are told.
+SEVERITIES: dict[str, Severity] = {
+    "driver_not_answering": "failure",
+    "driver_library_mismatch": "failure",
+    "card_lost": "failure",
+    "wrong_sum": "failure",
+    "no_driver": "failure",
+    "driver_dropped_card": "failure",
+    "driver_too_old": "warning",
+    "cpu_only_build": "warning",
+    "no_code_for_card": "failure",
+    "cuda_init_failed": "failure",
+    "device_busy": "warning",
+    "hidden_by_environment": "warning",
+    "no_nvidia_card": "note",
+    "card_unreadable": "failure",
+    "not_as_named": "warning",
+    "slow_link": "warning",
+    "card_asleep": "note",
+    "mixed_order": "note",
+    "mig_instances": "note",
+    "wsl_limits": "note",
+    "tables_differ": "note",
+    "ok": "good",
+}
+_RANKS = {code: rank for rank, code in enumerate(SEVERITIES)}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is so on this PC.
+
+    ``action`` is a command or an address to copy, empty where there is nothing to do;
+    ``device_uuid`` is the `Device.identity` of the card it is about, None where it is about all.
+    """
+
+    code: str
+    sentence: str
+    evidence: str = ""
+    action: str = ""
+    device_uuid: str | None = None
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return SEVERITIES[self.code]
+
+
+def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return findings from the worst to the best, those of one code in the order of the cards."""
+    return tuple(sorted(findings, key=lambda finding: _RANKS[finding.code]))
+
+
+def is_usable(findings: Sequence[Finding]) -> bool:
+    """Return whether PyTorch can use one card at least."""
+    return any(finding.code == "ok" for finding in findings)
+
+
+def findings_value(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return what ``gpu-studio doctor --json`` prints, as plain values."""
+    fields = ("code", "device_uuid", "sentence", "evidence", "action")
+    return {
+        "findings": [{field: getattr(finding, field) for field in fields} for finding in findings]
+    }
+
+
+DRIVER_PAGE = "https://www.nvidia.com/drivers"
+UNIX_DRIVER_PAGE = "https://www.nvidia.com/en-us/drivers/unix/"
+# It opens NVML, which starts every card that the driver serves.
+WAKE_BY_HAND = "nvidia-smi"
+TORCH_PAGE = "https://pytorch.org/get-started/locally/"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence: ``A, B and C``."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def continued(sentence: str) -> str:
+    """Return a sentence as it reads after a colon; a name of capitals keeps them."""
+    first = sentence.split(" ", 1)[0]
+    if first in ("The", "No", "This", "A"):
+        return sentence[0].lower() + sentence[1:]
+    return sentence
+
+
+def install_driver(system: str, inventory: Inventory) -> str:
+    """Return how NVIDIA's driver is installed: a command where the system has one of its own."""
+    if system == "Windows" or inventory.is_wsl:
+        return DRIVER_PAGE
+    family = inventory.distribution.split()
+    if "ubuntu" in family:
+        return "sudo ubuntu-drivers install"
+    if "debian" in family:
+        return "sudo apt install nvidia-driver"
+    return UNIX_DRIVER_PAGE
+
+
+def driver_page(system: str) -> str:
+    """Return where all branches of NVIDIA's driver are: systems offer the one they ship alone."""
+    return DRIVER_PAGE if system == "Windows" else UNIX_DRIVER_PAGE
+
+
+def restart(system: str) -> str:
+    """Return the command that restarts the PC."""
+    return "shutdown /r" if system == "Windows" else "sudo reboot"
+
+
+def reload_cuda(system: str, *, is_wsl: bool) -> str:
+    """Return what brings CUDA back after the PC has slept."""
+    if is_wsl:
+        return "wsl --shutdown"
+    if system == "Linux":
+        return "sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm"
+    return restart(system)

@@ -1,0 +1,262 @@
+"""What is known of a PC, its driver and its PyTorch, and the questions findings ask of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.devices.cards import chip_of, driver_branches, torch_card_of
+from gpu_studio.core.devices.devices import ASLEEP, number_cards
+from gpu_studio.core.devices.link import links_under_load
+from gpu_studio.core.devices.published_builds import (
+    driver_floor,
+    last_build,
+    published_build,
+    table_differences,
+)
+from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.wheel_table import PublishedBuild, TorchBuild, WheelTable, load_table
+from gpu_studio.core.wheels import (
+    CudaCard,
+    WheelChoice,
+    choose_wheel,
+    platform_key,
+    serves,
+    version_numbers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpu_studio.core.devices.devices import CardReading, Device, Inventory, Reading
+    from gpu_studio.core.devices.link import Link
+    from gpu_studio.core.devices.torch_facts import CardProbed, PcProbed, TorchCard
+    from gpu_studio.core.protocol import EngineDescribed
+
+
+class PcFacts:
+    """Everything that findings rest on, with the questions that more than one of them asks.
+
+    Args:
+        inventory: what the sensor reader found.
+        engine: the engine's account of itself, None while it is not known.
+        system: "Linux" or "Windows".
+        machine: "x86_64" or "aarch64".
+        probe: what came of a real kernel on each card; None where none was tried.
+        readings: what the sensors said since, oldest first.
+        links: the fastest link of each card at work; None takes it from ``readings``.
+
+    Attributes:
+        cards: those that can be read, with the numbers that this engine gives them.
+        sleeping: those that are switched off, with theirs: PyTorch wakes them.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        engine: EngineDescribed | None,
+        system: str,
+        machine: str,
+        probe: PcProbed | None = None,
+        readings: Sequence[Reading] = (),
+        links: Mapping[str, Link] | None = None,
+    ) -> None:
+        self.inventory = inventory
+        self.engine = engine
+        self.driver = inventory.driver
+        self.system = system
+        self.probe = probe
+        self.readings = readings
+        self.links = links_under_load(inventory.cards, readings) if links is None else links
+        self._machine = machine
+        self._platform_key = platform_key(system, machine)
+        visible_devices = engine.visible_devices if engine else None
+        # CUDA counts a sleeping card too.
+        usable = [card for card in inventory.cards if card.unreadable in (None, ASLEEP)]
+        numbered = number_cards(usable, visible_devices)
+        self.cards = [card for card in numbered if card.unreadable is None]
+        self.sleeping = [card for card in numbered if card.unreadable is not None]
+        self._table = _table()
+
+    @property
+    def cuda_build(self) -> EngineDescribed | None:
+        """The engine, if its PyTorch is built for CUDA."""
+        return self.engine if self.engine and self.engine.cuda_build else None
+
+    @property
+    def driver_number(self) -> int | None:
+        """The first number of the driver that is installed: 580; None where nothing tells it."""
+        numbers = version_numbers(self.driver.version or self.driver.library_version)
+        return numbers[0] if numbers else None
+
+    def choice(self, cards: Sequence[Device]) -> WheelChoice | None:
+        """Return the build that serves cards; None where that cannot be said."""
+        known = [
+            CudaCard(card.name, capability) for card in cards if (capability := capability_of(card))
+        ]
+        if self._table is None or not known or not version_numbers(self.driver.version):
+            return None
+        build = self._installed_build()
+        return choose_wheel(
+            known,
+            self.driver.version,
+            system=self.system,
+            machine=self._machine,
+            installed_tag=build.tag if build else None,
+            table=self._table,
+        )
+
+    def arch_list(self) -> Sequence[str]:
+        """Return what the installed PyTorch has code for; empty where nobody knows."""
+        engine = self.cuda_build
+        if engine is None or self._table is None:
+            return engine.arch_list if engine else ()
+        if engine.arch_list:
+            return engine.arch_list
+        # PyTorch does not tell it where CUDA cannot be started.
+        own = self._installed_build()
+        if own is not None and version_numbers(engine.torch_version) == version_numbers(
+            self._table.torch_version
+        ):
+            return own.arch_list.get(self._platform_key, ())
+        published = published_build(self._table, engine.torch_version, engine.cuda_build)
+        return published.arch_list if published else ()
+
+    def has_code(self, card: Device) -> bool | None:
+        """Return whether the installed PyTorch has code for a card; None where not known.
+
+        What a real kernel did comes before what the lists say.
+        """
+        probed = self.probed(card)
+        if probed is not None and probed.outcome in ("ran", "no_code"):
+            return probed.outcome == "ran"
+        return self.lists_code(card)
+
+    def lists_code(self, card: Device) -> bool | None:
+        """Return whether PyTorch's own list has code for a card; None where not known."""
+        capability = capability_of(card)
+        arch_list = self.arch_list()
+        if self.cuda_build is None or capability is None or not arch_list:
+            return None
+        return serves(arch_list, capability)
+
+    def has_any_build(self, card: Device) -> bool:
+        """Return whether any published PyTorch of the program's version has code for a card."""
+        capability = capability_of(card)
+        if capability is None or self._table is None:
+            return False
+        arch_lists = [build.arch_list.get(self._platform_key, ()) for build in self._table.builds]
+        return any(serves(arch_list, capability) for arch_list in arch_lists)
+
+    def served_less(self, tag: str) -> list[str]:
+        """Return the names of the cards that the installed PyTorch serves and a build would not."""
+        builds = self._table.builds if self._table else ()
+        archs = [b.arch_list.get(self._platform_key, ()) for b in builds if b.tag == tag]
+        return [
+            card.short_name
+            for card in self.cards
+            if self.has_code(card)
+            and (capability := capability_of(card)) is not None
+            and not any(serves(arch_list, capability) for arch_list in archs)
+        ]
+
+    def last_build(self, card: Device) -> PublishedBuild | None:
+        """Return the newest published build with code for a card, of whatever PyTorch."""
+        capability = capability_of(card)
+        return last_build(self._table, capability) if self._table and capability else None
+
+    def driver_floor(self) -> str | None:
+        """Return the oldest driver that runs the installed PyTorch, if this one is older."""
+        engine, own = self.cuda_build, version_numbers(self.driver.version)
+        if engine is None or self._table is None or not own:
+            return None
+        floor = driver_floor(self._table, engine.cuda_build, self.system)
+        return floor if floor and own < version_numbers(floor) else None
+
+    def build_for_this_driver(self, cards: Sequence[Device]) -> PublishedBuild | None:
+        """Return a published build of the program's PyTorch that this driver runs for all cards.
+
+        It is one that the program does not install itself; None where there is none.
+        """
+        own, capabilities = version_numbers(self.driver.version), [*map(capability_of, cards)]
+        if self._table is None or not own:
+            return None
+        series, installed = version_numbers(self._table.torch_version)[:2], self._table.builds
+        for build in reversed(self._table.published):
+            oldest, newest = map(version_numbers, build.torch)
+            floor = driver_floor(self._table, f"{build.tag[2:4]}.{build.tag[4:]}", self.system)
+            if not oldest <= series <= newest or build.tag in {each.tag for each in installed}:
+                continue
+            if floor is None or own < version_numbers(floor):
+                continue
+            if all(each and serves(build.arch_list, each) for each in capabilities):
+                return build
+        return None
+
+    def last_branch(self, card: Device) -> int | None:
+        """Return the last driver branch that serves a card; None where the newest does."""
+        branches = driver_branches(architecture_of(card))
+        return branches.last if branches else None
+
+    def is_dropped(self, card: Device) -> bool:
+        """Return whether the installed driver came after the last that serves a card."""
+        branches, number = driver_branches(architecture_of(card)), self.driver_number
+        if card.unreadable is None or branches is None or number is None:
+            return False
+        return number >= branches.first_without
+
+    def probed(self, card: Device) -> CardProbed | None:
+        """Return what came of a kernel on a card; None where none was tried."""
+        tried = self.probe.cards if self.probe else ()
+        return next((one for one in tried if torch_card_of(card, (one.card,))), None)
+
+    def torch_card(self, card: Device) -> TorchCard | None:
+        """Return PyTorch's own account of a card; None where there is none."""
+        told = torch_card_of(card, self.engine.cards) if self.engine else None
+        probed = self.probed(card)
+        return told or (probed.card if probed else None)
+
+    def reading_of(self, card: Device) -> CardReading | None:
+        """Return what the last reading says of a card."""
+        cards = self.readings[-1].cards if self.readings else ()
+        return next((told for told in cards if told.uuid == card.identity), None)
+
+    def table_differences(self) -> tuple[str, ...]:
+        """Return where PyTorch's own table of builds differs from this program's."""
+        if self.engine is None or self._table is None:
+            return ()
+        return table_differences(
+            self._table, self.engine.own_table, self.engine.torch_version, self._platform_key
+        )
+
+    def _installed_build(self) -> TorchBuild | None:
+        """Return the program's own row for the installed CUDA; None where it has none."""
+        numbers = version_numbers(self.cuda_build.cuda_build) if self.cuda_build else ()
+        tag = "cu" + "".join(map(str, numbers[:2]))
+        builds = self._table.builds if self._table else ()
+        return next((build for build in builds if build.tag == tag), None)
+
+
+def capability_of(card: Device) -> tuple[int, int] | None:
+    """Return a card's compute capability as whole numbers; its chip's where it tells none."""
+    chip = chip_of(card.pci_device_id)
+    numbers = version_numbers(card.compute_capability or (chip.compute_capability if chip else ""))
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+
+
+def architecture_of(card: Device) -> str | None:
+    """Return a card's architecture; its chip's where it tells none."""
+    chip = chip_of(card.pci_device_id)
+    return card.architecture or (chip.architecture if chip else None)
+
+
+def label_of(card: Device) -> str:
+    """Return a card's name with its compute capability: ``GT 1030 (6.1)``."""
+    capability = capability_of(card)
+    return f"{card.short_name} ({capability[0]}.{capability[1]})" if capability else card.short_name
+
+
+def _table() -> WheelTable | None:
+    try:
+        return load_table()
+    except MissingResourceError:
+        return None

@@ -1,0 +1,107 @@
+"""Which published PyTorch has code for a card, also those that this program does not install."""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.devices.devices import CORES_PER_MULTIPROCESSOR
+from gpu_studio.core.wheel_table import load_table
+from gpu_studio.core.wheels import platform_key, serves, version_numbers
+
+if TYPE_CHECKING:
+    from gpu_studio.core.wheel_table import PublishedBuild, WheelTable
+
+
+def published_build(
+    table: WheelTable, torch_version: str, cuda_build: str | None
+) -> PublishedBuild | None:
+    """Return the row of an installed PyTorch; None where the table has none.
+
+    Args:
+        table: the table of builds.
+        torch_version: ``2.8.0+cu128``.
+        cuda_build: ``12.8``.
+    """
+    series = version_numbers(torch_version)[:2]
+    tag = "cu" + "".join(map(str, version_numbers(cuda_build)[:2]))
+    for build in table.published:
+        oldest, newest = map(version_numbers, build.torch)
+        if build.tag == tag and oldest <= series <= newest:
+            return build
+    return None
+
+
+def last_build(table: WheelTable, compute_capability: tuple[int, int]) -> PublishedBuild | None:
+    """Return the build with code for a card that the newest PyTorch had; None where none had it."""
+    serving = [b for b in table.published if serves(b.arch_list, compute_capability)]
+    return max(serving, key=lambda b: (version_numbers(b.torch[1]), b.tag), default=None)
+
+
+def advice_for(
+    compute_capability: tuple[int, int],
+    *,
+    system: str | None = None,
+    machine: str | None = None,
+    table: WheelTable | None = None,
+) -> str:
+    """Return which build to install for a card that the installed PyTorch has no code for.
+
+    Args:
+        compute_capability: (major, minor).
+        system: "Linux" or "Windows"; this PC's when None.
+        machine: "x86_64" or "aarch64"; this PC's when None.
+        table: the table of builds; the program's own when None.
+
+    Raises:
+        MissingResourceError: the program's own table is missing or broken.
+    """
+    table = table or load_table()
+    key = platform_key(system or platform.system(), machine or platform.machine())
+    for build in table.builds:  # the newest first
+        if serves(build.arch_list.get(key, ()), compute_capability):
+            return f"Install the {build.tag} build: the Devices tab has the command."
+    last = last_build(table, compute_capability)
+    if last is None:
+        return "No PyTorch since 2.0 has code for it: use the CPU."
+    return f"The last with code for it was PyTorch {last.torch[1]} in its {last.tag} build."
+
+
+def driver_floor(table: WheelTable, cuda_build: str | None, system: str) -> str | None:
+    """Return the oldest driver that runs a generation of CUDA; None where the table has none.
+
+    It is the same for all of a generation: CUDA minor version compatibility.
+    """
+    major = "".join(map(str, version_numbers(cuda_build)[:1]))
+    return table.driver_floor.get(major, {}).get(system.lower())
+
+
+def table_differences(
+    table: WheelTable, own_table: dict[str, tuple[str, ...]], torch_version: str, machine: str
+) -> tuple[str, ...]:
+    """Return where PyTorch's own table of builds and this program's differ, in words.
+
+    Only builds that both have for the same version of PyTorch are compared, and only by the cards
+    that they serve: code for 6.1 beside code for 6.0 changes nothing.
+
+    Args:
+        table: this program's.
+        own_table: PyTorch's: ``{"12.6": ("5.0", …)}``.
+        torch_version: of the PyTorch whose table that is.
+        machine: the table's name for a kind of PC, ``linux-x86_64``.
+    """
+    if version_numbers(torch_version) != version_numbers(table.torch_version):
+        return ()
+    differences = []
+    for build in table.builds:
+        cuda = f"{build.tag[2:4]}.{build.tag[4:]}"
+        if machine not in build.arch_list or cuda not in own_table:
+            continue
+        theirs = [f"sm_{capability.replace('.', '')}" for capability in own_table[cuda]]
+        for capability in sorted(CORES_PER_MULTIPROCESSOR):
+            says_ours = serves(build.arch_list[machine], capability)
+            if says_ours != serves(theirs, capability):
+                who = "this program's table" if says_ours else "PyTorch's own table"
+                major, minor = capability
+                differences.append(f"only {who} has {build.tag} serve {major}.{minor}")
+    return tuple(differences)

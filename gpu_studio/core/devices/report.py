@@ -1,0 +1,312 @@
+"""What is known of this PC as a text to hand on: plain, Markdown for a forum, or JSON.
+
+A report is for strangers, so what could name a card, a person or a place is masked unless asked
+for: UUIDs, serial numbers, users, and the folders of paths.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpu_studio.core.devices.facts import (
+    NOT_AVAILABLE,
+    PcSnapshot,
+    own_facts,
+    peaks_of,
+    shared_facts,
+)
+from gpu_studio.core.devices.finding import findings_value
+from gpu_studio.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpu_studio.core.devices.devices import Device, GpuProcess, Telemetry
+    from gpu_studio.core.devices.facts import Fact
+    from gpu_studio.core.devices.finding import Finding
+
+
+MASK = "(masked)"
+_TITLE = "GPU Studio: the devices of this PC"
+_TORCH_FIELDS = (
+    "cuda_build", "cuda_available", "cuda_reason", "device_count", "arch_list", "cpu_capability",
+    "cpu_threads", "visible_devices", "allocator_configuration", "python_version", "recording",
+)  # fmt: skip
+_SECRET_KEYS = frozenset({"user", "serial"})
+_PROCESS_HEAD = ("PID", "Program", "User", "Kind", "GPU memory")
+
+_UUID = re.compile(
+    r"\b(?:((?:GPU|MIG)-)[0-9a-f]{4}[0-9a-f-]*|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})",
+    re.IGNORECASE,
+)
+_FILE_ADDRESS = re.compile(r"\bfile://(?=/)", re.IGNORECASE)
+# A home's own folder is called as its user; on Windows that may be two words.
+_WINDOWS_HOME = re.compile(r"([A-Za-z]:[\\/]Users[\\/])[^\\/\"'\n]+", re.IGNORECASE)
+_POSIX_HOME = re.compile(r"(/(?:home|Users)/)[^\s/\"']+")
+# A folder of several words ends where a slash follows: two paths in a sentence stay two.
+_WORD = r"[^\s/\"':;,]+"
+_POSIX_FOLDER = rf"(?:[^\s/\"']+|{_WORD}(?: +{_WORD})+)/"
+_POSIX_PATH = re.compile(rf"(?<![\w/.:])/(?:{_POSIX_FOLDER})+([^\s/\"']*)")
+_WINDOWS_PATH = re.compile(r"(?<!\w)(?:[A-Za-z]:[\\/]|\\\\)(?:[^\\/\"'\n]+[\\/])*([^\\/\s\"']*)")
+
+
+def masked_text(text: str) -> str:
+    """Return a text without UUIDs, without the folders of paths and the names of homes."""
+    text = _UUID.sub(lambda found: (found[1] or "") + MASK, text)
+    text = _FILE_ADDRESS.sub("", text)
+    text = _WINDOWS_HOME.sub(rf"\1{MASK}", text)
+    text = _POSIX_HOME.sub(rf"\1{MASK}", text)
+    text = _WINDOWS_PATH.sub(r"…\\\1", text)
+    return _POSIX_PATH.sub(r"…/\1", text)
+
+
+def report_text(
+    snapshot: PcSnapshot, findings: Sequence[Finding] = (), *, masked: bool = True
+) -> str:
+    """Return the report as plain text: a table as nvidia-smi's, then all in aligned columns."""
+    lines = [_TITLE, "", *card_table(snapshot), ""]
+    sections = _sections(snapshot, findings, masked)
+    for title, rows in sections:
+        lines.append(title)
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)] if rows else []
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+            lines.append("  " + "  ".join([*cells, row[-1]]))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def report_markdown(
+    snapshot: PcSnapshot, findings: Sequence[Finding] = (), *, masked: bool = True
+) -> str:
+    """Return the report as Markdown: a heading and a table for each section."""
+    lines = [f"## {_escaped(_TITLE)}", ""]
+    for title, rows in _sections(snapshot, findings, masked):
+        lines += [f"### {_escaped(title)}", ""]
+        columns = len(rows[0]) if rows else 0
+        if columns == 1:
+            lines += [f"- {_escaped(row[0])}" for row in rows]
+        elif columns:
+            head, body = (rows[0], rows[1:]) if columns > 2 else (("",) * columns, rows)
+            lines += [_table_line(head), "|" + " --- |" * columns]
+            lines += [_table_line(row) for row in body]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def report_json(
+    snapshot: PcSnapshot, findings: Sequence[Finding] = (), *, masked: bool = True
+) -> str:
+    """Return the report as JSON; see `report_value`."""
+    value = report_value(snapshot, findings, masked=masked)
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def report_value(
+    snapshot: PcSnapshot, findings: Sequence[Finding] = (), *, masked: bool = True
+) -> dict[str, Any]:
+    """Return the report as plain values: ``devices``, ``torch``, ``driver``, ``findings``.
+
+    What a device refuses is None. A card's ``allocated_bytes`` and ``reserved_bytes`` are those of
+    PyTorch in this program's engine, None while that has no CUDA context.
+    """
+    value = pc_value(snapshot) | findings_value(findings)
+    masked_value: dict[str, Any] = _masked_value(value) if masked else value
+    return masked_value
+
+
+def pc_value(snapshot: PcSnapshot, engine_error: str = "") -> dict[str, Any]:
+    """Return what ``gpu-studio devices --json`` prints, as plain values that mask nothing.
+
+    Args:
+        snapshot: what is known.
+        engine_error: why PyTorch does not start; empty where it does.
+    """
+    torch = _torch_value(snapshot)
+    if engine_error:
+        torch["error"] = engine_error
+    return {
+        "devices": [_device_value(device, snapshot) for device in snapshot.inventory.devices],
+        "torch": torch,
+        "driver": msgspec.to_builtins(snapshot.inventory.driver),
+        "other_gpus": list(snapshot.inventory.other_gpus),
+    }
+
+
+def _device_value(device: Device, snapshot: PcSnapshot) -> dict[str, Any]:
+    current = msgspec.structs.replace(
+        device,
+        telemetry=snapshot.telemetry(device),
+        processes=_processes(device, snapshot),
+        unreadable=snapshot.trouble(device) or None,
+    )
+    value: dict[str, Any] = msgspec.to_builtins(current)
+    read = snapshot.memory.get(device.address or "") if device.kind == "cuda" else None
+    value["address"] = device.address
+    value["allocated_bytes"] = read.allocated_bytes if read else None
+    value["reserved_bytes"] = read.reserved_bytes if read else None
+    if device.kind == "cuda":
+        told = snapshot.torch_card(device)
+        peaks, link = peaks_of(device, told), snapshot.links.get(device.identity)
+        value["torch_account"] = msgspec.to_builtins(told)
+        value["peaks"] = msgspec.to_builtins(peaks)
+        value["link_at_work"] = msgspec.to_builtins(link)
+    return value
+
+
+def _torch_value(snapshot: PcSnapshot) -> dict[str, Any]:
+    engine = snapshot.engine
+    value: dict[str, Any] = {"version": engine.torch_version if engine else None}
+    value |= {field: getattr(engine, field, None) for field in _TORCH_FIELDS}
+    if engine is not None:
+        value["arch_list"] = list(engine.arch_list)
+        if engine.cards_asleep:  # nobody asked
+            value |= {"cuda_available": None, "device_count": None}
+    is_used = engine is not None and engine.cuda_available
+    value["current_device"] = (snapshot.current_device or 0) if is_used else None
+    return value
+
+
+def _sections(
+    snapshot: PcSnapshot, findings: Sequence[Finding], masked: bool
+) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """Return titles with rows of one cell (sentences), two (facts) or five (processes)."""
+    shown: Callable[[str], str] = masked_text if masked else str
+    sections: list[tuple[str, list[tuple[str, ...]]]] = []
+    if findings:
+        sections.append(("Findings", [(shown(finding.sentence),) for finding in findings]))
+    for device in snapshot.inventory.devices:
+        for group in own_facts(device, snapshot):
+            rows = [
+                (fact.label, MASK if masked and _is_secret(fact) else shown(fact.value))
+                for fact in group.facts
+            ]
+            sections.append((f"{device.name}: {group.title}", list(rows)))
+        processes = _processes(device, snapshot)
+        if processes:
+            cells = [_process_row(process, snapshot, masked) for process in processes]
+            sections.append((f"{device.name}: Processes", [_PROCESS_HEAD, *cells]))
+    for group in shared_facts(snapshot):
+        sections.append((group.title, [(fact.label, shown(fact.value)) for fact in group.facts]))
+    return sections
+
+
+def _processes(device: Device, snapshot: PcSnapshot) -> tuple[GpuProcess, ...]:
+    card = snapshot.card_reading(device)
+    return device.processes if card is None else card.processes
+
+
+def _process_row(process: GpuProcess, snapshot: PcSnapshot, masked: bool) -> tuple[str, ...]:
+    name, user = " ".join(process.name.split()), process.user or NOT_AVAILABLE
+    if masked:
+        name, user = _masked_name(name, process.user), MASK if process.user else user
+    if snapshot.engine is not None and process.pid == snapshot.engine.pid:
+        name += " (the engine of GPU Studio)"
+    memory = process.memory_bytes
+    memory_text = NOT_AVAILABLE if memory is None else format_bytes(memory)
+    return str(process.pid), name, user, process.kind, memory_text
+
+
+def _is_secret(fact: Fact) -> bool:
+    return fact.key in _SECRET_KEYS and fact.is_known
+
+
+def _masked_name(path: str, user: str | None) -> str:
+    """Return a program's file alone, without the name of its user."""
+    name = path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+    return re.sub(re.escape(user), MASK, name, flags=re.IGNORECASE) if user else name
+
+
+def _masked_value(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        # Only a process has a user, and only its name can be a path with spaces in it.
+        named, user = "pid" in value, value.get("user")
+        return {
+            name: _masked_name(item, user)
+            if named and name == "name"
+            else _masked_value(item, name)
+            for name, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_masked_value(item, key) for item in value]
+    if isinstance(value, str):
+        return MASK if key in _SECRET_KEYS else masked_text(value)
+    return value
+
+
+def _escaped(text: str) -> str:
+    """Return a text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", text)
+
+
+def _table_line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(_escaped(cell) for cell in cells) + " |"
+
+
+_HEADS = (
+    "GPU", "PyTorch", "Name", "Bus id", "Disp", "Fan", "Temp", "Perf", "Power", "Memory", "Util",
+)  # fmt: skip
+
+
+def card_table(snapshot: PcSnapshot) -> list[str]:
+    """Return the lines of the table; one that says so where there is no card."""
+    driver, engine = snapshot.inventory.driver, snapshot.engine
+    title = (
+        f"Driver {driver.version or 'n/a'}   CUDA up to {driver.cuda_version or 'n/a'}   "
+        f"PyTorch {engine.torch_version if engine else 'n/a'}"
+    )
+    rows = [_row(card, snapshot.telemetry(card)) for card in snapshot.inventory.cards]
+    if not rows:
+        return [f"| {title} |", "| No NVIDIA card. |"]
+    return boxed(title, (_HEADS, *rows))
+
+
+def boxed(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of text in a box of plain signs; the first row is the heading."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in rows
+    ]
+    head = "| " + title.ljust(len(rule) - 4) + " |"
+    return ["+" + "-" * (len(rule) - 2) + "+", head, rule, lines[0], rule, *lines[1:], rule]
+
+
+def _row(card: Device, now: Telemetry) -> tuple[str, ...]:
+    used, total = now.memory_used_bytes, card.memory_total_bytes
+    power = f"{_whole(now.power_w)} / {_whole(now.power_limit_w)} W"
+    return (
+        "-" if card.nvml_index is None else str(card.nvml_index),
+        card.address or "-",
+        card.name,
+        card.pci_bus_id or "n/a",
+        _switch(card.display_active),
+        _with(now.fan_percent, "%"),
+        _with(now.temperature_c, "C"),
+        "n/a" if now.pstate is None else f"P{now.pstate}",
+        power if now.power_w is not None or now.power_limit_w is not None else "n/a",
+        f"{_mebibytes(used)} / {_mebibytes(total)} MiB",
+        _with(now.utilization_percent, "%"),
+    )
+
+
+def _switch(state: bool | None) -> str:
+    if state is None:
+        return "n/a"
+    return "on" if state else "off"
+
+
+def _whole(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.0f}"
+
+
+def _with(value: float | None, unit: str) -> str:
+    return "n/a" if value is None else f"{value:.0f} {unit}"
+
+
+def _mebibytes(size_bytes: int | None) -> str:
+    return "n/a" if size_bytes is None else str(size_bytes >> 20)

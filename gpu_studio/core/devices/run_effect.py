@@ -1,0 +1,81 @@
+"""What a run did to the card it ran on, read off the sensors: ``P8 → P0, +14 °C``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from gpu_studio.core.devices.devices import held_back_words
+from gpu_studio.core.devices.sensor_history import pstate_change, signed
+from gpu_studio.core.devices.sensor_kinds import sensors_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpu_studio.core.devices.sensor_history import SensorTrack
+
+# Of these a run's highest value is told; of temperature and memory what they rose by as well.
+_HIGHEST_TOLD = {"utilization": "busy", "power": "power", "clock": "SM clock"}
+_CHANGE_TOLD = ("temperature", "memory")
+# A load that rounds to nothing: the readings are of the idle device before or after the run.
+_IDLE_PERCENT = 0.5
+
+
+class RunMark(msgspec.Struct, frozen=True):
+    """When a run was under way, by the clock of the sensors; ``ended_s`` is None while it is."""
+
+    title: str
+    address: str
+    began_s: float
+    ended_s: float | None = None
+
+
+def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
+    """Return what the sensors showed during a run; a sentence as well where they showed nothing.
+
+    Args:
+        mark: a run that is over.
+        track: of the device it ran on.
+    """
+    assert mark.ended_s is not None
+    said = track.between(mark.began_s, mark.ended_s)
+    during = {key: values[said["time"] >= mark.began_s] for key, values in said.items()}
+    if not len(during["time"]):
+        return f"{mark.title}: over before the sensors were read."
+    parts = [_most_awake(said["pstate"])]
+    busy = _told(during["utilization"])
+    saw_it = not len(busy) or float(busy.max()) >= _IDLE_PERCENT
+    for kind in sensors_of(track.device):
+        values, inside = _told(said[kind.key]), _told(during[kind.key])
+        if not len(inside):
+            continue
+        rise = float(inside.max() - values[0])
+        if kind.key in _CHANGE_TOLD and kind.change_from and rise >= kind.change_from:
+            parts.append(f"{signed(kind, rise)} (up to {kind.words(float(inside.max()))})")
+        elif kind.key in _HIGHEST_TOLD and saw_it:
+            parts.append(f"{_HIGHEST_TOLD[kind.key]} up to {kind.words(float(inside.max()))}")
+    parts.append(_brakes(during["reasons"]))
+    seen = ", ".join(part for part in parts if part)
+    nothing = "the sensors showed no change" if saw_it else "no reading of the sensors fell into it"
+    return f"{mark.title}: {seen or nothing}."
+
+
+def _told(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    told: NDArray[np.float64] = values[~np.isnan(values)]
+    return told
+
+
+def _most_awake(pstates: NDArray[np.float64]) -> str:
+    """Return the way to the lowest, that is the fastest, P-state of the run."""
+    told = _told(pstates)
+    return pstate_change(np.array([told[0], told.min()])) if len(told) else ""
+
+
+def _brakes(reasons: NDArray[np.float64]) -> str:
+    seen = 0
+    for value in _told(reasons):
+        seen |= int(value)
+    words = held_back_words(seen)
+    return f"held back: {words}" if words else ""

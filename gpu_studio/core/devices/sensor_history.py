@@ -1,0 +1,305 @@
+"""The last hour of a device's sensors: curve, table and sentence read the same numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from gpu_studio.core.csv_lines import csv_line
+from gpu_studio.core.devices.devices import Telemetry, clock_event_words
+from gpu_studio.core.devices.facts import NOT_AVAILABLE, amount_text
+from gpu_studio.core.devices.sensor_kinds import SensorKind, sensors_of
+from gpu_studio.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpu_studio.core.devices.devices import Device, Inventory, Reading
+
+
+SPANS_S = (60.0, 300.0, 900.0, 3600.0)
+_CAPACITY = 3600  # an hour of readings a second apart
+_LONGEST_GAP_S = 5.0  # of such readings: nobody watched in between
+# Where the times, the P-state and the clock-event reasons are among the columns of a ring.
+_TIME, _PSTATE, _REASONS = range(3)
+_FIRST_SENSOR = 3
+
+_NO_VALUES: NDArray[np.float64] = np.empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class SensorSpan:
+    """What one sensor said in the last while.
+
+    Attributes:
+        times_s: the reader's clock, oldest first, shape (n,).
+        values: as many; NaN where the sensor said nothing, and once where nobody looked.
+        scale: the ends of the plot's y axis.
+        latest: the newest value in words, beside what it may be; empty before the first reading.
+        change: how much it went up or down, in words; empty where that is nothing.
+        is_refused: the device does not report it.
+    """
+
+    kind: SensorKind
+    times_s: NDArray[np.float64]
+    values: NDArray[np.float64]
+    scale: tuple[float, float] = (0.0, 1.0)
+    latest: str = ""
+    change: str = ""
+    is_refused: bool = False
+
+    @property
+    def has_values(self) -> bool:
+        """Whether the sensor has said anything."""
+        return len(self.values) > 0
+
+    @property
+    def span_s(self) -> float:
+        """From the first value to the last."""
+        return float(self.times_s[-1] - self.times_s[0]) if self.has_values else 0.0
+
+    @property
+    def row(self) -> tuple[str, str, str, str, str, str]:
+        """Title, latest value, change, lowest, mean and highest in words."""
+        if not self.has_values:
+            latest = NOT_AVAILABLE if self.is_refused else ""
+            return self.kind.title, latest, "", "", "", ""
+        words = self.kind.words
+        return (
+            self.kind.title,
+            self.latest,
+            self.change,
+            words(float(np.nanmin(self.values))),
+            words(float(np.nanmean(self.values))),
+            words(float(np.nanmax(self.values))),
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What the plot shows."""
+        if self.is_refused:
+            return f"{self.kind.title}: n/a, this device does not report it."
+        if not self.has_values:
+            return f"{self.kind.title}: not read yet."
+        title, latest, change, lowest, mean, highest = self.row
+        changed = f", {change}" if change else ""
+        return (
+            f"{title}: {latest}{changed}. In the last {self.span_s:.0f} seconds between {lowest} "
+            f"and {highest}, on average {mean}."
+        )
+
+    def at(self, time_s: float) -> str:
+        """Return the value nearest to a time in words; "n/a" where there is none near it."""
+        if not self.has_values:
+            return NOT_AVAILABLE
+        told = np.flatnonzero(~np.isnan(self.values))
+        nearest = int(told[np.abs(self.times_s[told] - time_s).argmin()])
+        if abs(float(self.times_s[nearest]) - time_s) > _LONGEST_GAP_S:
+            return NOT_AVAILABLE
+        return self.kind.words(float(self.values[nearest]))
+
+
+class SensorTrack:
+    """The readings of one device in a ring of an hour.
+
+    A ring's values lie one after the other, so that a plot gets a view of them and no copy: the
+    buffer is twice as long, and its later half moves to the front when it is full.
+    """
+
+    def __init__(self, device: Device, capacity: int = _CAPACITY) -> None:
+        self.device = device
+        self._kinds = sensors_of(device)
+        self._capacity = capacity
+        self._buffer = np.full((_FIRST_SENSOR + len(self._kinds), 2 * capacity), np.nan)
+        self._count = 0
+        self._newest: Telemetry | None = None
+        self._taken = 0
+
+    @property
+    def newest(self) -> Telemetry | None:
+        """The newest telemetry; None before the first."""
+        return self._newest
+
+    def append(self, reading: Reading) -> None:
+        """Take over what a reading says of the device; of a lost card it says nothing."""
+        telemetry = _telemetry(reading, self.device)
+        if telemetry is None:
+            return
+        if self._count:
+            last_s = self._buffer[_TIME, self._count - 1]
+            if reading.taken_at_s - last_s > _LONGEST_GAP_S:
+                # So that no curve is drawn over a time when nobody looked.
+                self._add((last_s + reading.taken_at_s) / 2, None)
+        self._add(reading.taken_at_s, telemetry)
+        self._newest = telemetry
+        self._taken += 1
+
+    def spans(self, longest_s: float = SPANS_S[0]) -> tuple[SensorSpan, ...]:
+        """Return the last while of every sensor."""
+        ring = self._ring(longest_s)
+        return tuple(
+            self._span(kind, ring[_TIME], ring[_FIRST_SENSOR + number], ring[_PSTATE])
+            for number, kind in enumerate(self._kinds)
+        )
+
+    def between(self, began_s: float, ended_s: float) -> dict[str, NDArray[np.float64]]:
+        """Return what was said from one time to another, with the reading before the first.
+
+        The keys are those of the sensors, with ``time``, ``pstate`` and ``reasons``; shape (n,).
+        """
+        ring = self._ring(math.inf)
+        first = max(int(np.searchsorted(ring[_TIME], began_s, "right")) - 1, 0)
+        last = int(np.searchsorted(ring[_TIME], ended_s, "right"))
+        keys = ("time", "pstate", "reasons", *(kind.key for kind in self._kinds))
+        return {key: ring[column, first:last] for column, key in enumerate(keys)}
+
+    def _add(self, time_s: float, telemetry: Telemetry | None) -> None:
+        if self._count == 2 * self._capacity:
+            self._buffer[:, : self._capacity] = self._buffer[:, self._capacity :]
+            self._count = self._capacity
+        column = self._buffer[:, self._count]
+        column[:] = np.nan
+        column[_TIME] = time_s
+        if telemetry is not None:
+            told = (
+                telemetry.pstate,
+                telemetry.clock_event_reasons,
+                *(kind.value(telemetry) for kind in self._kinds),
+            )
+            column[_PSTATE:] = [math.nan if value is None else value for value in told]
+        self._count += 1
+
+    def _ring(self, longest_s: float) -> NDArray[np.float64]:
+        """Return the columns of the last while, a view of shape (columns, n)."""
+        first = max(self._count - self._capacity, 0)
+        ring = self._buffer[:, first : self._count]
+        if not ring.shape[1] or math.isinf(longest_s):
+            return ring
+        start = int(np.searchsorted(ring[_TIME], ring[_TIME, -1] - longest_s, "left"))
+        return ring[:, start:]
+
+    def _span(
+        self,
+        kind: SensorKind,
+        times_s: NDArray[np.float64],
+        values: NDArray[np.float64],
+        pstates: NDArray[np.float64],
+    ) -> SensorSpan:
+        told = values[~np.isnan(values)]
+        newest = self._newest
+        if newest is None or not len(told):
+            # The first reading of a CPU has no utilisation yet: a mean since the one before.
+            return SensorSpan(kind, _NO_VALUES, _NO_VALUES, is_refused=self._taken > 1)
+        most = kind.most(self.device, newest)
+        # A sensor may be refused later on: what it said before is no present value.
+        is_told = kind.value(newest) is not None
+        return SensorSpan(
+            kind,
+            times_s=times_s,
+            values=values,
+            scale=_scale(kind, told, most),
+            latest=_latest(kind, float(told[-1]), most, newest) if is_told else NOT_AVAILABLE,
+            change=_change(kind, told, pstates) if is_told else "",
+        )
+
+
+def pstate_change(pstates: NDArray[np.float64]) -> str:
+    """Return how the P-state changed: ``P8 → P0``; empty where it did not."""
+    told = pstates[~np.isnan(pstates)]
+    if not len(told) or told[0] == told[-1]:
+        return ""
+    return f"P{told[0]:.0f} → P{told[-1]:.0f}"
+
+
+def signed(kind: SensorKind, change: float) -> str:
+    """Return a change in words: ``+14 °C``."""
+    return f"{'+' if change > 0 else '−'}{kind.words(abs(change))}"
+
+
+def _telemetry(reading: Reading, device: Device) -> Telemetry | None:
+    if device.kind == "cpu":
+        return reading.cpu
+    cards = (card for card in reading.cards if card.uuid == device.identity)
+    return next((card.telemetry for card in cards if card.error is None), None)
+
+
+def _scale(
+    kind: SensorKind, values: NDArray[np.float64], most: float | None
+) -> tuple[float, float]:
+    highest = float(values.max())
+    if kind.key == "temperature":
+        low = 10.0 * math.floor((float(values.min()) - 5) / 10)
+        return low, max(low + 40.0, 10.0 * math.ceil((highest + 5) / 10))
+    if most is None or highest > most:
+        most = 1.2 * highest
+    return 0.0, most or 1.0
+
+
+def _latest(kind: SensorKind, value: float, most: float | None, telemetry: Telemetry) -> str:
+    if kind.key == "memory" and most is not None:
+        return f"{kind.words(value)} of {format_bytes(most)}"
+    if kind.key == "power":
+        return amount_text(value, most, "W") or ""
+    if kind.key == "clock" and telemetry.pstate is not None:
+        return f"{kind.words(value)} · P{telemetry.pstate}"
+    return kind.words(value)
+
+
+def _change(kind: SensorKind, told: NDArray[np.float64], pstates: NDArray[np.float64]) -> str:
+    if kind.key == "clock":
+        return pstate_change(pstates)
+    change = float(told[-1] - told[0])
+    if kind.change_from is None or abs(change) < kind.change_from:
+        return ""
+    return signed(kind, change)
+
+
+_FIELDS = tuple(field.name for field in msgspec.structs.fields(Telemetry))
+_HEAD = ("time", "reader_clock_s", "device", "name", "uuid", *_FIELDS, "clock_events", "trouble")
+
+
+def csv_head() -> str:
+    """Return the first line; every column carries its unit in its name."""
+    return csv_line(_HEAD)
+
+
+def csv_lines(reading: Reading, inventory: Inventory, time_text: str) -> str:
+    """Return a line for each device; a cell is empty where the device refuses to tell.
+
+    Args:
+        reading: what was read.
+        inventory: the devices it is about.
+        time_text: the time of day, ISO 8601.
+    """
+    cards = {card.uuid: card for card in reading.cards}
+    lines = []
+    for device in inventory.devices:
+        card = cards.get(device.identity)
+        if device.kind == "cpu":
+            lines.append(_device_line(device, reading, time_text, reading.cpu, ""))
+        elif card is not None:
+            trouble = card.error or ""
+            lines.append(_device_line(device, reading, time_text, card.telemetry, trouble))
+    return "".join(lines)
+
+
+def _device_line(
+    device: Device, reading: Reading, time_text: str, telemetry: Telemetry, trouble: str
+) -> str:
+    values = (getattr(telemetry, field) for field in _FIELDS)
+    return csv_line(
+        (
+            time_text,
+            f"{reading.taken_at_s:.3f}",
+            device.address or "",
+            device.name,
+            device.uuid or "",
+            *values,
+            clock_event_words(telemetry.clock_event_reasons) or "",
+            trouble,
+        )
+    )

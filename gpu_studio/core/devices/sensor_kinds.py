@@ -1,0 +1,150 @@
+"""The sensors there are: where each value comes from, how far its scale goes, how it is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.devices.facts import SPACE, bytes_text, celsius_text, percent_text
+from gpu_studio.core.units import format_rate, three_digits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.core.devices.devices import Device, Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class SensorKind:
+    """One sensor.
+
+    Attributes:
+        unit: of the plot's axis: ``"%"``, ``"bytes"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"B/s"``.
+        value: takes it out of a reading; None where the device refuses it.
+        most: the end of its scale, None where there is none.
+        words: a value as text.
+        change_from: the smallest change over a span that is worth a word; None is never.
+    """
+
+    key: str
+    title: str
+    unit: str
+    value: Callable[[Telemetry], float | None]
+    most: Callable[[Device, Telemetry], float | None]
+    words: Callable[[float], str]
+    change_from: float | None = None
+
+
+def sensors_of(device: Device) -> tuple[SensorKind, ...]:
+    """Return the sensors that a device of this kind can have."""
+    return CPU_SENSORS if device.kind == "cpu" else CARD_SENSORS
+
+
+def _said(words: Callable[[float], str | None]) -> Callable[[float], str]:
+    return lambda value: words(value) or ""
+
+
+def _bytes_words(value: float) -> str:
+    return bytes_text(int(value)) or ""
+
+
+def _watts(value: float) -> str:
+    return f"{three_digits(value)}{SPACE}W"
+
+
+def _megahertz(value: float) -> str:
+    return f"{value:.0f}{SPACE}MHz"
+
+
+def _rate_words(value: float) -> str:
+    return format_rate(value, "B/s")
+
+
+def _hundred(_device: Device, _telemetry: Telemetry) -> float:
+    return 100.0
+
+
+def _open(_device: Device, _telemetry: Telemetry) -> None:
+    return None
+
+
+_UTILIZATION = SensorKind(
+    "utilization",
+    "Utilisation",
+    "%",
+    lambda telemetry: telemetry.utilization_percent,
+    _hundred,
+    _said(percent_text),
+)
+_MEMORY = SensorKind(
+    "memory",
+    "Memory",
+    "bytes",
+    lambda telemetry: telemetry.memory_used_bytes,
+    lambda device, _telemetry: device.memory_total_bytes,
+    _bytes_words,
+    change_from=16 << 20,
+)
+_TEMPERATURE = SensorKind(
+    "temperature",
+    "Temperature",
+    "°C",
+    lambda telemetry: telemetry.temperature_c,
+    _open,
+    _said(celsius_text),
+    change_from=1.0,
+)
+_POWER = SensorKind(
+    "power",
+    "Power",
+    "W",
+    lambda telemetry: telemetry.power_w,
+    lambda _device, telemetry: telemetry.power_limit_w,
+    _watts,
+)
+_CLOCK = SensorKind(
+    "clock",
+    "SM clock",
+    "MHz",
+    lambda telemetry: telemetry.sm_clock_mhz,
+    lambda device, _telemetry: device.sm_clock_max_mhz,
+    _megahertz,
+)
+_MEMORY_CLOCK = SensorKind(
+    "memory_clock",
+    "Memory clock",
+    "MHz",
+    lambda telemetry: telemetry.memory_clock_mhz,
+    lambda device, _telemetry: device.memory_clock_max_mhz,
+    _megahertz,
+)
+_FAN = SensorKind(
+    "fan",
+    "Fan",
+    "%",
+    lambda telemetry: telemetry.fan_percent,
+    _hundred,
+    _said(percent_text),
+)
+_PCIE_IN = SensorKind(
+    "pcie_in",
+    "PCIe to the card",
+    "B/s",
+    lambda telemetry: telemetry.pcie_rx_bytes_per_s,
+    _open,
+    _rate_words,
+)
+_PCIE_OUT = SensorKind(
+    "pcie_out",
+    "PCIe from the card",
+    "B/s",
+    lambda telemetry: telemetry.pcie_tx_bytes_per_s,
+    _open,
+    _rate_words,
+)
+
+# The first three are the same ones, so that a place for plots serves both.
+CPU_SENSORS = (_UTILIZATION, _MEMORY, _TEMPERATURE)
+CARD_SENSORS = (
+    _UTILIZATION, _MEMORY, _TEMPERATURE, _POWER, _CLOCK, _MEMORY_CLOCK, _FAN, _PCIE_IN, _PCIE_OUT,
+)  # fmt: skip

@@ -1,0 +1,205 @@
+"""What is found of PyTorch: whether its build fits the cards, and whether CUDA starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.devices.devices import PROHIBITED
+from gpu_studio.core.devices.finding import Finding, continued, driver_page, listed, reload_cuda
+from gpu_studio.core.devices.pc_facts import capability_of, label_of
+from gpu_studio.core.wheels import CPU_TAG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.devices.pc_facts import PcFacts
+
+
+# Nano and TX1, TX2, Xavier, Orin: PyTorch's own builds have no code for them.
+_JETSON = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
+_JETSON_PAGE = "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/"
+
+
+def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
+    """There are cards, and the installed PyTorch has no CUDA."""
+    engine, cards = facts.engine, [*facts.cards, *facts.sleeping]
+    if engine is None or engine.cuda_build is not None or not cards:
+        return
+    choice = facts.choice(cards)
+    names = listed([card.short_name for card in cards])
+    evidence = f"torch {engine.torch_version}; driver {facts.driver.version or 'unknown'}"
+    if choice is not None and choice.tag == CPU_TAG:
+        # No build would use it, so another one is no help; the choice says what is.
+        needs_driver = any(facts.has_any_build(card) for card in cards)
+        older = "" if needs_driver else _older_builds(facts, cards[0])
+        yield Finding(
+            code="driver_too_old" if needs_driver else "no_code_for_card",
+            sentence=f"PyTorch cannot use your {names}: {continued(choice.sentence)}{older}",
+            evidence=evidence,
+            action=driver_page(facts.system) if needs_driver else "",
+        )
+        return
+    build = f" The {choice.tag} build uses it." if choice else ""
+    yield Finding(
+        code="cpu_only_build",
+        sentence=f"Your {names} is fine, but this PyTorch is built for the CPU alone.{build}",
+        evidence=evidence,
+        action=choice.pip_command if choice else "",
+    )
+
+
+def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
+    """The installed PyTorch has no code for a card: it says True and then "no kernel image"."""
+    engine = facts.cuda_build
+    for card in (*facts.cards, *facts.sleeping):
+        if engine is None or facts.has_code(card) is not False:
+            continue
+        choice = facts.choice([card])
+        other = choice if choice and choice.tag != CPU_TAG else None
+        is_jetson = capability_of(card) in _JETSON
+        sentence = f"This PyTorch has no code for your {label_of(card)}"
+        lost = facts.served_less(other.tag) if other else []
+        if is_jetson:
+            sentence += ": NVIDIA publishes PyTorch for each Jetson itself (not tried by us)."
+        elif other and lost:
+            sentence += (
+                f". The {other.tag} build has it, but none for your {listed(lost)}: install it in "
+                "an environment of its own."
+            )
+        elif other:
+            sentence += f": install the {other.tag} build."
+        elif choice:
+            sentence += f", and no other build helps: {continued(choice.sentence)}"
+            sentence += _older_builds(facts, card)
+        else:
+            sentence += "."
+        arch_list = " ".join(engine.arch_list) or "not told, so those of the published build"
+        probed = facts.probed(card)
+        tried = f"; a real kernel said: {probed.message}" if probed and probed.message else ""
+        yield Finding(
+            code="no_code_for_card",
+            sentence=sentence,
+            evidence=f"torch {engine.torch_version} has code for: {arch_list}; the card is "
+            f"{label_of(card)}; driver {facts.driver.version}{tried}",
+            action=_JETSON_PAGE if is_jetson else other.pip_command if other else "",
+            device_uuid=card.identity,
+        )
+
+
+def _older_builds(facts: PcFacts, card: Device) -> str:
+    """Return which older PyTorch had code for a card that this program's has none for."""
+    if facts.has_any_build(card):
+        return ""
+    last = facts.last_build(card)
+    if last is None:
+        return " No PyTorch since 2.0 has code for it."
+    return f" The last with code for it is PyTorch {last.torch[1]} in its {last.tag} build."
+
+
+def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
+    """CUDA does not start although driver and build fit, or it failed on one card."""
+    engine = facts.cuda_build
+    if engine is None:
+        return
+    action = reload_cuda(facts.system, is_wsl=facts.inventory.is_wsl)
+    started = facts.probe is None or facts.probe.error is None
+    # Sleeping cards that were left alone are no failure.
+    if facts.inventory.cards and not ((engine.cuda_available or engine.cards_asleep) and started):
+        names = listed([card.short_name for card in facts.inventory.cards])
+        reason = engine.cuda_reason or (facts.probe.error if facts.probe else None)
+        yield Finding(
+            code="cuda_init_failed",
+            sentence=f"PyTorch cannot use your {names} now. {reason or 'It gives no reason.'}",
+            evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; driver "
+            f"{facts.driver.version or 'unknown'}; torch.cuda.is_available() is "
+            f"{engine.cuda_available}"
+            + ("" if started else "; a fresh process could not start it"),
+            action=action,
+        )
+        return
+    for card in facts.cards:
+        probed = facts.probed(card)
+        if probed is None or probed.outcome not in ("failed", "died", "out_of_memory"):
+            continue
+        what = {
+            "died": "the driver ended the process that tried it",
+            "out_of_memory": "there is not enough free memory on it for even one small kernel",
+        }.get(probed.outcome, "it ended with an error")
+        yield Finding(
+            code="cuda_init_failed",
+            sentence=f"A small kernel does not run on your {card.short_name}: {what}.",
+            evidence=probed.message or "No error was told.",
+            action=action if probed.outcome != "out_of_memory" else "nvidia-smi",
+            device_uuid=card.identity,
+        )
+
+
+def hidden_by_environment(facts: PcFacts) -> Iterator[Finding]:
+    """CUDA_VISIBLE_DEVICES leaves a card out."""
+    engine = facts.cuda_build
+    if engine is None or engine.visible_devices is None:
+        return
+    for card in facts.cards:
+        if card.cuda_index is None:
+            yield Finding(
+                code="hidden_by_environment",
+                sentence=f"Your {card.short_name} is hidden from PyTorch by the variable "
+                "CUDA_VISIBLE_DEVICES.",
+                evidence=f"CUDA_VISIBLE_DEVICES is “{engine.visible_devices}”; the card is "
+                f"{card.identity}",
+                action="set CUDA_VISIBLE_DEVICES="
+                if facts.system == "Windows"
+                else "unset CUDA_VISIBLE_DEVICES",
+                device_uuid=card.identity,
+            )
+
+
+def tables_differ(facts: PcFacts) -> Iterator[Finding]:
+    """PyTorch's own table of builds says otherwise than this program's."""
+    differences = facts.table_differences()
+    if differences:
+        yield Finding(
+            code="tables_differ",
+            sentence="This program's table of PyTorch's builds and PyTorch's own say different "
+            f"things: {listed(differences)}. What a real kernel does decides.",
+            evidence="resources/wheels.json and torch.cuda.PYTORCH_RELEASES_CODE_CC",
+        )
+
+
+def ok(facts: PcFacts) -> Iterator[Finding]:
+    """PyTorch can use a card: it sees it, has code for it, and a kernel ran where one was tried."""
+    engine = facts.cuda_build
+    if engine is None or not (engine.cuda_available or engine.cards_asleep):
+        return
+    for card in (*facts.cards, *facts.sleeping):
+        probed, has_code = facts.probed(card), facts.has_code(card)
+        if card.cuda_index is None or has_code is False or _is_lost(facts, card):
+            continue
+        if has_code is None and card in facts.sleeping:
+            continue  # nothing tells what it is
+        if probed is None and card.compute_mode == PROHIBITED:
+            continue
+        if probed is not None and probed.outcome != "ran":
+            continue
+        if probed is None and engine.cards_asleep:
+            continue  # nobody has asked
+        capability = f" ({card.compute_capability})" if card.compute_capability else ""
+        ran = "; a real kernel ran on it" if probed else ""
+        code = f" has code for it{capability}{ran}"
+        if facts.lists_code(card) is False:
+            code = f" lists no code for it{capability}, and yet a real kernel ran on it"
+        elif facts.lists_code(card) is None:
+            code = f" does not say what it has code for{capability}{ran}"
+        yield Finding(
+            code="ok",
+            sentence=f"PyTorch can use your {card.short_name}.",
+            evidence=f"torch {engine.torch_version}{code}; driver "
+            f"{facts.driver.version or 'unknown'}; it is {card.address}",
+            device_uuid=card.identity,
+        )
+
+
+def _is_lost(facts: PcFacts, card: Device) -> bool:
+    told = facts.reading_of(card)
+    return told is not None and told.error_code in ("lost", "silent")

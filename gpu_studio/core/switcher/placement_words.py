@@ -1,0 +1,167 @@
+"""What moving a model proved, and why a device could not be used, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.devices.link import link_bytes_per_s
+from gpu_studio.core.engine_end import describe_exit
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.units import format_bytes, format_duration, format_percent, format_rate
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.link import Link
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.core.protocol import (
+        EngineEnded,
+        FileInspected,
+        PlaceFinished,
+        TensorsPlaced,
+    )
+
+_NEXT_STEPS = {
+    FailureKind.FILE_REFUSED: "Choose another file.",
+    FailureKind.NO_CUDA: "The Devices tab says what is missing and how to get it.",
+    FailureKind.NO_SUCH_DEVICE: "Choose one of those.",
+    FailureKind.NO_KERNEL: "The Devices tab names the build that has code for it.",
+    FailureKind.OUT_OF_MEMORY: "Close other programs that use the card, or free it in Memory.",
+}
+
+
+# Below it a move is mostly the waiting for each copy to begin.
+_TELLING_BYTES = 1 << 20
+
+
+def explain_move(finished: PlaceFinished, link: Link | None = None) -> str:
+    """Return the bytes, the time, the memory it took and the proof that nothing changed.
+
+    Args:
+        finished: the move.
+        link: what connects the card with the PC; None where nobody tells.
+    """
+    parts = [_moved(finished)]
+    if finished.moved_bytes and finished.elapsed_s:
+        parts.append(_bandwidth(finished, link))
+    deltas = (
+        ("allocated", finished.allocated_delta_bytes),
+        ("reserved", finished.reserved_delta_bytes),
+        ("on the card", finished.card_delta_bytes),
+    )
+    parts += [f"{name} {_signed(delta)}" for name, delta in deltas if delta is not None]
+    parts.append(_proof(finished))
+    return "  ·  ".join(parts)
+
+
+def describe_file(inspected: FileInspected) -> str:
+    """Return what a file holds, before it is opened."""
+    many = "1 tensor" if inspected.tensors == 1 else f"{inspected.tensors} tensors"
+    text = (
+        f"{format_bytes(inspected.size_bytes)} on disk, {many} of "
+        f"{format_bytes(inspected.tensor_bytes)} in memory."
+    )
+    if inspected.left_out:
+        others = (
+            "1 other value" if inspected.left_out == 1 else f"{inspected.left_out} other values"
+        )
+        text += f" {others} in it will be left out."
+    return f"{text} It is opened with weights_only, which runs no code."
+
+
+def explain_tensors(placed: TensorsPlaced, link: Link | None = None) -> str:
+    """Return how both matrices came to the device, and where their product is."""
+    parts = [
+        f"x: made on the CPU in {format_duration(placed.cpu_made_s)}, moved in "
+        f"{format_duration(placed.moved_s)}",
+        f"w: made on {placed.device} in {format_duration(placed.made_s)}",
+    ]
+    if placed.device != "cpu" and placed.moved_s:
+        rate = placed.moved_bytes / placed.moved_s
+        parts.append(_rate(rate, placed.moved_bytes, link))
+    if placed.allocated_delta_bytes is not None:
+        parts.append(f"allocated {_signed(placed.allocated_delta_bytes)}")
+    parts.append(
+        "x read back is the same, bit for bit"
+        if placed.same_values
+        else "x read back is not the same"
+    )
+    parts.append(f"their product is on {placed.result_device}")
+    return "  ·  ".join(parts)
+
+
+def _bandwidth(finished: PlaceFinished, link: Link | None) -> str:
+    return _rate(finished.moved_bytes / finished.elapsed_s, finished.moved_bytes, link)
+
+
+def _rate(bytes_per_s: float, moved_bytes: int, link: Link | None) -> str:
+    text = format_rate(bytes_per_s, "B/s")
+    most = link_bytes_per_s(link.generation, link.width) if link is not None else None
+    if link is None or most is None:
+        return text
+    part = format_percent(bytes_per_s / most)
+    text += f", {part} of the {format_rate(most, 'B/s')} of its link (PCIe {link.text})"
+    if moved_bytes < _TELLING_BYTES:
+        text += ": for so few bytes the time is mostly the start of each copy"
+    return text
+
+
+def _signed(delta_bytes: int) -> str:
+    return f"{delta_bytes:+,}".replace(",", "\u202f") + "\u202fbytes"
+
+
+def _moved(finished: PlaceFinished) -> str:
+    if not finished.moved_bytes:
+        are = "the 1 tensor is" if finished.tensors == 1 else f"all {finished.tensors} tensors are"
+        told = f"Nothing had to move: {are} on {finished.device}"
+        return f"{told}, floating-point ones {finished.dtype} now" if finished.dtype else told
+    return f"{format_bytes(finished.moved_bytes)} moved in {format_duration(finished.elapsed_s)}"
+
+
+def _proof(finished: PlaceFinished) -> str:
+    if finished.same_output is None:
+        return "the output was not compared"
+    if finished.proof == "values":
+        return _proof_of_values(finished)
+    if finished.largest_difference is None:
+        return "same input, but the output has become NaN"
+    difference = _scientific(finished.largest_difference)
+    if finished.same_output:
+        return f"same input, same output (largest difference {difference})"
+    return (
+        f"same input, but another output: largest difference {difference}, "
+        f"more than the {_scientific(finished.tolerance)} that rounding explains"
+    )
+
+
+def _proof_of_values(finished: PlaceFinished) -> str:
+    difference = finished.largest_difference
+    if finished.same_output:
+        if not finished.tolerance:
+            return "read back, bit for bit what the file holds"
+        told = _scientific(difference or 0.0)
+        return f"read back, what the file holds but for rounding (largest difference {told})"
+    if finished.tolerance:
+        return (
+            "read back, it is not what the file holds: some values are too large or too small for "
+            "the new type"
+        )
+    return "read back, it is not what the file holds"
+
+
+def _scientific(value: float) -> str:
+    """Return a number in two digits: ``2.4e-7``, ``0.31``."""
+    if not value or abs(value) >= 0.01:
+        return f"{value:.2g}"
+    mantissa, _, exponent = f"{value:.1e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def explain_failure(failure: Failure) -> str:
+    """Return the engine's sentence and what to do next."""
+    return f"{failure.message} {_NEXT_STEPS.get(failure.kind, 'The details are in the log.')}"
+
+
+def explain_end(ended: EngineEnded) -> str:
+    """Return why there is no answer."""
+    if ended.stopped:
+        return "The engine was ended before it had answered. A fresh one starts by itself."
+    return f"{describe_exit(ended.exit_code)} A fresh one starts by itself."

@@ -1,0 +1,64 @@
+"""What this engine is: PyTorch's version, what it was built for and what it can use."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+import msgspec
+import torch
+
+from gpu_studio.core.protocol import EngineDescribed
+from gpu_studio.engine.device import cuda_state, leave_cuda_alone
+from gpu_studio.engine.devices.properties import own_table, torch_cards
+from gpu_studio.engine.pitfalls.lab import PITFALLS
+from gpu_studio.engine.switcher.models import MODELS
+from gpu_studio.engine.workloads.registry import WORKLOADS
+
+_SNIPPET = """\
+import torch
+
+print("PyTorch", torch.__version__)
+print("built for CUDA", torch.version.cuda)
+print("CUDA is available:", torch.cuda.is_available())
+for index in range(torch.cuda.device_count()):
+    print(f"cuda:{index} is a {torch.cuda.get_device_name(index)}")
+print("CPU instructions:", torch.backends.cpu.get_cpu_capability())
+print("CPU threads:", torch.get_num_threads())
+"""
+
+
+def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
+    """Return an account of this process; makes no CUDA context.
+
+    Args:
+        cards_asleep: all cards are switched off, and nobody has asked for them: leave them so.
+    """
+    is_left_alone = leave_cuda_alone(cards_asleep and torch.version.cuda is not None)
+    available, reason = cuda_state()
+    return EngineDescribed(
+        pid=os.getpid(),
+        torch_version=str(torch.__version__),
+        cuda_build=torch.version.cuda,
+        cuda_available=available,
+        cuda_reason=reason,
+        device_count=torch.cuda.device_count() if available else 0,
+        # It asks CUDA whether it is available, too, and is empty where it is not.
+        arch_list=tuple(torch.cuda.get_arch_list()) if available else (),
+        cpu_capability=torch.backends.cpu.get_cpu_capability(),
+        cpu_threads=torch.get_num_threads(),
+        visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
+        allocator_configuration=os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
+        or os.environ.get("PYTORCH_ALLOC_CONF"),
+        python_version=platform.python_version(),
+        workloads=tuple(
+            msgspec.structs.replace(workload.description, skipped=workload.skipped())
+            for workload in WORKLOADS
+        ),
+        models=tuple(model.description for model in MODELS),
+        pitfalls=tuple(pitfall.description for pitfall in PITFALLS),
+        snippet=_SNIPPET,
+        cards=torch_cards(),
+        own_table=own_table(),
+        cards_asleep=is_left_alone,
+    )

@@ -1,0 +1,139 @@
+"""One real kernel on each card, in a process of its own (run as a module).
+
+Everything but a kernel works on a card that PyTorch has no code for: it is listed, memory is
+allocated, copies run. So a kernel is the only proof. It runs with the user's own environment, so
+that cards are numbered here as in a script of theirs, and it ends at once, so that nothing is held.
+
+It writes one line of JSON a step: what CUDA says, then for each card that it begins with it, and
+what came of it. A step that is missing is how the other side knows where a driver hung.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import threading
+import time
+import warnings
+from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
+import torch
+
+from gpu_studio.child_streams import take_over_stdin, take_over_stdout
+from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
+from gpu_studio.engine.device import cuda_state
+from gpu_studio.engine.devices.properties import torch_card, torch_cards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpu_studio.core.devices.torch_facts import TorchCard
+
+# 0 + 1 + … + 1023, each with 1 more: whole numbers below 2^24, exact in float32 in any order.
+_NUMBERS = 1024
+_EXPECTED_TOTAL = float(sum(range(_NUMBERS)) + _NUMBERS)
+_LOAD_BYTES = 16 << 20
+# cudaError_t of the CUDA runtime.
+_OUTCOMES: dict[int, Outcome] = {2: "out_of_memory", 46: "busy", 209: "no_code"}
+_BREAKING = frozenset({"failed", "lost"})
+_TEXTS: tuple[tuple[str, Outcome], ...] = (
+    ("no kernel image is available", "no_code"),
+    ("busy or unavailable", "busy"),
+    ("out of memory", "out_of_memory"),
+    ("fallen off the bus", "lost"),
+    ("GPU is lost", "lost"),
+)
+
+
+def steps(first: int, load_s: float) -> Iterator[ProbeStep]:
+    """Yield what CUDA says, then each card from ``first`` on as it is begun and as it ended."""
+    available, reason = cuda_state()
+    yield ProbeStep(
+        pc=PcProbed(
+            error=None if available else reason,
+            visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
+            device_order=os.environ.get("CUDA_DEVICE_ORDER"),
+        ),
+        cards=torch_cards(),
+    )
+    for index in range(first, torch.cuda.device_count() if available else 0):
+        card = torch_card(index)
+        yield ProbeStep(begun=card)
+        probed = probe_card(card, load_s)
+        yield ProbeStep(probed=probed)
+        if probed.outcome in _BREAKING:
+            return  # this process can do no more; another goes on with the next card
+
+
+def probe_card(card: TorchCard, load_s: float = 0.0) -> CardProbed:
+    """Launch a kernel on a card, synchronize, and look at the sum it computed.
+
+    Args:
+        card: which one.
+        load_s: for how long to copy afterwards, so that the card's link wakes up and can be read.
+    """
+    device = torch.device("cuda", card.cuda_index)
+    try:
+        numbers = torch.arange(_NUMBERS, dtype=torch.float32).to(device)
+        total = numbers.add_(1).sum()
+        torch.cuda.synchronize(device)
+        result = float(total.item())
+    except (RuntimeError, AssertionError) as error:
+        failed = _failed(card, error)
+        if failed.outcome == "no_code":  # copies need none
+            _load(device, load_s)
+        return failed
+    _load(device, load_s)
+    return CardProbed(card=card, outcome="ran", total=result, expected_total=_EXPECTED_TOTAL)
+
+
+def _failed(card: TorchCard, error: Exception) -> CardProbed:
+    text = str(error).strip()
+    code = getattr(error, "error_code", None)  # torch 2.8 and newer tell it
+    outcome = _OUTCOMES.get(code) if isinstance(code, int) else None
+    by_text = next((kind for words, kind in _TEXTS if words in text), None)
+    return CardProbed(
+        card=card,
+        outcome=outcome or by_text or "failed",
+        message=(text.splitlines() or [type(error).__name__])[0][:300],
+        error_code=code if isinstance(code, int) else None,
+    )
+
+
+def _load(device: torch.device, load_s: float) -> None:
+    """Copy for a while; what fails here was not asked for, and the verdict stands without it."""
+    if load_s <= 0:
+        return
+    until_s = time.monotonic() + load_s
+    with contextlib.suppress(RuntimeError):
+        source = torch.empty(_LOAD_BYTES, dtype=torch.uint8, pin_memory=True)
+        target = torch.empty(_LOAD_BYTES, dtype=torch.uint8, device=device)
+        while time.monotonic() < until_s:
+            target.copy_(source, non_blocking=True)
+            torch.cuda.synchronize(device)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Probe every card; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m gpu_studio.engine.devices.probe")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--load-s", type=float, default=0.0)
+    options = parser.parse_args(arguments)
+    lifeline, pipe = take_over_stdin(buffering=0), take_over_stdout(buffering=0)
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    warnings.simplefilter("ignore")  # an unsupported card is what this finds out
+    for step in steps(options.first, options.load_s):
+        pipe.write(msgspec.json.encode(step) + b"\n")
+    return 0
+
+
+def _end_with(lifeline: BinaryIO) -> None:
+    lifeline.read()  # until the other side has ended
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,457 @@
+"""Moving a model or a file between devices: each tensor's place, and proof that nothing changed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import msgspec
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.protocol import DeviceUsed, Event, PlaceFinished, PlaceModel, PlaceRow
+from gpu_studio.core.tensors import check_dtype
+from gpu_studio.core.units import format_bytes
+from gpu_studio.engine.device import (
+    card_name,
+    cuda_state,
+    free_bytes,
+    prove_kernels,
+    start_cuda,
+    synchronize,
+    uuid_of,
+)
+from gpu_studio.engine.device import resolve as resolve_device
+from gpu_studio.engine.switcher.models import find_model
+from gpu_studio.engine.switcher.tensor_file import open_tensors, snippet_to_open
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    _Memory = tuple[int | None, int | None, int | None]
+    from gpu_studio.engine.switcher.models import BuiltInModel
+
+
+def use_device(cuda_index: int) -> DeviceUsed:
+    """Make a card the current one of this process.
+
+    Raises:
+        StudioError: no CUDA, or no such card; the sentence has the valid range.
+    """
+    available, reason = cuda_state()
+    if not available:
+        raise StudioError(FailureKind.NO_CUDA, f"CUDA is not available: {reason}")
+    count = torch.cuda.device_count()
+    if not 0 <= cuda_index < count:
+        there_are = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        raise StudioError(
+            FailureKind.NO_SUCH_DEVICE,
+            f"cuda:{cuda_index} is not there: this PC has {there_are}.",
+        )
+    start_cuda()
+    device = torch.device("cuda", cuda_index)
+    torch.cuda.set_device(device)
+    return DeviceUsed(
+        cuda_index=cuda_index,
+        name=card_name(device),
+        uuid=uuid_of(device),
+        snippet=_USE_SNIPPET.format(index=cuda_index),
+    )
+
+
+class Placement:
+    """What was placed last. It stays where it is, so that the next move starts there."""
+
+    def __init__(self) -> None:
+        self._placed: Placed | None = None
+
+    def place(self, request: PlaceModel) -> Iterator[Event]:
+        """Move a model or a file's tensors; yield a row a tensor, then the result.
+
+        Raises:
+            StudioError: no such model, device or dtype, a file that is refused, or no room.
+        """
+        dtype = _dtype_of(request.dtype)
+        device = resolve_device(request.device)
+        thing = self._take(request)
+        self._check(thing, device, dtype)
+        before = {name: _Place.of(tensor) for name, _, tensor in thing.tensors()}
+        thing.begin_proof()
+        memory_before = _memory(device)
+        elapsed_s = _move(thing, device, dtype)
+        deltas = _differences(memory_before, _memory(device))
+        rows = [_row(name, kind, tensor, before[name]) for name, kind, tensor in thing.tensors()]
+        yield from rows
+        proof = thing.end_proof()
+        moved = [row for row in rows if row.device_before != row.device_after]
+        # Kept only now: what stopped half-way belongs nowhere.
+        self._placed = thing
+        yield PlaceFinished(
+            model=thing.title,
+            device=request.device,
+            tensors=len(rows),
+            moved_bytes=sum(row.bytes for row in moved),
+            elapsed_s=elapsed_s,
+            same_output=proof.same,
+            largest_difference=proof.largest_difference,
+            tolerance=proof.tolerance,
+            input_shape=thing.input_shape,
+            output_device=proof.device,
+            allocated_delta_bytes=deltas[0],
+            reserved_delta_bytes=deltas[1],
+            card_delta_bytes=deltas[2],
+            proof=thing.proof,
+            dtype=request.dtype,
+            snippet=thing.snippet(request.device, request.dtype),
+        )
+
+    def _check(self, thing: Placed, device: torch.device, dtype: torch.dtype | None) -> None:
+        """Raise `StudioError` where the device cannot take a thing, which stays where it was."""
+        try:
+            if thing.needs_kernels or dtype is not None:
+                # This also makes a card's context, which takes long and is no part of the move.
+                prove_kernels(device)
+            _refuse_too_large(thing, device)
+        except StudioError:
+            self._placed = thing
+            raise
+
+    def _take(self, request: PlaceModel) -> Placed:
+        """Return the thing from where it was placed, or a new one on the CPU.
+
+        A file that was written meanwhile is opened again: what is mapped of it is no longer there.
+        """
+        thing, self._placed = self._placed, None
+        is_same = thing is not None and thing.key == (request.model, request.path)
+        if thing is not None and is_same and thing.is_current():
+            return thing
+        del thing
+        return placed(request.model, request.path)
+
+
+class _Place(NamedTuple):
+    device: str
+    dtype: str
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> _Place:
+        return cls(str(tensor.device), str(tensor.dtype).removeprefix("torch."))
+
+
+def _dtype_of(name: str) -> torch.dtype | None:
+    if not name:
+        return None
+    check_dtype(name)
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
+
+
+def _row(name: str, kind: str, tensor: torch.Tensor, before: _Place) -> PlaceRow:
+    after = _Place.of(tensor)
+    return PlaceRow(
+        name=name,
+        kind=kind,
+        shape=tuple(tensor.shape),
+        dtype=after.dtype,
+        bytes=tensor.numel() * tensor.element_size(),
+        device_before=before.device,
+        device_after=after.device,
+        dtype_before=before.dtype,
+    )
+
+
+def _refuse_too_large(thing: Placed, device: torch.device) -> None:
+    """Raise `StudioError` for what the device has no room for."""
+    needed = sum(
+        tensor.numel() * tensor.element_size()
+        for _, _, tensor in thing.tensors()
+        if tensor.device != device
+    )
+    available = free_bytes(device) if needed else 0
+    if needed > available:
+        raise StudioError(
+            FailureKind.TOO_LARGE,
+            f"{thing.title[:60]} needs {format_bytes(needed)}, {format_bytes(available)} are free "
+            f"on {device}.",
+        )
+
+
+def _move(thing: Placed, device: torch.device, dtype: torch.dtype | None) -> float:
+    """Move a thing; return the seconds until the last byte has arrived."""
+    sources = {tensor.device for _, _, tensor in thing.tensors()}
+    for used in sources | {device}:
+        synchronize(used)
+    start_s = time.perf_counter()
+    thing.move(device, dtype)
+    for used in sources | {device}:
+        synchronize(used)
+    return time.perf_counter() - start_s
+
+
+def _differences(before: _Memory, after: _Memory) -> list[int | None]:
+    return [
+        None if earlier is None or later is None else later - earlier
+        for earlier, later in zip(before, after, strict=True)
+    ]
+
+
+def _memory(device: torch.device) -> _Memory:
+    """Return allocated and reserved bytes of PyTorch, and what is taken on the card by all."""
+    if device.type != "cuda":
+        return None, None, None
+    free, total = torch.cuda.mem_get_info(device)
+    return torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device), total - free
+
+
+_USE_SNIPPET = """\
+import torch
+
+torch.cuda.set_device({index})
+print("now in use:", torch.cuda.current_device(), torch.cuda.get_device_name())
+"""
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a move changed anything; ``largest_difference`` is None for NaN."""
+
+    same: bool
+    largest_difference: float | None
+    tolerance: float
+    device: str
+
+
+class Placed(Protocol):
+    """Something that has tensors on a device, and stays there until it is moved again."""
+
+    key: tuple[str, str]
+    title: str
+    proof: str
+    input_shape: tuple[int, ...]
+    # Whether proving it runs kernels on the device, or copies alone.
+    needs_kernels: bool
+
+    def is_current(self) -> bool:
+        """Return whether it is still what it was made from; a file may have changed."""
+
+    def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
+        """Yield name, kind and tensor of each."""
+
+    def move(self, device: torch.device, dtype: torch.dtype | None) -> None:
+        """Move all of them; ``dtype`` is what floating-point ones become."""
+
+    def begin_proof(self) -> None:
+        """Note what has to be the same after the move."""
+
+    def end_proof(self) -> Proof:
+        """Compare with what was noted."""
+
+    def snippet(self, device: str, dtype: str) -> str:
+        """Return the lines that do the same."""
+
+
+class PlacedModel:
+    """A built-in model with an input for it; its output is the proof."""
+
+    proof = "output"
+    needs_kernels = True
+
+    def __init__(self, name: str) -> None:
+        self.built_in: BuiltInModel = find_model(name)
+        self.key = (name, "")
+        self.title = name
+        self.input_shape = self.built_in.input_shape
+        self._model, self._example = self.built_in.build()
+        self._before: torch.Tensor | None = None
+        self._dtypes: set[torch.dtype] = set()
+
+    def is_current(self) -> bool:
+        """Return true: nobody changes a built-in model."""
+        return True
+
+    def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
+        """Yield parameters, then buffers."""
+        for name, parameter in self._model.named_parameters():
+            yield name, "parameter", parameter
+        for name, buffer in self._model.named_buffers():
+            yield name, "buffer", buffer
+
+    def move(self, device: torch.device, dtype: torch.dtype | None) -> None:
+        """Move the model; buffers of whole numbers keep their dtype."""
+        self._model.to(device, dtype)
+
+    def begin_proof(self) -> None:
+        """Compute the output where the model is."""
+        self._dtypes = {self._dtype()}
+        self._before = self._output().cpu().double()
+
+    def end_proof(self) -> Proof:
+        """Compute the output for the same input again."""
+        assert self._before is not None
+        self._dtypes.add(self._dtype())
+        after = self._output()
+        difference = float((self._before - after.cpu().double()).abs().max())
+        tolerance = self.built_in.tolerance(self._before, self._dtypes)
+        self._before = None
+        return Proof(
+            same=difference <= tolerance,  # false for NaN
+            largest_difference=difference if difference == difference else None,
+            tolerance=tolerance,
+            device=str(after.device),
+        )
+
+    def snippet(self, device: str, dtype: str) -> str:
+        """Return the lines that build and move this model."""
+        return _MODEL_SNIPPET.format(
+            code=self.built_in.code,
+            target=_target(device, dtype),
+            shape=self.built_in.input_shape,
+        )
+
+    def _dtype(self) -> torch.dtype:
+        return next(self._model.parameters()).dtype
+
+    def _output(self) -> torch.Tensor:
+        """Return the model's output for the input, computed where the model is.
+
+        cuDNN may round float32 convolutions to TF32 by default, which is a choice of speed and
+        would hide what a wrong move does; without it they are computed in float32.
+        """
+        parameter = next(self._model.parameters())
+        with torch.no_grad(), torch.backends.cudnn.flags(enabled=False):
+            output: torch.Tensor = self._model(self._example.to(parameter.device, parameter.dtype))
+        return output
+
+
+class PlacedFile:
+    """The tensors of a file; read back from the device, they are compared with the file."""
+
+    proof = "values"
+    needs_kernels = False
+    input_shape: tuple[int, ...] = ()
+
+    def __init__(self, path: str) -> None:
+        self.key = ("", path)
+        self.title = Path(path).name
+        self._path = path
+        self._version = _version_of(path)
+        self._file = open_tensors(path)
+        self._tensors = dict(self._file)
+        # What they have been rounded to on their way: half and back keeps half's digits.
+        self._coarsest: torch.dtype | None = None
+
+    def is_current(self) -> bool:
+        """Return whether the file is untouched: its tensors stay in it until they are read."""
+        return _version_of(self._path) == self._version
+
+    def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
+        """Yield the tensors in the file's order."""
+        for name, tensor in self._tensors.items():
+            yield name, "tensor", tensor
+
+    def move(self, device: torch.device, dtype: torch.dtype | None) -> None:
+        """Move one after the other; what was there before is free at once."""
+        for name, tensor in self._tensors.items():
+            to = dtype if tensor.is_floating_point() else None
+            self._tensors[name] = tensor.to(device=device, dtype=to)
+        if dtype is not None:
+            known = self._coarsest
+            if known is None or torch.finfo(dtype).eps > torch.finfo(known).eps:
+                self._coarsest = dtype
+
+    def begin_proof(self) -> None:
+        """Note nothing: the file itself is what is compared with."""
+
+    def end_proof(self) -> Proof:
+        """Read all back: bit for bit the file's, or within half a step of the coarsest dtype."""
+        worst, allowed, same = 0.0, 0.0, True
+        for name, tensor in self._tensors.items():
+            original = self._file[name]
+            back = tensor.detach().to("cpu")
+            if back.dtype == original.dtype and self._coarsest is None:
+                same = same and _same_bits(original, back)
+                continue
+            if not original.is_floating_point():
+                same = same and _same_bits(original, back)
+                continue
+            difference, tolerance = _rounding(original, back, self._coarsest)
+            same = same and difference <= tolerance
+            worst, allowed = max(worst, difference), max(allowed, tolerance)
+        device = next(iter(self._tensors.values())).device
+        return Proof(same=same, largest_difference=worst, tolerance=allowed, device=str(device))
+
+    def snippet(self, device: str, dtype: str) -> str:
+        """Return the lines that open and move the same file."""
+        convert = _CONVERT.format(dtype=dtype) if dtype else ""
+        opened = snippet_to_open(self._path)
+        return f"{opened}\n{_MOVE.format(device=device, convert=convert)}"
+
+
+def _version_of(path: str) -> tuple[int, ...]:
+    """Return what changes when a file is written; nothing where it is gone."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two tensors are equal bit for bit, NaN included."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    # A conjugate or negative view has its sign beside its bytes.
+    plain = [tensor.resolve_conj().resolve_neg().contiguous() for tensor in (one, other)]
+    raw = [tensor.reshape(-1).view(torch.uint8) for tensor in plain]
+    return torch.equal(*raw)
+
+
+def _rounding(
+    original: torch.Tensor, back: torch.Tensor, coarsest: torch.dtype | None
+) -> tuple[float, float]:
+    """Return the largest difference and what rounding to the coarsest dtype explains.
+
+    What is larger than the dtype's largest number has become infinite: that is no rounding, and
+    the difference says so.
+    """
+    if not original.numel():
+        return 0.0, 0.0
+    exact, found = original.double(), back.double()
+    both_nan = exact.isnan() & found.isnan()
+    difference = torch.where(both_nan | (exact == found), 0.0, (exact - found).abs())
+    finite = exact[exact.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    limits = torch.finfo(coarsest or back.dtype)
+    worst = float(difference.nan_to_num(float("inf")).max())
+    return worst, max(largest * limits.eps, limits.smallest_normal * limits.eps)
+
+
+def placed(name: str, path: str) -> Placed:
+    """Return a model or a file, new on the CPU; raises `StudioError`."""
+    return PlacedFile(path) if path else PlacedModel(name)
+
+
+def _target(device: str, dtype: str) -> str:
+    return f'"{device}", torch.{dtype}' if dtype else f'"{device}"'
+
+
+_MODEL_SNIPPET = """\
+import torch
+
+model = {code}
+x = torch.randn{shape}
+
+model = model.to({target})
+x = x.to({target})
+y = model(x)
+print(y.shape, y.dtype, y.device)
+for name, tensor in model.state_dict().items():  # parameters and buffers
+    print(name, tuple(tensor.shape), tensor.dtype, tensor.device)
+"""
+
+_MOVE = """\
+for name, tensor in tensors.items():
+    tensors[name] = tensor = tensor.to("{device}"{convert})
+    print(name, tuple(tensor.shape), tensor.dtype, tensor.device)
+"""
+_CONVERT = ", torch.{dtype} if tensor.is_floating_point() else tensor.dtype"

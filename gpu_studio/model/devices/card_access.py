@@ -1,0 +1,53 @@
+"""Whether the present engine can address a card, and if not, why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.protocol import EngineDescribed
+
+
+class CardAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """A card as an engine sees it.
+
+    Attributes:
+        address: ``cuda:0``, or None where this engine cannot address it.
+        reason: why it has no address; empty where it has one.
+        is_hidden: CUDA_VISIBLE_DEVICES hides it, so another engine could use it.
+    """
+
+    address: str | None
+    reason: str = ""
+    is_hidden: bool = False
+
+
+def access_of(card: Device, description: EngineDescribed | None) -> CardAccess:
+    """Return how an engine reaches a card; ``description`` is None until the engine is there."""
+    if description is None:
+        return CardAccess(address=None, reason="The engine is starting.")
+    if card.cuda_index is None:
+        return CardAccess(
+            address=None,
+            reason="CUDA_VISIBLE_DEVICES hides this card from PyTorch.",
+            is_hidden=description.visible_devices is not None,
+        )
+    if description.cards_asleep:
+        reason = "This card is asleep to save power: wake it on the Devices tab."
+        return CardAccess(address=None, reason=reason)
+    if not description.cuda_available:
+        reason = description.cuda_reason or "This PyTorch cannot use CUDA."
+        return CardAccess(address=None, reason=reason)
+    if card.cuda_index >= description.device_count:
+        return CardAccess(address=None, reason="CUDA does not list this card.")
+    return CardAccess(address=card.address)
+
+
+def counted_cards(description: EngineDescribed | None) -> list[str]:
+    """Return the addresses of an engine's cards, for when the sensor reader tells nothing."""
+    if description is None or not description.cuda_available:
+        return []
+    return [f"cuda:{index}" for index in range(description.device_count)]

@@ -1,0 +1,107 @@
+"""What PyTorch's allocator holds on the card that is looked at, asked for while somebody looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gpu_studio.core.protocol import EngineEnded, MemoryRead, ReadMemory, RequestFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.model.engine_session import EngineSession, EngineState, Reply
+
+_EVERY_MS = 2000
+
+
+class CardMemory(QObject):
+    """Asks an engine that has nothing to do for one card's memory, every two seconds.
+
+    A card over which an engine failed is not asked about again until somebody chooses it anew.
+
+    Args:
+        session: is asked.
+        looked_at: returns the device that is looked at; of a CPU nothing is asked.
+
+    Signals:
+        read_taken(): there is a newer reading.
+    """
+
+    read_taken = Signal()
+
+    def __init__(
+        self,
+        session: EngineSession,
+        looked_at: Callable[[], Device | None],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._session, self._looked_at = session, looked_at
+        self._read: dict[str, MemoryRead] = {}
+        self._reply: Reply | None = None
+        self._unanswered: str | None = None  # the address that an engine failed over when asked
+        self._timer = QTimer(self)
+        self._timer.setInterval(_EVERY_MS)
+        self._timer.timeout.connect(self.ask)
+        session.state_changed.connect(self._enter)
+
+    @property
+    def by_address(self) -> Mapping[str, MemoryRead]:
+        """The newest reading of each card that was looked at under this engine."""
+        return dict(self._read)
+
+    def watch(self, watched: bool) -> None:
+        """Ask now and then, while somebody looks."""
+        if watched:
+            self._timer.start()
+            self.ask()
+        else:
+            self._timer.stop()
+
+    def choose(self) -> None:
+        """Ask about a card that somebody chose, also where an engine failed over it."""
+        self._unanswered = None
+
+    def look_elsewhere(self) -> None:
+        """Ask about the device that is looked at now."""
+        if self._timer.isActive():
+            self.ask()
+
+    def forget(self) -> None:
+        """Begin anew: a fresh engine holds nothing on any card."""
+        self._read.clear()
+
+    def ask(self) -> None:
+        """Ask now, if the engine has nothing to do and the device is a card that it can use."""
+        device, engine = self._looked_at(), self._session.description
+        address = device.address if device is not None and device.kind == "cuda" else None
+        if (
+            address is not None
+            and address != self._unanswered
+            and self._reply is None
+            and engine is not None
+            and engine.cuda_available
+            and self._session.state.is_idle
+        ):
+            self._reply = self._session.submit(ReadMemory(device=address))
+            self._reply.finished.connect(self._finish)
+
+    def _enter(self, state: EngineState) -> None:
+        device = self._looked_at()
+        is_unread = device is not None and device.address not in self._read
+        if state.is_idle and is_unread:
+            self.look_elsewhere()
+
+    def _finish(self) -> None:
+        assert self._reply is not None
+        request, event, self._reply = self._reply.request, self._reply.last, None
+        assert isinstance(request, ReadMemory)
+        has_died = isinstance(event, EngineEnded) and not event.stopped
+        if has_died or isinstance(event, RequestFailed):
+            self._unanswered = request.device
+        if isinstance(event, MemoryRead):
+            self._read[request.device] = event
+            self.read_taken.emit()

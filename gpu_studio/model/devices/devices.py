@@ -1,0 +1,300 @@
+"""What the Devices tab shows: the device that is looked at, and everything known of it.
+
+What words the facts is imported when there are facts: not before the window's first paint.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.devices.facts import FactGroup, PcSnapshot
+from gpu_studio.model.devices.card_memory import CardMemory
+from gpu_studio.model.devices.device_list import DeviceList
+from gpu_studio.model.devices.process_table import ProcessTable
+from gpu_studio.model.devices.sensor_log import SensorLog
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.headline import WAKE, Headline, headline_from, lost_headline, why_silent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.devices.finding import Finding
+    from gpu_studio.core.devices.run_effect import RunMark
+    from gpu_studio.core.devices.sensor_history import SensorSpan
+    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.model.studio import Studio
+
+
+class DevicesModel(QObject):
+    """The devices, the selected one, and what sensors and engine say of it.
+
+    `list` and `processes` are item models for views; `runs` marks the runs of the session, `log`
+    writes the readings to a file.
+
+    Signals:
+        selection_changed(): another device is looked at.
+        facts_changed(): something that is known of it is new: its rows, its verdict or its trouble;
+            or another sentence stands over the tabs.
+        readings_changed(): its sensors were read.
+    """
+
+    selection_changed = Signal()
+    facts_changed = Signal()
+    readings_changed = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self._selected: str | None = None
+        self._is_chosen = False
+        self.list = DeviceList(self)
+        self.processes = ProcessTable(self)
+        self.runs = studio.runs
+        self.log = SensorLog(studio.sensors, self)
+        session, sensors = studio.session, studio.sensors
+        self._memory = CardMemory(session, self._looked_at, self)
+        self._memory.read_taken.connect(self.facts_changed)
+        session.engine_described.connect(self._meet_engine)
+        session.state_changed.connect(self.facts_changed)
+        sensors.inventory_changed.connect(self._find)
+        studio.doctor.findings_changed.connect(self.facts_changed)
+        studio.doctor.check_changed.connect(self.facts_changed)
+        studio.headlines.headline_changed.connect(self.facts_changed)
+        sensors.reading_taken.connect(self._read)
+        sensors.silence_changed.connect(self.facts_changed)
+        self._find()
+
+    # ── which device ─────────────────────────────────────────────────────────────────────────
+
+    @property
+    def device(self) -> Device | None:
+        """The device that is looked at; None until devices were found."""
+        inventory = self._studio.sensors.inventory
+        devices = inventory.devices if inventory else ()
+        return next((device for device in devices if device.identity == self._selected), None)
+
+    def select(self, identity: str) -> None:
+        """Look at another device."""
+        self._is_chosen = True
+        self._memory.choose()
+        self._look_at(identity)
+
+    def watch(self, watched: bool) -> None:
+        """Ask the engine for PyTorch's own memory now and then, while somebody looks."""
+        self._memory.watch(watched)
+
+    # ── what is known of it ──────────────────────────────────────────────────────────────────
+
+    @property
+    def snapshot(self) -> PcSnapshot | None:
+        """Everything known of the PC now; None until devices were found."""
+        sensors, session = self._studio.sensors, self._studio.session
+        if sensors.inventory is None:
+            return None
+        return PcSnapshot(
+            inventory=sensors.inventory,
+            reading=sensors.newest,
+            engine=session.description,
+            current_device=session.current_device,
+            memory=self._memory.by_address,
+            links=sensors.links,
+        )
+
+    @property
+    def groups(self) -> tuple[FactGroup, ...]:
+        """The rows of the device; of one that cannot be read, those that are known all the same."""
+        device, snapshot = self.device, self.snapshot
+        if device is None or snapshot is None:
+            return ()
+        from gpu_studio.core.devices.facts import facts_of
+
+        groups = facts_of(device, snapshot)
+        if self.is_readable:
+            return groups
+        known = [(g.title, tuple(fact for fact in g.facts if fact.is_known)) for g in groups]
+        return tuple(FactGroup(title=title, facts=facts) for title, facts in known if facts)
+
+    def spans(self, longest_s: float) -> tuple[SensorSpan, ...]:
+        """Return the last while of each of its sensors."""
+        device = self.device
+        return self._studio.sensors.track(device).spans(longest_s) if device else ()
+
+    def marks_since(self, time_s: float) -> list[RunMark]:
+        """Return the runs on it that were under way after a time of the sensors' clock."""
+        address = self.device.address if self.device else None
+        return [
+            mark
+            for mark in self.runs.marks
+            if mark.address == address and (mark.ended_s is None or mark.ended_s >= time_s)
+        ]
+
+    @property
+    def trouble(self) -> str:
+        """Why there are no live readings of it; empty where there are."""
+        if self._studio.sensors.is_silent:
+            return (
+                "The sensors have stopped answering. You see their last readings. "
+                f"{why_silent(self._studio.sensors.asks_driver)}"
+            )
+        return self._trouble_of(self.device)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the device has sensors to show; silent ones still show their last minute."""
+        return not self._trouble_of(self.device)
+
+    @property
+    def has_cards(self) -> bool | None:
+        """Whether there is an NVIDIA card; None until the PC was looked at."""
+        inventory = self._studio.sensors.inventory
+        return None if inventory is None else bool(inventory.cards)
+
+    @property
+    def verdict(self) -> Headline:
+        """Whether PyTorch can use the device, in one sentence."""
+        device, session = self.device, self._studio.session
+        if device is None:
+            return verdict_before_devices(self._studio.sensors.is_silent)
+        if device.kind == "cpu" and self.has_cards:
+            return verdict_of_cpu(device, session.description, session.state)
+        findings, trouble = self._findings_of(device), self._trouble_of(device)
+        return verdict_of_card(device, findings, session.description, session.state, trouble)
+
+    @property
+    def also_found(self) -> list[Headline]:
+        """What else there is to say of the device, worst first."""
+        device = self.device
+        if device is None or (device.kind == "cpu" and self.has_cards):
+            return []
+        headlines = map(headline_from, self._findings_of(device))
+        return [headline for headline in headlines if headline != self.verdict]
+
+    def is_said_above(self, headline: Headline) -> bool:
+        """Return whether the banner over the tabs says it already, with all that belongs to it."""
+        return self._studio.headlines.says(headline.sentence)
+
+    def report(self, form: str, *, masked: bool) -> str:
+        """Return everything known as ``text``, ``markdown`` or ``json``."""
+        from gpu_studio.core.devices.report import report_json, report_markdown, report_text
+
+        snapshot = self.snapshot
+        if snapshot is None:
+            return ""
+        write = {"text": report_text, "markdown": report_markdown, "json": report_json}[form]
+        return write(snapshot, self._studio.doctor.findings, masked=masked)
+
+    def _findings_of(self, device: Device) -> list[Finding]:
+        return [f for f in self._studio.doctor.findings if f.device_uuid in (None, device.identity)]
+
+    def _trouble_of(self, device: Device | None) -> str:
+        snapshot = self.snapshot
+        return snapshot.trouble(device) if device and snapshot else ""
+
+    # ── what arrives ─────────────────────────────────────────────────────────────────────────
+
+    def _looked_at(self) -> Device | None:
+        return self.device
+
+    def _find(self) -> None:
+        inventory, engine = self._studio.sensors.inventory, self._studio.session.description
+        if inventory is None:
+            return
+        self.list.show(inventory.devices, engine)
+        known = {device.identity for device in inventory.devices}
+        if not self._is_chosen or self._selected not in known:
+            self._is_chosen = False
+            cards = sorted(inventory.cards, key=lambda card: card.address is None)
+            self._look_at((cards[0] if cards else inventory.cpu).identity)
+        self._show_processes()
+        self.facts_changed.emit()
+        self.readings_changed.emit()
+
+    def _look_at(self, identity: str) -> None:
+        if identity != self._selected:
+            self._selected = identity
+            self._show_processes()
+            self.selection_changed.emit()
+            self._memory.look_elsewhere()
+
+    def _meet_engine(self) -> None:
+        self._memory.forget()
+        self._find()
+
+    def _read(self) -> None:
+        self._show_processes()
+        self.facts_changed.emit()
+        self.readings_changed.emit()
+
+    def _show_processes(self) -> None:
+        device, engine = self.device, self._studio.session.description
+        processes = self._studio.sensors.processes(device) if device else ()
+        self.processes.show(processes, engine.pid if engine else None)
+
+
+def verdict_before_devices(is_silent: bool) -> Headline:
+    """Return what to say while no devices were found."""
+    if is_silent:
+        return Headline(
+            code="unknown",
+            sentence="The PC's devices could not be read.",
+            detail="The sensors do not answer. If the PC has an NVIDIA card, restart the PC.",
+        )
+    return Headline(code="waiting", sentence="Looking at what is in this PC …", tone="")
+
+
+def verdict_of_card(
+    card: Device,
+    findings: Sequence[Finding],
+    engine: EngineDescribed | None,
+    state: EngineState,
+    trouble: str,
+) -> Headline:
+    """Return the verdict on a card, or on the CPU of a PC without one.
+
+    Args:
+        card: the device.
+        findings: those about it, worst first.
+        engine: the engine's account of itself, None while there is none.
+        state: what the engine is doing.
+        trouble: why the device cannot be read now; empty where it can.
+    """
+    if card.unreadable is None and trouble:
+        return lost_headline(card, trouble)
+    failures = [finding for finding in findings if finding.severity == "failure"]
+    usable = [finding for finding in findings if finding.code == "ok"]
+    for finding in failures or usable or findings:
+        return headline_from(finding)
+    return _verdict_of_nobody(card, engine, state, trouble)
+
+
+def verdict_of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineState) -> Headline:
+    """Return the verdict on a CPU beside cards, which the findings are about."""
+    if engine is None:
+        return _verdict_of_nobody(cpu, engine, state, "")
+    simd = f" with {engine.cpu_capability}" if engine.cpu_capability else ""
+    return Headline(
+        code="ok",
+        sentence=f"PyTorch runs on your {cpu.short_name}.",
+        detail=f"torch {engine.torch_version} uses {engine.cpu_threads} of its threads{simd}",
+        tone="good",
+    )
+
+
+def _verdict_of_nobody(
+    device: Device, engine: EngineDescribed | None, state: EngineState, trouble: str
+) -> Headline:
+    """Return what to say as long as PyTorch has not been heard about a device."""
+    if state is EngineState.FAILED:
+        sentence = f"PyTorch did not start, so nobody knows if it can use {device.short_name}."
+        return Headline(code="unknown", sentence=sentence)
+    if engine is None:
+        sentence = f"Asking PyTorch whether it can use your {device.short_name} …"
+        return Headline(code="waiting", sentence=sentence, tone="")
+    if engine.cards_asleep:
+        sentence = f"PyTorch was not asked about your {device.short_name}, since it slept."
+        return Headline(code="unknown", sentence=sentence, action=WAKE, tone="")
+    sentence = f"PyTorch says nothing about your {device.short_name}."
+    return Headline(code="unknown", sentence=sentence, detail=trouble)

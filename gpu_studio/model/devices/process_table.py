@@ -1,0 +1,150 @@
+"""The processes on a card as a table that a view shows and sorts."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+
+from gpu_studio.core.devices.facts import NOT_AVAILABLE
+from gpu_studio.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtCore import QObject
+
+    from gpu_studio.core.devices.devices import GpuProcess
+
+HEADINGS = ("PID", "Program", "User", "Kind", "GPU memory")
+PID, PROGRAM, USER, KIND, MEMORY = range(5)
+SORT_ROLE = Qt.ItemDataRole.UserRole
+NO_MEMORY_ON_WINDOWS = "Process memory: n/a on Windows, which keeps it to itself."
+IS_WINDOWS = os.name == "nt"
+_NUMBERS = (PID, MEMORY)
+
+_Index = QModelIndex | QPersistentModelIndex
+_NO_PARENT = QModelIndex()
+
+
+class ProcessTable(QAbstractTableModel):
+    """One row a process; rows stay in place while their process does, so a selection stays too."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._processes: list[GpuProcess] = []
+        self._engine_pid: int | None = None
+
+    @property
+    def processes(self) -> Sequence[GpuProcess]:
+        """What is shown."""
+        return self._processes
+
+    @property
+    def own_pids(self) -> set[int]:
+        """The processes of this program that are known here: the window's and its engine's."""
+        return {os.getpid()} | ({self._engine_pid} if self._engine_pid is not None else set())
+
+    @property
+    def note(self) -> str:
+        """A sentence about the whole table; empty where there is nothing to say."""
+        if not self._processes:
+            return "No program computes or draws on this card."
+        if all(process.memory_bytes is None for process in self._processes):
+            if IS_WINDOWS:
+                return NO_MEMORY_ON_WINDOWS
+            return "Process memory: n/a, this driver does not tell it."
+        return ""
+
+    def show(self, processes: Sequence[GpuProcess], engine_pid: int | None) -> None:
+        """Show these processes; the one with ``engine_pid`` is this program's engine."""
+        by_pid = {process.pid: process for process in processes}
+        before = [*self._processes, self._engine_pid]
+        self._engine_pid = engine_pid
+        for row in reversed(range(len(self._processes))):
+            if self._processes[row].pid not in by_pid:
+                self.beginRemoveRows(_NO_PARENT, row, row)
+                del self._processes[row]
+                self.endRemoveRows()
+        for row, process in enumerate(self._processes):
+            self._processes[row] = by_pid.pop(process.pid)
+        if self._processes and before != [*self._processes, engine_pid]:
+            last = self.index(len(self._processes) - 1, MEMORY)
+            self.dataChanged.emit(self.index(0, PID), last)
+        if by_pid:
+            first = len(self._processes)
+            self.beginInsertRows(_NO_PARENT, first, first + len(by_pid) - 1)
+            self._processes.extend(by_pid.values())
+            self.endInsertRows()
+
+    def rowCount(self, parent: _Index = _NO_PARENT) -> int:
+        """Return the number of processes."""
+        return 0 if parent.isValid() else len(self._processes)
+
+    def columnCount(self, parent: _Index = _NO_PARENT) -> int:
+        """Return the number of columns."""
+        return 0 if parent.isValid() else len(HEADINGS)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """Return a column's heading, aligned as the column is."""
+        if orientation is not Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return HEADINGS[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(section)
+        return None
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Return a cell's text, its sorting value, its alignment or its tool tip."""
+        process, column = self._processes[index.row()], index.column()
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._text(process, column)
+        if role == SORT_ROLE:
+            return _sorting_value(process, column)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(column)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._tip(process, column)
+        return None
+
+    def _text(self, process: GpuProcess, column: int) -> str:
+        if column == PID:
+            return str(process.pid)
+        if column == PROGRAM:
+            return process.name + self._mark(process)
+        if column == USER:
+            return process.user or NOT_AVAILABLE
+        if column == KIND:
+            return process.kind
+        if process.memory_bytes is None:
+            return NOT_AVAILABLE
+        return format_bytes(process.memory_bytes)
+
+    def _mark(self, process: GpuProcess) -> str:
+        if process.pid == self._engine_pid:
+            return "  (this program's engine)"
+        return "  (this window)" if process.pid == os.getpid() else ""
+
+    def _tip(self, process: GpuProcess, column: int) -> str | None:
+        if column == MEMORY and process.memory_bytes is None:
+            return NO_MEMORY_ON_WINDOWS if IS_WINDOWS else "The driver does not tell it."
+        if column == USER and process.user is None:
+            return "The system hides it from this user."
+        return None
+
+
+def _sorting_value(process: GpuProcess, column: int) -> int | str:
+    if column == PID:
+        return process.pid
+    if column == MEMORY:
+        return -1 if process.memory_bytes is None else process.memory_bytes
+    return (process.name, process.user or "", process.kind)[column - PROGRAM].lower()
+
+
+def _alignment(column: int) -> Qt.AlignmentFlag:
+    side = Qt.AlignmentFlag.AlignRight if column in _NUMBERS else Qt.AlignmentFlag.AlignLeft
+    return side | Qt.AlignmentFlag.AlignVCenter

@@ -1,0 +1,124 @@
+"""A log of all sensors in a file, on request: every reading becomes a few lines of CSV."""
+
+from __future__ import annotations
+
+import queue
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.model.sensors import LOG
+from gpu_studio.model.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpu_studio.core.devices.devices import Reading
+    from gpu_studio.model.sensors import Sensors
+
+_LONGEST_END_MS = 5000
+
+
+class SensorLog(QObject):
+    """Writes readings on a thread of its own: a full or a slow disk never holds the window.
+
+    Signals:
+        state_changed(): it began, wrote a reading, or ended.
+    """
+
+    state_changed = Signal()
+
+    def __init__(self, sensors: Sensors, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._sensors = sensors
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._worker: Worker | None = None
+        self._path: Path | None = None
+        self._readings = 0
+        self._trouble = ""
+        sensors.reading_taken.connect(self._take)
+        sensors.closed.connect(self.close)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether readings are written."""
+        return self._worker is not None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last log ended by itself."""
+        return bool(self._trouble)
+
+    @property
+    def sentence(self) -> str:
+        """What is written where, or how it ended; empty before the first log."""
+        if self._path is None:
+            return ""
+        count = f"{self._readings} {'reading' if self._readings == 1 else 'readings'}"
+        if self._worker is not None:
+            return f"Writing to {self._path.name}: {count} so far, also while another tab is shown."
+        if self._trouble:
+            return f"The log ended: {self._trouble} {count} were written to {self._path}."
+        return f"{count} written to {self._path}."
+
+    def start(self, path: Path) -> None:
+        """Begin a log in a new file, in place of one that is there; one log at a time."""
+        from gpu_studio.core.devices.sensor_history import csv_head
+
+        if self._worker is not None:
+            return
+        lines = self._lines = queue.SimpleQueue()
+        lines.put(csv_head())
+        self._path, self._readings, self._trouble = path, 0, ""
+        self._worker = Worker(lambda: _written(path, lines), self)
+        self._worker.value_produced.connect(self._count)
+        self._worker.finished.connect(self._finish)
+        self._worker.finished.connect(self._worker.deleteLater)
+        self._worker.start()
+        self._sensors.want(LOG, True)
+        self.state_changed.emit()
+
+    def stop(self) -> None:
+        """End the log once what was taken is written."""
+        self._lines.put(None)
+
+    def close(self) -> None:
+        """End the log and wait for it, since its thread must not outlive the program's end."""
+        if self._worker is not None:
+            self.stop()
+            self._worker.wait(_LONGEST_END_MS)
+
+    def _take(self, reading: Reading) -> None:
+        inventory = self._sensors.inventory
+        if self._worker is not None and inventory is not None:
+            from gpu_studio.core.devices.sensor_history import csv_lines
+
+            now = datetime.now().astimezone().isoformat(timespec="milliseconds")
+            self._lines.put(csv_lines(reading, inventory, now))
+
+    def _count(self, outcome: str) -> None:
+        if outcome:
+            self._trouble = outcome
+        else:
+            self._readings += 1
+        self.state_changed.emit()
+
+    def _finish(self) -> None:
+        self._worker = None
+        self._sensors.want(LOG, False)
+        self.state_changed.emit()
+
+
+def _written(path: Path, lines: queue.SimpleQueue[str | None]) -> Iterator[str]:
+    """Write what the queue brings; yield nothing said for a reading, or the sentence of the end."""
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            file.write(lines.get() or "")
+            for text in iter(lines.get, None):
+                file.write(text)
+                file.flush()  # a PC that goes down loses one reading at most
+                yield ""
+    except OSError as error:
+        yield f"{error.strerror or 'the file cannot be written'}."

@@ -1,0 +1,239 @@
+"""The devices that the Switcher offers, the one that is chosen, and the card in use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.engine import EngineEnvironment
+from gpu_studio.core.protocol import (
+    DeviceUsed,
+    EngineEnded,
+    RequestFailed,
+    UseDevice,
+)
+from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
+from gpu_studio.core.switcher.whole_snippet import complete, snippet_for_device
+from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.switcher.card_rows import CardRow, card_rows, card_warnings, counted_rows
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import Device
+    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.model.engine_session import Reply
+    from gpu_studio.model.studio import Studio
+
+Tone = Literal["", "good", "amber", "failure"]
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """A sentence about what was done, and whether it is good news."""
+
+    text: str = ""
+    tone: Tone = ""
+
+
+class DeviceChoice(QObject):
+    """Devices to choose from, and two ways of choosing: the current card, or the only visible one.
+
+    Signals:
+        rows_changed(): the devices or what is said of them changed.
+        chosen_changed(): another device is chosen.
+        choice_said(): there is something to say of using or showing a card.
+    """
+
+    rows_changed = Signal()
+    chosen_changed = Signal()
+    choice_said = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self._session = studio.session
+        self._rows: list[CardRow] = []
+        self._warnings: dict[str, str] = {}
+        self._chosen = "cpu"
+        self._chosen_by_hand = False
+        self._using: Reply | None = None
+        self._is_using = False
+        self._listed: tuple[object, ...] = ()
+        self._said_of_choice = Said()
+        self._session.engine_described.connect(self._take_engine)
+        self._session.state_changed.connect(self._list_rows)
+        studio.sensors.inventory_changed.connect(self._judge)
+        studio.sensors.reading_taken.connect(self._list_rows)
+        self._judge()
+
+    @property
+    def rows(self) -> list[CardRow]:
+        """The CPU first, then every card; empty until the PC was looked at."""
+        return self._rows
+
+    @property
+    def chosen(self) -> CardRow | None:
+        """The device that is chosen; None until the PC was looked at."""
+        return next((row for row in self._rows if row.identity == self._chosen), None)
+
+    @property
+    def said_of_choice(self) -> Said:
+        """What came of using or showing a card."""
+        return self._said_of_choice
+
+    @property
+    def is_one_shown(self) -> bool:
+        """Whether this program's engine was started with some cards hidden."""
+        return self._session.environment.visible_devices is not None
+
+    @property
+    def can_use(self) -> bool:
+        """Whether the chosen card can be made the current one: it has a number in this engine."""
+        row = self.chosen
+        has_number = row is not None and row.cuda_index is not None
+        return has_number and self._is_there and not self._is_pending
+
+    @property
+    def can_show_only(self) -> bool:
+        """Whether a fresh engine can be made to see the chosen card alone."""
+        row = self.chosen
+        if row is None or row.uuid is None or not self._is_quiet:
+            return False
+        return self._session.environment.visible_devices != row.uuid
+
+    @property
+    def can_show_all(self) -> bool:
+        """Whether there is a way back to all cards."""
+        return self.is_one_shown and self._is_quiet
+
+    def choose(self, identity: str) -> None:
+        """Choose another device, and show the lines that name it."""
+        self._chosen_by_hand = True
+        self._set_chosen(identity)
+        row, engine = self.chosen, self._session.description
+        if row is not None and row.address is not None and engine is not None:
+            self._studio.show_snippet(
+                complete(
+                    snippet_for_device(row.address),
+                    device_count=engine.device_count if engine.cuda_available else 0,
+                    visible_devices=engine.visible_devices,
+                )
+            )
+
+    def use(self) -> None:
+        """Make the chosen card the current one (``torch.cuda.set_device``)."""
+        row = self.chosen
+        if self.can_use and row is not None and row.cuda_index is not None:
+            self._is_using = True
+            self._say_of_choice("")
+            self._using = self._session.submit(UseDevice(cuda_index=row.cuda_index))
+            self._using.finished.connect(self._finish_use)
+            self._list_rows()
+
+    def show_only(self) -> None:
+        """Start a fresh engine that sees only the chosen card."""
+        row = self.chosen
+        if self.can_show_only and row is not None:
+            self._say_of_choice("A fresh engine is starting that sees this card alone.")
+            self._restart(row.uuid)
+
+    def show_all(self) -> None:
+        """Start a fresh engine that sees every card."""
+        if self.can_show_all:
+            self._say_of_choice("A fresh engine is starting that sees every card.")
+            self._restart(None)
+
+    def _restart(self, visible_devices: str | None) -> None:
+        kept = self._session.environment.allocator_configuration
+        self._session.restart(
+            EngineEnvironment(visible_devices=visible_devices, allocator_configuration=kept)
+        )
+
+    @property
+    def _is_there(self) -> bool:
+        return self._session.description is not None
+
+    @property
+    def _is_pending(self) -> bool:
+        """Whether the engine has not answered yet whether it uses the chosen card."""
+        return self._is_using and (self._using is None or not self._using.is_finished)
+
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether a restart would end nobody's run."""
+        return self._session.state in (EngineState.READY, EngineState.FAILED)
+
+    @property
+    def chosen_card(self) -> Device | None:
+        """The chosen device as the driver knows it; None for the CPU, or where nobody tells."""
+        inventory, row = self._studio.sensors.inventory, self.chosen
+        if inventory is None or row is None:
+            return None
+        return next((card for card in inventory.cards if card.identity == row.identity), None)
+
+    def _finish_use(self) -> None:
+        assert self._using is not None
+        event, self._using, self._is_using = self._using.last, None, False
+        match event:
+            case DeviceUsed():
+                name = event.name.removeprefix("NVIDIA ")
+                text = f"cuda:{event.cuda_index} {name} is now the current card."
+                self._say_of_choice(text, "good")
+            case RequestFailed():
+                self._say_of_choice(explain_failure(event.failure), "failure")
+            case EngineEnded():
+                self._say_of_choice(explain_end(event), "failure")
+            case _:
+                pass
+        self._list_rows()
+
+    def _take_engine(self, description: EngineDescribed) -> None:
+        if self._said_of_choice.text and not self._said_of_choice.tone:
+            count = description.device_count if description.cuda_available else 0
+            sees = "1 card" if count == 1 else f"{count} cards"
+            self._say_of_choice(f"The fresh engine sees {sees}.", "good" if count else "amber")
+        self._judge()
+
+    def _say_of_choice(self, text: str, tone: Tone = "") -> None:
+        self._said_of_choice = Said(text=text, tone=tone)
+        self.choice_said.emit()
+
+    def _judge(self) -> None:
+        """Find out anew why a card cannot be used, and list the devices."""
+        inventory = self._studio.sensors.inventory
+        if inventory is not None:
+            self._warnings = card_warnings(inventory, self._session.description)
+        self._listed = ()
+        self._list_rows()
+
+    def _list_rows(self) -> None:
+        """List the devices anew, and tell so if they or what can be done changed."""
+        inventory, session = self._studio.sensors.inventory, self._session
+        if inventory is not None:
+            self._rows = card_rows(
+                inventory,
+                session.description,
+                session.current_device,
+                self._studio.sensors.latest,
+                self._warnings,
+            )
+        elif session.description is not None:
+            self._rows = counted_rows(session.description, session.current_device)
+        else:
+            return
+        if self._listed != self._to_list:
+            self._listed = self._to_list
+            self.rows_changed.emit()
+        if not self._chosen_by_hand or self.chosen is None:
+            current = next((row.identity for row in self._rows if row.is_current), "cpu")
+            self._set_chosen(current)
+            self._listed = self._to_list
+
+    @property
+    def _to_list(self) -> tuple[object, ...]:
+        return (*self._rows, self.can_use, self.can_show_only, self.can_show_all)
+
+    def _set_chosen(self, identity: str) -> None:
+        if identity != self._chosen:
+            self._chosen = identity
+            self.chosen_changed.emit()

@@ -1,0 +1,140 @@
+"""The pitfalls lab, as the window knows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    PitfallFailed,
+    PitfallFinished,
+    RequestFailed,
+    RunPitfall,
+)
+from gpu_studio.core.switcher.pitfall_words import compare_parts, has_paid
+from gpu_studio.core.switcher.placement_words import explain_end
+from gpu_studio.core.switcher.usable_cards import usable_cards
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
+    from gpu_studio.model.engine_session import Reply
+    from gpu_studio.model.studio import Studio
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen of one pitfall so far, and what the fix did to its numbers."""
+
+    device: str = ""
+    broken: PitfallOutcome | None = None
+    fixed: PitfallOutcome | None = None
+    broken_snippet: str = ""
+    fixed_snippet: str = ""
+    comparison: str = ""
+    has_paid: bool = True
+    failure: str = ""
+
+
+class PitfallsModel(QObject):
+    """The pitfalls that the engine knows, and what came of those that were tried.
+
+    Signals:
+        pitfalls_changed(): an engine told which there are.
+        tried_changed(str): something new is known of a pitfall, by its name.
+        running_changed(): one began or ended.
+    """
+
+    pitfalls_changed = Signal()
+    tried_changed = Signal(str)
+    running_changed = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = studio.session
+        self._tried: dict[str, Tried] = {}
+        self._running: RunPitfall | None = None
+        self._reply: Reply | None = None
+        self._session.engine_described.connect(self._take_engine)
+
+    @property
+    def pitfalls(self) -> tuple[PitfallDescription, ...]:
+        """The pitfalls there are; empty until the engine is there."""
+        description = self._session.description
+        return description.pitfalls if description else ()
+
+    @property
+    def devices(self) -> list[str]:
+        """The addresses they can be tried with: the usable cards, or the CPU without any."""
+        description = self._session.description
+        return (usable_cards(description) if description else []) or ["cpu"]
+
+    @property
+    def running(self) -> RunPitfall | None:
+        """What is tried now; None while nothing is."""
+        return self._running
+
+    @property
+    def can_run(self) -> bool:
+        """Whether one can be tried now."""
+        return bool(self.pitfalls) and self._running is None
+
+    def tried(self, name: str) -> Tried:
+        """Return what was seen of a pitfall."""
+        return self._tried.get(name, Tried())
+
+    def run(self, name: str, part: str, device: str) -> None:
+        """Fall into a pitfall, or out of it."""
+        if self.can_run:
+            self._running = RunPitfall(name=name, part=part, device=device)
+            self._note(name, failure="")
+            self.running_changed.emit()
+            self._reply = self._session.submit(self._running)
+            self._reply.finished.connect(self._finish)
+
+    def stop(self) -> None:
+        """End what is tried now."""
+        if self._reply is not None:
+            self._reply.stop()
+
+    def _finish(self) -> None:
+        assert self._running is not None
+        assert self._reply is not None
+        name, event = self._running.name, self._reply.last
+        match event:
+            case PitfallFinished():
+                self._take_outcomes(event)
+            case PitfallFailed() | RequestFailed():
+                self._note(name, failure=event.failure.message)
+            case EngineEnded():
+                self._note(name, failure=explain_end(event))
+            case _:
+                pass
+        self._running = self._reply = None
+        self.running_changed.emit()
+
+    def _take_outcomes(self, event: PitfallFinished) -> None:
+        before = self.tried(event.name)
+        same = before.device in ("", event.device)
+        broken = event.broken or (before.broken if same else None)
+        fixed = event.fixed or (before.fixed if same else None)
+        about = next(one for one in self.pitfalls if one.name == event.name)
+        self._note(
+            event.name,
+            device=event.device,
+            broken=broken,
+            fixed=fixed,
+            broken_snippet=event.broken_snippet,
+            fixed_snippet=event.fixed_snippet,
+            comparison=compare_parts(about, broken, fixed),
+            has_paid=has_paid(broken, fixed),
+        )
+
+    def _note(self, name: str, **changes: object) -> None:
+        self._tried[name] = msgspec.structs.replace(self.tried(name), **changes)
+        self.tried_changed.emit(name)
+
+    def _take_engine(self) -> None:
+        self.pitfalls_changed.emit()
+        self.running_changed.emit()

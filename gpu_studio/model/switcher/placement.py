@@ -1,0 +1,193 @@
+"""Moving a model, or a file of tensors, as the Switcher tab knows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.devices.link import widest_link
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    Event,
+    FileInspected,
+    InspectFile,
+    PlaceFinished,
+    PlaceModel,
+    PlaceRow,
+    RequestFailed,
+)
+from gpu_studio.core.switcher.placement_words import (
+    describe_file,
+    explain_end,
+    explain_failure,
+    explain_move,
+)
+from gpu_studio.model.switcher.device_choice import DeviceChoice, Said, Tone
+from gpu_studio.model.switcher.placement_table import PlacementTable
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import EngineDescribed, ModelDescription
+    from gpu_studio.model.engine_session import Reply
+    from gpu_studio.model.studio import Studio
+
+
+class PlacementModel(DeviceChoice):
+    """The devices of `DeviceChoice`, and where a model's or a file's tensors are.
+
+    `table` has every tensor of what was moved last.
+
+    Signals:
+        move_changed(): a move began, ended, or was forgotten.
+        file_changed(): a file was looked at, or refused.
+    """
+
+    move_changed = Signal()
+    file_changed = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        self._move: Reply | None = None
+        self._has_moved = False
+        self._inspecting: Reply | None = None
+        self._file: FileInspected | None = None
+        self._said_of_file = Said()
+        self._said_of_move = Said()
+        super().__init__(studio, parent)
+        self.table = PlacementTable(self)
+
+    @property
+    def models(self) -> tuple[ModelDescription, ...]:
+        """The built-in models that the engine can move; empty until it is there."""
+        description = self._session.description
+        return description.models if description else ()
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the engine has not answered yet."""
+        return self._move is not None
+
+    @property
+    def can_move(self) -> bool:
+        """Whether a model can be moved to the chosen device now."""
+        row = self.chosen
+        has_address = row is not None and row.address is not None
+        return has_address and bool(self.models) and not self.is_moving
+
+    @property
+    def said_of_move(self) -> Said:
+        """What the last move proved, or why it could not be done."""
+        return self._said_of_move
+
+    def move(self, model: str, dtype: str = "") -> None:
+        """Move a built-in model to the chosen device; ``dtype`` empty leaves it as it is."""
+        self._start_move(model=model, dtype=dtype)
+
+    def move_file(self, dtype: str = "") -> None:
+        """Move the tensors of the file that was looked at."""
+        if self._file is not None:
+            self._start_move(path=self._file.path, dtype=dtype)
+
+    def _start_move(self, *, model: str = "", path: str = "", dtype: str = "") -> None:
+        row = self.chosen
+        if self.can_move and row is not None and row.address is not None:
+            self._move = self._session.submit(
+                PlaceModel(model=model, path=path, device=row.address, dtype=dtype)
+            )
+            self._move.event_received.connect(self._take_row)
+            self._move.finished.connect(self._finish_move)
+            self.table.clear()
+            self._say_of_move("The file is on its way." if path else "The model is on its way.")
+
+    def forget_move(self) -> None:
+        """Show nothing of the last move: something else is looked at."""
+        if self._move is None:
+            self._has_moved = False
+            self.table.clear()
+            self._say_of_move("")
+
+    # ── a file ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def file(self) -> FileInspected | None:
+        """The user's file, once its header was found good; nothing of it is loaded yet."""
+        return self._file
+
+    @property
+    def file_name(self) -> str:
+        """The file's name without its folder; empty without a file."""
+        return Path(self._file.path).name if self._file else ""
+
+    @property
+    def said_of_file(self) -> Said:
+        """The file's size and what it holds, or why it is not opened."""
+        return self._said_of_file
+
+    def look_at(self, path: str) -> None:
+        """Let the engine read a file's header."""
+        if path and self.models and self._inspecting is None:
+            self.forget_move()
+            self._file = None
+            self._inspecting = self._session.submit(InspectFile(path=path))
+            self._inspecting.finished.connect(self._finish_look)
+            self._say_of_file("The file is being looked at.")
+
+    def forget_refusal(self) -> None:
+        """Say no more of a file that was refused: something else is looked at."""
+        if self._said_of_file.tone == "failure":
+            self._say_of_file("")
+
+    # ── what comes ───────────────────────────────────────────────────────────────────────────
+
+    def _finish_look(self) -> None:
+        assert self._inspecting is not None
+        event, self._inspecting = self._inspecting.last, None
+        match event:
+            case FileInspected():
+                self._file = event
+                self._say_of_file(describe_file(event), "good")
+            case RequestFailed():
+                self._say_of_file(event.failure.message, "failure")
+            case EngineEnded():
+                self._say_of_file(explain_end(event), "failure")
+            case _:
+                pass
+
+    def _take_row(self, event: Event) -> None:
+        if isinstance(event, PlaceRow):
+            self.table.append(event)
+
+    def _finish_move(self) -> None:
+        assert self._move is not None
+        event, self._move = self._move.last, None
+        match event:
+            case PlaceFinished():
+                tone: Tone = "good" if event.same_output else "amber"
+                if event.same_output is False:
+                    tone = "failure"
+                card = self.chosen_card
+                link = widest_link(card) if card is not None else None
+                self._has_moved = True
+                self._say_of_move(explain_move(event, link), tone)
+            case RequestFailed():
+                self._say_of_move(explain_failure(event.failure), "failure")
+            case EngineEnded():
+                self._say_of_move(explain_end(event), "failure")
+            case _:
+                pass
+
+    def _take_engine(self, description: EngineDescribed) -> None:
+        super()._take_engine(description)
+        if self._has_moved:
+            self._has_moved = False
+            text = f"{self._said_of_move.text}  ·  that engine has ended, and the model with it"
+            self._say_of_move(text)
+        self.move_changed.emit()
+
+    def _say_of_move(self, text: str, tone: Tone = "") -> None:
+        self._said_of_move = Said(text=text, tone=tone)
+        self.move_changed.emit()
+
+    def _say_of_file(self, text: str, tone: Tone = "") -> None:
+        self._said_of_file = Said(text=text, tone=tone)
+        self.file_changed.emit()

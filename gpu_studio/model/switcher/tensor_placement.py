@@ -1,0 +1,109 @@
+"""Placing tensors on a device in two ways, as the Switcher tab knows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.devices.link import widest_link
+from gpu_studio.core.protocol import (
+    EngineEnded,
+    Event,
+    PlaceRow,
+    PlaceTensors,
+    RequestFailed,
+    TensorsPlaced,
+)
+from gpu_studio.core.switcher.placement_words import explain_end, explain_failure, explain_tensors
+from gpu_studio.model.switcher.device_choice import DeviceChoice, Said, Tone
+
+if TYPE_CHECKING:
+    from gpu_studio.model.engine_session import Reply
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.model.switcher.placement_table import PlacementTable
+
+
+class TensorPlacementModel(QObject):
+    """Square matrices on the chosen device.
+
+    Args:
+        studio: the application's state.
+        choice: knows the chosen device.
+        table: gets a row for each tensor.
+
+    Signals:
+        changed(): tensors are placed, were placed, or could not be.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self,
+        studio: Studio,
+        choice: DeviceChoice,
+        table: PlacementTable,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._session, self._choice, self._table = studio.session, choice, table
+        self._reply: Reply | None = None
+        self._said = Said()
+
+    @property
+    def said(self) -> Said:
+        """How both came there, or why they did not."""
+        return self._said
+
+    @property
+    def can_place(self) -> bool:
+        """Whether the chosen device has an address and the engine is there."""
+        row = self._choice.chosen
+        is_there = self._session.description is not None and row is not None
+        return is_there and row is not None and row.address is not None and self._reply is None
+
+    def place(self, size: int, dtype: str) -> None:
+        """Place matrices of a size and dtype on the chosen device."""
+        row = self._choice.chosen
+        if self.can_place and row is not None and row.address is not None:
+            self._reply = self._session.submit(
+                PlaceTensors(device=row.address, size=size, dtype=dtype)
+            )
+            self._reply.event_received.connect(self._receive)
+            self._reply.finished.connect(self._conclude)
+            self._table.clear()
+            self._say("The tensors are on their way.")
+
+    def forget(self) -> None:
+        """Say nothing of the last tensors: something else is in the table."""
+        if self._reply is None and self._said.text:
+            self._say("")
+
+    def _receive(self, event: Event) -> None:
+        if isinstance(event, PlaceRow):
+            self._table.append(event)
+
+    def _conclude(self) -> None:
+        assert self._reply is not None
+        event = self._reply.last
+        match event:
+            case TensorsPlaced():
+                card = self._choice.chosen_card
+                link = widest_link(card) if card is not None else None
+                self._finish(
+                    explain_tensors(event, link), "good" if event.same_values else "failure"
+                )
+            case RequestFailed():
+                self._finish(explain_failure(event.failure), "failure")
+            case EngineEnded():
+                self._finish(explain_end(event), "failure")
+            case _:
+                pass
+
+    def _finish(self, text: str, tone: Tone) -> None:
+        self._reply = None
+        self._say(text, tone)
+
+    def _say(self, text: str, tone: Tone = "") -> None:
+        self._said = Said(text=text, tone=tone)
+        self.changed.emit()

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.devices import (
+    CardReading,
+    Device,
+    GpuProcess,
+    Inventory,
+    Reading,
+    Telemetry,
+    decode_sensor_event,
+    encode_sensor_event,
+    number_cards,
+)
+
+CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G with Radeon Graphics")
+
+
+def card(letter: str, bus: int, **facts) -> Device:
+    return Device(
+        kind="cuda", name=f"card {letter}", uuid=f"GPU-{letter * 8}-0000",
+        pci_bus_id=f"00000000:{bus:02X}:00.0", **facts,
+    )  # fmt: skip
+
+
+# NVML's order is not the order of the slots.
+A, B, C = card("a", 2), card("b", 1), card("c", 3)
+
+
+@pytest.mark.parametrize(
+    ("visible_devices", "indexes"),
+    [
+        (None, (1, 0, 2)),
+        ("", (None, None, None)),
+        ("1", (0, None, None)),
+        ("2,0", (None, 1, 0)),
+        (" 2 , 0 ", (None, 1, 0)),
+        ("-1", (None, None, None)),
+        ("0,-1,1", (None, 0, None)),
+        ("0,7,1", (None, 0, None)),
+        ("0,0", (None, None, None)),
+        ("GPU-cccc,GPU-aaaaaaaa-0000", (1, None, 0)),
+        ("GPU-", (None, None, None)),  # names more than one
+        ("GPU-dddd,GPU-aaaa", (None, None, None)),
+        ("all", (None, None, None)),
+    ],
+)
+def test_cuda_numbers_the_visible_cards_by_slot(visible_devices, indexes):
+    numbered = number_cards([A, B, C], visible_devices)
+    assert [device.uuid for device in numbered] == [A.uuid, B.uuid, C.uuid]
+    assert tuple(device.cuda_index for device in numbered) == indexes
+
+
+def test_cards_without_a_uuid_are_numbered_apart():
+    cards = [
+        Device(kind="cuda", name="twin", pci_bus_id="00000000:02:00.0"),
+        Device(kind="cuda", name="twin", pci_bus_id="00000000:01:00.0"),
+    ]
+    assert [device.cuda_index for device in number_cards(cards, None)] == [1, 0]
+
+
+def test_an_old_number_is_taken_from_a_card_that_is_hidden_now():
+    (numbered,) = number_cards([card("a", 1, cuda_index=0)], "")
+    assert numbered.address is None
+
+
+def test_the_identity_of_a_device_outlives_its_numbers():
+    assert CPU.identity == "cpu"
+    assert A.identity == A.uuid
+    assert Device(kind="cuda", name="x", pci_bus_id="00000000:01:00.0").identity.endswith("01:00.0")
+    assert Device(kind="cuda", name="x", nvml_index=3).identity == "NVML 3"
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("NVIDIA GeForce GT 1030", "GT 1030"),
+        ("NVIDIA H200", "H200"),
+        ("Intel(R) Core(TM) i5-9600K CPU @ 3.70GHz", "Core i5-9600K CPU @ 3.70GHz"),
+        ("AMD Ryzen 7 5700G", "Ryzen 7 5700G"),
+        ("NVIDIA card 1", "NVIDIA card 1"),
+        ("NVIDIA card", "NVIDIA card"),
+    ],
+)
+def test_short_names_leave_the_maker_out(name, short):
+    assert Device(kind="cpu", name=name).short_name == short
+
+
+def test_devices_are_found_by_their_address():
+    inventory = Inventory(devices=(CPU, *number_cards([A, B], None)))
+    assert inventory.find("cpu") == inventory.cpu == CPU
+    assert inventory.find("cuda:1").name == "card a"
+    assert inventory.find("cuda:2") is None
+    assert [device.name for device in inventory.cards] == ["card a", "card b"]
+
+
+def test_sensor_events_survive_their_line():
+    inventory = Inventory(
+        devices=(CPU, card("a", 1, telemetry=Telemetry(power_w=12.5), processes=(
+            GpuProcess(pid=7, name="python", memory_bytes=336 << 20),))),
+        other_gpus=("AMD Radeon RX 6600",),
+    )  # fmt: skip
+    reading = Reading(
+        taken_at_s=1.5,
+        cpu=Telemetry(utilization_percent=3.0),
+        cards=(CardReading(uuid="GPU-x", telemetry=Telemetry(), error="The card\nis lost."),),
+    )
+    for event in (inventory, reading):
+        line = encode_sensor_event(event)
+        assert line.endswith(b"\n")
+        assert line.count(b"\n") == 1
+        assert decode_sensor_event(line) == event
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"[]", b'{"type":"inventory"}', b'{"type":"x"}'])
+def test_anything_else_is_no_sensor_event(line):
+    with pytest.raises(msgspec.MsgspecError):
+        decode_sensor_event(line)

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.devices.findings import find
+from tests.core.devices.doctor_table import Situation, engine_of, inventory_of, situations
+
+SITUATIONS = situations()
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.title)
+def test_the_doctor_says_what_the_sources_say(situation: Situation) -> None:
+    findings = find(
+        inventory_of(situation), engine_of(situation), system=situation.system, machine="x86_64"
+    )
+    told = [f for f in findings if f.code != "mixed_order"]
+    assert tuple(finding.code for finding in told) == situation.codes, situation.source
+    assert situation.words in told[0].sentence, situation.source
+
+
+def test_the_table_is_as_wide_as_promised() -> None:
+    assert len(SITUATIONS) >= 60
+    assert len({situation.title for situation in SITUATIONS}) == len(SITUATIONS)
+    assert all(situation.source for situation in SITUATIONS)
+    branches = {situation.driver.split(".")[0] for situation in SITUATIONS}
+    assert {"470", "600"} <= branches
+    tags = {situation.wheel.partition("+")[2] for situation in SITUATIONS}
+    assert tags == {
+        "cpu", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130", "cu132",
+    }  # fmt: skip

@@ -1,0 +1,190 @@
+"""What is found of the driver, by the plain facts that lead to it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.devices import (
+    CardReading,
+    Driver,
+    Reading,
+    Telemetry,
+)
+from gpu_studio.core.devices.finding import is_usable
+from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
+from tests.core.devices.doctor_facts import (
+    CPU_ENGINE,
+    ENGINE,
+    GT_1030,
+    NOT_RUNNING,
+    RTX_3060,
+    changed,
+    codes,
+    examined,
+    on_the_bus,
+    one,
+    pc,
+    probe,
+    tried,
+)
+
+
+def test_a_driver_that_never_answered_explains_everything():
+    silent = Driver(version="580.95.05", error="It does not answer.", is_silent=True)
+    findings = examined(pc(on_the_bus(GT_1030, "silent"), driver=silent), None)
+    assert codes(findings) == ["driver_not_answering"]
+    assert findings[0].action == "sudo reboot"
+
+
+def test_one_silent_card_of_two_is_named_and_the_other_is_used():
+    silent = CardReading(uuid="GPU-aaaa", telemetry=Telemetry(), error="?", error_code="silent")
+    reading = Reading(taken_at_s=1.0, cpu=Telemetry(), cards=(silent,))
+    findings = examined(pc(GT_1030, RTX_3060), readings=[reading])
+    assert codes(findings) == ["driver_not_answering", "mixed_order", "ok"]
+    assert [finding.device_uuid for finding in findings] == ["GPU-aaaa", None, "GPU-bbbb"]
+    by_kernel = examined(pc(RTX_3060), probe=probe(tried(RTX_3060, "silent", message="no answer")))
+    assert codes(by_kernel) == ["driver_not_answering"]
+
+
+def test_two_halves_of_a_driver_are_told_with_their_versions():
+    driver = Driver(
+        version="570.86.15", library_version="580.95.05", error="Restart the PC.", error_code=18
+    )
+    finding = one("driver_library_mismatch", examined(pc(driver=driver)))
+    assert "kernel module 570.86.15, library 580.95.05" in finding.evidence
+    assert finding.action == "sudo reboot"
+
+
+def test_cuda_that_meets_another_driver_says_so_and_no_other_step():
+    engine = changed(ENGINE, cuda_available=False, cuda_reason=DRIVER_HALVES_DIFFER)
+    told = Driver(version="570.86.15", library_version="580.95.05")
+    for findings in (
+        examined(pc(RTX_3060, driver=told), engine),
+        examined(pc(RTX_3060, driver=told), probe=probe(error=DRIVER_HALVES_DIFFER)),
+    ):
+        finding = one("driver_library_mismatch", findings)
+        assert finding.sentence == DRIVER_HALVES_DIFFER
+        assert "CUDA error 803 or 804" in finding.evidence
+        assert "library 580.95.05" in finding.evidence
+        assert finding.action == "sudo reboot"
+        assert "cuda_init_failed" not in codes(findings)
+
+
+def test_a_driver_that_is_updated_while_the_sensors_are_read_is_told():
+    """Not as blanks in the place of every sensor."""
+    mute = CardReading(
+        uuid="GPU-bbbb",
+        telemetry=Telemetry(),
+        error="The NVIDIA driver was updated. Restart the PC.",
+        error_code="driver_updated",
+    )
+    reading = Reading(taken_at_s=1.0, cpu=Telemetry(), cards=(mute,))
+    finding = one("driver_library_mismatch", examined(pc(RTX_3060), readings=[reading]))
+    assert finding.sentence == mute.error
+    assert finding.action == "sudo reboot"
+    on_start = examined(pc(on_the_bus(RTX_3060, "driver_updated")))
+    assert codes(on_start) == ["driver_library_mismatch"]
+
+
+def test_a_driver_that_is_replaced_on_the_disk_works_on_and_is_told():
+    findings = examined(pc(RTX_3060, driver=Driver(version="580.95.05", was_updated=True)))
+    assert codes(findings) == ["driver_library_mismatch", "ok"]
+    assert "Restart the PC before you start another" in findings[0].sentence
+
+
+def test_the_instances_of_a_divided_card_are_named():
+    divided = changed(RTX_3060, mig_enabled=True, mig_instances=("MIG 1g.5gb", "MIG 2g.10gb"))
+    findings = examined(pc(divided))
+    finding = one("mig_instances", findings)
+    assert "MIG 1g.5gb and MIG 2g.10gb" in finding.sentence
+    assert finding.action == "sudo nvidia-smi -i 1 -mig 0"
+    empty = one("mig_instances", examined(pc(changed(RTX_3060, mig_enabled=True))))
+    assert "no instance" in empty.sentence
+    assert "mig_instances" not in codes(examined(pc(changed(RTX_3060, mig_enabled=False))))
+
+
+@pytest.mark.parametrize(
+    ("distribution", "action"),
+    [("linuxmint ubuntu debian", "sudo ubuntu-drivers install"),
+     ("debian", "sudo apt install nvidia-driver"),
+     ("arch", "https://www.nvidia.com/en-us/drivers/unix/")],
+)  # fmt: skip
+def test_a_missing_driver_is_installed_as_the_system_does_it(distribution, action):
+    driver = Driver(error="No NVIDIA driver is installed.", error_code=12)
+    card = on_the_bus(GT_1030, "no_driver", kernel_driver="nouveau")
+    finding = one("no_driver", examined(pc(card, driver=driver, distribution=distribution)))
+    assert finding.action == action
+    assert "branch 580, the last for Pascal cards" in finding.sentence
+    assert "driven by nouveau" in finding.evidence
+
+
+def test_a_card_that_another_driver_holds_is_no_dropped_one():
+    card = on_the_bus(RTX_3060, "not_served", kernel_driver="vfio-pci")
+    findings = examined(pc(GT_1030, card))
+    assert codes(findings) == ["no_driver", "ok"]
+    assert "vfio-pci" in findings[0].evidence
+
+
+def test_a_dropped_card_alone_is_known_by_the_library_s_version():
+    driver = Driver(library_version="595.71.05", error=NOT_RUNNING, error_code=9)
+    engine = msgspec.structs.replace(ENGINE, cuda_available=False)
+    findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver), engine)
+    assert codes(findings) == ["driver_dropped_card"]
+    assert "Driver 595 no longer serves your GT 1030 (Pascal)" in findings[0].sentence
+
+
+def test_a_driver_of_the_last_branch_has_dropped_nothing():
+    for version in ("580.95.05", "582.28"):  # Windows gives later ones of a branch higher numbers
+        driver = Driver(library_version=version, error=NOT_RUNNING, error_code=9)
+        findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver))
+        assert codes(findings) == ["no_driver"]
+        assert findings[0].action == "sudo modprobe nvidia"
+
+
+def test_the_limits_of_wsl_are_told_beside_what_works():
+    findings = examined(pc(RTX_3060, is_wsl=True))
+    assert codes(findings) == ["wsl_limits", "ok"]
+    assert is_usable(findings)
+    nothing = examined(pc(driver=Driver(error="None.", error_code=12), is_wsl=True))
+    assert "installed in Windows" in one("no_nvidia_card", nothing).sentence
+    assert one("no_nvidia_card", nothing).action == "https://www.nvidia.com/drivers"
+
+
+@pytest.mark.parametrize(
+    ("others", "facts", "words", "action"),
+    [
+        (("AMD Radeon RX 6600",), {}, "not tried by us", "rocm.docs.amd.com"),
+        (("AMD Radeon RX 7600",), {}, "ROCm", "whl/gfx110X-all/"),
+        (
+            ("AMD Radeon RX 9070 XT",),
+            {"system": "Windows", "machine": "AMD64"},
+            "on Windows",
+            "-m pip install torch --index-url https://repo.amd.com/rocm/whl/gfx120X-all/",
+        ),
+        (("Intel Arc A380",), {}, "XPU", "pip install torch --index-url"),
+        (("Intel UHD Graphics 630",), {}, "Arc and newer", "pytorch.org/get-started"),
+        (("Microsoft Basic Display",), {}, "computes nothing on it", "bench matmul --device cpu"),
+        ((), {}, "runs on the CPU", "bench matmul --device cpu"),
+        ((), {"system": "Darwin", "machine": "arm64"}, "mps", "torch.backends.mps"),
+    ],
+)
+def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(others, facts, words, action):
+    inventory = pc(driver=Driver(error="None.", error_code=12), other_gpus=others)
+    finding = one("no_nvidia_card", examined(inventory, CPU_ENGINE, **facts))
+    assert words in finding.sentence
+    assert all(name in finding.sentence for name in others)
+    assert action in finding.action
+
+
+def test_a_new_card_with_a_driver_of_cuda_12_has_a_build_besides_a_new_driver():
+    card = changed(RTX_3060, name="NVIDIA GeForce RTX 5090", compute_capability="12.0",
+                   pci_device_id=None)  # fmt: skip
+    engine = msgspec.structs.replace(
+        ENGINE, torch_version="2.13.0+cu130", cuda_build="13.0", cuda_available=False,
+        arch_list=("sm_75", "sm_120"),
+    )  # fmt: skip
+    found = examined(pc(card, driver=Driver(version="570.86.10")), engine)
+    assert "or install PyTorch's cu129 build" in one("driver_too_old", found).sentence
+    old = examined(pc(card, driver=Driver(version="520.1")), engine)
+    assert "cu129" not in one("driver_too_old", old).sentence

@@ -1,0 +1,370 @@
+"""The rows of a card."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.devices import Device, Driver, Reading, Telemetry, clock_event_words
+from gpu_studio.core.devices.facts import (
+    PcSnapshot,
+    amount_text,
+    facts_of,
+    identity_line,
+    peaks_of,
+    summary_line,
+)
+from gpu_studio.core.devices.link import Link
+from gpu_studio.core.devices.torch_facts import TorchCard
+from gpu_studio.core.protocol import MemoryRead
+from tests.core.benchmark.cards import GT_1030
+from tests.core.devices.fact_rows import card_snapshot, numbered, plain, rows_of
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading, two_cards
+
+
+def test_a_card_shows_what_nvidia_smi_shows():
+    card = numbered()
+    rows = rows_of(card, card_snapshot(card, described_with_cuda()))
+    shown = {key: plain(fact.value) for key, fact in rows.items()}
+    assert shown["utilization"] == "4 %"
+    assert shown["temperature"] == "41 °C"
+    assert shown["fan"] == "35 %"
+    assert shown["pstate"] == "P8"
+    assert shown["power"] == "9.50 of 30 W"
+    assert shown["sm_clock"] == "227 of 1911 MHz"
+    assert shown["memory_clock"] == "405 of 3004 MHz"
+    assert shown["pcie"] == "gen 1 × 4 of gen 3 × 4"
+    assert shown["clock_reasons"] == "idle"
+    assert shown["memory_used"] == "256 MiB (12 %)"
+    assert shown["memory_total"] == "2 GiB"
+    assert shown["memory_free"] == "1.66 GiB"
+    assert shown["numbers"] == "nvidia-smi 0 = cuda:0 = drives your monitor"
+    assert shown["compute_capability"] == "6.1"
+    assert shown["cores"] == "3 SMs, 384 cores"
+    assert shown["memory_bus"] == "64 bit"
+    assert shown["vbios"] == "86.08.3B.00.5A"
+    assert shown["uuid"] == card.uuid
+    assert shown["driver_version"] == "570.86.16"
+
+
+@pytest.mark.parametrize(
+    ("field", "key"),
+    [
+        ("utilization_percent", "utilization"),
+        ("temperature_c", "temperature"),
+        ("fan_percent", "fan"),
+        ("pstate", "pstate"),
+        ("power_w", "power"),
+        ("sm_clock_mhz", "sm_clock"),
+        ("memory_used_bytes", "memory_used"),
+        ("memory_free_bytes", "memory_free"),
+        ("pcie_generation", "pcie"),
+        ("clock_event_reasons", "clock_reasons"),
+    ],
+)
+def test_what_a_card_refuses_is_not_available_with_the_reason(field, key):
+    card = numbered()
+    known = rows_of(card, card_snapshot(card))[key]
+    refused = rows_of(card, card_snapshot(card, **{field: None}))[key]
+    assert known.is_known
+    assert refused.value.startswith("n/a")
+    assert not refused.is_known
+    assert refused.reason == "This card does not report it."
+
+
+def test_zero_is_a_value():
+    card = numbered()
+    zeros = {"utilization_percent": 0.0, "fan_percent": 0.0, "pstate": 0, "clock_event_reasons": 0}
+    rows = rows_of(card, card_snapshot(card, **zeros, memory_used_bytes=0))
+    assert plain(rows["utilization"].value) == "0 %"
+    assert plain(rows["fan"].value) == "0 %"
+    assert rows["pstate"].value == "P0"
+    assert rows["clock_reasons"].value == "not held back"
+    assert plain(rows["memory_used"].value) == "0 bytes"
+
+
+def test_a_power_limit_without_a_sensor_is_told_as_such():
+    card = numbered()
+    power = rows_of(card, card_snapshot(card, power_w=None, power_limit_w=19.0))["power"]
+    assert plain(power.value) == "n/a (limit 19 W)"
+    assert power.reason == "This card does not report it."
+
+
+def test_a_lost_card_gives_its_own_reason():
+    card = numbered()
+    rows = rows_of(card, card_snapshot(card, error="The card no longer answers."))
+    assert rows["temperature"].reason == "The card no longer answers."
+    assert not rows["temperature"].is_known
+    assert rows["name"].value == "NVIDIA GeForce GT 1030"
+
+
+def test_a_sleeping_card_gives_its_own_reason_before_the_first_reading():
+    card = Device(kind="cuda", name="NVIDIA card", unreadable="It sleeps.", pci_bus_id="0:1:0.0")
+    inventory = msgspec.structs.replace(gt_1030(), devices=(gt_1030().cpu, card))
+    rows = rows_of(card, PcSnapshot(inventory=inventory))
+    assert rows["temperature"].reason == "It sleeps."
+    assert rows["vbios"].reason == "It sleeps."
+
+
+def test_a_cards_numbers_are_told_apart():
+    assert identity_line(numbered(nvml_index=1, display_active=False)) == "nvidia-smi 1 = cuda:0"
+    assert identity_line(gt_1030_card(display_active=None)) == (
+        "nvidia-smi 0 = no number in PyTorch"
+    )
+
+
+def test_reasons_of_the_clocks_are_words():
+    assert clock_event_words(None) is None
+    assert clock_event_words(0x4 | 0x20) == "at the power limit, hot (driver's brake)"
+
+
+def test_peaks_are_computed_from_what_the_card_tells():
+    card = numbered()
+    rows = rows_of(card, card_snapshot(card, described_with_cuda()))
+    # 3 multiprocessors × 128 multiply-adds × 1911 MHz; 3004 MHz twice over 64 bits.
+    assert plain(rows["peak_float32"].value) == "1.47 TFLOP/s"
+    assert plain(rows["peak_float64"].value) == "45.9 GFLOP/s"
+    assert plain(rows["peak_bandwidth"].value) == "48.1 GB/s"
+    assert "no tensor cores" in rows["peak_tensor"].reason
+    untold = numbered(multiprocessors=None)
+    missing = rows_of(untold, card_snapshot(untold))["peak_float32"]
+    assert not missing.is_known
+    assert "does not tell enough" in missing.reason
+
+
+def described_with(card, **facts):
+    told = TorchCard(**{"cuda_index": 0, "name": card.name, "uuid": card.uuid, **facts})
+    return msgspec.structs.replace(described_with_cuda(), cards=(told,))
+
+
+def test_what_a_card_does_not_tell_pytorch_may():
+    card = numbered(multiprocessors=None)
+    engine = described_with(card, multiprocessors=3, l2_cache_bytes=512 << 10)
+    rows = rows_of(card, card_snapshot(card, engine))
+    assert plain(rows["peak_float32"].value) == "1.47 TFLOP/s"
+    assert plain(rows["l2_cache"].value) == "512 KiB"
+    assert rows["torch_multiprocessors"].value == "3 by PyTorch"
+    assert rows["contradictions"].value == "none"
+
+
+def test_pytorch_s_account_stands_beside_the_driver_s():
+    card = numbered(multiprocessors=3)
+    alike = rows_of(card, card_snapshot(card, described_with(card, multiprocessors=3)))
+    assert alike["torch_multiprocessors"].value == "3"
+    differing = rows_of(card, card_snapshot(card, described_with(card, multiprocessors=5)))
+    assert differing["torch_multiprocessors"].value == "5 by PyTorch, 3 by the driver"
+    assert "3 by nvidia-smi, 5 by PyTorch" in differing["contradictions"].value
+    nobody = rows_of(card, card_snapshot(card, described_with_cuda()))
+    assert not nobody["torch_multiprocessors"].is_known
+    assert nobody["contradictions"].value == "none"  # name and chip agree
+
+
+def test_of_a_card_that_nobody_describes_no_agreement_is_claimed():
+    lost = numbered(unreadable="It was lost from the bus.", unreadable_code="lost")
+    assert not rows_of(lost, card_snapshot(lost, described_with_cuda()))["contradictions"].is_known
+
+
+def test_the_link_at_work_is_told_apart_from_the_idle_one():
+    card = numbered(pcie_generation_card_max=4)
+    snapshot = card_snapshot(card)
+    idle = rows_of(card, snapshot)["pcie_at_work"]
+    assert not idle.is_known
+    assert "while the card works" in idle.reason
+    seen = msgspec.structs.replace(snapshot, links={card.identity: Link(generation=3, width=4)})
+    text = plain(rows_of(card, seen)["pcie_at_work"].value)
+    assert text == "gen 3 × 4 of gen 3 × 4 (the card alone: gen 4)"
+    alike = numbered(pcie_generation_card_max=3)
+    snapshot = msgspec.structs.replace(
+        card_snapshot(alike), links={alike.identity: Link(generation=3, width=4)}
+    )
+    assert plain(rows_of(alike, snapshot)["pcie_at_work"].value) == "gen 3 × 4 of gen 3 × 4"
+
+
+def test_pytorchs_own_account_is_there():
+    card = numbered()
+    rows = rows_of(card, card_snapshot(card, described_with_cuda(device_count=1)))
+    shown = {key: fact.value for key, fact in rows.items()}
+    assert shown["cuda_available"] == "yes"
+    assert shown["torch_version"] == "2.13.0+cu126"
+    assert shown["cuda_build"] == "12.6"
+    assert shown["arch_list"] == "sm_61 sm_86"
+    assert shown["device_count"] == "1"
+    assert shown["current_device"] == "cuda:0 GT 1030"
+
+
+def test_the_current_card_is_the_one_that_was_chosen():
+    found = two_cards()
+    second = msgspec.structs.replace(found.cards[1], cuda_index=1)
+    inventory = msgspec.structs.replace(found, devices=(found.cpu, numbered(), second))
+    snapshot = PcSnapshot(inventory=inventory, engine=described_with_cuda(), current_device=1)
+    assert rows_of(second, snapshot)["current_device"].value == "cuda:1 RTX 3060"
+
+
+@pytest.mark.parametrize(
+    ("engine", "memory", "value", "reason"),
+    [
+        (None, None, "n/a", "The engine is starting."),
+        (described(), None, "n/a", "This PyTorch was built without CUDA."),
+        (described_with_cuda(), None, "n/a", "Not read yet."),
+        (
+            described_with_cuda(),
+            MemoryRead(device="cuda:0", taken_at_s=0.0),
+            "no CUDA context yet",
+            "The engine has done nothing on this card yet",
+        ),
+        (
+            described_with_cuda(),
+            MemoryRead(device="cuda:0", taken_at_s=0.0, allocated_bytes=0, reserved_bytes=2 << 20),
+            "0 bytes",
+            "In this program's engine alone.",
+        ),
+    ],
+)
+def test_allocated_says_why_it_is_what_it_is(engine, memory, value, reason):
+    card = numbered()
+    snapshot = card_snapshot(card, engine, {"cuda:0": memory} if memory else {})
+    fact = rows_of(card, snapshot)["allocated"]
+    assert plain(fact.value) == value
+    assert fact.reason.startswith(reason)
+
+
+def test_allocated_and_reserved_are_not_exchanged():
+    card = numbered()
+    read = MemoryRead(
+        device="cuda:0", taken_at_s=0.0, allocated_bytes=1 << 20, reserved_bytes=2 << 20
+    )
+    rows = rows_of(card, card_snapshot(card, described_with_cuda(), {"cuda:0": read}))
+    assert plain(rows["allocated"].value) == "1 MiB"
+    assert plain(rows["reserved"].value) == "2 MiB"
+
+
+def test_a_pc_without_a_card_says_why_for_each_missing_thing():
+    inventory = cpu_only()
+    snapshot = PcSnapshot(inventory=inventory, reading=reading(inventory), engine=described())
+    rows = rows_of(inventory.cpu, snapshot)
+    assert rows["cuda_available"].value == "no"
+    assert rows["cuda_available"].reason == "This PyTorch was built without CUDA."
+    assert rows["cuda_build"].reason == "This PyTorch is built for the CPU alone."
+    assert rows["driver_version"].reason.startswith("No NVIDIA driver")
+    assert rows["cores"].value == "8 cores, 16 threads"
+    assert rows["simd"].value == "AVX2"
+    assert plain(rows["memory_used"].value) == "8 GiB"
+    assert not rows["temperature"].is_known
+    assert "other_gpus" not in rows
+
+
+def test_other_makers_cards_are_named():
+    inventory = msgspec.structs.replace(cpu_only(), other_gpus=("AMD Radeon RX 6600",))
+    rows = rows_of(inventory.cpu, PcSnapshot(inventory=inventory))
+    assert rows["other_gpus"].value == "AMD Radeon RX 6600"
+
+
+def test_a_broken_driver_that_tells_its_version_still_says_what_is_wrong():
+    driver = Driver(version="570.86.16", error="Its two halves do not fit.", error_code=18)
+    inventory = msgspec.structs.replace(cpu_only(), driver=driver)
+    rows = rows_of(inventory.cpu, PcSnapshot(inventory=inventory))
+    assert rows["driver_version"].value == "570.86.16"
+    assert rows["driver_version"].reason == "Its two halves do not fit."
+    assert rows["driver_cuda"].reason == "Its two halves do not fit."
+
+
+def test_every_row_has_a_key_of_its_own():
+    card = numbered()
+    snapshot = card_snapshot(card, described_with_cuda(visible_devices="0"))
+    keys = [fact.key for group in facts_of(card, snapshot) for fact in group.facts]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_line_under_the_name():
+    cpu = cpu_only().cpu
+    assert plain(summary_line(cpu, None)) == "CPU · 8 cores, 16 threads · 32 GiB"
+    assert plain(summary_line(cpu, described())) == "CPU · 8 cores, 16 threads · 32 GiB · AVX2"
+    assert plain(summary_line(numbered(), None)) == "cuda:0 · 2 GiB · 6.1 · drives your monitor"
+    hidden = gt_1030_card(display_active=False)
+    assert plain(summary_line(hidden, None)) == "not seen by PyTorch · 2 GiB · 6.1"
+    lost = Device(kind="cuda", name="NVIDIA card", unreadable="Lost.")
+    assert summary_line(lost, None) == "cannot be read"
+    sleeper = Device(kind="cuda", name="GT 1030", unreadable=".", unreadable_code="asleep")
+    assert summary_line(sleeper, None) == "asleep"
+    numbered_sleeper = msgspec.structs.replace(sleeper, cuda_index=0)
+    assert plain(summary_line(numbered_sleeper, None)) == "cuda:0 · asleep"
+    assert plain(summary_line(Device(kind="cpu", name="CPU", cores=1, threads=1), None)) == (
+        "CPU · 1 core, 1 thread"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "most", "text"),
+    [
+        (None, None, None),
+        (227.0, None, "227 MHz"),
+        (227.4, 1911.0, "227 of 1911 MHz"),
+        (None, 1911.0, "n/a (highest 1911 MHz)"),
+    ],
+)
+def test_an_amount_beside_its_most(value, most, text):
+    made = amount_text(value, most, "MHz")
+    assert (made if made is None else plain(made)) == text
+
+
+def test_a_snapshot_prefers_the_reading_to_the_finding():
+    card = numbered(telemetry=Telemetry(temperature_c=20.0))
+    inventory = msgspec.structs.replace(gt_1030(), devices=(gt_1030().cpu, card))
+    assert PcSnapshot(inventory=inventory).telemetry(card).temperature_c == 20.0
+    later = Reading(taken_at_s=1.0, cpu=Telemetry(), cards=())
+    assert PcSnapshot(inventory=inventory, reading=later).telemetry(card).temperature_c is None
+
+
+def test_each_card_has_its_own_telemetry():
+    found = two_cards()
+    first, second = reading(found).cards
+    hot = msgspec.structs.replace(second, telemetry=Telemetry(temperature_c=80.0))
+    taken = Reading(taken_at_s=0.0, cpu=Telemetry(), cards=(first, hot))
+    snapshot = PcSnapshot(inventory=found, reading=taken)
+    assert [snapshot.telemetry(card).temperature_c for card in found.cards] == [41.0, 80.0]
+
+
+def test_the_rows_are_the_same_before_the_engine_is_there():
+    card = numbered()
+    before = facts_of(card, card_snapshot(card))
+    after = facts_of(card, card_snapshot(card, described_with_cuda()))
+    assert [fact.key for group in before for fact in group.facts] == [
+        fact.key for group in after for fact in group.facts
+    ]
+    torch = next(group for group in before if group.title == "PyTorch")
+    assert {(fact.value, fact.reason) for fact in torch.facts} == {
+        ("n/a", "The engine is starting.")
+    }
+
+
+def test_the_tables_of_builds_are_compared_where_they_are_of_one_pytorch():
+    card = numbered()
+    table = {"12.6": ("5.0", "6.0", "7.0", "7.5", "8.0", "8.6", "9.0")}
+    engine = msgspec.structs.replace(described_with_cuda(), own_table=table)
+    assert rows_of(card, card_snapshot(card, engine))["tables"].value == "agree"
+    less = msgspec.structs.replace(engine, own_table={"12.6": table["12.6"][1:]})
+    assert "serve 5.0" in rows_of(card, card_snapshot(card, less))["tables"].value
+    other = msgspec.structs.replace(engine, torch_version="2.14.0+cu126")
+    assert not rows_of(card, card_snapshot(card, other))["tables"].is_known
+
+
+def test_of_cards_that_sleep_and_were_not_asked_about_nothing_is_claimed():
+    engine = described_with_cuda(
+        cuda_available=False, device_count=0, cuda_reason="They sleep.", cards_asleep=True
+    )
+    found = rows_of(gt_1030().cpu, PcSnapshot(inventory=gt_1030(), engine=engine))
+    for key in ("cuda_available", "device_count"):
+        assert (found[key].value, found[key].reason) == ("n/a", "They sleep.")
+
+
+@pytest.mark.parametrize("missing", ["compute_capability", "multiprocessors", "sm_clock_max_mhz"])
+def test_a_card_that_tells_too_little_has_no_peaks(missing: str) -> None:
+    assert peaks_of(msgspec.structs.replace(GT_1030, **{missing: None}), None) is None
+
+
+def test_without_a_memory_clock_the_arithmetic_is_still_known() -> None:
+    peaks = peaks_of(msgspec.structs.replace(GT_1030, memory_clock_max_mhz=None), None)
+    assert peaks is not None
+    assert peaks.memory_bytes_per_s is None
+    assert peaks.best_flops("float32")

@@ -1,0 +1,105 @@
+"""Peaks of real cards, as their makers state them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core import json_resource
+from gpu_studio.core.devices import peaks
+from gpu_studio.core.devices.devices import CORES_PER_MULTIPROCESSOR
+from gpu_studio.core.devices.peaks import card_peaks
+from gpu_studio.core.resources import MissingResourceError
+
+
+def peaks_of(capability, sm_count, sm_mhz, bus_bits, memory_mhz, name=""):
+    return card_peaks(capability, sm_count, sm_mhz * 1e6, bus_bits, memory_mhz * 1e6, name)
+
+
+@pytest.mark.parametrize(
+    ("card", "float32_tflops", "memory_gb_per_s"),
+    [
+        (("6.1", 3, 1468, 64, 3004), 1.13, 48.1),  # GT 1030 GDDR5
+        (("6.1", 3, 1379, 64, 1050), 1.06, 16.8),  # GT 1030 DDR4
+        (("5.2", 13, 1178, 256, 3506), 3.92, 224.4),  # GTX 970
+        (("7.5", 68, 1545, 352, 7000), 13.45, 616),  # RTX 2080 Ti
+        (("8.6", 82, 1695, 384, 9751), 35.58, 936),  # RTX 3090
+        (("8.9", 128, 2520, 384, 10501), 82.58, 1008),  # RTX 4090
+        (("12.0", 170, 2407, 512, 14001), 104.75, 1792),  # RTX 5090
+        (("9.0", 132, 1980, 5120, 2619), 66.9, 3352),  # H100 SXM
+    ],
+)
+def test_float32_and_memory_are_what_the_maker_states(card, float32_tflops, memory_gb_per_s):
+    found = peaks_of(*card)
+    assert found.best_flops("float32") == pytest.approx(float32_tflops * 1e12, rel=0.005)
+    assert found.memory_bytes_per_s == pytest.approx(memory_gb_per_s * 1e9, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("card", "dtype", "tflops"),
+    [
+        (("7.0", 80, 1530, 4096, 877, "Tesla V100"), "float16", 125.3),
+        (("8.0", 108, 1410, 5120, 1215, "NVIDIA A100"), "bfloat16", 312),
+        (("8.0", 108, 1410, 5120, 1215, "NVIDIA A100"), "tf32", 156),
+        (("8.0", 108, 1410, 5120, 1215, "NVIDIA A100"), "float64", 19.5),
+        (("8.6", 82, 1695, 384, 9751, "NVIDIA GeForce RTX 3090"), "float16", 71),
+        (("8.6", 84, 1800, 384, 8000, "NVIDIA RTX A6000"), "float16", 154.8),
+        (("8.9", 128, 2520, 384, 10501, "NVIDIA GeForce RTX 4090"), "bfloat16", 165.2),
+        (("8.9", 128, 2520, 384, 10501, "NVIDIA GeForce RTX 4090"), "tf32", 82.6),
+        (("9.0", 132, 1830, 5120, 2619, "NVIDIA H100"), "float16", 989.4),
+        (("12.0", 170, 2407, 512, 14001, "NVIDIA GeForce RTX 5090"), "float16", 209.5),
+        (("12.0", 188, 2617, 512, 14001, "NVIDIA RTX PRO 6000"), "float16", 503.8),
+    ],
+)
+def test_tensor_cores_are_what_the_maker_states(card, dtype, tflops):
+    found = peaks_of(*card)
+    best = found.best_flops("float32", tf32=True) if dtype == "tf32" else found.best_flops(dtype)
+    assert best == pytest.approx(tflops * 1e12, rel=0.005)
+
+
+def test_pascal_s_float16_is_a_sixty_fourth_and_pytorch_may_use_float32():
+    found = peaks_of("6.1", 3, 1468, 64, 3004)
+    assert found.arithmetic_flops["float16"] == found.arithmetic_flops["float32"] / 64
+    assert found.best_flops("float16") == found.best_flops("bfloat16") == (
+        found.arithmetic_flops["float32"]
+    )  # fmt: skip
+
+
+def test_tf32_is_counted_only_where_it_is_on():
+    found = peaks_of("8.0", 108, 1410, 5120, 1215)
+    assert found.best_flops("float32") == found.arithmetic_flops["float32"]
+    assert found.best_flops("float32", tf32=True) == found.tensor_core_flops["tf32"]
+
+
+@pytest.mark.parametrize(
+    ("name", "has_them"),
+    [
+        ("NVIDIA GeForce GTX 1660 Ti", False), ("NVIDIA GeForce MX450", False),
+        ("NVIDIA T1000", False), ("Tesla T4", True), ("NVIDIA GeForce RTX 2060", True),
+    ],
+)  # fmt: skip
+def test_a_turing_without_tensor_cores(name, has_them):
+    found = peaks_of("7.5", 24, 1770, 192, 6000, name)
+    assert bool(found.tensor_core_flops) is has_them
+
+
+def test_what_is_not_known_is_none_and_never_zero():
+    assert peaks_of("99.0", 1, 1, 1, 1) is None
+    without_bus = card_peaks("6.1", 3, 1.4e9, None, None)
+    assert without_bus.memory_bytes_per_s is None
+    assert peaks_of("8.7", 16, 1000, 256, 3000).best_flops("float64") is None
+
+
+def test_the_cores_are_those_of_the_devices():
+    assert {
+        f"{major}.{minor}": cores for (major, minor), cores in CORES_PER_MULTIPROCESSOR.items()
+    } == {capability: rates["float32"] for capability, rates in peaks._table().arithmetic.items()}
+
+
+def test_a_damaged_table_says_which(monkeypatch, tmp_path):
+    damaged = tmp_path / "card_peaks.json"
+    damaged.write_text('{"arithmetic": 3}')
+    monkeypatch.setattr(json_resource, "resource_path", lambda _: damaged)
+    peaks._table.cache_clear()
+    with pytest.raises(MissingResourceError, match="card_peaks"):
+        card_peaks("6.1", 3, 1.4e9, 64, 3e9)
+    peaks._table.cache_clear()

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.devices import CardReading, GpuProcess, number_cards
+from gpu_studio.core.devices.facts import PcSnapshot
+from gpu_studio.core.devices.finding import Finding
+from gpu_studio.core.devices.link import Link
+from gpu_studio.core.devices.report import (
+    masked_text,
+    pc_value,
+    report_json,
+    report_markdown,
+    report_text,
+)
+from gpu_studio.core.devices.torch_facts import TorchCard
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, reading
+
+UUID = "GPU-1b2f5a80-8d65-4b4f-9f7e-0a6c1c1d1030"
+
+
+@pytest.fixture
+def snapshot():
+    inventory = gt_1030()
+    inventory = msgspec.structs.replace(
+        inventory, devices=(inventory.cpu, *number_cards(list(inventory.cards), None))
+    )
+    taken = reading(inventory)
+    processes = (
+        GpuProcess(pid=4711, name="/home/bob/my venv/bin/python", user="bob", memory_bytes=1 << 20),
+        GpuProcess(
+            pid=12,
+            name="C:\\Program Files\\Game|1\\Mallory-game.exe",
+            user="mallory",
+            kind="graphics",
+        ),
+    )
+    cards = (
+        CardReading(
+            uuid=taken.cards[0].uuid, telemetry=taken.cards[0].telemetry, processes=processes
+        ),
+    )
+    return PcSnapshot(
+        inventory=inventory,
+        reading=msgspec.structs.replace(taken, cards=cards),
+        engine=described_with_cuda(visible_devices=UUID),
+    )
+
+
+FINDINGS = (Finding(code="ok", sentence="It works.", evidence=f"{UUID} in /home/bob/x.py"),)
+FORMATS = (report_text, report_markdown, report_json)
+
+
+@pytest.mark.parametrize("report", FORMATS)
+def test_strangers_learn_no_uuid_no_user_and_no_folder(snapshot, report):
+    text = report(snapshot, FINDINGS)
+    for secret in ("1b2f5a80", "bob", "mallory", "my venv", "program files"):
+        assert secret not in text.lower()
+    assert "python" in text
+    assert "game.exe" in text
+
+
+@pytest.mark.parametrize("report", FORMATS)
+def test_everything_is_there_when_asked_for(snapshot, report):
+    text = report(snapshot, FINDINGS, masked=False).replace("\\", "")
+    for known in (UUID, "bob", "mallory", "my venv", "Program Files"):
+        assert known in text
+
+
+@pytest.mark.parametrize("report", FORMATS)
+def test_a_report_tells_what_matters(snapshot, report):
+    text = report(snapshot, FINDINGS).replace("\\", "")
+    for known in ("GT 1030", "570.86.16", "2.13.0+cu126", "It works.", "Ryzen 7 5700G", "4711"):
+        assert known in text
+
+
+def test_text_is_in_columns(snapshot):
+    lines = report_text(snapshot).splitlines()
+    first = lines.index("NVIDIA GeForce GT 1030: Memory") + 1
+    rows = lines[first : first + 6]
+    starts = {len(row) - len(row[2:].split("  ", 1)[1].lstrip()) for row in rows}
+    assert len(starts) == 1
+    assert any(line.startswith("  4711  python (the engine of GPU Studio)") for line in lines)
+
+
+def test_markdown_is_not_broken_by_names(snapshot):
+    text = report_markdown(snapshot, masked=False)
+    row = next(line for line in text.splitlines() if "game.exe" in line)
+    cells = row.replace("\\|", "").strip("|").split("|")
+    assert len(cells) == 5
+    assert "sm\\_61" in text
+
+
+def test_json_has_the_promised_shape(snapshot):
+    value = json.loads(report_json(snapshot, FINDINGS, masked=False))
+    cpu, card = value["devices"]
+    assert cpu["kind"] == "cpu"
+    assert cpu["uuid"] is None
+    assert card["uuid"] == UUID
+    assert card["compute_capability"] == "6.1"
+    assert card["memory_total_bytes"] == 2 << 30
+    assert (card["cuda_index"], card["nvml_index"]) == (0, 0)
+    assert card["pci_bus_id"] == "00000000:01:00.0"
+    assert card["telemetry"]["temperature_c"] == 41.0
+    assert card["telemetry"]["pcie_rx_bytes_per_s"] is None
+    assert card["allocated_bytes"] is None
+    assert [process["pid"] for process in card["processes"]] == [4711, 12]
+    assert value["torch"]["version"] == "2.13.0+cu126"
+    assert value["torch"]["current_device"] == 0
+    assert value["driver"]["version"] == "570.86.16"
+    assert value["findings"][0]["code"] == "ok"
+
+
+def test_a_card_that_was_lost_since_says_so(snapshot):
+    identity = snapshot.inventory.cards[0].identity
+    lost = CardReading(uuid=identity, telemetry=snapshot.reading.cpu, error="It was lost.")
+    taken = msgspec.structs.replace(snapshot.reading, cards=(lost,))
+    value = json.loads(report_json(msgspec.structs.replace(snapshot, reading=taken)))
+    assert value["devices"][1]["unreadable"] == "It was lost."
+
+
+@pytest.mark.parametrize("report", FORMATS)
+def test_a_report_before_anything_is_known(report):
+    assert "Ryzen" in report(PcSnapshot(inventory=cpu_only()))
+
+
+def test_json_of_a_pc_without_cuda_names_no_current_card():
+    snapshot = PcSnapshot(inventory=cpu_only(), engine=described())
+    assert json.loads(report_json(snapshot))["torch"]["current_device"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (f"{UUID} is hidden", "GPU-(masked) is hidden"),
+        ("GPU-1b2f,GPU-77aa", "GPU-(masked),GPU-(masked)"),
+        ("MIG-7a1c2b3d-0000 here", "MIG-(masked) here"),
+        ("see /home/bob/a/b.py now", "see …/b.py now"),
+        ("see /home/bob/My papers/new ones/b.py now", "see …/b.py now"),
+        ("/srv/my venv/bin/python", "…/python"),
+        ("/home/jane doe/x.py", "…/x.py"),
+        ("/a/b.py and /c/d.py", "…/b.py and …/d.py"),
+        ("/a/b.py, 48.0 GB/s", "…/b.py, 48.0 GB/s"),
+        ("/a/b.py https://pytorch.org/x", "…/b.py https://pytorch.org/x"),
+        (r"C:\Users\bob b\x.exe", r"…\x.exe"),
+        (r"\\server\share\x.exe", r"…\x.exe"),
+        ("C:/Users/bob/x.exe", r"…\x.exe"),
+        (r"in C:\Users\bob b", r"in …\(masked)"),
+        ("in /home/bob now", "in …/(masked) now"),
+        ("file:///home/bob/x.py", "…/x.py"),
+        (UUID.removeprefix("GPU-"), "(masked)"),
+        ("https://download.pytorch.org/whl/cu126", "https://download.pytorch.org/whl/cu126"),
+        ("48.0 GB/s in, gen 1/3", "48.0 GB/s in, gen 1/3"),
+        ("GPU-Util", "GPU-Util"),
+    ],
+)
+def test_masking(text, masked):
+    assert masked_text(text) == masked
+
+
+def test_plain_values_keep_null_for_what_is_not_known():
+    found = pc_value(PcSnapshot(inventory=cpu_only()), "It does not start.")
+    assert found["torch"]["version"] is None
+    assert found["torch"]["cuda_available"] is None
+    assert found["torch"]["error"] == "It does not start."
+    told = pc_value(PcSnapshot(inventory=cpu_only(), engine=described()))
+    assert told["torch"]["version"] == "2.13.0+cpu"
+    assert "error" not in told["torch"]
+
+
+def test_a_card_s_values_have_its_peaks_and_pytorch_s_account(snapshot):
+    engine = msgspec.structs.replace(
+        snapshot.engine,
+        cards=(
+            TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030", uuid=UUID, l2_cache_bytes=1),
+        ),
+    )
+    link = Link(generation=3, width=4)
+    card = pc_value(msgspec.structs.replace(snapshot, engine=engine, links={UUID: link}))[
+        "devices"
+    ][1]
+    assert card["compute_capability"] == "6.1"
+    assert card["torch_account"]["l2_cache_bytes"] == 1
+    # 3 multiprocessors, 128 multiply-adds a clock, at the highest clock that the fake tells.
+    clock_hz = card["sm_clock_max_mhz"] * 1e6
+    assert card["peaks"]["arithmetic_flops"]["float32"] == 3 * 128 * 2 * clock_hz
+    assert card["link_at_work"] == {"generation": 3, "width": 4}
+
+
+def test_a_serial_number_is_masked_in_every_form(snapshot):
+    cpu, card = snapshot.inventory.devices
+    inventory = msgspec.structs.replace(
+        snapshot.inventory, devices=(cpu, msgspec.structs.replace(card, serial="0324618012345"))
+    )
+    told = msgspec.structs.replace(snapshot, inventory=inventory)
+    for report in FORMATS:
+        assert "0324618012345" not in report(told)
+        assert "0324618012345" in report(told, masked=False)
+
+
+def test_the_text_begins_with_a_table_like_nvidia_smi_s(snapshot):
+    table = [line for line in report_text(snapshot).splitlines() if line.startswith(("|", "+"))]
+    assert len({len(line) for line in table}) == 1
+    assert "Driver 570.86.16" in table[1]
+    row = table[5]
+    assert row.split("|")[1:4] == [" 0   ", " cuda:0  ", " NVIDIA GeForce GT 1030 "]
+    assert row.split("|")[9:11] == [" 10 / 30 W ", " 256 / 2048 MiB "]

@@ -1,0 +1,227 @@
+"""None"""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import msgspec
+import numpy as np
+import pytest
+
+from gpu_studio.core.devices.devices import CardReading, Telemetry
+from gpu_studio.core.devices.sensor_history import SensorTrack, csv_head, csv_lines
+from tests.fakes.pc import cpu_only, gt_1030, reading, rtx_3060_card, two_cards
+
+
+def plain(text):
+    return text.replace("\u202f", " ")
+
+
+def spans_of(device, readings, longest_s=60.0):
+    track = SensorTrack(device)
+    for taken in readings:
+        track.append(taken)
+    return track.spans(longest_s)
+
+
+def card_spans(steps, first_s=100.0, longest_s=60.0):
+    """The sensors of a GT 1030 over readings a second apart with these telemetry changes."""
+    found = gt_1030()
+    readings = [reading(found, first_s + i, **changes) for i, changes in enumerate(steps)]
+    return {span.kind.key: span for span in spans_of(found.cards[0], readings, longest_s)}
+
+
+def test_a_run_warms_the_card_and_raises_its_clocks():
+    cold = {"temperature_c": 26.0, "pstate": 8, "sm_clock_mhz": 139.0, "memory_used_bytes": 4 << 20}
+    hot = {"temperature_c": 40.0, "pstate": 0, "sm_clock_mhz": 1468.0,
+           "memory_used_bytes": 340 << 20}  # fmt: skip
+    spans = card_spans([cold, cold, hot])
+    assert (plain(spans["temperature"].latest), plain(spans["temperature"].change)) == (
+        "40 °C", "+14 °C",
+    )  # fmt: skip
+    assert (plain(spans["clock"].latest), spans["clock"].change) == ("1468 MHz · P0", "P8 → P0")
+    assert plain(spans["memory"].latest) == "340 MiB of 2 GiB"
+    assert plain(spans["memory"].change) == "+336 MiB"
+
+
+def test_a_fall_has_a_minus():
+    spans = card_spans([{"temperature_c": 60.0}, {"temperature_c": 50.0}])
+    assert plain(spans["temperature"].change) == "−10 °C"
+
+
+def test_small_changes_are_not_worth_a_word():
+    steps = [{"temperature_c": 40.0, "utilization_percent": 1.0, "pstate": 8},
+             {"temperature_c": 40.4, "utilization_percent": 99.0, "pstate": 8}]  # fmt: skip
+    assert {span.change for span in card_spans(steps).values()} == {""}
+
+
+def test_curve_table_and_sentence_say_the_same():
+    span = card_spans([{"temperature_c": t} for t in (30.0, 40.0, 35.0)])["temperature"]
+    assert span.values.tolist() == [30.0, 40.0, 35.0]
+    assert span.times_s.tolist() == [100.0, 101.0, 102.0]
+    assert [plain(cell) for cell in span.row] == [
+        "Temperature", "35 °C", "+5 °C", "30 °C", "35 °C", "40 °C",
+    ]  # fmt: skip
+    assert plain(span.sentence) == (
+        "Temperature: 35 °C, +5 °C. In the last 2 seconds between 30 °C and 40 °C, on average "
+        "35 °C."
+    )
+
+
+def test_a_refused_sensor_is_said_to_be_and_has_no_curve():
+    span = card_spans([{"power_w": None}] * 3)["power"]
+    assert span.is_refused
+    assert not span.has_values
+    assert span.row == ("Power", "n/a", "", "", "", "")
+    assert span.sentence == "Power: n/a, this device does not report it."
+
+
+def test_a_sensor_that_is_refused_later_has_no_present_value():
+    span = card_spans([{"power_w": 12.0}, {"power_w": 12.0}, {"power_w": None}])["power"]
+    assert span.values.tolist()[:2] == [12.0, 12.0]
+    assert (span.latest, span.change) == ("n/a", "")
+    assert plain(span.sentence).startswith("Power: n/a. In the last 2 seconds between 12.0 W")
+
+
+def test_one_reading_is_too_early_to_call_it_refused():
+    span = card_spans([{"utilization_percent": None}])["utilization"]
+    assert not span.is_refused
+    assert span.sentence == "Utilisation: not read yet."
+
+
+def test_nothing_is_known_before_the_first_reading():
+    assert {span.sentence for span in spans_of(cpu_only().cpu, [])} == {
+        "Utilisation: not read yet.", "Memory: not read yet.", "Temperature: not read yet.",
+    }  # fmt: skip
+
+
+def test_only_the_last_span_counts():
+    span = card_spans([{"fan_percent": float(i % 100)} for i in range(200)])["fan"]
+    assert span.times_s[-1] == 299.0
+    assert span.times_s[0] == 239.0
+    assert span.span_s == 60.0
+
+
+def test_a_curve_does_not_run_over_a_time_when_nobody_looked():
+    found = gt_1030()
+    readings = [reading(found, at_s) for at_s in (0.0, 1.0, 30.0, 31.0)]
+    span = spans_of(found.cards[0], readings)[0]
+    assert span.times_s.tolist() == [0.0, 1.0, 15.5, 30.0, 31.0]
+    assert np.isnan(span.values).tolist() == [False, False, True, False, False]
+    assert span.at(15.0) == "n/a"
+    assert plain(span.at(29.0)) == "4 %"
+
+
+def test_an_hour_is_kept_in_a_ring_and_read_in_any_length():
+    found = gt_1030()
+    track = SensorTrack(found.cards[0], capacity=100)
+    for second in range(1234):
+        track.append(reading(found, float(second), temperature_c=float(second % 90)))
+    for longest_s, first_s in ((10.0, 1223.0), (60.0, 1173.0), (3600.0, 1134.0)):
+        temperature = track.spans(longest_s)[2]
+        assert temperature.times_s.tolist() == [first_s + i for i in range(int(1234 - first_s))]
+        assert temperature.values.tolist() == [t % 90 for t in temperature.times_s.tolist()]
+
+
+def test_each_card_has_its_own_track():
+    found = two_cards()
+    first, second = reading(found).cards
+    hot = msgspec.structs.replace(second, telemetry=Telemetry(temperature_c=80.0))
+    taken = msgspec.structs.replace(reading(found), cards=(first, hot))
+    temperatures = [spans_of(card, [taken])[2].values.tolist() for card in found.cards]
+    assert temperatures == [[41.0], [80.0]]
+
+
+def test_a_card_without_a_uuid_has_a_track_too():
+    card = rtx_3060_card(uuid=None)
+    taken = msgspec.structs.replace(
+        reading(two_cards()),
+        cards=(CardReading(uuid="00000000:06:00.0", telemetry=Telemetry(temperature_c=50.0)),),
+    )
+    assert spans_of(card, [taken])[2].values.tolist() == [50.0]
+
+
+def test_a_lost_card_adds_nothing():
+    found = gt_1030()
+    lost = CardReading(uuid=found.cards[0].identity, telemetry=Telemetry(), error="Lost.")
+    readings = [
+        reading(found, 0.0),
+        msgspec.structs.replace(reading(found, 1.0), cards=(lost,)),
+    ]
+    span = spans_of(found.cards[0], readings)[2]
+    assert span.times_s.tolist() == [0.0]
+    only_lost = [msgspec.structs.replace(reading(found, at_s), cards=(lost,)) for at_s in (1, 2)]
+    assert not spans_of(found.cards[0], only_lost)[2].is_refused
+
+
+def test_every_sensor_of_a_card_has_a_place():
+    rates = {"pcie_rx_bytes_per_s": 2.5e9, "pcie_tx_bytes_per_s": 1e6, "memory_clock_mhz": 3004.0}
+    spans = card_spans([rates])
+    assert plain(spans["pcie_in"].latest) == "2.50 GB/s"
+    assert plain(spans["pcie_out"].latest) == "1.00 MB/s"
+    assert plain(spans["memory_clock"].latest) == "3004 MHz"
+
+
+@pytest.mark.parametrize(
+    ("key", "changes", "scale"),
+    [
+        ("utilization", {"utilization_percent": 3.0}, (0.0, 100.0)),
+        ("memory", {"memory_used_bytes": 1 << 20}, (0.0, float(2 << 30))),
+        ("temperature", {"temperature_c": 40.0}, (30.0, 70.0)),
+        ("temperature", {"temperature_c": 95.0}, (90.0, 130.0)),
+        ("temperature", {"temperature_c": -5.0}, (-10.0, 30.0)),
+        ("power", {"power_w": 10.0, "power_limit_w": 30.0}, (0.0, 30.0)),
+        ("power", {"power_w": 10.0, "power_limit_w": None}, (0.0, 12.0)),
+        ("power", {"power_w": 40.0, "power_limit_w": 30.0}, (0.0, 48.0)),
+        ("clock", {"sm_clock_mhz": 227.0}, (0.0, 1911.0)),
+        ("fan", {"fan_percent": 0.0}, (0.0, 100.0)),
+    ],
+)
+def test_a_scale_holds_its_values_and_what_there_is(key, changes, scale):
+    assert card_spans([changes])[key].scale == pytest.approx(scale)
+
+
+def test_a_wide_range_of_temperatures_fits():
+    span = card_spans([{"temperature_c": t} for t in (26.0, 78.0)])["temperature"]
+    assert span.scale == (20.0, 90.0)
+
+
+def test_a_cpu_has_its_own_sensors():
+    found = cpu_only()
+    spans = spans_of(found.cpu, [reading(found, 0.0), reading(found, 1.0)])
+    assert [span.kind.title for span in spans] == ["Utilisation", "Memory", "Temperature"]
+    assert plain(spans[0].latest) == "12 %"
+    assert plain(spans[1].latest) == "8 GiB of 32 GiB"
+    assert spans[2].is_refused
+
+
+def rows(found, taken):
+    text = csv_head() + csv_lines(taken, found, "2026-11-20T12:00:00.000+01:00")
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_every_device_has_a_line_and_every_sensor_a_column_with_its_unit():
+    found = two_cards()
+    numbered = (msgspec.structs.replace(c, cuda_index=i) for i, c in enumerate(found.cards))
+    found = msgspec.structs.replace(found, devices=(found.cpu, *numbered))
+    cpu, first, second = rows(found, reading(found, 12.5, temperature_c=41.0))
+    assert [line["device"] for line in (cpu, first, second)] == ["cpu", "cuda:0", "cuda:1"]
+    assert first["uuid"] == found.cards[0].uuid
+    assert (first["temperature_c"], first["reader_clock_s"]) == ("41.0", "12.500")
+    assert set(msgspec.structs.asdict(Telemetry())) <= set(first)
+
+
+def test_what_a_card_refuses_is_an_empty_cell():
+    found = two_cards()
+    assert rows(found, reading(found, power_w=None))[1]["power_w"] == ""
+
+
+def test_a_name_from_outside_is_no_formula_and_a_lost_card_says_why():
+    found = two_cards()
+    hostile = msgspec.structs.replace(found.cards[0], name='=cmd|"/c calc"!A1')
+    found = msgspec.structs.replace(found, devices=(found.cpu, hostile))
+    lost = CardReading(uuid=hostile.identity, telemetry=Telemetry(), error="Lost, and quiet.")
+    line = rows(found, msgspec.structs.replace(reading(found), cards=(lost,)))[1]
+    assert line["name"].startswith("'=cmd")
+    assert line["trouble"] == "Lost, and quiet."

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import math
+from unittest.mock import Mock
+
+import pytest
+import torch
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.protocol import PlaceFinished, PlaceModel, PlaceRow, RequestFailed
+from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.switcher import placement
+from gpu_studio.engine.switcher.models import MODELS, find_model
+from gpu_studio.engine.switcher.placement import Placed, PlacedModel
+from tests.engine.answers import ask, only
+
+NAMES = [model.description.name for model in MODELS]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_for_every_parameter_and_buffer(name: str):
+    model, _ = find_model(name).build()
+    events = ask(PlaceModel(model=name, device="cpu"))
+    rows = only(PlaceRow, events)
+    expected = {f"parameter {n}": p for n, p in model.named_parameters()}
+    expected |= {f"buffer {n}": b for n, b in model.named_buffers()}
+    assert {f"{row.kind} {row.name}" for row in rows} == set(expected)
+    for row in rows:
+        tensor = expected[f"{row.kind} {row.name}"]
+        assert row.shape == tuple(tensor.shape)
+        assert row.bytes == tensor.nbytes
+        assert f"torch.{row.dtype}" == str(tensor.dtype)
+        assert (row.device_before, row.device_after) == ("cpu", "cpu")
+    finished = events[-1]
+    assert isinstance(finished, PlaceFinished)
+    assert finished.tensors == len(rows)
+    assert finished.moved_bytes == 0  # it was there already
+    assert finished.elapsed_s >= 0
+    assert finished.same_output is True
+    assert finished.largest_difference == 0.0
+    assert finished.output_device == "cpu"
+    assert finished.allocated_delta_bytes is None
+
+
+def test_the_conv_net_has_buffers_that_must_move_too():
+    rows = only(PlaceRow, ask(PlaceModel(model="convnet", device="cpu")))
+    assert [row.name for row in rows if row.kind == "buffer"] == [
+        "1.running_mean", "1.running_var", "1.num_batches_tracked",
+        "5.running_mean", "5.running_var", "5.num_batches_tracked",
+    ]  # fmt: skip
+
+
+def test_the_models_are_those_that_are_described():
+    model, example = find_model("linear_1000").build()
+    assert tuple(model.weight.shape) == (500, 1000)
+    assert tuple(example.shape) == (1000, 1000)
+    model, _ = find_model("linear_10").build()
+    assert sum(parameter.numel() for parameter in model.parameters()) == 110
+
+
+def test_a_model_is_the_same_every_time_and_leaves_the_random_numbers_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    first, second = find_model("mlp").build(), find_model("mlp").build()
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(first[0](first[1]), second[0](second[1]))
+
+
+def test_a_model_stays_where_it_was_placed(monkeypatch: pytest.MonkeyPatch):
+    """The CPU is the only device here, so the model itself is followed."""
+    things = []
+    move = placement._move
+
+    def noting(thing: Placed, device: torch.device, dtype: torch.dtype | None) -> float:
+        things.append(thing)
+        return move(thing, device, dtype)
+
+    monkeypatch.setattr(placement, "_move", noting)
+    dispatcher = Dispatcher()
+    for name in ("mlp", "mlp", "linear_10", "mlp"):
+        ask(PlaceModel(model=name, device="cpu"), dispatcher)
+    assert things[0] is things[1]
+    assert things[3] is not things[0]  # placing another one has released it
+
+
+def test_the_table_shows_the_devices_before_and_after(monkeypatch: pytest.MonkeyPatch):
+    """Moved to the meta device, which holds no values, the output cannot be compared."""
+    monkeypatch.setattr(placement, "resolve_device", lambda address: torch.device(address))
+    monkeypatch.setattr(placement, "prove_kernels", lambda device: None)
+    monkeypatch.setattr(placement, "free_bytes", lambda device: 1 << 40)
+    monkeypatch.setattr(PlacedModel, "_output", lambda self: torch.ones(2, device="cpu"))
+    dispatcher = Dispatcher()
+    events = ask(PlaceModel(model="linear_10", device="meta"), dispatcher)
+    rows = only(PlaceRow, events)
+    assert {(row.device_before, row.device_after) for row in rows} == {("cpu", "meta")}
+    assert events[-1].moved_bytes == 440
+    rows = only(PlaceRow, ask(PlaceModel(model="linear_10", device="meta"), dispatcher))
+    assert {(row.device_before, row.device_after) for row in rows} == {("meta", "meta")}
+
+
+def test_what_a_device_has_no_room_for_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(placement, "resolve_device", lambda address: torch.device(address))
+    monkeypatch.setattr(placement, "prove_kernels", lambda device: None)
+    monkeypatch.setattr(placement, "free_bytes", lambda device: 439)
+    (failed,) = ask(PlaceModel(model="linear_10", device="meta"))
+    assert failed.failure.kind is FailureKind.TOO_LARGE
+    assert "440" in failed.failure.message
+
+
+def test_a_refusal_leaves_a_model_where_it_was(monkeypatch: pytest.MonkeyPatch):
+    dispatcher = Dispatcher()
+    ask(PlaceModel(model="linear_10", device="cpu", dtype="float16"), dispatcher)
+    with monkeypatch.context() as full:
+        failure = StudioError(FailureKind.TOO_LARGE, "There is no room.")
+        full.setattr(placement, "_refuse_too_large", Mock(side_effect=failure))
+        (refused,) = ask(PlaceModel(model="linear_10", device="cpu"), dispatcher)
+    assert isinstance(refused, RequestFailed)
+    events = ask(PlaceModel(model="linear_10", device="cpu"), dispatcher)
+    assert {row.dtype_before for row in only(PlaceRow, events)} == {"float16"}
+
+
+def test_outputs_are_compared_without_tf32():
+    """cuDNN's convolutions use it by default on cards that have it."""
+    seen = []
+    thing = PlacedModel("convnet")
+    thing._model.register_forward_hook(lambda *_: seen.append(torch.backends.cudnn.enabled))
+    before = torch.backends.cudnn.enabled
+    thing._output()
+    assert seen == [False]
+    assert torch.backends.cudnn.enabled is before
+
+
+@pytest.mark.parametrize("by", [1e-3, math.nan])
+def test_a_changed_output_is_seen(monkeypatch: pytest.MonkeyPatch, by: float):
+    def spoiling(thing: PlacedModel, device: torch.device, dtype: torch.dtype | None) -> None:
+        with torch.no_grad():
+            next(thing._model.parameters()).view(-1)[0] += by
+
+    monkeypatch.setattr(PlacedModel, "move", spoiling)
+    finished = ask(PlaceModel(model="linear_10", device="cpu"))[-1]
+    assert isinstance(finished, PlaceFinished)
+    assert finished.same_output is False
+    if math.isnan(by):
+        assert finished.largest_difference is None
+    else:
+        assert finished.largest_difference > finished.tolerance
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_half_and_back(name: str):
+    dispatcher = Dispatcher()
+    ask(PlaceModel(model=name, device="cpu"), dispatcher)
+    for dtype, before in (("float16", "float32"), ("float32", "float16")):
+        events = ask(PlaceModel(model=name, device="cpu", dtype=dtype), dispatcher)
+        learned = [row for row in only(PlaceRow, events) if row.dtype != "int64"]
+        assert {(row.dtype_before, row.dtype) for row in learned} == {(before, dtype)}
+        finished = events[-1]
+        assert isinstance(finished, PlaceFinished)
+        assert finished.dtype == dtype
+        assert finished.same_output is True
+        assert 0 < finished.largest_difference <= finished.tolerance
+    counted = [row.dtype for row in only(PlaceRow, events) if "num_batches" in row.name]
+    assert set(counted) <= {"int64"}  # whole numbers are not halved
+
+
+def test_a_spoiled_half_is_more_than_rounding(monkeypatch: pytest.MonkeyPatch):
+    move = PlacedModel.move
+
+    def spoiling(thing: PlacedModel, device: torch.device, dtype: torch.dtype | None) -> None:
+        move(thing, device, dtype)
+        with torch.no_grad():
+            next(thing._model.parameters()).mul_(1.1)
+
+    monkeypatch.setattr(PlacedModel, "move", spoiling)
+    for name in NAMES:
+        assert not ask(PlaceModel(model=name, device="cpu", dtype="float16"))[-1].same_output, name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_tolerance_covers_float32_and_little_more(name: str):
+    """Against the same model in float64, whose own error is nothing beside it."""
+    built_in = find_model(name)
+    model, example = built_in.build()
+    with torch.no_grad():
+        single = model(example)
+        exact = model.double()(example.double())
+    difference = float((single.double() - exact).abs().max())
+    tolerance = built_in.tolerance(single, {torch.float32})
+    assert difference < tolerance < 1e-4 * float(exact.abs().max())
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind", "words"),
+    [
+        (PlaceModel(model="gpt", device="cpu"), FailureKind.BAD_REQUEST, "linear_10, linear_1000"),
+        (PlaceModel(model="mlp", device="tpu"), FailureKind.NO_SUCH_DEVICE, "There is no tpu"),
+        (PlaceModel(model="mlp", device="cpu", dtype="int3"), FailureKind.BAD_REQUEST, "float16"),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_is(
+    request_: PlaceModel, kind: FailureKind, words: str
+):
+    (failed,) = ask(request_)
+    assert isinstance(failed, RequestFailed)
+    assert failed.failure.kind is kind
+    assert words in failed.failure.message
+
+
+def test_a_move_that_breaks_off_leaves_no_half_moved_model(monkeypatch: pytest.MonkeyPatch):
+    dispatcher = Dispatcher()
+    ask(PlaceModel(model="mlp", device="cpu"), dispatcher)
+    with monkeypatch.context() as patch:
+        patch.setattr(placement, "_move", lambda *_: 1 / 0)
+        assert isinstance(ask(PlaceModel(model="mlp", device="cpu"), dispatcher)[-1], RequestFailed)
+    assert dispatcher._placement is not None
+    assert dispatcher._placement._placed is None
+    assert isinstance(ask(PlaceModel(model="mlp", device="cpu"), dispatcher)[-1], PlaceFinished)

@@ -1,0 +1,189 @@
+"""Which device is looked at, its verdict, and what is known of it."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.devices import CardReading, Telemetry
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    RequestFailed,
+)
+from gpu_studio.model import sensors as sensors_module
+from gpu_studio.model.devices.device_list import SUMMARY_ROLE
+from gpu_studio.model.engine_session import EngineState
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.fakes.scripted_engine import Pause
+from tests.model.devices.looking import row, start
+
+GIB = 1 << 30
+
+
+# ── which device ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_before_anything_is_found_it_says_that_it_looks(model):
+    assert model.device is None
+    assert model.groups == ()
+    assert model.spans(60.0) == ()
+    assert model.has_cards is None
+    assert model.report("text", masked=True) == ""
+    assert model.verdict.sentence == "Looking at what is in this PC …"
+
+
+def test_a_pc_without_a_card_shows_its_cpu(qtbot, studio, model):
+    start(qtbot, studio)
+    assert model.device.kind == "cpu"
+    assert model.has_cards is False
+    assert model.verdict.code == "no_nvidia_card"
+    assert model.verdict.tone == ""
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_the_first_card_that_pytorch_sees_is_shown_first(qtbot, studio, with_cuda, model):
+    second = two_cards().cards[1]
+    with_cuda.scripts[DescribeEngine] = [described_with_cuda(visible_devices=second.uuid)]
+    start(qtbot, studio)
+    assert model.device.identity == second.identity
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_what_was_chosen_stays_chosen(qtbot, studio, with_cuda, model):
+    start(qtbot, studio)
+    with qtbot.waitSignal(model.selection_changed):
+        model.select("cpu")
+    with qtbot.assertNotEmitted(model.selection_changed):
+        studio.sensors.number_for(two_cards().cards[1].uuid)
+    assert model.device.kind == "cpu"
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_a_card_that_is_gone_gives_way_to_another(qtbot, studio, sensor_source, with_cuda, model):
+    start(qtbot, studio)
+    model.select(two_cards().cards[1].identity)
+    sensor_source.send(gt_1030())
+    qtbot.waitUntil(lambda: model.list.rowCount() == 2)
+    assert model.device.identity == gt_1030().cards[0].identity
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_the_list_names_the_devices_and_learns_from_the_engine(qtbot, studio, model):
+    start(qtbot, studio)
+    names = [model.list.index(i).data() for i in range(2)]
+    assert names == ["AMD Ryzen 7 5700G with Radeon Graphics", "NVIDIA GeForce GT 1030"]
+    assert model.list.index(0).data(SUMMARY_ROLE).endswith("AVX2")
+    assert "cuda:0" in model.list.index(1).data(SUMMARY_ROLE)
+
+
+# ── the verdict ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [two_cards()])
+def test_each_device_has_its_own_verdict(qtbot, studio, with_cuda, model):
+    with_cuda.scripts[DescribeEngine] = [described_with_cuda(arch_list=("sm_86",), device_count=2)]
+    start(qtbot, studio)
+    gt, rtx = two_cards().cards
+    model.select(gt.identity)
+    assert (model.verdict.code, model.verdict.tone) == ("no_code_for_card", "failure")
+    model.select(rtx.identity)
+    assert (model.verdict.code, model.verdict.tone) == ("ok", "good")
+    model.select("cpu")
+    assert model.verdict.sentence == "PyTorch runs on your Ryzen 7 5700G with Radeon Graphics."
+    assert model.verdict.tone == "good"
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_until_pytorch_was_heard_it_is_being_asked(qtbot, studio, with_cuda, model):
+    with_cuda.scripts[DescribeEngine] = [Pause(), described_with_cuda()]
+    studio.start()
+    qtbot.waitUntil(lambda: model.device is not None)
+    assert model.verdict.sentence == "Asking PyTorch whether it can use your GT 1030 …"
+    model.select("cpu")
+    assert model.verdict.code == "waiting"
+    with_cuda.latest.go()
+    qtbot.waitUntil(lambda: model.verdict.code == "ok")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_where_pytorch_does_not_start_nobody_knows(qtbot, studio, engines, model):
+    failure = Failure(FailureKind.INTERNAL, "No torch here.")
+    engines.scripts[DescribeEngine] = [Pause(), RequestFailed(failure=failure)]
+    studio.start()
+    qtbot.waitUntil(lambda: model.device is not None and engines.latest.paused.is_set())
+    with qtbot.waitSignal(
+        model.facts_changed, check_params_cb=lambda: studio.session.state is EngineState.FAILED
+    ):
+        engines.latest.go()
+    assert model.verdict.sentence.startswith("PyTorch did not start")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_card_that_is_lost_is_not_called_usable(
+    qtbot, studio, sensor_source, inventory, with_cuda, model
+):
+    start(qtbot, studio)
+    sensor_source.send(reading(inventory, 1.0))
+    qtbot.waitUntil(lambda: model.is_readable and studio.sensors.newest is not None)
+    assert model.verdict.code == "ok"
+    lost = CardReading(
+        uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
+    )
+    sensor_source.send(msgspec.structs.replace(reading(inventory, 2.0), cards=(lost,)))
+    qtbot.waitUntil(lambda: not model.is_readable)
+    assert model.verdict.sentence == "GT 1030: It was lost."
+    assert model.trouble == "It was lost."
+    assert {fact.key for group in model.groups for fact in group.facts} >= {"name", "uuid"}
+    assert all(fact.is_known for group in model.groups for fact in group.facts)
+
+
+def test_silent_sensors_are_told_and_their_last_words_stay(
+    qtbot, studio, sensor_source, model, monkeypatch
+):
+    start(qtbot, studio)
+    monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
+    with qtbot.waitSignal(studio.sensors.silence_changed):
+        sensor_source.send(reading(cpu_only()))
+    assert "stopped answering" in model.trouble
+    assert model.is_readable
+    assert row(model, "utilization").is_known
+
+
+def test_sensors_that_never_answer_are_told(qtbot, studio, sensor_source, model, monkeypatch):
+    monkeypatch.setattr(sensors_module, "_SILENT_AT_START_MS", 20)
+    sensor_source._events.clear()
+    with qtbot.waitSignal(studio.sensors.silence_changed):
+        studio.start()
+    assert model.verdict.sentence == "The PC's devices could not be read."
+
+
+# ── what arrives ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_reading_renews_rows_curves_and_processes(
+    qtbot, studio, sensor_source, inventory, with_cuda, model
+):
+    start(qtbot, studio)
+    with qtbot.waitSignals([model.facts_changed, model.readings_changed]):
+        sensor_source.send(reading(inventory, 1.0, temperature_c=77.0))
+    assert row(model, "temperature").value.startswith("77")
+    assert model.spans(60.0)[2].values.tolist() == [77.0]
+    assert [process.pid for process in model.processes.processes] == [1234]
+    model.select("cpu")
+    assert model.processes.rowCount() == 0
+    assert model.spans(60.0)[0].values.tolist() == [12.0]
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_reports_say_what_is_known(qtbot, studio, with_cuda, model):
+    start(qtbot, studio)
+    assert "PyTorch can use your GT 1030." in model.report("text", masked=True)
+    assert model.report("markdown", masked=True).startswith("## ")
+    value = json.loads(model.report("json", masked=False))
+    assert value["devices"][1]["uuid"] == gt_1030().cards[0].uuid
+    assert value["findings"][0]["code"] == "ok"

@@ -1,0 +1,219 @@
+"""Devices to choose from: the current card, or the only visible one."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineEnded,
+    RequestFailed,
+    RunWorkload,
+    UseDevice,
+)
+from gpu_studio.model.switcher.placement import PlacementModel
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import gt_1030, reading, rtx_3060_card, two_cards
+from tests.fakes.scripted_engine import Pause
+
+SECOND = rtx_3060_card().uuid
+
+
+def plain(text):
+    return text.replace("\u202f", " ")
+
+
+def idle(qtbot, model):
+    qtbot.waitUntil(lambda: model.parent().session.state.is_idle)
+
+
+def test_the_cpu_and_every_card_are_rows(model):
+    assert [(row.number, row.name, row.address) for row in model.rows] == [
+        ("cpu", "Ryzen 7 5700G with Radeon Graphics", "cpu"),
+        ("cuda:0", "GT 1030", "cuda:0"),
+        ("cuda:1", "RTX 3060", "cuda:1"),
+    ]
+    assert "always there" in model.rows[0].facts
+    assert "current by default" in model.rows[1].facts
+    assert model.rows[0].about == ""
+    assert model.rows[1].about == (
+        "nvidia-smi 0 = cuda:0 = drives your monitor  ·  compute capability 6.1  ·  this PyTorch "
+        "can use it"
+    )
+    assert model.chosen.address == "cuda:0"
+
+
+def test_free_memory_is_live(model, sensor_source, inventory, qtbot):
+    assert plain(model.rows[1].facts).startswith("2 GiB")
+    sensor_source.send(reading(inventory))
+    qtbot.waitUntil(lambda: plain(model.rows[1].facts).startswith("1.66 GiB of 2 GiB free"))
+
+
+def test_the_chosen_card_is_used(model, engines, qtbot):
+    model.choose(SECOND)
+    assert model.can_use
+    model.use()
+    assert not model.can_use, "one at a time"
+    qtbot.waitUntil(lambda: model.said_of_choice.text != "")
+    assert model.said_of_choice.text == "cuda:1 GeForce RTX 3060 is now the current card."
+    assert engines.requests[-1] == UseDevice(cuda_index=1)
+    idle(qtbot, model)
+    assert model.rows[2].is_current
+    assert not model.rows[1].is_current
+    assert model.can_use
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (FailureKind.NO_CUDA, "CUDA is not available: PyTorch finds no NVIDIA driver on this PC."),
+        (FailureKind.NO_SUCH_DEVICE, "cuda:1 is not there: this PC has cuda:0."),
+    ],
+)
+def test_the_two_errors_of_choosing_keep_the_engines_sentence(
+    model, scripts, qtbot, kind, sentence
+):
+    scripts[UseDevice] = [RequestFailed(failure=Failure(kind, sentence))]
+    model.choose(SECOND)
+    model.use()
+    qtbot.waitUntil(lambda: model.said_of_choice.tone == "failure")
+    assert model.said_of_choice.text.startswith(sentence)
+    assert model.rows[1].is_current
+    assert model.can_use
+
+
+def test_an_engine_that_dies_while_a_card_is_chosen_is_told(model, scripts, qtbot):
+    scripts[UseDevice] = [EngineEnded(exit_code=-6)]
+    model.use()
+    qtbot.waitUntil(lambda: model.said_of_choice.tone == "failure")
+    assert "signal 6" in model.said_of_choice.text
+    idle(qtbot, model)
+    assert model.can_use
+
+
+def test_the_cpu_has_no_number_to_be_used_by(model, engines):
+    model.choose("cpu")
+    assert not model.can_use
+    assert not model.can_show_only
+    before = len(engines.requests)
+    model.use()
+    model.show_only()
+    assert len(engines.requests) == before
+    assert len(engines.made) == 1
+
+
+def test_showing_one_card_is_a_fresh_engine_with_its_uuid(model, engines, qtbot):
+    model.choose(SECOND)
+    model.show_only()
+    assert engines.latest.environment.visible_devices == SECOND
+    qtbot.waitUntil(lambda: model.rows[2].number == "cuda:0")
+    assert model.rows[1].number == "hidden"
+    assert "hidden by CUDA_VISIBLE_DEVICES" in model.rows[1].facts
+    assert model.rows[1].address is None
+    assert model.rows[1].warning == ""
+    assert model.said_of_choice.text == "The fresh engine sees 1 card."
+    idle(qtbot, model)
+    assert not model.can_show_only, "it is shown alone already"
+    model.show_all()
+    assert engines.latest.environment.visible_devices is None
+    qtbot.waitUntil(lambda: model.rows[2].number == "cuda:1")
+    assert model.said_of_choice.text == "The fresh engine sees 2 cards."
+    idle(qtbot, model)
+    assert not model.can_show_all
+
+
+def test_a_hidden_card_can_be_shown_but_not_used(model, qtbot):
+    model.choose(SECOND)
+    model.show_only()
+    qtbot.waitUntil(lambda: model.rows[1].number == "hidden")
+    idle(qtbot, model)
+    model.choose(model.rows[1].identity)
+    assert not model.can_use
+    assert not model.can_move
+    assert model.can_show_only
+
+
+def test_using_a_card_is_told_at_most_twice(model, qtbot):
+    """Once that it is asked for, and once what came of it."""
+    model.choose(SECOND)
+    told = []
+    model.rows_changed.connect(lambda: told.append((model.can_use, model.rows[2].is_current)))
+    model.use()
+    qtbot.waitUntil(lambda: model.said_of_choice.text != "")
+    idle(qtbot, model)
+    assert told == [(False, False), (True, True)]
+
+
+def test_nobodys_run_is_ended_by_showing_one_card(model, scripts, engines, qtbot):
+    scripts[RunWorkload] = [Pause()]
+    request = RunWorkload(run_id="r", workload="w", device="cpu", size=1, dtype="float32")
+    session = model.parent().session
+    reply = session.submit(request)
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    assert not model.can_show_only
+    model.show_only()
+    assert len(engines.made) == 1
+    reply.stop()
+    idle(qtbot, model)
+    assert model.can_show_only
+
+
+def test_a_card_without_a_uuid_cannot_be_shown_alone(scripts, studio, sensor_source, qtbot):
+    import msgspec
+
+    nameless = msgspec.structs.replace(
+        two_cards(), devices=(*two_cards().devices[:2], rtx_3060_card(uuid=None))
+    )
+    sensor_source._events[0] = nameless
+    model = PlacementModel(studio, studio)
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free and len(model.rows) == 3)
+    model.show_only()
+    qtbot.waitUntil(lambda: model.rows[2].number == "hidden" and model.can_show_all)
+    model.choose(model.rows[2].identity)
+    assert not model.can_show_only
+
+
+def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
+    scripts, studio, sensor_source, engines, qtbot
+):
+    sensor_source._events.clear()
+    model = PlacementModel(studio, studio)
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free and len(model.rows) == 3)
+    assert [row.number for row in model.rows] == ["cpu", "cuda:0", "cuda:1"]
+    assert model.chosen.address == "cuda:0"
+    model.choose("cuda:1")
+    model.use()
+    qtbot.waitUntil(lambda: model.rows[2].is_current)
+    assert engines.requests[-1] == UseDevice(cuda_index=1)
+    qtbot.waitUntil(lambda: studio.session.is_free)
+
+
+def test_a_card_without_code_says_so_in_the_words_of_the_devices_tab(
+    scripts, studio, qtbot, engines
+):
+    scripts[DescribeEngine] = [described_with_cuda(device_count=2, arch_list=("sm_75", "sm_86"))]
+    model = PlacementModel(studio, studio)
+    studio.start()
+    qtbot.waitUntil(lambda: len(model.rows) == 3 and model.rows[1].warning != "")
+    assert model.rows[1].warning.startswith("This PyTorch has no code for your GT 1030 (6.1)")
+    assert model.rows[2].warning == ""
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_card_that_this_pytorch_cannot_use_keeps_its_number_and_says_why(
+    scripts, studio, engines, qtbot
+):
+    scripts[DescribeEngine] = [described()]
+    model = PlacementModel(studio, studio)
+    studio.start()
+    qtbot.waitUntil(lambda: len(model.rows) == 2 and model.rows[1].warning != "")
+    row = model.rows[1]
+    assert row.address is None
+    assert "built for the CPU alone" in row.warning
+    assert model.chosen.identity == "cpu"
+    model.choose(row.identity)
+    assert model.can_use, "the engine says in its own words what is missing"
+    assert not model.can_move

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.torch_facts import TorchCard
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineEnded,
+    PitfallFailed,
+    PitfallStarted,
+    RunPitfall,
+)
+from gpu_studio.model.switcher.pitfalls import PitfallsModel
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.scripted_engine import Pause
+from tests.fakes.switching_answers import pitfall, pitfall_finished
+
+
+@pytest.fixture
+def model(engines, ready_studio):
+    return PitfallsModel(ready_studio)
+
+
+@pytest.fixture
+def engines(engines):
+    pitfalls = (pitfall("mixed_devices"), pitfall("tiny_model"))
+    engines.scripts |= {
+        DescribeEngine: [described(pitfalls=pitfalls)],
+        RunPitfall: lambda _engine, request: [
+            PitfallStarted(name=request.name, part=request.part, snippet="import torch\n"),
+            pitfall_finished(request),
+        ],
+    }
+    return engines
+
+
+def test_the_pitfalls_are_the_engines(model):
+    assert [one.name for one in model.pitfalls] == ["mixed_devices", "tiny_model"]
+    assert model.devices == ["cpu"]
+    assert model.can_run
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_where_there_are_cards_they_are_the_devices(engines, studio, qtbot, count):
+    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=count)]
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    assert PitfallsModel(studio).devices == ["cuda:0", "cuda:1"][:count]
+
+
+def test_a_card_without_code_in_this_pytorch_is_not_tried(engines, studio, qtbot):
+    cards = (
+        TorchCard(cuda_index=0, name="NVIDIA GeForce GT 1030", compute_capability="6.1"),
+        TorchCard(cuda_index=1, name="NVIDIA GeForce RTX 3060", compute_capability="8.6"),
+    )
+    engines.scripts[DescribeEngine] = [
+        described_with_cuda(device_count=2, cards=cards, arch_list=("sm_75", "sm_86"))
+    ]
+    studio.start()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    assert PitfallsModel(studio).devices == ["cuda:1"]
+
+
+def test_broken_and_fixed_are_kept_side_by_side(model, engines, qtbot):
+    model.run("tiny_model", "broken", "cpu")
+    assert model.running == RunPitfall(name="tiny_model", part="broken", device="cpu")
+    assert not model.can_run
+    model.run("tiny_model", "fixed", "cpu")  # one after the other
+    qtbot.waitUntil(lambda: model.can_run)
+    assert engines.requests[-1].part == "broken"
+    assert model.tried("tiny_model").fixed is None
+    model.run("tiny_model", "fixed", "cpu")
+    qtbot.waitUntil(lambda: model.can_run)
+    tried = model.tried("tiny_model")
+    assert (tried.broken.part, tried.fixed.part) == ("broken", "fixed")
+    assert tried.fixed_snippet == "# fixed\n"
+    assert model.tried("mixed_devices").broken is None
+
+
+def test_what_the_fix_did_to_the_number_is_told_once_both_are_known(model, engines, qtbot):
+    values_s = {"broken": 0.004, "fixed": 0.002}
+
+    def measure(_engine, request):
+        finished = pitfall_finished(request)
+        outcome = getattr(finished, request.part)
+        figure = msgspec.structs.replace(
+            outcome.figures[0], value=values_s[request.part], aim="less"
+        )
+        outcome = msgspec.structs.replace(outcome, figures=(figure,))
+        return [msgspec.structs.replace(finished, **{request.part: outcome})]
+
+    def told(part, device="cpu"):
+        model.run("tiny_model", part, device)
+        qtbot.waitUntil(lambda: model.can_run)
+        return model.tried("tiny_model").comparison.replace("\u202f", " ")
+
+    engines.scripts[RunPitfall] = measure
+    assert told("broken") == ""
+    assert told("fixed") == "With the fix: a call 2.00 ms instead of 4.00 ms."
+    values_s["broken"] = 0.001
+    assert told("broken") == "The fix did not help here: a call 2.00 ms instead of 1.00 ms."
+    assert told("broken", "cuda:0") == ""  # the other part was seen on the CPU
+
+
+def test_what_was_seen_on_another_device_is_not_set_beside_it(model, qtbot):
+    for part, device in (("broken", "cpu"), ("fixed", "cuda:0")):
+        model.run("tiny_model", part, device)
+        qtbot.waitUntil(lambda: model.can_run)
+    tried = model.tried("tiny_model")
+    assert (tried.device, tried.broken) == ("cuda:0", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            PitfallFailed(name="tiny_model", failure=Failure(FailureKind.NO_KERNEL, "No code.")),
+            "No code.",
+        ),
+        (EngineEnded(exit_code=-9), "ran out of memory (RAM)"),
+    ],
+)
+def test_a_failure_is_told_and_gone_with_the_next_try(model, engines, qtbot, answer, words):
+    works = engines.scripts[RunPitfall]
+    engines.scripts[RunPitfall] = [answer]
+    model.run("tiny_model", "broken", "cpu")
+    qtbot.waitUntil(lambda: words in model.tried("tiny_model").failure)
+    engines.scripts[RunPitfall] = works
+    qtbot.waitUntil(lambda: model.can_run)
+    model.run("tiny_model", "broken", "cpu")
+    assert not model.tried("tiny_model").failure
+    qtbot.waitUntil(lambda: model.tried("tiny_model").broken is not None)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_stop_reaches_the_engine(model, engines, qtbot):
+    engines.scripts[RunPitfall] = [Pause(deaf=True)]
+    model.run("tiny_model", "broken", "cpu")
+    qtbot.waitUntil(engines.latest.paused.is_set)
+    engine = engines.latest
+    model.stop()
+    qtbot.waitUntil(lambda: "ended before it had answered" in model.tried("tiny_model").failure)
+    assert engine.calls[:2] == ["stop", "abandon"]
+    assert model.running is None
