@@ -14,15 +14,15 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+from gpu_studio.family_folder import FamilyFolder, remove_left_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,18 +67,19 @@ class _Family:
         outer = os.environ.get(_FAMILY, "")
         self.is_outermost = not outer
         self._name = f"{outer}/{secrets.token_hex(8)}"
-        self._folder: str | None = None
+        self._folder: FamilyFolder | None = None
         if sys.platform == "win32":
             self._job = _Job()
         self._leader: subprocess.Popen[bytes] | None = None
         if self.is_outermost:
+            remove_left_over()
             with contextlib.suppress(OSError):  # the system's own folder does as well
-                self._folder = tempfile.mkdtemp(prefix="gpu-studio-")
+                self._folder = FamilyFolder()
 
     def environment(self) -> dict[str, str]:
         """Return the variables that a child inherits from the family."""
-        folder = self._folder
-        return {_FAMILY: self._name, **(dict.fromkeys(_TEMPORARY, folder) if folder else {})}
+        temporary = dict.fromkeys(_TEMPORARY, str(self._folder.path)) if self._folder else {}
+        return {_FAMILY: self._name, **temporary}
 
     def lead(self, process: subprocess.Popen[bytes]) -> None:
         """Make a process that was just started the one that the others descend from."""
@@ -113,7 +114,7 @@ class _Family:
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(_SWEEP_PAUSE_S)
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.close()
 
     def _members(self) -> list[int]:
         """Return the processes that inherited the family's name; one that has ended has none."""

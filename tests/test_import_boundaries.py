@@ -15,7 +15,8 @@ PACKAGE = ROOT / "gpu_studio"
 # folder → the folders of the program that it may import. app and cli are the composition roots.
 ARROWS = {
     "core": set(),
-    "child_process": set(),
+    "family_folder": set(),
+    "child_process": {"family_folder"},
     "child_streams": set(),
     "hardware": {"core", "child_process", "child_streams"},
     "engine": {"core", "child_process", "child_streams"},
