@@ -116,7 +116,7 @@ class RecordedEngine(InProcessEngine):
         self._replayed[alike[0]] = count + 1
         return self._recording.runs[alike[count % len(alike)]]
 
-    def _parameters(self, run: RunWorkload) -> tuple[object, ...]:
+    def _parameters(self, run: RunWorkload) -> dict[str, object]:
         """Return what makes two runs the same, with the defaults of options that were left out."""
         described = self._recording.described
         options = {
@@ -126,10 +126,7 @@ class RecordedEngine(InProcessEngine):
             for option in workload.options
             if option.values
         }
-        return (
-            (run.workload, run.device, run.size, run.dtype, run.cache, run.transfers),
-            options | run.options,
-        )
+        return {**run.parameters, "options": options | run.options}
 
     @staticmethod
     def _not_recorded(message: str) -> RequestFailed:

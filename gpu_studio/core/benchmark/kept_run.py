@@ -93,14 +93,8 @@ def run_of(kept: KeptRun) -> Run:
     run = Run(
         RunWorkload(
             run_id=result.run_id,
-            workload=result.workload,
-            device=result.device,
-            size=result.size,
-            dtype=result.dtype,
+            **result.parameters,
             budget_s=kept.budget_s,
-            options=result.options,
-            cache=result.cache,
-            transfers=result.transfers,
             naive=result.naive is not None,
         )
     )

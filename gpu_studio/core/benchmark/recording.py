@@ -229,7 +229,8 @@ _LONGEST_S = 1e6
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 _RUN_EVENTS = (RunPhaseChanged, SamplesMeasured, RunFinished, RunStopped, RunFailed)
 _ENDS = (RunFinished, RunStopped, RunFailed)
-_SAME = ("workload", "device", "size", "dtype", "cache", "transfers")
+# An older start does not tell whether its run is sustained, nor all of a workload's options.
+_TOLD_BY_RESULTS = ("options", "sustained")
 _CUT_OFF = Failure(FailureKind.NOT_RECORDED, "The recording ends in the middle of this run.")
 
 
@@ -312,7 +313,7 @@ class RunsOfEvents:
             assert isinstance(started, RunStarted)
             name = started.device_name or names.get(started.device, "")
             yield RecordedRun(
-                request=_request_of(started),
+                request=_request_of(started, events[-1]),
                 device_name=name,
                 events=(msgspec.structs.replace(started, device_name=name), *events[1:]),
             )
@@ -355,7 +356,8 @@ class RunsOfEvents:
         import numpy as np
 
         result, started = check_result(event), self._started
-        if any(getattr(result, name) != getattr(started, name) for name in _SAME):
+        told = {name: getattr(result, name) for name in _TOLD_BY_RESULTS}
+        if result.parameters != {**started.parameters, **told}:
             raise refused("a result in it is of another run than the one that ends with it")
         if not result.device_name:
             raise refused("a result in it does not say on which device it was made")
@@ -390,18 +392,13 @@ def _failure_of(event: EngineEnded | RequestFailed | RunFailed) -> Failure:
     return Failure(FailureKind.INTERNAL if kind is FailureKind.ENGINE_ENDED else kind, message)
 
 
-def _request_of(started: RunStarted) -> RunWorkload:
-    """Return what was asked for when a run began so."""
+def _request_of(started: RunStarted, end: Event) -> RunWorkload:
+    """Return the request of a run; an older start does not tell whether it was sustained."""
+    is_sustained = end.sustained if isinstance(end, RunFinished) else started.sustained
     return RunWorkload(
         run_id=started.run_id,
-        workload=started.workload,
-        device=started.device,
-        size=started.size,
-        dtype=started.dtype,
         budget_s=started.budget_s,
-        options=started.options,
-        cache=started.cache,
-        transfers=started.transfers,
+        **{**started.parameters, "sustained": is_sustained},
     )
 
 
@@ -482,14 +479,8 @@ def _events_of(run: Run) -> Iterator[Event]:
     request, result = run.request, run.result
     yield RunStarted(
         run_id=request.run_id,
-        workload=request.workload,
-        device=request.device,
-        size=request.size,
-        dtype=request.dtype,
+        **(result or request).parameters,
         budget_s=request.budget_s,
-        options=result.options if result else request.options,
-        cache=request.cache,
-        transfers=request.transfers,
         size_text=run.size_text,
         device_name=result.device_name if result else "",
     )

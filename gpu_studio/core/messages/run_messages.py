@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
@@ -11,34 +13,46 @@ from gpu_studio.core.messages.message import Message
 SQUARE = "{size} × {size}"
 
 
-class RunWorkload(Message, frozen=True, kw_only=True):
-    """Time one workload on one device. ``budget_s`` counts the timed part alone.
+class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run times and how: the part that its request, its start and its result share.
 
-    ``options`` are the workload's own (`WorkloadOption`), a missing one has its default.
-    ``cache`` is ``hot`` or ``cold`` (the device's cache is overwritten before each call, which is
-    not timed but counts for the budget), ``transfers`` puts the copies to and from the device into
-    each call, and ``naive`` asks for what a script without warm-up and synchronize would have
-    printed, beside the result. ``calls`` asks for exactly so many timed calls, however long they
-    take; ``budget_s`` then says how long that is expected to be. ``rest_s`` is how long to rest
-    after each line of samples, so that a window draws them while nothing is timed. ``sustained``
-    asks for the speed that lasts: a long load before the first sample, no rests, and a budget of at
-    least as long.
+    ``options`` are the workload's own (`WorkloadOption`); in a request, a missing one has its
+    default. ``cache`` is ``hot`` or ``cold`` (the device's cache is overwritten before each call,
+    which is not timed but counts for the budget). ``transfers`` puts the copies to and from the
+    device into each call. ``sustained`` asks for the speed that lasts: a long load before the first
+    sample, no rests, and a budget of at least as long.
     """
 
-    run_id: str
     workload: str
     device: str
     size: int
     dtype: str
-    budget_s: float = 2.0
-    calls: int | None = None
-    stop_at_relative_interval: float | None = None
     options: dict[str, str] = msgspec.field(default_factory=dict)
     cache: str = "hot"
     transfers: bool = False
+    sustained: bool = False
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters alone, by name: for another message of the same run, or to compare."""
+        return {name: getattr(self, name) for name in RunParameters.__struct_fields__}
+
+
+class RunWorkload(RunParameters, Message, frozen=True, kw_only=True):
+    """Time one workload on one device. ``budget_s`` counts the timed part alone.
+
+    ``naive`` asks for what a script without warm-up and synchronize would have printed, beside the
+    result. ``calls`` asks for exactly so many timed calls, however long they take; ``budget_s``
+    then says how long that is expected to be. ``rest_s`` is how long to rest after each line of
+    samples, so that a window draws them while nothing is timed.
+    """
+
+    run_id: str
+    budget_s: float = 2.0
+    calls: int | None = None
+    stop_at_relative_interval: float | None = None
     naive: bool = False
     rest_s: float = 0.0
-    sustained: bool = False
 
 
 class WorkloadOption(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,21 +88,15 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     refuses: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class RunStarted(Message, frozen=True, kw_only=True):
+class RunStarted(RunParameters, Message, frozen=True, kw_only=True):
     """A run was accepted; ``expected_call_s`` is known after the first call (`RunPhaseChanged`).
 
-    ``device_name`` is told by recordings: who watches one cannot look it up.
+    ``options`` has the defaults, too. ``device_name`` is told by recordings: who watches one cannot
+    look it up. A start of an older version does not tell ``sustained``.
     """
 
     run_id: str
-    workload: str
-    device: str
-    size: int
-    dtype: str
     budget_s: float
-    options: dict[str, str] = msgspec.field(default_factory=dict)
-    cache: str = "hot"
-    transfers: bool = False
     size_text: str = SQUARE
     snippet: str = ""
     device_name: str = ""
@@ -124,7 +132,7 @@ class NaiveTime(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-class RunFinished(Message, frozen=True, kw_only=True):
+class RunFinished(RunParameters, Message, frozen=True, kw_only=True):
     """The end of a run and its result.
 
     ``verified`` is true, false, or null where it could not be checked. ``throttled`` means heat, a
@@ -132,7 +140,7 @@ class RunFinished(Message, frozen=True, kw_only=True):
     which is normal under load. These two, ``other_processes`` and ``share_of_ceiling`` are null
     where they are not known.
     ``throughput`` is in ``throughput_unit`` (``B/s``, ``FLOP/s``), from the median.
-    ``options`` holds all of the workload's options, the defaults included. ``parts_s`` splits one
+    ``options`` has the defaults, too. ``parts_s`` splits one
     call by name (``copy in``, ``launch``, ``compute``, ``copy out``; ``loading``, …), ``curves``
     has what the work itself produced (``loss``), ``findings`` what it showed, in sentences.
     ``doubts`` are the work's own against that: sentences, by a word or two each.
@@ -144,10 +152,6 @@ class RunFinished(Message, frozen=True, kw_only=True):
     """
 
     run_id: str
-    workload: str
-    size: int
-    dtype: str
-    device: str
     device_name: str
     median_s: float
     iqr_s: float
@@ -170,20 +174,16 @@ class RunFinished(Message, frozen=True, kw_only=True):
     other_processes: bool | None = None
     share_of_ceiling: float | None = None
     ceiling: str = ""
-    options: dict[str, str] = msgspec.field(default_factory=dict)
     parts_s: dict[str, float] = msgspec.field(default_factory=dict)
     curves: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     findings: tuple[str, ...] = ()
     doubts: dict[str, str] = msgspec.field(default_factory=dict)
     peak_allocated_bytes: int | None = None
     naive: NaiveTime | None = None
-    cache: str = "hot"
-    transfers: bool = False
     size_text: str = SQUARE
     tf32: bool | None = None
     computed_in: str = ""
     loaded_s: float | None = None
-    sustained: bool = False
     cpu_threads: int | None = None
     in_window_process: bool = False
     torch_version: str = ""

@@ -250,14 +250,8 @@ class WorkloadRun:
         request = self._request
         return RunStarted(
             run_id=request.run_id,
-            workload=request.workload,
-            device=request.device,
-            size=request.size,
-            dtype=request.dtype,
+            **{**request.parameters, "options": dict(case.options)},
             budget_s=request.budget_s,
-            options=dict(case.options),
-            cache=case.cache,
-            transfers=case.transfers,
             size_text=workload.description.size_text,
             snippet=workload.snippet(case),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,6 +31,7 @@ from gpu_studio.core.protocol import (
     encode,
     encode_all,
 )
+from gpu_studio.engine.recorded import RecordedEngine
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
@@ -277,3 +279,64 @@ def test_a_batch_beside_a_run_is_refused() -> None:
     assert "did not begin" in refusal(
         encode_all([HEADER, started(REQUEST), finished(REQUEST, (1.0,), run_id="another")])
     )
+
+
+# A sustained run as this program wrote it before its messages shared their parameters: the start
+# does not tell ``sustained``, and the fields stand in another order.
+OLD_LINES = (
+    b'{"type":"run_started","run_id":"run-1","workload":"train_step","device":"cpu","size":64,'
+    b'"dtype":"float32","budget_s":0.5,"options":{"amp":"off"},"cache":"cold",'
+    b'"transfers":true,"size_text":"batch of {size}","snippet":"",'
+    b'"device_name":"Ryzen 7 5700G","recording":null}'
+    b"\n"
+    b'{"type":"samples_measured","run_id":"run-1","samples_s":[0.25,0.25,0.5],'
+    b'"calls_per_sample":1,"spent_s":1.0}'
+    b"\n"
+    b'{"type":"run_finished","run_id":"run-1","workload":"train_step","size":64,'
+    b'"dtype":"float32","device":"cpu","device_name":"Ryzen 7 5700G","median_s":0.25,'
+    b'"iqr_s":0.125,"ci95_s":[0.25,0.5],"p99_s":0.5,"samples":3,"calls_per_sample":1,'
+    b'"throughput":4.0,"throughput_unit":"FLOP/s","operations_per_call":1.0,'
+    b'"bytes_per_call":2.0,"first_call_s":0.5,"warm_up_s":1.0,"elapsed_s":3.0,"timed_s":null,'
+    b'"verified":null,"verification":"","throttled":null,"power_capped":null,'
+    b'"other_processes":null,"share_of_ceiling":null,"ceiling":"","options":{"amp":"off"},'
+    b'"parts_s":{},"curves":{},"findings":[],"doubts":{},"peak_allocated_bytes":null,'
+    b'"naive":null,"cache":"cold","transfers":true,"size_text":"batch of {size}","tf32":null,'
+    b'"computed_in":"","loaded_s":null,"sustained":true,"cpu_threads":8,'
+    b'"in_window_process":false,"torch_version":"2.13.0","recording":null}'
+    b"\n"
+)
+
+
+def test_the_lines_of_an_older_version_are_read() -> None:
+    (run,) = decode_recording(OLD_LINES, "old.jsonl").runs
+    asked = RunWorkload(
+        run_id="run-1", workload="train_step", device="cpu", size=64, dtype="float32",
+        budget_s=0.5, options={"amp": "off"}, cache="cold", transfers=True, sustained=True,
+    )  # fmt: skip
+    assert run.request == asked
+    assert run.samples_s == [0.25, 0.25, 0.5]
+    assert run.result is not None
+    assert run.result.parameters == asked.parameters
+    assert (run.result.median_s, run.result.cpu_threads) == (0.25, 8)
+
+
+def test_an_older_recording_is_replayed_for_the_run_that_it_has() -> None:
+    recording = decode_recording(OLD_LINES, "old.jsonl")
+    wanted = msgspec.structs.replace(recording.runs[0].request, run_id="run-9")
+    with contextlib.closing(RecordedEngine(recording, speed=1e9)) as engine:
+        last = list(engine.run(wanted))[-1]
+    assert isinstance(last, RunFinished)
+    assert (last.run_id, last.sustained) == ("run-9", True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"workload": "other"}, {"device": "cuda:1"}, {"size": 65}, {"dtype": "float16"},
+        {"cache": "cold"}, {"transfers": True},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_result_with_other_parameters_than_its_start_is_refused(change: dict[str, Any]) -> None:
+    end = msgspec.structs.replace(EVENTS[-1], **change)
+    assert "another run" in refusal(encode_all([HEADER, *EVENTS[:-1], end]))
