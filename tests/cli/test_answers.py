@@ -99,7 +99,7 @@ def test_an_engine_describes_itself():
 @pytest.mark.parametrize(
     ("last", "words"),
     [
-        (RequestFailed(failure=Failure(FailureKind.INTERNAL, "No torch here.")), "No torch here."),
+        (RequestFailed(failure=Failure(FailureKind.INTERNAL, "No torch here.")), "No torch"),
         (EngineEnded(exit_code=-11), "signal 11"),
         (EngineEnded(exit_code=-9), "memory"),
     ],
@@ -162,13 +162,14 @@ def test_an_inventory_without_a_reading_is_enough(monkeypatch):
 
 def test_a_driver_that_never_answers_is_a_failure(monkeypatch):
     monkeypatch.setattr(module, "_SENSORS_PATIENCE_S", 0.05)
-    with pytest.raises(StudioError, match="does not answer"):
+    with pytest.raises(StudioError, match="driver"):
         inventory_of(monkeypatch, hangs=True)
 
 
 def test_a_reader_that_dies_at_once_is_a_failure_and_not_the_drivers(monkeypatch):
-    with pytest.raises(StudioError, match=r"sensor reader ended.*log"):
+    with pytest.raises(StudioError, match=r"reader.*log") as raised:
         inventory_of(monkeypatch)
+    assert "driver" not in str(raised.value)
 
 
 def test_an_engine_that_a_driver_holds_is_given_up():
@@ -215,7 +216,7 @@ def test_pytorch_that_does_not_load_is_not_the_drivers_fault(monkeypatch):
     monkeypatch.setattr(module, "_LOAD_PATIENCE_S", 0.05)
     scripts = {ReadMemory: [Pause(deaf=True)], DescribeEngine: [described()]}
     engine = ScriptedEngine(scripts, EngineEnvironment())
-    with pytest.raises(StudioError, match="not loaded") as raised:
+    with pytest.raises(StudioError, match="PyTorch") as raised:
         describe_beside(BESIDE, engine, Interrupt())
     engine.close()
     assert not isinstance(raised.value, HeldEngineError)

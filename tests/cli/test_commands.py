@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -43,14 +44,14 @@ def lines_of(text):
         (["bench", "matmul", "--size", "0"], "0"),
         (["bench", "matmul", "--size", "-3"], "-3"),
         (["bench", "matmul", "--size", "many"], "many"),
-        (["bench", "matmul", "--size", "9" * 5000], "out of range"),
+        (["bench", "matmul", "--size", "9" * 5000], "range"),
         (["bench", "matmul", "--size", ""], "512"),
         (["bench", "matmul", "--dtype", "int8"], "int8"),
         (["bench", "matmul", "--dtype", ""], "float32"),
         (["bench", "matmul", "--device", ","], "cpu"),
         (["bench", "matmul", "--budget-s", "nan"], "nan"),
-        (["bench", "matmul", "--budget-s", "0"], "more than 0"),
-        (["bench", "matmul", "--budget-s", "1e9"], "at most"),
+        (["bench", "matmul", "--budget-s", "0"], "0"),
+        (["bench", "matmul", "--budget-s", "1e9"], "3600"),
         (["bench", "matmul", "--bud", "1"], "--bud"),
         (["bench", "matmul", "--size"], "--size"),
         (["devices", "extra"], "extra"),
@@ -87,7 +88,7 @@ def test_a_device_that_is_not_there_is_a_failure_that_names_those_that_are(type_
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = lines_of(done.stderr)
     assert device.rsplit(",", maxsplit=1)[-1] in line
-    assert "there is cpu." in line
+    assert "cpu" in line.replace(device, "")
 
 
 def test_bench_prints_the_events_and_the_result(type_in):
@@ -132,7 +133,7 @@ def test_bench_prints_a_table_and_the_verdict(type_in):
     assert heading.split()[:4] == ["size", "dtype", "device", "median"]
     assert row.split()[0] == "64"
     assert "FLOP/s" in row
-    assert "per call (matmul, " in sentence
+    assert "matmul" in sentence
 
 
 def test_a_run_that_cannot_fit_fails_and_the_others_go_on(type_in):
@@ -187,9 +188,11 @@ def test_without_a_display_the_terminal_does_the_main_job(type_in):
     assert done.stderr == ""
     text = done.stdout
     assert text.startswith("cpu ")
-    assert text.index("elementwise, time of one call") < text.index("matmul, time of one call")
-    assert text.count(" per call (") + text.count("On this PC") >= 2
-    assert "For the window" in lines_of(text)[-1]
+    first_words = [line.split()[0] for line in lines_of(text) if line]
+    titles = [word for word in first_words if word in ("elementwise,", "matmul,")]
+    assert titles == ["elementwise,", "matmul,"]
+    assert first_words.count("size") == 2  # the heading of each table
+    assert "window" in lines_of(text)[-1]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="closes a stream as a Unix shell does")
@@ -199,7 +202,7 @@ def test_without_a_display_the_terminal_does_the_main_job(type_in):
         (">&-", 0, ""),
         ("2>&-", 0, ""),
         pytest.param(
-            "> /dev/full", 1, "gpu-studio: No space left on device\n",
+            "> /dev/full", 1, f"gpu-studio: {os.strerror(errno.ENOSPC)}\n",
             marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux's own file"),
         ),
     ],
@@ -214,14 +217,16 @@ def test_an_output_that_takes_nothing(environment, arguments, redirection, statu
 
 
 def test_a_pytorch_that_does_not_start_is_a_failure_in_json_too(monkeypatch, capsysbinary):
+    failure = StudioError(FailureKind.INTERNAL, "No torch here.")
+
     def fail(*_arguments, wakes_cards):
         assert not wakes_cards  # a list of devices is no use of one
-        raise StudioError(FailureKind.INTERNAL, "No torch here.")
+        raise failure
 
     monkeypatch.setattr(devices, "describe_beside", fail)
     assert devices.show_devices(Path(os.devnull), as_json=True) == 1
     found = json.loads(capsysbinary.readouterr().out)
-    assert found["torch"]["error"] == "No torch here."
+    assert found["torch"]["error"] == str(failure)
     assert found["devices"][0]["kind"] == "cpu"
 
 

@@ -39,17 +39,16 @@ def test_on_a_pc_without_a_card_it_says_so_and_fails(tmp_path):
 
 
 def test_findings_are_told_with_evidence_and_the_next_step():
-    findings = (
-        Finding(code="no_driver", sentence="It is not there.", evidence="NVML error 12",
-                action="sudo reboot"),
-        Finding(code="ok", sentence="PyTorch can use it."),
-    )  # fmt: skip
-    assert list(doctor.finding_lines(findings)) == [
-        "[problem] It is not there.",
-        "          (no_driver: NVML error 12)",
-        "          next: sudo reboot",
-        "[ok]      PyTorch can use it.",
-    ]
+    problem = Finding(code="no_driver", sentence="It is not there.", evidence="NVML error 12",
+                      action="sudo reboot")  # fmt: skip
+    fine = Finding(code="ok", sentence="PyTorch can use it.")
+    first, evidence, action, last = doctor.finding_lines((problem, fine))
+    assert first.split("]")[0] == "[problem"
+    assert first.endswith(problem.sentence)
+    assert all(fact in evidence for fact in (problem.code, problem.evidence))
+    assert action.endswith(problem.action)
+    assert last.split("]")[0] == "[ok"
+    assert last.endswith(fine.sentence)
 
 
 class Watch:
@@ -102,8 +101,8 @@ def test_a_kernel_is_tried_only_where_it_can_tell_something(examine):
 def test_the_numbers_of_each_card_come_first(examine):
     _, _, text = examine(gt_1030(), described_with_cuda())
     first, second, third, *_ = text.splitlines()
-    assert first.startswith("GT 1030: nvidia-smi 0 = ")
-    assert second.startswith("PyTorch 2.13.0+cu126, built for CUDA 12.6; a real kernel was tried")
+    assert all(fact in first for fact in ("GT 1030", "nvidia-smi 0"))
+    assert all(fact in second for fact in ("2.13.0+cu126", "CUDA 12.6", "kernel"))
     assert third == "Driver: 570.86.16"
 
 

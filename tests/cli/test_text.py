@@ -36,13 +36,11 @@ def text_of(*devices, description=None, **facts):
 def test_a_card_is_told_with_what_it_refuses():
     text = text_of(CPU, GT_1030, driver=DRIVER, description=described_with_cuda())
     for words in (
-        "cpu       AMD Ryzen 7 5700G", "8 cores, 16 threads", "32 GiB of memory", "AVX2",
-        "cuda:0    NVIDIA GeForce GT 1030", "2 GiB, compute capability 6.1 (Pascal)",
-        "3 multiprocessors, 384 cores, PCIe 3.0 × 4", "slot 00000000:01:00.0",
-        "nvidia-smi 0 = cuda:0 = drives your monitor;",
-        "utilization n/a, 340 MiB in use, 40 °C, power n/a, P0",
-        "used by python (244643, ai): compute, 336 MiB", "built for CUDA 12.6",
-        "570.86.15, for CUDA up to 12.8",
+        "cpu       AMD Ryzen 7 5700G", "8 cores", "16 threads", "32 GiB", "AVX2",
+        "cuda:0    NVIDIA GeForce GT 1030", "2 GiB", "6.1 (Pascal)",
+        "3 multiprocessors", "384 cores", "PCIe 3.0 × 4", "00000000:01:00.0",
+        "nvidia-smi 0", "your monitor", "340 MiB", "40 °C", "power n/a", "P0",
+        "python", "244643", "336 MiB", "CUDA 12.6", "570.86.15", "12.8",
     ):  # fmt: skip
         assert words in text
 
@@ -51,7 +49,7 @@ def test_a_hidden_and_an_unreadable_card_say_so():
     card = Device(kind="cuda", name="NVIDIA card 0", unreadable="It is lost.")
     text = text_of(CPU, card, driver=DRIVER, other_gpus=("AMD Radeon RX 6600",))
     assert "(hidden)  NVIDIA card 0" in text
-    assert "It is lost." in text
+    assert card.unreadable in text
     assert "(no CUDA) AMD Radeon RX 6600" in text
 
 

@@ -19,7 +19,8 @@ def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):
     assert len(output.splitlines()) == 3
     assert output.count("with transfers") == 1
     assert "GeForce GT 1030" in output
-    assert "broken.json: This file is refused" in errors
+    (refused,) = errors.splitlines()
+    assert refused.startswith("broken.json: ")
     _, output, _ = type_in("--history", "--json")
     listed = json.loads(output)
     assert len(listed["entries"]) == 3
@@ -49,7 +50,7 @@ def test_of_two_things_that_end_the_command_neither_is_done(type_in):
     for others in (["--rename", key, "new"], ["--history"], ["--import", "file"], ["--list"]):
         status, output, errors = type_in("--delete", key, *others)
         assert (status, output) == (2, "")
-        assert "One thing at a time" in errors
+        assert "--delete" in errors
         assert others[0] in errors
     assert listed(type_in) == [key]
     assert "new" not in type_in("--history")[1]
@@ -61,35 +62,37 @@ def test_an_unknown_or_ambiguous_key_deletes_nothing(type_in, tmp_path):
     folder = tmp_path / "history"
     twin = "20260101000000-" + keys[0].split("-")[1]
     (folder / f"{twin}.json").write_bytes((folder / f"{keys[0]}.json").read_bytes())
-    for key, said in (
-        ("nothing", "No kept run has the key “nothing”"),
-        ("", "No kept run has the key “”"),
-        ("../../etc/passwd", "No kept run has the key"),
-        (keys[0][-8:], "is the end of 2 runs' keys"),
-    ):
+    ambiguous = keys[0][-8:]
+    for key in ("nothing", "", "../../etc/passwd", ambiguous):
         status, output, errors = type_in("--delete", keys[1], "--delete", key)
         assert (status, output) == (2, "")
-        assert said in errors
+        (line,) = errors.splitlines()
+        assert f"“{key}”" in line
+        assert ("2 runs" in line) == (key == ambiguous)
     assert len(listed(type_in)) == 3
 
 
 def test_results_from_another_pc_are_kept_as_recordings(type_in, tmp_path):
     path = tmp_path / "theirs.json"
     type_in("matmul", "--size", "64,128", "--device", "cpu", "--no-history", "--export", str(path))
-    assert type_in("--import", str(path)) == (
-        0, "2 results kept, labelled “imported from theirs.json”.\n", "",
-    )  # fmt: skip
+    status, output, errors = type_in("--import", str(path))
+    assert (status, errors) == (0, "")
+    (line,) = output.splitlines()
+    assert line.startswith("2 ")
+    assert "theirs.json" in line
     _, output, _ = type_in("--history")
-    assert output.count("imported from theirs.json") == 2
+    assert output.count("theirs.json") == 2
     path.write_text("{")
     status, output, errors = type_in("--import", str(path))
     assert (status, output) == (1, "")
-    assert "This file is refused" in errors
+    assert len(errors.splitlines()) == 1
 
 
 def test_an_empty_history_says_where_it_would_be(type_in, tmp_path):
     status, output, _ = type_in("--history")
-    assert (status, output) == (0, f"Nothing is kept yet in {tmp_path / 'history'}.\n")
+    (line,) = output.splitlines()
+    assert status == 0
+    assert str(tmp_path / "history") in line
 
 
 def test_a_history_that_takes_nothing_is_said_once(type_in, tmp_path):
@@ -98,7 +101,7 @@ def test_a_history_that_takes_nothing_is_said_once(type_in, tmp_path):
     assert status == 0
     assert output.count("128 × 128") == 2
     assert len(errors.splitlines()) == 1
-    assert "cannot be saved in the history" in errors
+    assert "history" in errors
     assert "memory" not in errors  # which ends with the command
 
 
@@ -108,5 +111,6 @@ def test_a_failed_run_is_not_kept(engines, type_in, tmp_path):
         RunFailed(run_id=request.run_id, failure=failure)
     ]
     status, _, errors = type_in("matmul", "--size", "64", "--device", "cpu")
-    assert (status, errors) == (1, "matmul 64 × 64 float32 on cpu: No room.\n")
+    assert (status, errors.count("\n")) == (1, 1)
+    assert all(fact in errors for fact in ("matmul", "64 × 64", "cpu", failure.message))
     assert not (tmp_path / "history").exists()

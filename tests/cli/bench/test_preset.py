@@ -16,11 +16,11 @@ def test_the_gt_1030_experiment_sets_this_pc_beside_the_published_table(engines,
     assert [(run.size, run.dtype, run.device, run.budget_s) for run in asked(engines)] == [
         (size, "float16", device, 0.5) for size in (512, 2048, 4096) for device in ("cpu", "cuda:0")
     ]
-    assert "by Radosław Śmigielski, 2025-03-01" in output.splitlines()[0]
+    assert all(fact in output.splitlines()[0] for fact in ("Radosław Śmigielski", "2025-03-01"))
     table = output.replace("×", "x").split("\n\n")[1].splitlines()
     assert table[1].split()[:5] == ["512", "x", "512", "512", "64.0"]
     assert sum("(published)" in line for line in table) == 6
-    scaled = [line for line in table if "scaled from 160 calls to 4096" in line]
+    scaled = [line for line in table if "160" in line and "to 4096" in line]
     assert len(scaled) == 2
     cpu_s = 4096 * call_time_s(asked(engines)[4])
     assert f"{cpu_s:.1f} s" in scaled[0]
@@ -34,9 +34,9 @@ def test_the_full_length_is_told_before_it_begins(engines, type_in):
         assert long.size == short.size
         assert long.budget_s == pytest.approx(long.size * call_time_s(long), rel=0.01)
     lines = output.splitlines()
-    told = next(n for n, line in enumerate(lines) if line.startswith("The program in full length"))
+    (told,) = (n for n, line in enumerate(lines) if "77.4 s" in line)  # 3 rows of 4096 × 4096 long
     assert sum("4096 × 4096" in line for line in lines[:told]) == 1
-    assert "about 77.4 s here" in lines[told]
+    assert sum("4096 × 4096" in line for line in lines[told:]) >= 1
 
 
 def test_the_full_length_is_not_begun_after_a_failure(engines, type_in):

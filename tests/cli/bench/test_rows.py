@@ -5,6 +5,8 @@ from __future__ import annotations
 from gpu_studio.core.protocol import NaiveTime, RunWorkload
 from tests.fakes.run_answers import run_events
 
+AMBER = "in doubt: "
+
 
 def test_what_a_result_has_to_say_stands_under_its_row(engines, type_in):
     naive = NaiveTime(printed_s=1.0, finished_s=2.0, sentence="A script would print 1 s.")
@@ -16,15 +18,14 @@ def test_what_a_result_has_to_say_stands_under_its_row(engines, type_in):
     _, output, _ = type_in("matmul", "--size", "64", "--device", "cuda:0")
     row, *lines = [line.strip() for line in output.splitlines()[2:]]
     assert "10 %" in row
-    assert lines[:6] == [
-        "in doubt: the card slowed itself down during the run",
-        "10 % of this card's memory bandwidth, 48 GB/s: low. The card slowed itself down: it was "
-        "too hot, or at its power limit.",
-        "of one call: copy in 1.00 ms, compute 2.00 ms",
-        "peak memory: 3.0 MiB",
-        "a naive script: A script would print 1 s.",
-        "Found it.",
-    ]
+    doubt, ceiling, parts, memory, told_naive, finding = lines[:6]
+    assert AMBER in doubt
+    assert ceiling.startswith("10 %")
+    assert "memory bandwidth, 48 GB/s" in ceiling
+    assert all(part in parts for part in ("copy in 1.00 ms", "compute 2.00 ms"))
+    assert "3.0 MiB" in memory
+    assert told_naive.endswith(naive.sentence)
+    assert finding == "Found it."
 
 
 def test_a_finding_is_told_once_and_not_under_every_row(engines, type_in):
@@ -34,7 +35,7 @@ def test_a_finding_is_told_once_and_not_under_every_row(engines, type_in):
     _, output, _ = type_in("matmul", "--size", "64,128", "--device", "cuda:0")
     assert output.count("It is so.") == 1
     assert output.count("At 64 it is so.") == output.count("At 128 it is so.") == 1
-    assert output.count("in doubt: the card slowed itself down") == 2
+    assert output.count(AMBER) == 2
 
 
 def test_faster_than_memory_is_called_cached(engines, type_in):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -27,29 +28,31 @@ def test_a_sweep_takes_powers_of_two_with_both_ends_and_then_refines(engines, ty
     ]
     assert len({event["run_id"] for event in ends}) == len(ends)
     assert events[-1]["type"] == "run_finished"
-    assert "Computing only, the GeForce GT 1030 overtakes the CPU at about " in errors
-    about = int(errors.split("at about ")[1].split()[0])
-    assert about == pytest.approx(CROSSING, rel=0.03)
+    (crossover,) = (line for line in errors.splitlines() if "overtakes" in line)
+    assert "GT 1030" in crossover
+    about = re.search(r"(\d+) × \1\b", crossover)
+    assert about
+    assert int(about[1]) == pytest.approx(CROSSING, rel=0.03)
 
 
 def test_a_sweep_in_words_ends_with_crossover_and_verdict(type_in):
     status, output, errors = type_in("matmul", "--sweep", "64:1024")
     assert (status, errors) == (0, "")
     *_, crossover, blank, verdict = output.splitlines()
-    assert crossover.startswith("Computing only, the GeForce GT 1030 overtakes the CPU")
+    assert "GT 1030 overtakes" in crossover
     assert blank == ""
-    assert verdict.startswith("On this PC the GeForce GT 1030 wins from ")
-    assert "of the sizes measured" not in verdict
+    assert "GT 1030 wins" in verdict
+    assert "measured" not in verdict  # the curve tells from which size on
 
 
 def test_a_sweep_without_a_crossing_says_so(type_in):
     _, output, _ = type_in("matmul", "--sweep", "64:256")
-    assert (
-        "Computing only, the GeForce GT 1030 is slower from 64 x 64 to 256 x 256: the "
-        "curves do not cross." in output.replace("×", "x")
-    )
+    crossover = output.splitlines()[-3]
+    assert all(fact in crossover for fact in ("GT 1030", "slower", "64 × 64", "256 × 256"))
+    assert "overtakes" not in output
     _, output, _ = type_in("matmul", "--sweep", "64:256", "--device", "cpu")
-    assert "only one device was measured" in output
+    assert "one device" in output
+    assert "overtakes" not in output
 
 
 def test_transfers_are_timed_beside_and_have_a_verdict(engines, type_in):
@@ -57,16 +60,16 @@ def test_transfers_are_timed_beside_and_have_a_verdict(engines, type_in):
     modes = [(run.device, run.transfers) for run in asked(engines)]
     assert modes == [("cpu", False), ("cuda:0", False), ("cuda:0", True)] * 2
     assert "cuda:0+copies" in output
-    assert "With the transfers the GeForce GT 1030 wins from 2048 × 2048 on" in output
+    (verdict,) = (line for line in output.splitlines() if "wins" in line and "transfers" in line)
+    assert "GT 1030 wins from 2048 × 2048" in verdict
 
 
 def test_the_cpu_says_that_it_has_nothing_to_transfer(engines, type_in):
     _, output, _ = type_in("matmul", "--size", "64", "--with-transfers")
-    said = [line for line in output.splitlines() if "nothing is copied" in line]
-    assert len(said) == 1
-    assert said[0].strip().startswith("of one call: compute ")
+    (said,) = (line for line in output.splitlines() if "copied" in line)
+    assert "compute " in said
     _, output, _ = type_in("matmul", "--size", "64")
-    assert "nothing is copied" not in output
+    assert "copied" not in output
 
 
 def test_each_dtype_is_finished_before_the_next(engines, type_in):
@@ -75,7 +78,7 @@ def test_each_dtype_is_finished_before_the_next(engines, type_in):
         ("float32", "cpu"), ("float32", "cuda:0"), ("float16", "cpu"), ("float16", "cuda:0"),
     ]  # fmt: skip
     assert output.count("On this PC") == 2
-    assert output.count("matmul, time of one call") == 1
+    assert sum(line.startswith("matmul, ") for line in output.splitlines()) == 1
 
 
 def test_a_refined_size_that_fails_ends_the_sweep_with_what_is_known(engines, type_in):
@@ -89,4 +92,5 @@ def test_a_refined_size_that_fails_ends_the_sweep_with_what_is_known(engines, ty
     engines.scripts[RunWorkload] = script
     status, output, _ = type_in("matmul", "--sweep", "64:1024")
     assert status == 1
-    assert "(measured: between 256 × 256 and 512 × 512)" in output
+    (crossover,) = (line for line in output.splitlines() if "overtakes" in line)
+    assert all(measured in crossover for measured in ("256 × 256", "512 × 512"))
