@@ -90,5 +90,5 @@ def test_sensors_that_say_nothing_more_are_not_waited_for(
     run(qtbot, ready_studio, paused_runs, marks, request())
     with qtbot.waitSignal(marks.effect_told) as told:
         paused_runs.latest.go()
-    assert told.args[0].endswith("over before the sensors were read.")
+    assert told.args[0].endswith("too short for a sensor reading.")
     assert not ready_studio.sensors.is_polled

@@ -66,7 +66,7 @@ def test_the_window_asks_politely_and_says_how_to_wake_the_card(
     assert questions(engines) == [POLITELY]
     verdict = DevicesModel(laptop).verdict
     assert verdict.code == "card_asleep"
-    assert "PyTorch was not asked" in verdict.sentence
+    assert "did not ask PyTorch" in verdict.sentence
     assert (verdict.action, verdict.command) == (WAKE, "")
     assert laptop.headlines.headline is None
     assert laptop.sensors.inventory is not None

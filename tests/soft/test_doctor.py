@@ -77,7 +77,7 @@ def test_of_two_cards_one_is_used_and_scripts_number_them_otherwise(soft_pc: Mak
     pc = soft_pc(GT_1030, RTX_3060)
     findings, status = examine(pc)
     assert (codes(findings), status) == (["no_code_for_card", "mixed_order", "ok"], 0)
-    assert "cuda:0 there is the RTX 3060 (nvidia-smi’s 1)" in findings[1]["sentence"]
+    assert "cuda:0 is the RTX 3060" in findings[1]["sentence"]
     assert findings[2]["device_uuid"] == pc.cards[1].uuid
     assert "a real kernel ran on it" in findings[2]["evidence"]
     ordered, _ = examine(pc, "--no-kernel", CUDA_DEVICE_ORDER="PCI_BUS_ID")
@@ -140,8 +140,8 @@ def test_a_card_that_is_not_what_it_says_and_a_slow_slot_are_told(soft_pc: MakeP
     pc = soft_pc(replace(RTX_3060, sms=20, sensors={**RTX_3060.sensors, "pcie_gen": 1}))
     findings, status = examine(pc)
     assert (codes(findings), status) == (["not_as_named", "slow_link", "ok"], 0)
-    assert "20 by the card, 28 by its name" in findings[0]["sentence"]
-    assert "gen 1 × 16 while it works" in findings[1]["sentence"]
+    assert "the card says 20, its name (RTX 3060) says 28" in findings[0]["sentence"]
+    assert "gen 1 × 16 under load" in findings[1]["sentence"]
 
 
 @pytest.mark.cuda13

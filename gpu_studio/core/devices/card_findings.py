@@ -1,4 +1,4 @@
-"""What is found of the cards: lost, busy, wrong, slow, misnamed, or none at all."""
+"""Findings about the cards: lost, busy, wrong, slow, misnamed, or none at all."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _TOLD_OTHERWISE = frozenset(
 
 
 def card_lost(facts: PcFacts) -> Iterator[Finding]:
-    """A card fell off the bus, at the start, between two readings, or under a kernel."""
+    """The card dropped off the bus: at the start, between two readings, or during a kernel."""
     for card in facts.inventory.cards:
         told, probed = facts.reading_of(card), facts.probed(card)
         reason = card.unreadable if card.unreadable_code == "lost" else None
         if reason is None and told is not None and told.error_code == "lost":
             reason = told.error
         if reason is None and probed is not None and probed.outcome == "lost":
-            reason = "A kernel ended with the error of a card that is gone. Restart the PC."
+            reason = "The card dropped off the bus while a kernel ran. Restart the PC."
         if reason is not None:
             yield Finding(
                 code="card_lost",
                 sentence=f"{card.short_name}: {reason}",
                 evidence=(probed.message if probed else "")
-                or "NVML error 15 or 16; often the card's power, its slot or a riser cable",
+                or "NVML error 15 or 16; often caused by power, the slot or a riser cable",
                 action=restart(facts.system),
                 device_uuid=card.identity,
             )
 
 
 def card_unreadable(facts: PcFacts) -> Iterator[Finding]:
-    """A card that cannot be read for a reason that no other finding tells."""
+    """A card cannot be read, for a reason that no other finding explains."""
     if facts.driver.error is not None or facts.driver.is_silent:
         return
     for card in facts.inventory.cards:
@@ -59,23 +59,23 @@ def card_unreadable(facts: PcFacts) -> Iterator[Finding]:
 
 
 def wrong_sum(facts: PcFacts) -> Iterator[Finding]:
-    """Kernels ran, and what they computed is wrong."""
+    """Kernels run on the card, but their results are wrong."""
     for card in facts.cards:
         probed = facts.probed(card)
         if probed is not None and probed.is_sum_wrong:
             yield Finding(
                 code="wrong_sum",
                 sentence=f"Your {card.short_name} computed a wrong sum: {probed.total:g} instead "
-                f"of {probed.expected_total:g}. Do not trust its results; take back any "
-                "overclocking, and test its memory.",
-                evidence="Small whole numbers, added by one kernel and summed by another, are "
-                "exact in float32; launch and synchronize gave no error",
+                f"of {probed.expected_total:g}. Do not trust its results. Undo any overclocking, "
+                "and test the card's memory.",
+                evidence="One kernel added small whole numbers and another summed them, which is "
+                "exact in float32; launch and synchronize reported no error",
                 device_uuid=card.identity,
             )
 
 
 def device_busy(facts: PcFacts) -> Iterator[Finding]:
-    """A card that lets no further program in."""
+    """A card accepts no further program."""
     for card in facts.cards:
         probed = facts.probed(card)
         if probed is not None and probed.outcome == "ran":
@@ -83,15 +83,15 @@ def device_busy(facts: PcFacts) -> Iterator[Finding]:
         is_refused = probed is not None and probed.outcome == "busy"
         holders = [process for process in card.processes if "compute" in process.kind]
         if card.compute_mode == PROHIBITED:
-            why = "its compute mode is “prohibited”, which lets no program compute on it"
+            why = "its compute mode is “prohibited”, which lets no program run on it"
         elif card.compute_mode == "exclusive process" and holders:
             names = listed([f"{process.name} ({process.pid})" for process in holders])
-            why = f"its compute mode lets one program in, and {names} is in"
+            why = f"its compute mode allows a single program, and {names} is using it"
         elif is_refused:
-            why = "another program holds it, or its compute mode keeps others out"
+            why = "another program is using it alone, or its compute mode is exclusive"
         else:
             continue
-        mode = card.compute_mode or "not told"
+        mode = card.compute_mode or "unknown"
         yield Finding(
             code="device_busy",
             sentence=f"Your {card.short_name} is busy: {why}.",
@@ -103,7 +103,7 @@ def device_busy(facts: PcFacts) -> Iterator[Finding]:
 
 
 def _default_mode(facts: PcFacts, card: Device) -> str:
-    """Return the command that lets every program in again; empty where the mode is not why."""
+    """Return the command that opens the card to all programs, if its compute mode closed it."""
     if card.compute_mode in (None, "default"):
         return "nvidia-smi"
     sudo = "" if facts.system == "Windows" else "sudo "
@@ -111,19 +111,19 @@ def _default_mode(facts: PcFacts, card: Device) -> str:
 
 
 def not_as_named(facts: PcFacts) -> Iterator[Finding]:
-    """A card's name and its silicon, or driver and PyTorch, disagree."""
+    """A card's name does not match its chip, or the driver and PyTorch disagree."""
     for card in facts.cards:
         told = facts.torch_card(card)
         named, differing = misnamings(card, told), disagreements(card, told)
         if named:
             sentence = (
-                f"The card that calls itself {card.short_name} is built otherwise: "
+                f"The card that calls itself {card.short_name} doesn't match that name: "
                 f"{listed([one.sentence for one in named])}. It may be another card with a changed "
                 "BIOS."
             )
         elif differing:
             sentence = (
-                f"The driver and PyTorch tell different things of your {card.short_name}: "
+                f"The driver and PyTorch disagree about your {card.short_name}: "
                 f"{listed([one.sentence for one in differing])}."
             )
         else:
@@ -131,15 +131,15 @@ def not_as_named(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="not_as_named",
             sentence=sentence,
-            evidence=f"VBIOS {card.vbios or 'not told'}, device id "
-            + ("not told" if card.pci_device_id is None else f"{card.pci_device_id:04x}")
-            + "; resources/cards.json says what is sold under that name",
+            evidence=f"VBIOS {card.vbios or 'unknown'}, device id "
+            + ("unknown" if card.pci_device_id is None else f"{card.pci_device_id:04x}")
+            + "; resources/cards.json lists what is sold under that name",
             device_uuid=card.identity,
         )
 
 
 def slow_link(facts: PcFacts) -> Iterator[Finding]:
-    """A busy card whose link is slower than card and slot can do."""
+    """A busy card's link is slower than the card and its slot allow."""
     for card in facts.cards:
         now, best = facts.links.get(card.identity), widest_link(card)
         if now is None or best is None:
@@ -148,17 +148,17 @@ def slow_link(facts: PcFacts) -> Iterator[Finding]:
             continue
         yield Finding(
             code="slow_link",
-            sentence=f"Your {card.short_name} is connected at PCIe {now.text} while it works, and "
-            f"card and slot could do {best.text}: copies take longer than they have to. Seat it "
-            "anew, try another slot, or leave out a riser cable.",
-            evidence="Read under load, since an idle card drops to generation 1; fastest seen "
+            sentence=f"Your {card.short_name} is connected at PCIe {now.text} under load, but the "
+            f"card and its slot support {best.text}. Copies take longer than they should. Reseat "
+            "the card, try another slot, or remove the riser.",
+            evidence="Read under load, because an idle card drops to generation 1; fastest seen "
             f"{now.text}",
             device_uuid=card.identity,
         )
 
 
 def mixed_order(facts: PcFacts) -> Iterator[Finding]:
-    """A script without CUDA_DEVICE_ORDER numbers the cards otherwise than nvidia-smi."""
+    """Without CUDA_DEVICE_ORDER, a script numbers the cards differently from nvidia-smi."""
     if "CUDA_DEVICE_ORDER" in facts.inventory.variables:
         return
     if facts.engine is not None and facts.engine.visible_devices is not None:
@@ -168,16 +168,17 @@ def mixed_order(facts: PcFacts) -> Iterator[Finding]:
         return
     order, how = _order_of_scripts(facts, cards)
     differing = [
-        f"cuda:{number} there is the {card.short_name} (nvidia-smi’s {card.nvml_index})"
+        f"cuda:{number} is the {card.short_name} (nvidia-smi {card.nvml_index})"
         for number, card in enumerate(order)
         if card is not None and card.nvml_index != number
     ]
     if differing:
         yield Finding(
             code="mixed_order",
-            sentence="Your own scripts number the cards otherwise than nvidia-smi: "
-            f"{listed(differing)}. This program numbers them as nvidia-smi does.",
-            evidence=f"CUDA_DEVICE_ORDER is not set, so CUDA puts the fastest card first; {how}",
+            sentence="Your own scripts number the cards differently from nvidia-smi: "
+            f"{listed(differing)}. GPU Studio uses the order of nvidia-smi.",
+            evidence="CUDA_DEVICE_ORDER is not set, so CUDA puts the fastest card first; the order "
+            f"of your scripts is {how}",
             action="setx CUDA_DEVICE_ORDER PCI_BUS_ID"
             if facts.system == "Windows"
             else "export CUDA_DEVICE_ORDER=PCI_BUS_ID",
@@ -185,13 +186,13 @@ def mixed_order(facts: PcFacts) -> Iterator[Finding]:
 
 
 def _order_of_scripts(facts: PcFacts, cards: list[Device]) -> tuple[list[Device | None], str]:
-    """Return the cards as a script numbers them, and how that is known."""
+    """Return the cards in the order of a script, and how that order is known."""
     if facts.probe is not None and facts.probe.cards:
         seen = [one.card for one in facts.probe.cards]
         order = [
             next((card for card in cards if torch_card_of(card, (told,))), None) for told in seen
         ]
-        return order, "seen in a process of its own"
+        return order, "seen in a separate process"
     speeds = [
         (card.multiprocessors or 0) * (card.sm_clock_max_mhz or 0) if card.multiprocessors else None
         for card in cards
@@ -199,28 +200,28 @@ def _order_of_scripts(facts: PcFacts, cards: list[Device]) -> tuple[list[Device 
     known = [speed for speed in speeds if speed]
     by_bus = sorted(cards, key=lambda card: card.pci_bus_id or "")
     if len(known) < len(cards):
-        return list(by_bus), "not known"
+        return list(by_bus), "unknown"
     fastest = max(cards, key=lambda card: known[cards.index(card)])
     rest = [card for card in by_bus if card is not fastest]
     return [fastest, *rest], "guessed from multiprocessors and clocks"
 
 
-# What PyTorch can do with others' cards: pytorch.org/get-started/locally, the documentation of
-# torch.xpu and torch.mps, and rocm.docs.amd.com, "Install PyTorch", for AMD's own builds, which are
-# for Linux and Windows and for one family of chips each. This program measures CUDA.
+# How PyTorch supports other makers' cards: pytorch.org/get-started/locally, the documentation of
+# torch.xpu and torch.mps, and rocm.docs.amd.com, "Install PyTorch", for AMD's own builds. AMD has
+# builds for Linux and Windows, each for one family of chips. This program measures CUDA.
 _OTHERS = {
-    "AMD": "PyTorch can use newer AMD cards, on Linux and on Windows, with a ROCm build that AMD "
-    "makes for each family of them (not tried by us)",
-    "Intel": "PyTorch can use Intel's Arc and newer graphics through its XPU build (not tried by "
+    "AMD": "PyTorch can use newer AMD cards on Linux and Windows with AMD's ROCm build for that "
+    "family of cards (not tested by us)",
+    "Intel": "PyTorch can use Intel's Arc and newer graphics through its XPU build (not tested by "
     "us)",
 }
-_DRAWS_ALONE = "can draw, but PyTorch computes nothing on it"
+_DRAWS_ALONE = "can draw, but PyTorch cannot use it"
 _MAC = (
-    "This program measures CUDA, which no Mac has. PyTorch's usual build uses a Mac's own GPU "
-    "under the name mps (not tried by us)."
+    "This program measures CUDA, which no Mac has. PyTorch's standard build uses a Mac's own GPU "
+    "under the name mps (not tested by us)."
 )
-# Next steps that can be copied: an index of PyTorch's own, a question to PyTorch, and this
-# program's own run on the CPU alone.
+# Next steps to copy: a package index of PyTorch, a question to PyTorch, and this program's own
+# benchmark on the CPU.
 _XPU_BUILD = "python -m pip install torch --index-url https://download.pytorch.org/whl/xpu"
 _AMD_BUILD = "python -m pip install torch --index-url https://repo.amd.com/rocm/whl/{family}/"
 _AMD_PAGE = "https://rocm.docs.amd.com/"
@@ -233,7 +234,7 @@ _TIME_CPU = "gpu-studio bench matmul --device cpu"
 
 
 def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
-    """No card of NVIDIA's; others are named with what PyTorch can do with them."""
+    """There is no NVIDIA card; other cards are listed with PyTorch's support for them."""
     absent = (None, LIBRARY_NOT_FOUND, DRIVER_NOT_LOADED)
     if facts.inventory.cards or facts.driver.is_silent or facts.driver.error_code not in absent:
         return
@@ -242,17 +243,17 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
     if facts.inventory.is_wsl:
         sentence = (
             "WSL shows no NVIDIA card, so everything here runs on the CPU. If Windows has one, "
-            "its driver has to be installed in Windows, not here."
+            "install its driver in Windows, not in WSL."
         )
     elif facts.system == "Darwin":
         sentence += f" {_MAC}"
     if others:
         verb = "is" if len(others) == 1 else "are"
-        sentence += f" {listed(others)} {verb} there: " + "; ".join(_uses(others)) + "."
+        sentence += f" {listed(others)} {verb} present: " + "; ".join(_uses(others)) + "."
     yield Finding(
         code="no_nvidia_card",
         sentence=sentence,
-        evidence=f"Driver: {facts.driver.error or 'it sees no card.'} On the bus: "
+        evidence=f"Driver: {facts.driver.error or 'it finds no card.'} On the bus: "
         f"{listed(others) or 'no graphics card'}",
         action=_next_step(facts),
     )
@@ -266,14 +267,14 @@ def _next_step(facts: PcFacts) -> str:
         if _maker(name) == "AMD":
             return _amd_build(name)
     if any(_maker(name) in _OTHERS for name in others):
-        return TORCH_PAGE  # which build it is depends on the card and on the system
+        return TORCH_PAGE  # the right build depends on the card and the system
     if facts.inventory.is_wsl:
         return DRIVER_PAGE
     return _ASK_MPS if facts.system == "Darwin" else _TIME_CPU
 
 
 def _amd_build(name: str) -> str:
-    """Return AMD's build for a card; the page that tells if the name does not."""
+    """Return AMD's build for a card, or AMD's page if the name does not identify the family."""
     for pattern, family in _AMD_FAMILIES:
         if pattern.search(name):
             return _AMD_BUILD.format(family=family)
@@ -284,7 +285,7 @@ def _uses(others: Sequence[str]) -> Iterator[str]:
     makers = list(dict.fromkeys(_maker(name) for name in others))
     for maker in makers:
         if maker in _OTHERS:
-            yield f"{_OTHERS[maker]}; CUDA, which this program measures, is NVIDIA's alone"
+            yield f"{_OTHERS[maker]}; CUDA, which this program measures, runs only on NVIDIA cards"
         else:
             names = [name for name in others if _maker(name) == maker]
             yield f"{listed(names)} {_DRAWS_ALONE}"

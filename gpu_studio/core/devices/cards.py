@@ -1,9 +1,9 @@
-"""What NVIDIA's chips and cards are, and where those who know a card disagree about it.
+"""NVIDIA's chips and cards, and disagreements about what a card is.
 
-The table is `resources/cards.json`, which has its sources.
+The table is `resources/cards.json`, which names its sources.
 
-A card that no driver serves tells nothing but its device id; the chip behind that id tells what it
-is all the same. And a card that was given another's name is told from it by its silicon.
+A card without a driver reports only its device id, but the chip behind that id identifies it.
+A card that was given another card's name is recognized by its chip.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
     device_ids: tuple[str, ...]
 
     def has(self, device_id: int) -> bool:
-        """Return whether a PCI device id is this chip's."""
+        """Return whether a PCI device id belongs to this chip."""
         ranges = (text.split("-") for text in self.device_ids)
         return any(int(first, 16) <= device_id <= int(last, 16) for first, last in ranges)
 
 
 class KnownCard(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sold under one name; more than one value where the name has several versions."""
+    """The cards sold under one name; a name with several versions has several values."""
 
     name: str
     compute_capability: tuple[str, ...]
@@ -48,9 +48,9 @@ class KnownCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriverBranches(msgspec.Struct, frozen=True, kw_only=True):
-    """The last driver branch that serves an architecture, and the first after it.
+    """The last driver branch that supports an architecture, and the first one without it.
 
-    On Windows the numbers between the two are of the last branch still: 581.80 is of 580.
+    On Windows the numbers in between still belong to the last branch: 581.80 is branch 580.
     """
 
     last: int
@@ -64,39 +64,39 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def chip_of(device_id: int | None) -> Chip | None:
-    """Return the chip with a PCI device id; None for one that the table does not have."""
+    """Return the chip with a PCI device id; None if the table does not have it."""
     if device_id is None:
         return None
     return next((chip for chip in _table().chips if chip.has(device_id)), None)
 
 
 def known_card(name: str) -> KnownCard | None:
-    """Return what is sold under a name, with the maker's or without it; None where not known."""
+    """Return the card sold under a name, with or without the maker's; None if unknown."""
     name = name.removeprefix("NVIDIA ")
     return next((card for card in _table().cards if card.name.lower() == name.lower()), None)
 
 
 def driver_branches(architecture: str | None) -> DriverBranches | None:
-    """Return how far drivers serve an architecture; None where the newest does."""
+    """Return the driver branches of an architecture; None if the newest driver supports it."""
     return _table().driver_branches.get(architecture or "")
 
 
 @cache
 def _table() -> _Table:
-    """Return the table; an empty one where it is missing, since every answer may be "not known"."""
+    """Return the table; an empty one if the file is missing, as "unknown" is a valid answer."""
     try:
         return read_resource(_TABLE, _Table)
     except MissingResourceError:
         return _Table(chips=(), cards=(), driver_branches={})
 
 
-# NVML counts what the driver keeps for itself, CUDA does not; never more than this share of a card
-# of 2 GB, where it is 52 of 2048 MiB.
+# NVML counts the memory that the driver reserves, CUDA does not. It is never more than this share:
+# on a 2 GB card it is 52 of 2048 MiB.
 _MEMORY_TOLERANCE = 0.1
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """One fact that is told twice and differently: ``nvidia-smi`` says 28, ``PyTorch`` 24."""
+    """One fact with two different values: ``nvidia-smi`` says 28, ``PyTorch`` says 24."""
 
     subject: str
     first: str
@@ -106,24 +106,24 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """Both sides, in words."""
+        """Both values, in words."""
         return (
-            f"{self.subject}: {self.first_says} by {self.first}, {self.second_says} by "
-            f"{self.second}"
+            f"{self.subject}: {self.first} says {self.first_says}, {self.second} says "
+            f"{self.second_says}"
         )
 
 
 def torch_card_of(card: Device, torch_cards: tuple[TorchCard, ...]) -> TorchCard | None:
-    """Return PyTorch's account of a card, matched by UUID, then by slot, never by number."""
+    """Return PyTorch's properties of a card, matched by UUID, then by slot, never by number."""
     return next((told for told in torch_cards if _is_same(card, told)), None)
 
 
 def disagreements(card: Device, told: TorchCard | None) -> tuple[Disagreement, ...]:
-    """Return where the driver's and PyTorch's accounts of a card differ.
+    """Return the differences between the driver's and PyTorch's properties of a card.
 
     Args:
-        card: as NVML tells it.
-        told: as PyTorch tells it; None where it does not.
+        card: the card according to NVML.
+        told: the card according to PyTorch; None if PyTorch does not report it.
     """
     if told is None:
         return ()
@@ -147,7 +147,7 @@ def disagreements(card: Device, told: TorchCard | None) -> tuple[Disagreement, .
 
 
 def misnamings(card: Device, told: TorchCard | None) -> tuple[Disagreement, ...]:
-    """Return where a card's silicon is not that of what it calls itself."""
+    """Return the differences between a card's chip and the card that it claims to be."""
     found = []
     known = known_card(card.name)
     capability = card.compute_capability or (told.compute_capability if told else None)

@@ -1,7 +1,7 @@
-"""What is in a PC: devices, their sensors and the processes on them.
+"""The devices of a PC, their sensors and the processes on them.
 
-A card's identity is its UUID; ``cuda_index`` and ``nvml_index`` are only today's numbers for it.
-What a card refuses to tell is None, decided in hardware/nvml.py, never 0.
+A card's identity is its UUID; ``cuda_index`` and ``nvml_index`` can change from start to start.
+A value that a card does not report is None, never 0; hardware/nvml.py decides that.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from typing import Literal
 
 import msgspec
 
-# Why a card cannot be read: "silent" is a call into its driver that never returned,
-# "driver_updated" a driver whose halves have two versions.
+# Why a card cannot be read. "silent": a call into its driver never returned. "driver_updated": the
+# driver's library and its kernel module have different versions.
 Unreadable = Literal[
     "asleep", "lost", "not_served", "no_driver", "no_permission", "silent", "driver_updated",
     "unknown",
 ]  # fmt: skip
-# The compute mode in which a card lets no program compute.
+# The compute mode that lets no program run on a card.
 PROHIBITED = "prohibited"
-# What `Device.unreadable` says of a card that Linux has switched off.
+# `Device.unreadable` of a card that Linux has switched off.
 ASLEEP = (
     "The card is asleep to save power, and reading it would wake it. It wakes when a program uses "
     "it."
 )
-# Results of float32 a clock and multiprocessor: CUDA C++ Programming Guide, table "Throughput of
-# Native Arithmetic Instructions"; sold as "CUDA cores".
+# float32 results per clock and multiprocessor, sold as "CUDA cores": CUDA C++ Programming Guide,
+# table "Throughput of Native Arithmetic Instructions".
 CORES_PER_MULTIPROCESSOR: dict[tuple[int, int], int] = {
     (3, 0): 192, (3, 5): 192, (3, 7): 192,
     (5, 0): 128, (5, 2): 128, (5, 3): 128,
@@ -36,7 +36,7 @@ CORES_PER_MULTIPROCESSOR: dict[tuple[int, int], int] = {
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """One reading of a device's sensors; None is "not supported by this device"."""
+    """One reading of a device's sensors; None means "not supported by this device"."""
 
     power_w: float | None = None
     power_limit_w: float | None = None
@@ -58,7 +58,7 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that holds a context on a card; its memory is None where the system hides it."""
+    """A process that holds a context on a card; its memory is None if the system hides it."""
 
     pid: int
     name: str
@@ -70,11 +70,11 @@ class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
 class Device(msgspec.Struct, frozen=True, kw_only=True):
     """The CPU or one card, with the facts that do not change while the program runs.
 
-    ``pcie_generation_max`` is what card and slot can do together, ``pcie_generation_card_max`` the
-    card alone; ``pci_device_id`` is the maker's number of the chip, without the maker's own;
-    ``mig_instances`` are the names of the parts that a card of a data center is divided into;
-    ``kernel_driver`` is who drives it on Linux, ``nvidia`` or ``nouveau``. Of a card that cannot be
-    read, ``unreadable`` says so in a sentence and ``unreadable_code`` to programs.
+    ``pcie_generation_max`` is the maximum of card and slot together, ``pcie_generation_card_max``
+    that of the card alone. ``pci_device_id`` is the chip's number without the vendor id.
+    ``mig_instances`` are the names of the instances into which a data center card is divided.
+    ``kernel_driver`` is the card's driver on Linux, ``nvidia`` or ``nouveau``. ``unreadable`` says
+    in a sentence why a card cannot be read, and ``unreadable_code`` says it to programs.
     """
 
     kind: Literal["cpu", "cuda"]
@@ -82,7 +82,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str | None = None
     memory_total_bytes: int | None = None
     telemetry: Telemetry = Telemetry()
-    # A card's own.
+    # Cards only.
     compute_capability: str | None = None
     architecture: str | None = None
     cuda_index: int | None = None
@@ -108,33 +108,33 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     kernel_driver: str | None = None
     unreadable: str | None = None
     unreadable_code: Unreadable | None = None
-    # The CPU's own.
+    # CPU only.
     cores: int | None = None
     threads: int | None = None
     clock_max_mhz: float | None = None
 
     @property
     def address(self) -> str | None:
-        """The name PyTorch knows it by: ``cpu`` or ``cuda:0``; None for a card CUDA cannot see."""
+        """PyTorch's name for the device, ``cpu`` or ``cuda:0``; None if CUDA does not see it."""
         if self.kind == "cpu":
             return "cpu"
         return None if self.cuda_index is None else f"cuda:{self.cuda_index}"
 
     @property
     def identity(self) -> str:
-        """What names this device for good: the UUID, or the slot of a card that tells none."""
+        """A permanent name for the device: its UUID, or its slot if the card reports no UUID."""
         if self.kind == "cpu":
             return "cpu"
         return self.uuid or self.pci_bus_id or f"NVML {self.nvml_index}"
 
     @property
     def short_name(self) -> str:
-        """The name without what every card of the maker carries; one that tells none keeps all."""
+        """The name without the maker's words; unchanged if the card reports only a generic name."""
         return short_name(self.name)
 
 
 def short_name(name: str) -> str:
-    """Return a device's name as `Device.short_name` does."""
+    """Return a device's name in the form of `Device.short_name`."""
     if name.startswith("NVIDIA card"):
         return name
     for word in ("NVIDIA ", "GeForce ", "(R)", "(TM)", "AMD ", "Intel "):
@@ -143,11 +143,11 @@ def short_name(name: str) -> str:
 
 
 class Driver(msgspec.Struct, frozen=True, kw_only=True):
-    """The NVIDIA driver as NVML tells it; ``error`` says why there is nothing to tell.
+    """The NVIDIA driver according to NVML; ``error`` says why NVML cannot describe it.
 
-    ``library_version`` is that of the driver's library, which an update changes at once, where
-    ``version`` is told by the driver that runs. ``is_silent`` is a driver that never answered.
-    ``was_updated`` is one that was replaced on the disk while this program used it.
+    ``version`` is the version of the running driver. ``library_version`` is that of its library,
+    which changes as soon as the driver is updated. ``is_silent``: the driver never answered.
+    ``was_updated``: the driver was replaced on the disk while this program used it.
     """
 
     version: str | None = None
@@ -163,8 +163,8 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
     """Everything found in this PC; the CPU is always the first device.
 
-    ``variables`` are those of the user's own environment that CUDA reads; ``distribution`` is the
-    name of a Linux and of those it descends from (``ubuntu debian``).
+    ``variables`` are the variables of your environment that CUDA reads; ``distribution`` is the
+    name of the Linux distribution, followed by the ones it is based on (``ubuntu debian``).
     """
 
     devices: tuple[Device, ...]
@@ -186,20 +186,20 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True, tag="inventory"):
 
     @property
     def asks_driver(self) -> bool:
-        """Whether an NVIDIA driver is asked for its cards' sensors, and by PyTorch at its start."""
+        """Whether the program reads sensors through an NVIDIA driver, which PyTorch also loads."""
         asked = (card.unreadable_code not in ("asleep", "no_driver") for card in self.cards)
         return self.driver.is_silent or any(asked)
 
     def find(self, address: str) -> Device | None:
-        """Return the device PyTorch knows as ``cpu`` or ``cuda:N``, or None."""
+        """Return the device that PyTorch calls ``cpu`` or ``cuda:N``, or None."""
         return next((device for device in self.devices if device.address == address), None)
 
 
 class CardReading(msgspec.Struct, frozen=True, kw_only=True):
     """One card's sensors and processes at one time.
 
-    ``uuid`` is the `Device.identity`; ``error`` is a sentence that says why there is no reading,
-    ``error_code`` says it to programs.
+    ``uuid`` is the `Device.identity`. If there is no reading, ``error`` is the reason as a sentence
+    and ``error_code`` the reason for programs.
     """
 
     uuid: str
@@ -225,12 +225,12 @@ _sensor_decoder = msgspec.json.Decoder(SensorEvent)
 
 
 def encode_sensor_event(event: SensorEvent) -> bytes:
-    """Return an event of the sensor reader as one line of JSON, newline included."""
+    """Return an event of the sensor reader as one line of JSON, including the newline."""
     return _sensor_encoder.encode(event) + b"\n"
 
 
 def decode_sensor_event(line: bytes) -> SensorEvent:
-    """Return the event in a line; raises `msgspec.DecodeError` for anything else."""
+    """Return the event in a line; raise `msgspec.DecodeError` for anything else."""
     event: SensorEvent = _sensor_decoder.decode(line)
     return event
 
@@ -239,9 +239,9 @@ def number_cards(cards: list[Device], visible_devices: str | None) -> list[Devic
     """Return the cards with the ``cuda_index`` that an engine gives them.
 
     Every engine runs with CUDA_DEVICE_ORDER=PCI_BUS_ID, so CUDA counts the visible cards in the
-    order of their bus addresses, or in the order that ``visible_devices`` (the value of
-    CUDA_VISIBLE_DEVICES; numbers or UUID prefixes, the list ends at the first entry that names no
-    card) gives; see the CUDA C++ Programming Guide, "CUDA Environment Variables".
+    order of their bus addresses, unless ``visible_devices`` gives another order. That is the value
+    of CUDA_VISIBLE_DEVICES: numbers or UUID prefixes, up to the first entry that matches no card.
+    See the CUDA C++ Programming Guide, "CUDA Environment Variables".
     """
     by_bus = sorted(cards, key=lambda card: card.pci_bus_id or "")
     order = by_bus if visible_devices is None else _visible(by_bus, visible_devices)
@@ -253,7 +253,7 @@ def _visible(by_bus: list[Device], visible_devices: str) -> list[Device]:
     chosen: list[Device] = []
     for entry in (part.strip() for part in visible_devices.split(",")):
         card = _named(by_bus, entry)
-        if card in chosen:  # a card named twice hides all: torch.cuda._parse_visible_devices
+        if card in chosen:  # a repeated card hides all: torch.cuda._parse_visible_devices
             return []
         if card is None:
             break
@@ -270,45 +270,45 @@ def _named(by_bus: list[Device], entry: str) -> Device | None:
     return matches[0] if len(matches) == 1 else None
 
 
-# nvmlClocksEventReasons of nvml.h; more than one may hold.
+# nvmlClocksEventReasons of nvml.h; several can apply at once.
 _REASONS = {
     0x001: "idle", 0x002: "set by an application", 0x004: "at the power limit",
-    0x008: "hardware brake", 0x010: "in step with other cards", 0x020: "hot (driver's brake)",
-    0x040: "hot (hardware's brake)", 0x080: "power brake", 0x100: "set by the display",
+    0x008: "hardware slowdown", 0x010: "in sync with other cards", 0x020: "hot (driver)",
+    0x040: "hot (hardware)", 0x080: "power brake", 0x100: "set by the display",
 }  # fmt: skip
 _POWER_CAP = 0x004
 # Hardware slowdown, software and hardware thermal slowdown, power brake.
 _BRAKES = 0x008 | 0x020 | 0x040 | 0x080
-# What makes a card slower than it could be; the power limit does, too, but that is normal.
+# Everything that slows a card down. The power limit is among it, although that one is normal.
 _HELD_BACK = _POWER_CAP | _BRAKES
 _LOWEST_CLOCK_SHARE = 0.75
 
 
 def clock_event_words(reasons: int | None) -> str | None:
-    """Return why the clocks are what they are, in words; None where the card does not say."""
+    """Return the reasons for the current clocks, in words; None if the card reports none."""
     if reasons is None:
         return None
     return _words(reasons) or "not held back"
 
 
 def held_back_words(reasons: int) -> str:
-    """Return what holds a card back, in words; empty where nothing does."""
+    """Return the reasons that hold a card back, in words; empty if there are none."""
     return _words(reasons & _HELD_BACK)
 
 
 def is_throttled(
     reasons: int | None, sm_clock_mhz: float | None, base_clock_mhz: float | None
 ) -> bool | None:
-    """Return whether a card slows itself down now; None where it tells neither.
+    """Return whether a card is slowing itself down; None if it reports neither reason nor clock.
 
-    Heat and a brake do; so does a clock under 75 % of the base clock. The highest boost is no
-    measure: laptops and old cards live below it. The power limit alone is none either: a card at
-    work is meant to reach it (`is_power_capped`).
+    Heat and a hardware slowdown count, and so does a clock under 75 % of the base clock. The
+    highest boost clock is no standard, because laptops and old cards always stay below it. The
+    power limit alone does not count either: a busy card is meant to reach it (`is_power_capped`).
 
     Args:
         reasons: NVML's clock-event reasons.
         sm_clock_mhz: the clock under load.
-        base_clock_mhz: the clock that the card is sold with; None where it is not told.
+        base_clock_mhz: the base clock the card is sold with; None if unknown.
     """
     told = []
     if reasons is not None:
@@ -319,7 +319,7 @@ def is_throttled(
 
 
 def is_power_capped(reasons: int | None) -> bool | None:
-    """Return whether a card's power limit sets its clock; None where it does not say."""
+    """Return whether the power limit sets a card's clock; None if the card does not report it."""
     return None if reasons is None else bool(reasons & _POWER_CAP)
 
 

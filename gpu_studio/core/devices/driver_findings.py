@@ -1,4 +1,4 @@
-"""What is found of the NVIDIA driver: whether it is there, answers, and serves the cards."""
+"""Findings about the NVIDIA driver: is it installed, does it answer, does it serve the cards?"""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 # NVML's error codes, nvml.h.
 DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, _VERSION_MISMATCH = 9, 12, 18
-_TWO_VERSIONS = "NVML error 18: the driver's library and its kernel module have two versions"
+_TWO_VERSIONS = "NVML error 18: the driver's library and its kernel module have different versions"
 _UPDATED_ON_DISK = (
-    "The NVIDIA driver was updated while GPU Studio was running. What runs now goes on. Restart "
-    "the PC before you start another program that uses the card."
+    "The NVIDIA driver was updated while GPU Studio was running. Programs that are already running "
+    "continue to work. Restart the PC before you start another program that uses the card."
 )
-_LEFT_ASLEEP = "PyTorch was not asked about it, since that would wake it."
-_WAKES_WHEN_USED = "Reading it would wake it; it wakes when a program uses it."
+_LEFT_ASLEEP = "GPU Studio did not ask PyTorch about it, because that would wake it."
+_WAKES_WHEN_USED = "Reading it would wake it. It wakes up when a program uses it."
 
 
 def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
-    """A call into the driver never returned: of all cards, or of one."""
+    """A call into the driver never returned, for all cards or for one."""
     names = listed([card.short_name for card in facts.inventory.cards])
     if facts.driver.is_silent:
         yield Finding(
             code="driver_not_answering",
-            sentence="The NVIDIA driver does not answer: usually it hangs after an error of a "
-            "card. Restart the PC.",
+            sentence="The NVIDIA driver does not answer. It usually hangs after a card error. "
+            "Restart the PC.",
             evidence="A call into the driver did not return"
             + (f"; on the bus: {names}" if names else "."),
             action=restart(facts.system),
@@ -54,7 +54,7 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
             yield Finding(
                 code="driver_not_answering",
                 sentence=f"The driver does not answer for your {card.short_name}: a call that "
-                "normally takes a moment never returned. Restart the PC.",
+                "should take a moment never returned. Restart the PC.",
                 evidence=(probed.message if probed else "") or "A call into NVML did not return.",
                 action=restart(facts.system),
                 device_uuid=card.identity,
@@ -62,7 +62,7 @@ def driver_not_answering(facts: PcFacts) -> Iterator[Finding]:
 
 
 def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
-    """The driver was updated and the old half still runs."""
+    """The driver was updated, but its old kernel module still runs."""
     driver = facts.driver
     said = _said_of_halves(facts)
     if said is None:
@@ -85,7 +85,7 @@ def driver_library_mismatch(facts: PcFacts) -> Iterator[Finding]:
 
 
 def _said_of_halves(facts: PcFacts) -> tuple[str, str] | None:
-    """Return who met a driver of two versions, as a sentence and its evidence."""
+    """Return the sentence and the evidence of the version mismatch, if there is one."""
     driver, engine, probe = facts.driver, facts.engine, facts.probe
     if driver.error_code == _VERSION_MISMATCH:
         return driver.error or "", _TWO_VERSIONS
@@ -99,12 +99,12 @@ def _said_of_halves(facts: PcFacts) -> tuple[str, str] | None:
     if DRIVER_HALVES_DIFFER in reasons:
         return DRIVER_HALVES_DIFFER, "CUDA error 803 or 804 at the start of PyTorch"
     if driver.was_updated:
-        return _UPDATED_ON_DISK, "The driver's library in use is no longer on the disk"
+        return _UPDATED_ON_DISK, "The driver library in use is no longer on the disk"
     return None
 
 
 def no_driver(facts: PcFacts) -> Iterator[Finding]:
-    """There is no driver, or it does not run; a card that another driver holds is one such, too."""
+    """The driver is missing or does not run, or another driver holds a card."""
     driver = facts.driver
     if driver.is_silent or driver.error_code == _VERSION_MISMATCH:
         return
@@ -116,7 +116,7 @@ def no_driver(facts: PcFacts) -> Iterator[Finding]:
     if not cards and (absent or facts.inventory.cards):
         return
     names = listed([card.short_name for card in cards])
-    subject = f"Your {names} is there, but not ready" if names else "A card cannot be reached"
+    subject = f"Your {names} is installed, but not ready" if names else "A card is not reachable"
     yield Finding(
         code="no_driver",
         sentence=f"{subject}: {continued(driver.error)} {_next_step(facts, cards)}",
@@ -130,7 +130,7 @@ def no_driver(facts: PcFacts) -> Iterator[Finding]:
 def _next_step(facts: PcFacts, cards: Sequence[Device]) -> str:
     code = facts.driver.error_code
     if code == DRIVER_NOT_LOADED:
-        return "Start it, or restart the PC."
+        return "Start the driver, or restart the PC."
     if code != LIBRARY_NOT_FOUND:
         return "Restart the PC."
     branches = {branch for card in cards if (branch := facts.last_branch(card))}
@@ -138,9 +138,9 @@ def _next_step(facts: PcFacts, cards: Sequence[Device]) -> str:
         kind = listed(
             sorted({architecture_of(card) or "" for card in cards if architecture_of(card)})
         )
-        return f"Install NVIDIA's driver of branch {branches.pop()}, the last for {kind} cards."
+        return f"Install NVIDIA driver branch {branches.pop()}, the last for {kind} cards."
     own_tool = " with your system's driver tool." if facts.system == "Linux" else "."
-    return f"Install NVIDIA's driver{own_tool}"
+    return f"Install the NVIDIA driver{own_tool}"
 
 
 def _driver_action(facts: PcFacts) -> str:
@@ -162,8 +162,8 @@ def _held_by_others(facts: PcFacts) -> Iterator[Finding]:
         if card.unreadable_code == "not_served" and not facts.is_dropped(card):
             yield Finding(
                 code="no_driver",
-                sentence=f"Your {card.short_name} is there, but the NVIDIA driver does not serve "
-                "it: another driver holds it, or it is lent to a virtual machine.",
+                sentence=f"Your {card.short_name} is installed, but the NVIDIA driver does not "
+                "control it. Another driver or a virtual machine is using it.",
                 evidence=f"On the bus at {card.pci_bus_id}, not in NVML's list"
                 + _held_words([card]),
                 device_uuid=card.identity,
@@ -171,18 +171,18 @@ def _held_by_others(facts: PcFacts) -> Iterator[Finding]:
 
 
 def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
-    """The driver is newer than the last that serves a card, so it leaves the card alone."""
+    """The driver is newer than the last one that supports a card, so it ignores the card."""
     for card in facts.inventory.cards:
         last = facts.last_branch(card)
         if not facts.is_dropped(card) or last is None:
             continue
         kind = architecture_of(card)
         sentence = (
-            f"Driver {facts.driver_number} no longer serves your {card.short_name} ({kind}): the "
+            f"Driver {facts.driver_number} no longer supports your {card.short_name} ({kind}). The "
             f"last branch that does is {last}. Install a driver of branch {last}"
         )
         if facts.last_build(card) is None:
-            sentence += " to see it again; PyTorch has no code for such a card in any build"
+            sentence += " to see it again; no PyTorch build has code for this card"
         yield Finding(
             code="driver_dropped_card",
             sentence=sentence + ".",
@@ -194,9 +194,9 @@ def driver_dropped_card(facts: PcFacts) -> Iterator[Finding]:
 
 
 def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
-    """The driver runs, but the installed PyTorch needs a newer one."""
+    """The driver works, but the installed PyTorch needs a newer one."""
     floor = facts.driver_floor()
-    # Where another build serves the driver and the card, that is the shorter way.
+    # If another build fits the driver and the card, installing that build is easier.
     cards = [card for card in facts.cards if facts.has_code(card) is not False]
     engine = facts.cuda_build
     if floor is None or engine is None or not cards:
@@ -205,7 +205,7 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
     other = choice if choice and choice.tag != "cpu" else None
     build = facts.build_for_this_driver(cards)
     published = (
-        f", or install PyTorch's {build.tag} build, which runs with yours (not tried by us)."
+        f", or install PyTorch's {build.tag} build, which works with yours (not tested by us)."
         if build
         else "."
     )
@@ -222,42 +222,42 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
 
 
 def mig_instances(facts: PcFacts) -> Iterator[Finding]:
-    """A card that is divided into instances, which CUDA shows one by one."""
+    """A card is divided into MIG instances, which CUDA shows one at a time."""
     for card in facts.inventory.cards:
         if not card.mig_enabled:
             continue
         name = card.short_name
         sentence = (
             f"Your {name} is divided into MIG instances: {listed(card.mig_instances)}. PyTorch "
-            "uses one of them at a time, and GPU Studio shows the sensors of the whole card."
+            "uses one of them at a time. GPU Studio shows the sensors of the whole card."
             if card.mig_instances
-            else f"Your {name} is in MIG mode and has no instance, so no program can use it."
+            else f"Your {name} is in MIG mode without an instance, so no program can use it."
         )
         yield Finding(
             code="mig_instances",
             sentence=sentence,
-            evidence="NVML tells that the multi-instance mode is on; GPU Studio does not support "
-            "single instances",
+            evidence="NVML reports that MIG mode is on; GPU Studio does not support single "
+            "instances",
             action=f"sudo nvidia-smi -i {card.nvml_index} -mig 0",
             device_uuid=card.identity,
         )
 
 
 def wsl_limits(facts: PcFacts) -> Iterator[Finding]:
-    """What cannot be known or done inside WSL 2."""
+    """The limits inside WSL 2."""
     if facts.inventory.is_wsl and facts.inventory.cards:
         yield Finding(
             code="wsl_limits",
-            sentence="This is WSL 2: it does not tell how much memory each program holds, some "
-            "sensors are missing, and memory beyond the card's spills into RAM in silence, so a "
-            "card that is full becomes slow instead of failing.",
-            evidence="The kernel's name says Microsoft; driver "
-            f"{facts.driver.version or 'unknown'} is that of Windows",
+            sentence="This is WSL 2. It does not report how much memory each program uses, and "
+            "some sensors are missing. If the card's memory is full, data silently spills into "
+            "RAM: the card becomes slow instead of failing.",
+            evidence="The kernel's name contains Microsoft; driver "
+            f"{facts.driver.version or 'unknown'} is the Windows driver",
         )
 
 
 def card_asleep(facts: PcFacts) -> Iterator[Finding]:
-    """A laptop's card that is switched off."""
+    """A laptop's card is switched off."""
     engine = facts.engine
     is_unasked = engine is not None and engine.cards_asleep
     for card in facts.inventory.cards:

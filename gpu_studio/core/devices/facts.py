@@ -1,6 +1,6 @@
-"""Rows that people read, and what they are made from: window, report and terminal show the same.
+"""The rows of facts that the window, the report and the terminal show alike.
 
-A value that a device refuses is "n/a" with its reason, never 0.
+A value that a device does not report is "n/a" with its reason, never 0.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SPACE = "\u202f"  # narrow no-break space: a number and its unit stay on one lin
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """One row: ``reason`` says why a value is "n/a", or more about one that is there."""
+    """One row; ``reason`` explains an "n/a", or adds to a known value."""
 
     key: str
     label: str
@@ -62,9 +62,9 @@ class FactGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything known of the PC at one time.
+    """Everything known about the PC at one time.
 
-    ``memory`` is by PyTorch's address, ``links`` (as a card had it while it worked) by identity.
+    ``memory`` is keyed by PyTorch's address. ``links``, each as seen under load, by identity.
     """
 
     inventory: Inventory
@@ -75,7 +75,7 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     links: Mapping[str, Link] = {}
 
     def telemetry(self, device: Device) -> Telemetry:
-        """Return the newest telemetry of a device: of the last reading, or of its finding."""
+        """Return the newest telemetry of a device: the last reading's, or the inventory's."""
         if self.reading is None:
             return device.telemetry
         if device.kind == "cpu":
@@ -84,22 +84,22 @@ class PcSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return Telemetry() if card is None else card.telemetry
 
     def torch_card(self, device: Device) -> TorchCard | None:
-        """Return PyTorch's own account of a card; None where there is none."""
+        """Return PyTorch's properties of a card; None if there are none."""
         return torch_card_of(device, self.engine.cards) if self.engine else None
 
     def card_reading(self, device: Device) -> CardReading | None:
-        """Return what the last reading says of a card."""
+        """Return the last reading of a card."""
         cards = self.reading.cards if self.reading else ()
         return next((card for card in cards if card.uuid == device.identity), None)
 
     def trouble(self, device: Device) -> str:
-        """Return the sentence that says why a card cannot be read; empty where it can."""
+        """Return the reason why a card cannot be read, as a sentence; empty if it can."""
         card = self.card_reading(device)
         return (card.error if card else device.unreadable) or ""
 
 
 def fact(key: str, label: str, value: str | None, why_not: str = "", note: str = "") -> Fact:
-    """Return a row; ``why_not`` is said where there is no value, ``note`` where there is one."""
+    """Return a row; ``why_not`` explains a missing value, ``note`` adds to a known one."""
     text = value or NOT_AVAILABLE
     is_known = not text.startswith(NOT_AVAILABLE)
     return Fact(key=key, label=label, value=text, reason=note if is_known else why_not)
@@ -123,7 +123,7 @@ def celsius_text(temperature_c: float | None) -> str | None:
 def amount_text(
     value: float | None, most: float | None, unit: str, most_word: str = "highest"
 ) -> str | None:
-    """Return a value beside what it may be at most: ``9.5 of 30 W``; a card may tell only one."""
+    """Return a value with its maximum, ``9.5 of 30 W``; either may be missing."""
     if value is None and most is None:
         return None
     most_text = None if most is None else f"{_number(most, unit)}{SPACE}{unit}"
@@ -139,16 +139,16 @@ def _number(value: float, unit: str) -> str:
     return f"{value:.0f}" if value == int(value) else three_digits(value)
 
 
-_COMPUTED = "Computed from the processors and their highest clock: what no program exceeds."
-_TOO_LITTLE = "The card does not tell enough to compute it."
-_NO_ARITHMETIC = "A card of this compute capability has no arithmetic for it."
+_COMPUTED = "Computed from the processors and their highest clock. No program can exceed it."
+_TOO_LITTLE = "The card does not report enough to compute it."
+_NO_ARITHMETIC = "This compute capability has no native arithmetic for it."
 _NO_TENSOR_CORES = "This card has no tensor cores."
-_NOT_TOLD = "PyTorch has not described this card: it does not see it, or it is starting."
+_NOT_TOLD = "PyTorch does not see this card, or is still starting."
 _MHZ = 1e6
 
 
 def peaks_of(card: Device, told: TorchCard | None) -> CardPeaks | None:
-    """Return what a card can do at most, at its highest clocks; None where too little is told."""
+    """Return a card's peaks at its highest clocks; None if the card reports too little."""
     capability = card.compute_capability
     count = card.multiprocessors or (told.multiprocessors if told else None)
     clock_mhz = card.sm_clock_max_mhz or (told.sm_clock_max_mhz if told else None)
@@ -170,7 +170,7 @@ def peaks_of(card: Device, told: TorchCard | None) -> CardPeaks | None:
 
 
 def peak_group(card: Device, told: TorchCard | None) -> FactGroup:
-    """Return what a card can do at most."""
+    """Return the rows with a card's theoretical peaks."""
     peaks = peaks_of(card, told)
     arithmetic = peaks.arithmetic_flops if peaks else {}
     tensor_cores = peaks.tensor_core_flops if peaks else {}
@@ -182,7 +182,7 @@ def peak_group(card: Device, told: TorchCard | None) -> FactGroup:
             "Memory bandwidth",
             format_rate(bandwidth, "B/s") if bandwidth else None,
             _TOO_LITTLE,
-            "Computed from the memory's highest clock and the width of its bus.",
+            "Computed from the highest memory clock and the bus width.",
         )
     ]
     facts += [
@@ -193,11 +193,11 @@ def peak_group(card: Device, told: TorchCard | None) -> FactGroup:
     with_dtype = f"{_flops(tensor_cores[fastest])} in {fastest}" if fastest else None
     no_cores = _NO_TENSOR_CORES if peaks else _TOO_LITTLE
     facts.append(fact("peak_tensor", "Tensor cores", with_dtype, no_cores, _COMPUTED))
-    return FactGroup(title="At most", facts=tuple(facts))
+    return FactGroup(title="Theoretical peak", facts=tuple(facts))
 
 
 def account_group(card: Device, told: TorchCard | None) -> FactGroup:
-    """Return PyTorch's account of a card beside the driver's, and what contradicts the two."""
+    """Return PyTorch's properties of a card beside the driver's, and their contradictions."""
     rows = (
         ("name", "Name", card.name, told.name if told else None),
         (
@@ -231,7 +231,7 @@ def account_group(card: Device, told: TorchCard | None) -> FactGroup:
         for key, label, ours, theirs in rows
     ]
     facts.append(_contradictions(card, told))
-    return FactGroup(title="PyTorch's account", facts=tuple(facts))
+    return FactGroup(title="Seen by PyTorch", facts=tuple(facts))
 
 
 def chip_text(card: Device) -> str | None:
@@ -244,13 +244,14 @@ def chip_text(card: Device) -> str | None:
 
 def _contradictions(card: Device, told: TorchCard | None) -> Fact:
     if told is None and card.unreadable is not None:
-        return fact("contradictions", "Contradictions", None, "Neither says anything of this card.")
+        why_not = "Neither the driver nor PyTorch describes this card."
+        return fact("contradictions", "Contradictions", None, why_not)
     found = (*misnamings(card, told), *disagreements(card, told))
     text = "; ".join(one.sentence for one in found)
     note = (
-        "One of them is wrong: the card may be another with a changed BIOS."
+        "One of the two is wrong. The card may be another one with a changed BIOS."
         if found
-        else "Name, chip, driver and PyTorch say the same of this card."
+        else "Name, chip, driver and PyTorch agree about this card."
     )
     return fact("contradictions", "Contradictions", text or "none", note=note)
 
@@ -259,8 +260,8 @@ def _both(ours: object, theirs: object) -> str | None:
     if theirs is None:
         return None
     if ours is None:
-        return f"{theirs} by PyTorch"
-    return f"{ours}" if ours == theirs else f"{theirs} by PyTorch, {ours} by the driver"
+        return f"{theirs} (PyTorch)"
+    return f"{ours}" if ours == theirs else f"{theirs} (PyTorch), {ours} (driver)"
 
 
 def _flops(value: float | None) -> str | None:
@@ -272,13 +273,13 @@ def _bits(width: int | None) -> str | None:
 
 
 _REFUSED = "This card does not report it."
-_SEEN_AT_WORK = "Read while the card works, since an idle one drops to generation 1: run something."
-_PYTORCH_TELLS = "PyTorch tells it, and does not see this card or is starting."
-_NO_CONTEXT = "The engine has done nothing on this card yet, so PyTorch holds no memory there."
+_SEEN_AT_WORK = "An idle card drops to generation 1. Run a benchmark to see the full speed."
+_PYTORCH_TELLS = "Only PyTorch reports it, and it does not see this card or is still starting."
+_NO_CONTEXT = "The engine has not used this card yet, so PyTorch holds no memory on it."
 
 
 def identity_line(card: Device) -> str:
-    """Return the numbers that one card goes by: ``nvidia-smi 0 = cuda:0 = drives your monitor``."""
+    """Return the numbers of a card: ``nvidia-smi 0 = cuda:0 = drives your monitor``."""
     parts = [] if card.nvml_index is None else [f"nvidia-smi {card.nvml_index}"]
     parts.append(card.address or "no number in PyTorch")
     if card.display_active:
@@ -287,7 +288,7 @@ def identity_line(card: Device) -> str:
 
 
 def card_groups(card: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
-    """Return the rows of a card that are not PyTorch's or the driver's."""
+    """Return the rows about a card itself, without PyTorch's and the driver's."""
     rows = _Rows(card, snapshot)
     told = snapshot.torch_card(card)
     return (
@@ -315,14 +316,14 @@ class _Rows:
         sm_clock = amount_text(now.sm_clock_mhz, card.sm_clock_max_mhz, "MHz")
         memory_clock = amount_text(now.memory_clock_mhz, card.memory_clock_max_mhz, "MHz")
         facts = (
-            row("utilization", "Utilisation", percent_text(now.utilization_percent)),
+            row("utilization", "Utilization", percent_text(now.utilization_percent)),
             row("temperature", "Temperature", celsius_text(now.temperature_c)),
             row("fan", "Fan", percent_text(now.fan_percent)),
             row("pstate", "P-state", pstate, "P0 is the fastest; P8 and above save power."),
             row("power", "Power", power),
             row("sm_clock", "SM clock", sm_clock),
             row("memory_clock", "Memory clock", memory_clock),
-            row("clock_reasons", "Clocks are", clock_event_words(now.clock_event_reasons)),
+            row("clock_reasons", "Clock status", clock_event_words(now.clock_event_reasons)),
             row("pcie", "PCIe", self._pcie(), "An idle card drops to a slower generation."),
             fact("pcie_at_work", "PCIe at work", self._pcie_at_work(), _SEEN_AT_WORK),
             row("pcie_traffic", "PCIe traffic", self._traffic()),
@@ -340,7 +341,7 @@ class _Rows:
             row("memory_total", "Total", bytes_text(total)),
             row("memory_used", "Used", used_text, "By all programs on this card."),
             row("memory_free", "Free", bytes_text(now.memory_free_bytes)),
-            row("memory_kept", "Kept by the driver", kept),
+            row("memory_kept", "Reserved by the driver", kept),
             self._torch_memory("allocated", "Allocated by PyTorch"),
             self._torch_memory("reserved", "Reserved by PyTorch"),
         )
@@ -366,7 +367,7 @@ class _Rows:
             row("mig", "MIG", _switch(card.mig_enabled)),
             row("vbios", "VBIOS", card.vbios),
             row("driver", "Driver", self._snapshot.inventory.driver.version),
-            row("chip", "Chip", chip_text(card), "By its PCI device id."),
+            row("chip", "Chip", chip_text(card), "From its PCI device id."),
             row("pci_bus_id", "PCI address", card.pci_bus_id),
             row("serial", "Serial number", card.serial),
             row("uuid", "UUID", card.uuid),
@@ -374,7 +375,7 @@ class _Rows:
         return FactGroup(title="Card", facts=facts)
 
     def _torch_memory(self, key: str, label: str) -> Fact:
-        """Return a row of PyTorch's allocator in this program's engine."""
+        """Return a row about PyTorch's allocator in this program's engine."""
         engine, address = self._snapshot.engine, self._card.address
         if engine is None:
             return fact(key, label, None, "The engine is starting.")
@@ -387,7 +388,7 @@ class _Rows:
         size_bytes = read.allocated_bytes if key == "allocated" else read.reserved_bytes
         if size_bytes is None:
             return fact(key, label, "no CUDA context yet", note=_NO_CONTEXT)
-        return fact(key, label, bytes_text(size_bytes), note="In this program's engine alone.")
+        return fact(key, label, bytes_text(size_bytes), note="Only in GPU Studio's engine.")
 
     def _processors(self) -> str | None:
         parts = []
@@ -433,12 +434,12 @@ def _switch(state: bool | None) -> str | None:
     return "on" if state else "off"
 
 
-_NO_CPU_SENSOR = "The system offers no such sensor of this CPU."
+_NO_CPU_SENSOR = "The system has no such sensor for this CPU."
 _NOT_READ_YET = "Not read yet."
 _ENGINE_STARTS = "The engine is starting."
-_CPU_BUILD = "This PyTorch is built for the CPU alone."
+_CPU_BUILD = "This PyTorch is a CPU-only build."
 _STARTING = EngineDescribed(pid=0, torch_version="")
-_SIMD = "What PyTorch's own kernels use on this CPU."
+_SIMD = "Used by PyTorch's own kernels on this CPU."
 
 
 def summary_line(device: Device, engine: EngineDescribed | None) -> str:
@@ -453,12 +454,12 @@ def summary_line(device: Device, engine: EngineDescribed | None) -> str:
         monitor = "drives your monitor" if device.display_active else None
         capability = device.compute_capability
         parts = (device.address or asleep or place, memory, capability, monitor, asleep)
-        parts = tuple(dict.fromkeys(parts))  # one without a number is asleep once
-    return "\u00a0· ".join(part for part in parts if part)  # a dot begins no line
+        parts = tuple(dict.fromkeys(parts))  # a sleeping card without a number says so once
+    return "\u00a0· ".join(part for part in parts if part)  # no line begins with a dot
 
 
 def facts_of(device: Device, snapshot: PcSnapshot) -> tuple[FactGroup, ...]:
-    """Return all rows that matter for a device: its own, PyTorch's and the driver's."""
+    """Return all rows that matter for a device: the device's, PyTorch's and the driver's."""
     return (*own_facts(device, snapshot), *shared_facts(snapshot))
 
 
@@ -481,10 +482,10 @@ def _cpu_group(device: Device, snapshot: PcSnapshot) -> FactGroup:
     temperature = celsius_text(now.temperature_c)
     facts = (
         fact("name", "Name", device.name),
-        fact("cores", "Cores", _cores(device), "The system does not say."),
+        fact("cores", "Cores", _cores(device), "The system does not report it."),
         fact("clock", "Highest clock", clock, _NO_CPU_SENSOR),
         fact("simd", "Vector instructions", simd, _ENGINE_STARTS, _SIMD),
-        fact("utilization", "Utilisation", percent_text(now.utilization_percent), _NOT_READ_YET),
+        fact("utilization", "Utilization", percent_text(now.utilization_percent), _NOT_READ_YET),
         fact("temperature", "Temperature", temperature, _NO_CPU_SENSOR),
         fact("memory_total", "RAM", bytes_text(device.memory_total_bytes), _NOT_READ_YET),
         fact("memory_used", "RAM used", bytes_text(now.memory_used_bytes), _NOT_READ_YET),
@@ -504,10 +505,10 @@ def _cores(device: Device) -> str | None:
 
 def _torch_group(snapshot: PcSnapshot) -> FactGroup:
     engine = snapshot.engine or _STARTING
-    why_not = "It does not say." if snapshot.engine else _ENGINE_STARTS
+    why_not = "PyTorch does not report it." if snapshot.engine else _ENGINE_STARTS
     no_cuda = engine.cuda_reason or ("PyTorch sees no card." if snapshot.engine else why_not)
     cpu_build = _CPU_BUILD if snapshot.engine else why_not
-    no_code = "PyTorch tells it only where it can use CUDA." if engine.cuda_build else cpu_build
+    no_code = "PyTorch reports it only if it can use CUDA." if engine.cuda_build else cpu_build
     is_asked = snapshot.engine is not None and not engine.cards_asleep
     count = str(engine.device_count) if is_asked else None
     facts: tuple[Fact, ...] = (
@@ -531,18 +532,18 @@ def _torch_group(snapshot: PcSnapshot) -> FactGroup:
 
 
 def _tables(engine: EngineDescribed) -> Fact:
-    """Return whether PyTorch's own table of its builds agrees with this program's."""
+    """Return the row that compares PyTorch's own table of builds with this program's."""
     try:
         table = load_table()
     except MissingResourceError:
         return fact("tables", "Tables of builds", None, "This program's own table is missing.")
     if version_numbers(engine.torch_version) != version_numbers(table.torch_version):
-        why_not = f"This program's table is of PyTorch {table.torch_version}."
+        why_not = f"This program's table is for PyTorch {table.torch_version}."
         return fact("tables", "Tables of builds", None, why_not)
     key = platform_key(platform.system(), platform.machine())
     differences = table_differences(table, engine.own_table, engine.torch_version, key)
     builds = ", ".join(engine.own_table)
-    note = f"What PyTorch's builds for CUDA {builds} serve, by PyTorch and by this program."
+    note = f"The cards that PyTorch's CUDA {builds} builds support: PyTorch's table and this one."
     return fact("tables", "Tables of builds", "; ".join(differences) or "agree", note=note)
 
 
@@ -563,7 +564,7 @@ def _current_card(snapshot: PcSnapshot) -> str | None:
 
 def _driver_group(snapshot: PcSnapshot) -> FactGroup:
     driver = snapshot.inventory.driver
-    why_not = driver.error or "The driver does not say."
+    why_not = driver.error or "The driver does not report it."
     facts: tuple[Fact, ...] = (
         fact("driver_version", "NVIDIA driver", driver.version, why_not, driver.error or ""),
         fact("driver_cuda", "Runs CUDA up to", driver.cuda_version, why_not),

@@ -1,7 +1,7 @@
-"""What a finding is, and how bad each kind of finding is.
+"""Findings: their fields, their severity, and the commands that they suggest.
 
-A finding's code is for programs, its sentence for people who have not met CUDA, its evidence for
-those who have, and its action is to be copied.
+A finding has a code for programs, a sentence for people who are new to CUDA, evidence for people
+who are not, and an action to copy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Severity = Literal["failure", "warning", "note", "good"]
 
-# Worst first: the order in which findings are told.
+# Worst first: findings are shown in this order.
 SEVERITIES: dict[str, Severity] = {
     "driver_not_answering": "failure",
     "driver_library_mismatch": "failure",
@@ -47,10 +47,10 @@ _RANKS = {code: rank for rank, code in enumerate(SEVERITIES)}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is so on this PC.
+    """One result of checking this PC.
 
-    ``action`` is a command or an address to copy, empty where there is nothing to do;
-    ``device_uuid`` is the `Device.identity` of the card it is about, None where it is about all.
+    ``action`` is a command or an address to copy, empty if there is nothing to do. ``device_uuid``
+    is the `Device.identity` of the card in question, None if the finding concerns the whole PC.
     """
 
     code: str
@@ -66,17 +66,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return findings from the worst to the best, those of one code in the order of the cards."""
+    """Return findings from worst to best; findings of one code stay in the order of the cards."""
     return tuple(sorted(findings, key=lambda finding: _RANKS[finding.code]))
 
 
 def is_usable(findings: Sequence[Finding]) -> bool:
-    """Return whether PyTorch can use one card at least."""
+    """Return whether PyTorch can use at least one card."""
     return any(finding.code == "ok" for finding in findings)
 
 
 def findings_value(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return what ``gpu-studio doctor --json`` prints, as plain values."""
+    """Return the value that ``gpu-studio doctor --json`` prints."""
     fields = ("code", "device_uuid", "sentence", "evidence", "action")
     return {
         "findings": [{field: getattr(finding, field) for field in fields} for finding in findings]
@@ -85,7 +85,7 @@ def findings_value(findings: Sequence[Finding]) -> dict[str, Any]:
 
 DRIVER_PAGE = "https://www.nvidia.com/drivers"
 UNIX_DRIVER_PAGE = "https://www.nvidia.com/en-us/drivers/unix/"
-# It opens NVML, which starts every card that the driver serves.
+# It opens NVML, which wakes every card that the driver controls.
 WAKE_BY_HAND = "nvidia-smi"
 TORCH_PAGE = "https://pytorch.org/get-started/locally/"
 
@@ -98,7 +98,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def continued(sentence: str) -> str:
-    """Return a sentence as it reads after a colon; a name of capitals keeps them."""
+    """Return a sentence as it reads after a colon; acronyms keep their capitals."""
     first = sentence.split(" ", 1)[0]
     if first in ("The", "No", "This", "A"):
         return sentence[0].lower() + sentence[1:]
@@ -106,7 +106,7 @@ def continued(sentence: str) -> str:
 
 
 def install_driver(system: str, inventory: Inventory) -> str:
-    """Return how NVIDIA's driver is installed: a command where the system has one of its own."""
+    """Return how to install NVIDIA's driver: the system's own command if it has one, or a page."""
     if system == "Windows" or inventory.is_wsl:
         return DRIVER_PAGE
     family = inventory.distribution.split()
@@ -118,7 +118,7 @@ def install_driver(system: str, inventory: Inventory) -> str:
 
 
 def driver_page(system: str) -> str:
-    """Return where all branches of NVIDIA's driver are: systems offer the one they ship alone."""
+    """Return the page with all driver branches; a Linux system offers only its own."""
     return DRIVER_PAGE if system == "Windows" else UNIX_DRIVER_PAGE
 
 
@@ -128,7 +128,7 @@ def restart(system: str) -> str:
 
 
 def reload_cuda(system: str, *, is_wsl: bool) -> str:
-    """Return what brings CUDA back after the PC has slept."""
+    """Return the command that restores CUDA after the PC has slept."""
     if is_wsl:
         return "wsl --shutdown"
     if system == "Linux":

@@ -1,8 +1,8 @@
-"""Can PyTorch use the cards of this PC, and if not, why and what next?
+"""Can PyTorch use the cards of this PC? If not, why, and what to do next?
 
-One small function a finding, each over plain facts; a new one is a function, its place in `_RULES`
-and its code in `finding.SEVERITIES`, which go from the worst to the best. Sentences are for people
-who have not met CUDA, the evidence is for those who have.
+Each finding is one small function over plain facts. To add a finding, write its function, and add
+it to `_RULES` and its code to `finding.SEVERITIES`, which both go from worst to best. Sentences
+are for people who are new to CUDA, the evidence is for people who are not.
 """
 
 from __future__ import annotations
@@ -72,18 +72,18 @@ def find(
     machine: str | None = None,
     executable: str = sys.executable,
 ) -> tuple[Finding, ...]:
-    """Return what is found, worst first; ``ok`` is among it for every card that can be used.
+    """Return the findings, worst first, with an ``ok`` for every card that PyTorch can use.
 
     Args:
-        inventory: what the sensor reader found.
-        engine: the engine's account of itself; None while it is not known, and then only what
-            does not depend on PyTorch is found.
-        probe: what came of a real kernel on each card, where one was tried.
-        readings: what the sensors said since, oldest first.
-        links: the fastest link that each card had while it worked, by identity; None takes it
-            from ``readings``.
-        system: "Linux" or "Windows"; this PC's when None.
-        machine: "x86_64" or "aarch64"; this PC's when None.
+        inventory: the devices that the sensor reader found.
+        engine: the engine's description of itself; None before it is known, which leaves only
+            the findings that do not depend on PyTorch.
+        probe: the results of a real kernel on each card, if the cards were tested.
+        readings: the sensor readings since then, oldest first.
+        links: the fastest link of each card under load, by identity; None takes it from
+            ``readings``.
+        system: "Linux" or "Windows"; this PC's if None.
+        machine: "x86_64" or "aarch64"; this PC's if None.
         executable: the Python that the actions are for.
     """
     facts = PcFacts(
@@ -105,7 +105,7 @@ def find(
 
 
 def _unexplained(found: Sequence[Finding], facts: PcFacts) -> Sequence[Finding]:
-    """Return the findings without the general one that CUDA fails, where another tells why."""
+    """Return the findings without the general CUDA failure if another finding explains it."""
     if not _is_explained(found, facts):
         return found
     return [
@@ -116,7 +116,7 @@ def _unexplained(found: Sequence[Finding], facts: PcFacts) -> Sequence[Finding]:
 
 
 def _is_explained(found: Sequence[Finding], facts: PcFacts) -> bool:
-    """Return whether a particular finding tells why CUDA is unavailable as a whole."""
+    """Return whether a specific finding explains why CUDA as a whole is not available."""
     codes = [finding.code for finding in found]
     if codes.count("hidden_by_environment") == len(facts.cards) > 0:
         return True
@@ -128,13 +128,13 @@ _STUDIO = "gpu-studio "
 
 
 def python_here(executable: str = sys.executable) -> str:
-    """Return what runs this Python in the user's shell: ``python`` only where that is this one.
+    """Return the shell command for this Python: ``python`` only if that is this very Python.
 
     Args:
-        executable: this Python's own path; may be empty where Python does not know it.
+        executable: the path of this Python; empty if Python does not know it.
     """
     folder, name = os.path.split(executable)
-    if name.lower() == "pythonw.exe":  # the window's, which has no console
+    if name.lower() == "pythonw.exe":  # runs the window and has no console
         executable = os.path.join(folder, "python.exe")
     found = shutil.which("python")
     if not executable or (found is not None and _normal(found) == _normal(executable)):
@@ -145,7 +145,7 @@ def python_here(executable: str = sys.executable) -> str:
 
 
 def typed(command: str, executable: str = sys.executable) -> str:
-    """Return a command that begins with ``python`` or ``gpu-studio`` for the user's own shell."""
+    """Return a ``python`` or ``gpu-studio`` command in a form that works in the user's shell."""
     python = python_here(executable)
     if command.startswith(_PYTHON):
         return f"{python} {command.removeprefix(_PYTHON)}"
@@ -155,12 +155,12 @@ def typed(command: str, executable: str = sys.executable) -> str:
 
 
 def _is_ours(script: str | None, executable: str) -> bool:
-    """Whether a script is beside this Python, as pip puts it."""
+    """Return whether a script is in the folder of this Python, as pip puts it there."""
     return script is not None and _normal(os.path.dirname(script)) == _normal(
         os.path.dirname(executable)
     )
 
 
 def _normal(path: str) -> str:
-    # Links are not followed: the Python of an environment is often one to the system's.
+    # Links are not followed: an environment's Python is often a link to the system's.
     return os.path.normcase(os.path.abspath(path))

@@ -1,4 +1,4 @@
-"""How fast a card's slot is. An idle card drops to generation 1, so only a busy one tells."""
+"""A card's PCIe link. An idle card drops to generation 1, so only a busy card shows its speed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device, Reading, Telemetry
 
 
-# P0 to P3 are the states in which a card works; from P5 on it saves power (nvmlPstates_t).
+# Cards work in P0 to P3 and save power from P5 on (nvmlPstates_t).
 _WORKING_PSTATE = 3
 _BUSY_PERCENT = 20
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """A PCIe link as a busy card has it."""
+    """A PCIe link under load."""
 
     generation: int
     width: int
@@ -30,7 +30,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_busy(now: Telemetry) -> bool:
-    """Return whether a card works now; False where it tells neither its state nor its load."""
+    """Return whether a card is busy; False if it reports neither its P-state nor its load."""
     pstate, load = now.pstate, now.utilization_percent
     if pstate is None and load is None:
         return False
@@ -38,7 +38,7 @@ def is_busy(now: Telemetry) -> bool:
 
 
 def link_under_load(card: Device, readings: Iterable[Reading]) -> Link | None:
-    """Return the fastest link that a card had while it worked; None where it was never seen to."""
+    """Return the fastest link that a card had under load; None if it was never seen busy."""
     best: Link | None = None
     for now in (card.telemetry, *_telemetry_of(card, readings)):
         best = faster(best, link_at_work(now))
@@ -46,21 +46,21 @@ def link_under_load(card: Device, readings: Iterable[Reading]) -> Link | None:
 
 
 def link_at_work(now: Telemetry) -> Link | None:
-    """Return the link that a card has while it works; None where it rests or does not tell."""
+    """Return a card's link if it is busy; None if it is idle or reports no link."""
     if not is_busy(now) or not now.pcie_generation or not now.pcie_width:
         return None
     return Link(generation=now.pcie_generation, width=now.pcie_width)
 
 
 def faster(first: Link | None, second: Link | None) -> Link | None:
-    """Return the faster of two links, either of which may not be known."""
+    """Return the faster of two links, either of which may be unknown."""
     if first is None or second is None:
         return first or second
     return max(first, second, key=lambda link: (link.generation, link.width))
 
 
 def widest_link(card: Device) -> Link | None:
-    """Return the best that card and slot could do together; None where the card does not tell."""
+    """Return the fastest link of a card in its slot; None if the card does not report it."""
     if not card.pcie_generation_max or not card.pcie_width_max:
         return None
     return Link(generation=card.pcie_generation_max, width=card.pcie_width_max)
@@ -74,14 +74,14 @@ def _telemetry_of(card: Device, readings: Iterable[Reading]) -> Iterable[Telemet
 
 
 def links_under_load(cards: Iterable[Device], readings: Sequence[Reading]) -> dict[str, Link]:
-    """Return the link of every card that was seen to work, by its identity."""
+    """Return the link of every card that was seen busy, by its identity."""
     links = {card.identity: link_under_load(card, readings) for card in cards}
     return {identity: link for identity, link in links.items() if link is not None}
 
 
-# Transfers a second and lane, and the share of them that is payload: PCI Express Base
-# Specification; 8b/10b up to generation 2, 128b/130b up to 5, 242 of 256 bytes of a flit in 6.
-# Packet headers are not taken off.
+# Transfers per second and lane, and the share of payload in them: PCI Express Base Specification;
+# 8b/10b up to generation 2, 128b/130b up to 5, 242 of 256 bytes of a flit in 6. Packet headers are
+# not subtracted.
 _PCIE_LANES = {
     1: (2.5e9, 8 / 10), 2: (5e9, 8 / 10), 3: (8e9, 128 / 130),
     4: (16e9, 128 / 130), 5: (32e9, 128 / 130), 6: (64e9, 242 / 256),
@@ -89,7 +89,7 @@ _PCIE_LANES = {
 
 
 def link_bytes_per_s(generation: int | None, width: int | None) -> float | None:
-    """Return the most that a PCIe link carries one way, in bytes a second; None if not known."""
+    """Return the maximum of a PCIe link in one direction, in bytes per second; None if unknown."""
     if generation is None or not width or generation not in _PCIE_LANES:
         return None
     transfers_per_s, payload = _PCIE_LANES[generation]

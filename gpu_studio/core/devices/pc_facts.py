@@ -1,4 +1,4 @@
-"""What is known of a PC, its driver and its PyTorch, and the questions findings ask of it."""
+"""The facts about a PC, its driver and its PyTorch, as the findings need them."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 class PcFacts:
-    """Everything that findings rest on, with the questions that more than one of them asks.
+    """The facts behind all findings, and the questions that several findings share.
 
     Args:
-        inventory: what the sensor reader found.
-        engine: the engine's account of itself, None while it is not known.
+        inventory: the devices that the sensor reader found.
+        engine: the engine's description of itself, None before it is known.
         system: "Linux" or "Windows".
         machine: "x86_64" or "aarch64".
-        probe: what came of a real kernel on each card; None where none was tried.
-        readings: what the sensors said since, oldest first.
-        links: the fastest link of each card at work; None takes it from ``readings``.
+        probe: the results of a real kernel on each card; None if the cards were not tested.
+        readings: the sensor readings since then, oldest first.
+        links: the fastest link of each card under load; None takes it from ``readings``.
 
     Attributes:
-        cards: those that can be read, with the numbers that this engine gives them.
-        sleeping: those that are switched off, with theirs: PyTorch wakes them.
+        cards: the readable cards, with this engine's numbers.
+        sleeping: the cards that are switched off, with their numbers: PyTorch wakes them.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PcFacts:
         self._machine = machine
         self._platform_key = platform_key(system, machine)
         visible_devices = engine.visible_devices if engine else None
-        # CUDA counts a sleeping card too.
+        # CUDA counts a sleeping card, too.
         usable = [card for card in inventory.cards if card.unreadable in (None, ASLEEP)]
         numbered = number_cards(usable, visible_devices)
         self.cards = [card for card in numbered if card.unreadable is None]
@@ -84,12 +84,12 @@ class PcFacts:
 
     @property
     def driver_number(self) -> int | None:
-        """The first number of the driver that is installed: 580; None where nothing tells it."""
+        """The first number of the installed driver's version: 580; None if unknown."""
         numbers = version_numbers(self.driver.version or self.driver.library_version)
         return numbers[0] if numbers else None
 
     def choice(self, cards: Sequence[Device]) -> WheelChoice | None:
-        """Return the build that serves cards; None where that cannot be said."""
+        """Return the build that supports the cards; None if that is not known."""
         known = [
             CudaCard(card.name, capability) for card in cards if (capability := capability_of(card))
         ]
@@ -106,13 +106,13 @@ class PcFacts:
         )
 
     def arch_list(self) -> Sequence[str]:
-        """Return what the installed PyTorch has code for; empty where nobody knows."""
+        """Return the architectures that the installed PyTorch has code for; empty if unknown."""
         engine = self.cuda_build
         if engine is None or self._table is None:
             return engine.arch_list if engine else ()
         if engine.arch_list:
             return engine.arch_list
-        # PyTorch does not tell it where CUDA cannot be started.
+        # PyTorch does not report it if CUDA cannot start.
         own = self._installed_build()
         if own is not None and version_numbers(engine.torch_version) == version_numbers(
             self._table.torch_version
@@ -122,9 +122,9 @@ class PcFacts:
         return published.arch_list if published else ()
 
     def has_code(self, card: Device) -> bool | None:
-        """Return whether the installed PyTorch has code for a card; None where not known.
+        """Return whether the installed PyTorch has code for a card; None if unknown.
 
-        What a real kernel did comes before what the lists say.
+        The result of a real kernel overrules the lists.
         """
         probed = self.probed(card)
         if probed is not None and probed.outcome in ("ran", "no_code"):
@@ -132,7 +132,7 @@ class PcFacts:
         return self.lists_code(card)
 
     def lists_code(self, card: Device) -> bool | None:
-        """Return whether PyTorch's own list has code for a card; None where not known."""
+        """Return whether PyTorch's own list has code for a card; None if unknown."""
         capability = capability_of(card)
         arch_list = self.arch_list()
         if self.cuda_build is None or capability is None or not arch_list:
@@ -140,7 +140,7 @@ class PcFacts:
         return serves(arch_list, capability)
 
     def has_any_build(self, card: Device) -> bool:
-        """Return whether any published PyTorch of the program's version has code for a card."""
+        """Return whether any build of the program's PyTorch version has code for a card."""
         capability = capability_of(card)
         if capability is None or self._table is None:
             return False
@@ -148,7 +148,7 @@ class PcFacts:
         return any(serves(arch_list, capability) for arch_list in arch_lists)
 
     def served_less(self, tag: str) -> list[str]:
-        """Return the names of the cards that the installed PyTorch serves and a build would not."""
+        """Return the cards that the installed PyTorch supports, but the given build does not."""
         builds = self._table.builds if self._table else ()
         archs = [b.arch_list.get(self._platform_key, ()) for b in builds if b.tag == tag]
         return [
@@ -160,12 +160,12 @@ class PcFacts:
         ]
 
     def last_build(self, card: Device) -> PublishedBuild | None:
-        """Return the newest published build with code for a card, of whatever PyTorch."""
+        """Return the newest published build with code for a card, of any PyTorch version."""
         capability = capability_of(card)
         return last_build(self._table, capability) if self._table and capability else None
 
     def driver_floor(self) -> str | None:
-        """Return the oldest driver that runs the installed PyTorch, if this one is older."""
+        """Return the oldest driver for the installed PyTorch, if this PC's driver is older."""
         engine, own = self.cuda_build, version_numbers(self.driver.version)
         if engine is None or self._table is None or not own:
             return None
@@ -173,9 +173,9 @@ class PcFacts:
         return floor if floor and own < version_numbers(floor) else None
 
     def build_for_this_driver(self, cards: Sequence[Device]) -> PublishedBuild | None:
-        """Return a published build of the program's PyTorch that this driver runs for all cards.
+        """Return a build of the program's PyTorch version that suits this driver and all cards.
 
-        It is one that the program does not install itself; None where there is none.
+        GPU Studio does not install this build itself. None if there is no such build.
         """
         own, capabilities = version_numbers(self.driver.version), [*map(capability_of, cards)]
         if self._table is None or not own:
@@ -193,35 +193,35 @@ class PcFacts:
         return None
 
     def last_branch(self, card: Device) -> int | None:
-        """Return the last driver branch that serves a card; None where the newest does."""
+        """Return the last driver branch that supports a card; None if the newest one does."""
         branches = driver_branches(architecture_of(card))
         return branches.last if branches else None
 
     def is_dropped(self, card: Device) -> bool:
-        """Return whether the installed driver came after the last that serves a card."""
+        """Return whether the installed driver no longer supports a card."""
         branches, number = driver_branches(architecture_of(card)), self.driver_number
         if card.unreadable is None or branches is None or number is None:
             return False
         return number >= branches.first_without
 
     def probed(self, card: Device) -> CardProbed | None:
-        """Return what came of a kernel on a card; None where none was tried."""
+        """Return the result of a kernel on a card; None if the card was not tested."""
         tried = self.probe.cards if self.probe else ()
         return next((one for one in tried if torch_card_of(card, (one.card,))), None)
 
     def torch_card(self, card: Device) -> TorchCard | None:
-        """Return PyTorch's own account of a card; None where there is none."""
+        """Return PyTorch's properties of a card; None if there are none."""
         told = torch_card_of(card, self.engine.cards) if self.engine else None
         probed = self.probed(card)
         return told or (probed.card if probed else None)
 
     def reading_of(self, card: Device) -> CardReading | None:
-        """Return what the last reading says of a card."""
+        """Return the last reading of a card."""
         cards = self.readings[-1].cards if self.readings else ()
         return next((told for told in cards if told.uuid == card.identity), None)
 
     def table_differences(self) -> tuple[str, ...]:
-        """Return where PyTorch's own table of builds differs from this program's."""
+        """Return the differences between PyTorch's own table of builds and this program's."""
         if self.engine is None or self._table is None:
             return ()
         return table_differences(
@@ -229,7 +229,7 @@ class PcFacts:
         )
 
     def _installed_build(self) -> TorchBuild | None:
-        """Return the program's own row for the installed CUDA; None where it has none."""
+        """Return the program's row for the installed CUDA build; None if it has none."""
         numbers = version_numbers(self.cuda_build.cuda_build) if self.cuda_build else ()
         tag = "cu" + "".join(map(str, numbers[:2]))
         builds = self._table.builds if self._table else ()
@@ -237,14 +237,14 @@ class PcFacts:
 
 
 def capability_of(card: Device) -> tuple[int, int] | None:
-    """Return a card's compute capability as whole numbers; its chip's where it tells none."""
+    """Return a card's compute capability; its chip's if the card does not report it."""
     chip = chip_of(card.pci_device_id)
     numbers = version_numbers(card.compute_capability or (chip.compute_capability if chip else ""))
     return (numbers[0], numbers[1]) if len(numbers) == 2 else None
 
 
 def architecture_of(card: Device) -> str | None:
-    """Return a card's architecture; its chip's where it tells none."""
+    """Return a card's architecture; its chip's if the card does not report it."""
     chip = chip_of(card.pci_device_id)
     return card.architecture or (chip.architecture if chip else None)
 

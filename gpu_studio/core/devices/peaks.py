@@ -1,4 +1,4 @@
-"""What a card can do at most, from its own facts: processors, clocks and bus.
+"""The theoretical peaks of a card, from its own facts: multiprocessors, clocks and memory bus.
 
 The rates of each compute capability are in `resources/card_peaks.json`, with their sources.
 """
@@ -13,17 +13,17 @@ import msgspec
 from gpu_studio.core.json_resource import read_resource
 
 _TABLE = "card_peaks.json"
-_OPERATIONS = 2  # a multiply-add counts as two, in NVIDIA's peaks as in ours
+_OPERATIONS = 2  # NVIDIA's peaks count a multiply-add as two operations, and so do ours
 # Cards of compute capability 7.5 without tensor cores: GTX 16, MX, T400 to T2000 (T4 has them).
 _NO_TENSOR_CORES = re.compile(r"\b(GTX \d+|MX\d+|T\d{3,4})\b")
 
 
 class CardPeaks(msgspec.Struct, frozen=True, kw_only=True):
-    """The peaks of one card at given clocks; what is not known is missing or None.
+    """The peaks of one card at given clocks; unknown peaks are missing or None.
 
-    ``arithmetic_flops`` is what the ordinary cores do by dtype, ``tensor_core_flops`` what the
-    tensor cores do (``tf32`` is float32 in TF32), both in operations a second; a dtype without
-    native arithmetic (bfloat16 before 8.0) is not in them.
+    ``arithmetic_flops`` is the peak of the ordinary cores by dtype, ``tensor_core_flops`` that of
+    the tensor cores (``tf32`` is float32 in TF32), both in operations per second. Dtypes without
+    native arithmetic (bfloat16 before 8.0) are missing.
     """
 
     arithmetic_flops: dict[str, float]
@@ -31,14 +31,14 @@ class CardPeaks(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes_per_s: float | None
 
     def best_flops(self, dtype: str, *, tf32: bool = False) -> float | None:
-        """Return the most that PyTorch can reach in a dtype, operations a second.
+        """Return the highest rate that PyTorch can reach in a dtype, in operations per second.
 
-        Where a card is slower in a 16-bit dtype than in float32, or has no arithmetic for it,
-        PyTorch may compute in float32 and only store the dtype, so float32's peak holds.
+        If a card is slower in a 16-bit dtype than in float32, or has no arithmetic for it,
+        PyTorch may compute in float32 and only store the dtype. Then float32's peak applies.
 
         Args:
-            dtype: PyTorch's name for it.
-            tf32: whether float32 matrices may be multiplied in TF32.
+            dtype: PyTorch's name of the dtype.
+            tf32: whether PyTorch may multiply float32 matrices in TF32.
         """
         found = [self.arithmetic_flops.get(dtype), self.tensor_core_flops.get(dtype)]
         if dtype in ("float16", "bfloat16"):
@@ -62,16 +62,16 @@ def card_peaks(
     memory_clock_hz: float | None,
     name: str = "",
 ) -> CardPeaks | None:
-    """Return what a card can do at these clocks; None for an unknown compute capability.
+    """Return the peaks of a card at these clocks; None for an unknown compute capability.
 
     Args:
         compute_capability: ``6.1``.
-        sm_count: its multiprocessors.
-        sm_clock_hz: the clock of the multiprocessors: the highest for what the card promises, the
-            current one for what it can do now.
-        bus_width_bits: of the memory, or None where it is not told.
-        memory_clock_hz: as NVML and CUDA tell it, which is half the data rate; or None.
-        name: the card's; a GeForce's tensor cores are slower, and a GTX 16 has none.
+        sm_count: the number of multiprocessors.
+        sm_clock_hz: the clock of the multiprocessors: the highest for the theoretical peak, the
+            current one for the peak right now.
+        bus_width_bits: the width of the memory bus, None if unknown.
+        memory_clock_hz: as reported by NVML and CUDA, which is half the data rate; or None.
+        name: the card's name; GeForce tensor cores are slower, and a GTX 16 has none.
 
     Raises:
         MissingResourceError: the program's own table is missing or damaged.

@@ -1,4 +1,4 @@
-"""Which published PyTorch has code for a card, also those that this program does not install."""
+"""The published PyTorch builds with code for a card, including those we do not install."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def published_build(
     table: WheelTable, torch_version: str, cuda_build: str | None
 ) -> PublishedBuild | None:
-    """Return the row of an installed PyTorch; None where the table has none.
+    """Return the row of an installed PyTorch; None if the table has none.
 
     Args:
         table: the table of builds.
@@ -33,7 +33,7 @@ def published_build(
 
 
 def last_build(table: WheelTable, compute_capability: tuple[int, int]) -> PublishedBuild | None:
-    """Return the build with code for a card that the newest PyTorch had; None where none had it."""
+    """Return the newest published build with code for a card; None if there is none."""
     serving = [b for b in table.published if serves(b.arch_list, compute_capability)]
     return max(serving, key=lambda b: (version_numbers(b.torch[1]), b.tag), default=None)
 
@@ -45,32 +45,32 @@ def advice_for(
     machine: str | None = None,
     table: WheelTable | None = None,
 ) -> str:
-    """Return which build to install for a card that the installed PyTorch has no code for.
+    """Return the build to install for a card that the installed PyTorch has no code for.
 
     Args:
         compute_capability: (major, minor).
-        system: "Linux" or "Windows"; this PC's when None.
-        machine: "x86_64" or "aarch64"; this PC's when None.
-        table: the table of builds; the program's own when None.
+        system: "Linux" or "Windows"; this PC's if None.
+        machine: "x86_64" or "aarch64"; this PC's if None.
+        table: the table of builds; the program's own if None.
 
     Raises:
         MissingResourceError: the program's own table is missing or broken.
     """
     table = table or load_table()
     key = platform_key(system or platform.system(), machine or platform.machine())
-    for build in table.builds:  # the newest first
+    for build in table.builds:  # newest first
         if serves(build.arch_list.get(key, ()), compute_capability):
             return f"Install the {build.tag} build: the Devices tab has the command."
     last = last_build(table, compute_capability)
     if last is None:
         return "No PyTorch since 2.0 has code for it: use the CPU."
-    return f"The last with code for it was PyTorch {last.torch[1]} in its {last.tag} build."
+    return f"The last PyTorch with code for it is {last.torch[1]}, in the {last.tag} build."
 
 
 def driver_floor(table: WheelTable, cuda_build: str | None, system: str) -> str | None:
-    """Return the oldest driver that runs a generation of CUDA; None where the table has none.
+    """Return the oldest driver for a CUDA generation; None if the table does not have it.
 
-    It is the same for all of a generation: CUDA minor version compatibility.
+    A whole generation shares it: CUDA minor version compatibility.
     """
     major = "".join(map(str, version_numbers(cuda_build)[:1]))
     return table.driver_floor.get(major, {}).get(system.lower())
@@ -79,16 +79,16 @@ def driver_floor(table: WheelTable, cuda_build: str | None, system: str) -> str 
 def table_differences(
     table: WheelTable, own_table: dict[str, tuple[str, ...]], torch_version: str, machine: str
 ) -> tuple[str, ...]:
-    """Return where PyTorch's own table of builds and this program's differ, in words.
+    """Return the differences between PyTorch's own table of builds and this program's, in words.
 
-    Only builds that both have for the same version of PyTorch are compared, and only by the cards
-    that they serve: code for 6.1 beside code for 6.0 changes nothing.
+    Only builds in both tables, for the same PyTorch version, are compared, and only by the cards
+    that they support: code for 6.1 beside code for 6.0 changes nothing.
 
     Args:
-        table: this program's.
-        own_table: PyTorch's: ``{"12.6": ("5.0", …)}``.
-        torch_version: of the PyTorch whose table that is.
-        machine: the table's name for a kind of PC, ``linux-x86_64``.
+        table: this program's table.
+        own_table: PyTorch's table: ``{"12.6": ("5.0", …)}``.
+        torch_version: the version of that PyTorch.
+        machine: the table's name of a platform, ``linux-x86_64``.
     """
     if version_numbers(torch_version) != version_numbers(table.torch_version):
         return ()
@@ -103,5 +103,5 @@ def table_differences(
             if says_ours != serves(theirs, capability):
                 who = "this program's table" if says_ours else "PyTorch's own table"
                 major, minor = capability
-                differences.append(f"only {who} has {build.tag} serve {major}.{minor}")
+                differences.append(f"only {who} says that {build.tag} supports {major}.{minor}")
     return tuple(differences)

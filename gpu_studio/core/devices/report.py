@@ -1,7 +1,7 @@
-"""What is known of this PC as a text to hand on: plain, Markdown for a forum, or JSON.
+"""The report on this PC to share: plain text, Markdown for a forum, or JSON.
 
-A report is for strangers, so what could name a card, a person or a place is masked unless asked
-for: UUIDs, serial numbers, users, and the folders of paths.
+Strangers read reports. Anything that could identify a card, a person or a place is masked unless
+you ask for it: UUIDs, serial numbers, user names, and the folders of paths.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _UUID = re.compile(
     re.IGNORECASE,
 )
 _FILE_ADDRESS = re.compile(r"\bfile://(?=/)", re.IGNORECASE)
-# A home's own folder is called as its user; on Windows that may be two words.
+# A home folder has the name of its user, which may have two words on Windows.
 _WINDOWS_HOME = re.compile(r"([A-Za-z]:[\\/]Users[\\/])[^\\/\"'\n]+", re.IGNORECASE)
 _POSIX_HOME = re.compile(r"(/(?:home|Users)/)[^\s/\"']+")
-# A folder of several words ends where a slash follows: two paths in a sentence stay two.
+# A folder name of several words must be followed by a slash: two paths in a sentence stay two.
 _WORD = r"[^\s/\"':;,]+"
 _POSIX_FOLDER = rf"(?:[^\s/\"']+|{_WORD}(?: +{_WORD})+)/"
 _POSIX_PATH = re.compile(rf"(?<![\w/.:])/(?:{_POSIX_FOLDER})+([^\s/\"']*)")
@@ -54,7 +54,7 @@ _WINDOWS_PATH = re.compile(r"(?<!\w)(?:[A-Za-z]:[\\/]|\\\\)(?:[^\\/\"'\n]+[\\/])
 
 
 def masked_text(text: str) -> str:
-    """Return a text without UUIDs, without the folders of paths and the names of homes."""
+    """Return a text without UUIDs, the folders of paths and the names of home folders."""
     text = _UUID.sub(lambda found: (found[1] or "") + MASK, text)
     text = _FILE_ADDRESS.sub("", text)
     text = _WINDOWS_HOME.sub(rf"\1{MASK}", text)
@@ -66,7 +66,7 @@ def masked_text(text: str) -> str:
 def report_text(
     snapshot: PcSnapshot, findings: Sequence[Finding] = (), *, masked: bool = True
 ) -> str:
-    """Return the report as plain text: a table as nvidia-smi's, then all in aligned columns."""
+    """Return the report as plain text: a table like nvidia-smi's, then aligned columns."""
     lines = [_TITLE, "", *card_table(snapshot), ""]
     sections = _sections(snapshot, findings, masked)
     for title, rows in sections:
@@ -110,8 +110,8 @@ def report_value(
 ) -> dict[str, Any]:
     """Return the report as plain values: ``devices``, ``torch``, ``driver``, ``findings``.
 
-    What a device refuses is None. A card's ``allocated_bytes`` and ``reserved_bytes`` are those of
-    PyTorch in this program's engine, None while that has no CUDA context.
+    A value that a device does not report is None. ``allocated_bytes`` and ``reserved_bytes`` come
+    from PyTorch in this program's engine, and are None before it has a CUDA context.
     """
     value = pc_value(snapshot) | findings_value(findings)
     masked_value: dict[str, Any] = _masked_value(value) if masked else value
@@ -119,11 +119,11 @@ def report_value(
 
 
 def pc_value(snapshot: PcSnapshot, engine_error: str = "") -> dict[str, Any]:
-    """Return what ``gpu-studio devices --json`` prints, as plain values that mask nothing.
+    """Return the value that ``gpu-studio devices --json`` prints, without masking.
 
     Args:
-        snapshot: what is known.
-        engine_error: why PyTorch does not start; empty where it does.
+        snapshot: everything known about the PC.
+        engine_error: why PyTorch does not start; empty if it does.
     """
     torch = _torch_value(snapshot)
     if engine_error:
@@ -163,7 +163,7 @@ def _torch_value(snapshot: PcSnapshot) -> dict[str, Any]:
     value |= {field: getattr(engine, field, None) for field in _TORCH_FIELDS}
     if engine is not None:
         value["arch_list"] = list(engine.arch_list)
-        if engine.cards_asleep:  # nobody asked
+        if engine.cards_asleep:  # PyTorch was not asked
             value |= {"cuda_available": None, "device_count": None}
     is_used = engine is not None and engine.cuda_available
     value["current_device"] = (snapshot.current_device or 0) if is_used else None
@@ -215,14 +215,14 @@ def _is_secret(fact: Fact) -> bool:
 
 
 def _masked_name(path: str, user: str | None) -> str:
-    """Return a program's file alone, without the name of its user."""
+    """Return the name of a program's file without its folder and the name of its user."""
     name = path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
     return re.sub(re.escape(user), MASK, name, flags=re.IGNORECASE) if user else name
 
 
 def _masked_value(value: Any, key: str = "") -> Any:
     if isinstance(value, dict):
-        # Only a process has a user, and only its name can be a path with spaces in it.
+        # Only a process has a user, and only its name can be a path with spaces.
         named, user = "pid" in value, value.get("user")
         return {
             name: _masked_name(item, user)
@@ -238,7 +238,7 @@ def _masked_value(value: Any, key: str = "") -> Any:
 
 
 def _escaped(text: str) -> str:
-    """Return a text that Markdown shows as it is."""
+    """Return a text with Markdown's special characters escaped."""
     return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", text)
 
 
@@ -252,7 +252,7 @@ _HEADS = (
 
 
 def card_table(snapshot: PcSnapshot) -> list[str]:
-    """Return the lines of the table; one that says so where there is no card."""
+    """Return the lines of the table of cards; without a card, a line that says so."""
     driver, engine = snapshot.inventory.driver, snapshot.engine
     title = (
         f"Driver {driver.version or 'n/a'}   CUDA up to {driver.cuda_version or 'n/a'}   "
@@ -265,7 +265,7 @@ def card_table(snapshot: PcSnapshot) -> list[str]:
 
 
 def boxed(title: str, rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of text in a box of plain signs; the first row is the heading."""
+    """Return rows of text in a box of ASCII characters; the first row is the heading."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     lines = [

@@ -1,4 +1,4 @@
-"""What a run did to the card it ran on, read off the sensors: ``P8 → P0, +14 °C``."""
+"""The effect of a run on its card, from the sensors: ``P8 → P0, +14 °C``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.sensor_history import SensorTrack
 
-# Of these a run's highest value is told; of temperature and memory what they rose by as well.
+# The sentence names the highest value of these, and for temperature and memory also the rise.
 _HIGHEST_TOLD = {"utilization": "busy", "power": "power", "clock": "SM clock"}
 _CHANGE_TOLD = ("temperature", "memory")
-# A load that rounds to nothing: the readings are of the idle device before or after the run.
+# A load that rounds to zero: these readings come from the idle device before or after the run.
 _IDLE_PERCENT = 0.5
 
 
 class RunMark(msgspec.Struct, frozen=True):
-    """When a run was under way, by the clock of the sensors; ``ended_s`` is None while it is."""
+    """The time span of a run by the sensors' clock; ``ended_s`` is None until it ends."""
 
     title: str
     address: str
@@ -33,17 +33,17 @@ class RunMark(msgspec.Struct, frozen=True):
 
 
 def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
-    """Return what the sensors showed during a run; a sentence as well where they showed nothing.
+    """Return the sensors' view of a run, or a sentence that says why there is none.
 
     Args:
-        mark: a run that is over.
-        track: of the device it ran on.
+        mark: a finished run.
+        track: the readings of its device.
     """
     assert mark.ended_s is not None
     said = track.between(mark.began_s, mark.ended_s)
     during = {key: values[said["time"] >= mark.began_s] for key, values in said.items()}
     if not len(during["time"]):
-        return f"{mark.title}: over before the sensors were read."
+        return f"{mark.title}: too short for a sensor reading."
     parts = [_most_awake(said["pstate"])]
     busy = _told(during["utilization"])
     saw_it = not len(busy) or float(busy.max()) >= _IDLE_PERCENT
@@ -58,7 +58,7 @@ def effect_sentence(mark: RunMark, track: SensorTrack) -> str:
             parts.append(f"{_HIGHEST_TOLD[kind.key]} up to {kind.words(float(inside.max()))}")
     parts.append(_brakes(during["reasons"]))
     seen = ", ".join(part for part in parts if part)
-    nothing = "the sensors showed no change" if saw_it else "no reading of the sensors fell into it"
+    nothing = "the sensors showed no change" if saw_it else "no sensor reading shows any load"
     return f"{mark.title}: {seen or nothing}."
 
 
@@ -68,7 +68,7 @@ def _told(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _most_awake(pstates: NDArray[np.float64]) -> str:
-    """Return the way to the lowest, that is the fastest, P-state of the run."""
+    """Return the change to the lowest, which is the fastest, P-state of the run."""
     told = _told(pstates)
     return pstate_change(np.array([told[0], told.min()])) if len(told) else ""
 

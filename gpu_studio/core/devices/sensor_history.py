@@ -1,4 +1,4 @@
-"""The last hour of a device's sensors: curve, table and sentence read the same numbers."""
+"""The last hour of a device's sensors, shared by its curve, its table and its sentence."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 SPANS_S = (60.0, 300.0, 900.0, 3600.0)
-_CAPACITY = 3600  # an hour of readings a second apart
-_LONGEST_GAP_S = 5.0  # of such readings: nobody watched in between
-# Where the times, the P-state and the clock-event reasons are among the columns of a ring.
+_CAPACITY = 3600  # one hour, at one reading per second
+_LONGEST_GAP_S = 5.0  # a longer gap means that the sensors were not read
+# The columns of a ring that hold the times, the P-state and the clock-event reasons.
 _TIME, _PSTATE, _REASONS = range(3)
 _FIRST_SENSOR = 3
 
@@ -33,15 +33,15 @@ _NO_VALUES: NDArray[np.float64] = np.empty(0)
 
 @dataclass(frozen=True, slots=True)
 class SensorSpan:
-    """What one sensor said in the last while.
+    """The recent values of one sensor.
 
     Attributes:
         times_s: the reader's clock, oldest first, shape (n,).
-        values: as many; NaN where the sensor said nothing, and once where nobody looked.
-        scale: the ends of the plot's y axis.
-        latest: the newest value in words, beside what it may be; empty before the first reading.
-        change: how much it went up or down, in words; empty where that is nothing.
-        is_refused: the device does not report it.
+        values: shape (n,); NaN if the sensor reported nothing, and at a gap in the readings.
+        scale: the limits of the plot's y axis.
+        latest: the newest value in words, with its maximum; empty before the first reading.
+        change: the rise or fall over the span, in words; empty if there is none.
+        is_refused: whether the device does not report this sensor.
     """
 
     kind: SensorKind
@@ -54,17 +54,17 @@ class SensorSpan:
 
     @property
     def has_values(self) -> bool:
-        """Whether the sensor has said anything."""
+        """Whether the sensor has any value."""
         return len(self.values) > 0
 
     @property
     def span_s(self) -> float:
-        """From the first value to the last."""
+        """The time from the first value to the last."""
         return float(self.times_s[-1] - self.times_s[0]) if self.has_values else 0.0
 
     @property
     def row(self) -> tuple[str, str, str, str, str, str]:
-        """Title, latest value, change, lowest, mean and highest in words."""
+        """The title and the latest value, change, lowest, mean and highest in words."""
         if not self.has_values:
             latest = NOT_AVAILABLE if self.is_refused else ""
             return self.kind.title, latest, "", "", "", ""
@@ -80,7 +80,7 @@ class SensorSpan:
 
     @property
     def sentence(self) -> str:
-        """What the plot shows."""
+        """The plot's content in words."""
         if self.is_refused:
             return f"{self.kind.title}: n/a, this device does not report it."
         if not self.has_values:
@@ -88,12 +88,12 @@ class SensorSpan:
         title, latest, change, lowest, mean, highest = self.row
         changed = f", {change}" if change else ""
         return (
-            f"{title}: {latest}{changed}. In the last {self.span_s:.0f} seconds between {lowest} "
-            f"and {highest}, on average {mean}."
+            f"{title}: {latest}{changed}. Last {self.span_s:.0f} seconds: {lowest} to {highest}, "
+            f"average {mean}."
         )
 
     def at(self, time_s: float) -> str:
-        """Return the value nearest to a time in words; "n/a" where there is none near it."""
+        """Return the value nearest to a time in words; "n/a" if none is near."""
         if not self.has_values:
             return NOT_AVAILABLE
         told = np.flatnonzero(~np.isnan(self.values))
@@ -104,10 +104,10 @@ class SensorSpan:
 
 
 class SensorTrack:
-    """The readings of one device in a ring of an hour.
+    """The readings of one device in a ring buffer of an hour.
 
-    A ring's values lie one after the other, so that a plot gets a view of them and no copy: the
-    buffer is twice as long, and its later half moves to the front when it is full.
+    The values are contiguous, so a plot gets a view and not a copy. For that, the buffer is twice
+    as long as the ring; when it is full, its second half moves to the front.
     """
 
     def __init__(self, device: Device, capacity: int = _CAPACITY) -> None:
@@ -121,25 +121,25 @@ class SensorTrack:
 
     @property
     def newest(self) -> Telemetry | None:
-        """The newest telemetry; None before the first."""
+        """The newest telemetry; None before the first reading."""
         return self._newest
 
     def append(self, reading: Reading) -> None:
-        """Take over what a reading says of the device; of a lost card it says nothing."""
+        """Add a reading of the device; a lost card adds nothing."""
         telemetry = _telemetry(reading, self.device)
         if telemetry is None:
             return
         if self._count:
             last_s = self._buffer[_TIME, self._count - 1]
             if reading.taken_at_s - last_s > _LONGEST_GAP_S:
-                # So that no curve is drawn over a time when nobody looked.
+                # No curve is drawn across a gap in the readings.
                 self._add((last_s + reading.taken_at_s) / 2, None)
         self._add(reading.taken_at_s, telemetry)
         self._newest = telemetry
         self._taken += 1
 
     def spans(self, longest_s: float = SPANS_S[0]) -> tuple[SensorSpan, ...]:
-        """Return the last while of every sensor."""
+        """Return the recent values of every sensor."""
         ring = self._ring(longest_s)
         return tuple(
             self._span(kind, ring[_TIME], ring[_FIRST_SENSOR + number], ring[_PSTATE])
@@ -147,9 +147,9 @@ class SensorTrack:
         )
 
     def between(self, began_s: float, ended_s: float) -> dict[str, NDArray[np.float64]]:
-        """Return what was said from one time to another, with the reading before the first.
+        """Return the values between two times, and the reading before the first time.
 
-        The keys are those of the sensors, with ``time``, ``pstate`` and ``reasons``; shape (n,).
+        The keys are those of the sensors, and ``time``, ``pstate`` and ``reasons``; shape (n,).
         """
         ring = self._ring(math.inf)
         first = max(int(np.searchsorted(ring[_TIME], began_s, "right")) - 1, 0)
@@ -174,7 +174,7 @@ class SensorTrack:
         self._count += 1
 
     def _ring(self, longest_s: float) -> NDArray[np.float64]:
-        """Return the columns of the last while, a view of shape (columns, n)."""
+        """Return the recent columns, a view of shape (columns, n)."""
         first = max(self._count - self._capacity, 0)
         ring = self._buffer[:, first : self._count]
         if not ring.shape[1] or math.isinf(longest_s):
@@ -192,10 +192,10 @@ class SensorTrack:
         told = values[~np.isnan(values)]
         newest = self._newest
         if newest is None or not len(told):
-            # The first reading of a CPU has no utilisation yet: a mean since the one before.
+            # The first CPU reading has no utilization: it is a mean since the previous reading.
             return SensorSpan(kind, _NO_VALUES, _NO_VALUES, is_refused=self._taken > 1)
         most = kind.most(self.device, newest)
-        # A sensor may be refused later on: what it said before is no present value.
+        # A sensor may stop reporting: its old values are not its present value.
         is_told = kind.value(newest) is not None
         return SensorSpan(
             kind,
@@ -208,7 +208,7 @@ class SensorTrack:
 
 
 def pstate_change(pstates: NDArray[np.float64]) -> str:
-    """Return how the P-state changed: ``P8 → P0``; empty where it did not."""
+    """Return the change of the P-state, ``P8 → P0``; empty if it did not change."""
     told = pstates[~np.isnan(pstates)]
     if not len(told) or told[0] == told[-1]:
         return ""
@@ -263,16 +263,16 @@ _HEAD = ("time", "reader_clock_s", "device", "name", "uuid", *_FIELDS, "clock_ev
 
 
 def csv_head() -> str:
-    """Return the first line; every column carries its unit in its name."""
+    """Return the header line; every column name includes its unit."""
     return csv_line(_HEAD)
 
 
 def csv_lines(reading: Reading, inventory: Inventory, time_text: str) -> str:
-    """Return a line for each device; a cell is empty where the device refuses to tell.
+    """Return one line per device; a cell is empty if the device does not report the value.
 
     Args:
-        reading: what was read.
-        inventory: the devices it is about.
+        reading: the reading to write.
+        inventory: the devices of that reading.
         time_text: the time of day, ISO 8601.
     """
     cards = {card.uuid: card for card in reading.cards}

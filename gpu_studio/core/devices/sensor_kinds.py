@@ -1,4 +1,4 @@
-"""The sensors there are: where each value comes from, how far its scale goes, how it is said."""
+"""The kinds of sensors: the source of each value, the end of its scale, and its text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ class SensorKind:
     """One sensor.
 
     Attributes:
-        unit: of the plot's axis: ``"%"``, ``"bytes"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"B/s"``.
-        value: takes it out of a reading; None where the device refuses it.
-        most: the end of its scale, None where there is none.
-        words: a value as text.
-        change_from: the smallest change over a span that is worth a word; None is never.
+        unit: the unit of the plot's axis: ``"%"``, ``"bytes"``, ``"°C"``, ``"W"``, ``"MHz"`` or
+            ``"B/s"``.
+        value: gets the value from a reading; None if the device does not report it.
+        most: the end of the scale, None if there is none.
+        words: the value as text.
+        change_from: the smallest change over a span that is worth showing; None is never.
     """
 
     key: str
@@ -70,7 +71,7 @@ def _open(_device: Device, _telemetry: Telemetry) -> None:
 
 _UTILIZATION = SensorKind(
     "utilization",
-    "Utilisation",
+    "Utilization",
     "%",
     lambda telemetry: telemetry.utilization_percent,
     _hundred,
@@ -143,7 +144,7 @@ _PCIE_OUT = SensorKind(
     _rate_words,
 )
 
-# The first three are the same ones, so that a place for plots serves both.
+# The first three are shared by both, so that the same plots can show either device.
 CPU_SENSORS = (_UTILIZATION, _MEMORY, _TEMPERATURE)
 CARD_SENSORS = (
     _UTILIZATION, _MEMORY, _TEMPERATURE, _POWER, _CLOCK, _MEMORY_CLOCK, _FAN, _PCIE_IN, _PCIE_OUT,

@@ -1,4 +1,4 @@
-"""What PyTorch says of the cards, and what came of one real kernel on each."""
+"""PyTorch's properties of the cards, and the result of one real kernel on each."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from typing import Literal
 
 import msgspec
 
-# What PyTorch's errors 803 and 804 mean on a PC at home; findings know it by this sentence.
+# PyTorch's errors 803 and 804, as they occur on a PC at home; findings compare this sentence.
 DRIVER_HALVES_DIFFER = (
-    "The NVIDIA driver was updated while the PC was running, and its two halves no longer fit "
-    "together. Restart the PC."
+    "The NVIDIA driver was updated while the PC was running, and its two halves no longer match. "
+    "Restart the PC."
 )
 Outcome = Literal["ran", "no_code", "busy", "lost", "out_of_memory", "failed", "died", "silent"]
 
 
 class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
-    """One card as ``torch.cuda.get_device_properties`` tells it; None is "this torch has no such".
+    """One card according to ``torch.cuda.get_device_properties``.
 
-    Clocks are in MHz as NVML's; ``pci_bus_id`` is written as NVML does.
+    None means that this PyTorch does not have the property. Clocks are in MHz and ``pci_bus_id``
+    has NVML's form.
     """
 
     cuda_index: int
@@ -34,15 +35,15 @@ class TorchCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CardProbed(msgspec.Struct, frozen=True, kw_only=True):
-    """What one real kernel did on one card.
+    """The result of one real kernel on one card.
 
     Attributes:
-        outcome: "ran" is launched and synchronized, whatever it computed; "died" is a process that
-            the driver ended, "silent" one that it never let go.
+        outcome: "ran": launched and synchronized, whatever the result. "died": the driver ended
+            the process. "silent": the driver never returned from a call.
         message: the first line of the error.
-        error_code: CUDA's, where PyTorch tells it.
-        total: the sum that the kernels computed; None where they did not run.
-        expected_total: what it has to be.
+        error_code: CUDA's error code, if PyTorch reports it.
+        total: the sum that the kernels computed; None if they did not run.
+        expected_total: the correct sum.
     """
 
     card: TorchCard
@@ -54,15 +55,15 @@ class CardProbed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_sum_wrong(self) -> bool:
-        """Whether the kernels ran and computed something else."""
+        """Whether the kernels ran, but computed a wrong sum."""
         return self.total != self.expected_total
 
 
 class PcProbed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process of its own, with the user's own environment, could do with CUDA.
+    """The results of a separate process with your own environment that used CUDA.
 
-    ``cards`` are in the order of that process: as a script of the user's numbers them. ``error`` is
-    why CUDA could not be started at all.
+    ``cards`` are in the order of that process, which is the order of your own scripts. ``error``
+    says why CUDA did not start at all.
     """
 
     cards: tuple[CardProbed, ...] = ()
@@ -72,7 +73,7 @@ class PcProbed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the probe: what CUDA says, a card that is begun, or what came of one."""
+    """One line of the probe: CUDA's state, the card that comes next, or a card's result."""
 
     pc: PcProbed | None = None
     cards: tuple[TorchCard, ...] = ()

@@ -1,4 +1,4 @@
-"""What is found of PyTorch: whether its build fits the cards, and whether CUDA starts."""
+"""Findings about PyTorch: does its build fit the cards, and does CUDA start?"""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.pc_facts import PcFacts
 
 
-# Nano and TX1, TX2, Xavier, Orin: PyTorch's own builds have no code for them.
+# Nano and TX1, TX2, Xavier, Orin: PyTorch's standard builds have no code for them.
 _JETSON = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
 _JETSON_PAGE = "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/"
 
 
 def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
-    """There are cards, and the installed PyTorch has no CUDA."""
+    """There are NVIDIA cards, but the installed PyTorch has no CUDA."""
     engine, cards = facts.engine, [*facts.cards, *facts.sleeping]
     if engine is None or engine.cuda_build is not None or not cards:
         return
@@ -30,7 +30,7 @@ def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
     names = listed([card.short_name for card in cards])
     evidence = f"torch {engine.torch_version}; driver {facts.driver.version or 'unknown'}"
     if choice is not None and choice.tag == CPU_TAG:
-        # No build would use it, so another one is no help; the choice says what is.
+        # No build would support the card, so switching builds does not help; the choice says why.
         needs_driver = any(facts.has_any_build(card) for card in cards)
         older = "" if needs_driver else _older_builds(facts, cards[0])
         yield Finding(
@@ -40,17 +40,17 @@ def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
             action=driver_page(facts.system) if needs_driver else "",
         )
         return
-    build = f" The {choice.tag} build uses it." if choice else ""
+    build = f" The {choice.tag} build can use it." if choice else ""
     yield Finding(
         code="cpu_only_build",
-        sentence=f"Your {names} is fine, but this PyTorch is built for the CPU alone.{build}",
+        sentence=f"Your {names} is fine, but this PyTorch is a CPU-only build.{build}",
         evidence=evidence,
         action=choice.pip_command if choice else "",
     )
 
 
 def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
-    """The installed PyTorch has no code for a card: it says True and then "no kernel image"."""
+    """The installed PyTorch has no code for a card: available, but "no kernel image"."""
     engine = facts.cuda_build
     for card in (*facts.cards, *facts.sleeping):
         if engine is None or facts.has_code(card) is not False:
@@ -61,11 +61,11 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
         sentence = f"This PyTorch has no code for your {label_of(card)}"
         lost = facts.served_less(other.tag) if other else []
         if is_jetson:
-            sentence += ": NVIDIA publishes PyTorch for each Jetson itself (not tried by us)."
+            sentence += ": NVIDIA itself publishes PyTorch for each Jetson (not tested by us)."
         elif other and lost:
             sentence += (
-                f". The {other.tag} build has it, but none for your {listed(lost)}: install it in "
-                "an environment of its own."
+                f". The {other.tag} build has code for it, but none for your {listed(lost)}: "
+                "install it in a separate environment."
             )
         elif other:
             sentence += f": install the {other.tag} build."
@@ -74,9 +74,9 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             sentence += _older_builds(facts, card)
         else:
             sentence += "."
-        arch_list = " ".join(engine.arch_list) or "not told, so those of the published build"
+        arch_list = " ".join(engine.arch_list) or "unknown; the published build's list is used"
         probed = facts.probed(card)
-        tried = f"; a real kernel said: {probed.message}" if probed and probed.message else ""
+        tried = f"; a real kernel failed: {probed.message}" if probed and probed.message else ""
         yield Finding(
             code="no_code_for_card",
             sentence=sentence,
@@ -88,29 +88,29 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
 
 
 def _older_builds(facts: PcFacts, card: Device) -> str:
-    """Return which older PyTorch had code for a card that this program's has none for."""
+    """Return the older PyTorch with code for a card that the current builds have dropped."""
     if facts.has_any_build(card):
         return ""
     last = facts.last_build(card)
     if last is None:
         return " No PyTorch since 2.0 has code for it."
-    return f" The last with code for it is PyTorch {last.torch[1]} in its {last.tag} build."
+    return f" The last PyTorch with code for it is {last.torch[1]}, in the {last.tag} build."
 
 
 def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
-    """CUDA does not start although driver and build fit, or it failed on one card."""
+    """CUDA does not start although driver and build match, or it failed on one card."""
     engine = facts.cuda_build
     if engine is None:
         return
     action = reload_cuda(facts.system, is_wsl=facts.inventory.is_wsl)
     started = facts.probe is None or facts.probe.error is None
-    # Sleeping cards that were left alone are no failure.
+    # Cards that were left asleep are not a failure.
     if facts.inventory.cards and not ((engine.cuda_available or engine.cards_asleep) and started):
         names = listed([card.short_name for card in facts.inventory.cards])
         reason = engine.cuda_reason or (facts.probe.error if facts.probe else None)
         yield Finding(
             code="cuda_init_failed",
-            sentence=f"PyTorch cannot use your {names} now. {reason or 'It gives no reason.'}",
+            sentence=f"PyTorch cannot use your {names} now. {reason or 'PyTorch gives no reason.'}",
             evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; driver "
             f"{facts.driver.version or 'unknown'}; torch.cuda.is_available() is "
             f"{engine.cuda_available}"
@@ -123,20 +123,20 @@ def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
         if probed is None or probed.outcome not in ("failed", "died", "out_of_memory"):
             continue
         what = {
-            "died": "the driver ended the process that tried it",
+            "died": "the driver ended the process that ran it",
             "out_of_memory": "there is not enough free memory on it for even one small kernel",
         }.get(probed.outcome, "it ended with an error")
         yield Finding(
             code="cuda_init_failed",
             sentence=f"A small kernel does not run on your {card.short_name}: {what}.",
-            evidence=probed.message or "No error was told.",
+            evidence=probed.message or "No error message.",
             action=action if probed.outcome != "out_of_memory" else "nvidia-smi",
             device_uuid=card.identity,
         )
 
 
 def hidden_by_environment(facts: PcFacts) -> Iterator[Finding]:
-    """CUDA_VISIBLE_DEVICES leaves a card out."""
+    """CUDA_VISIBLE_DEVICES hides a card."""
     engine = facts.cuda_build
     if engine is None or engine.visible_devices is None:
         return
@@ -156,19 +156,19 @@ def hidden_by_environment(facts: PcFacts) -> Iterator[Finding]:
 
 
 def tables_differ(facts: PcFacts) -> Iterator[Finding]:
-    """PyTorch's own table of builds says otherwise than this program's."""
+    """PyTorch's own table of builds contradicts this program's."""
     differences = facts.table_differences()
     if differences:
         yield Finding(
             code="tables_differ",
-            sentence="This program's table of PyTorch's builds and PyTorch's own say different "
-            f"things: {listed(differences)}. What a real kernel does decides.",
+            sentence="GPU Studio's table of PyTorch builds and PyTorch's own table disagree: "
+            f"{listed(differences)}. The test with a real kernel decides.",
             evidence="resources/wheels.json and torch.cuda.PYTORCH_RELEASES_CODE_CC",
         )
 
 
 def ok(facts: PcFacts) -> Iterator[Finding]:
-    """PyTorch can use a card: it sees it, has code for it, and a kernel ran where one was tried."""
+    """PyTorch can use a card: it sees it, has code for it, and a tested kernel ran."""
     engine = facts.cuda_build
     if engine is None or not (engine.cuda_available or engine.cards_asleep):
         return
@@ -177,20 +177,20 @@ def ok(facts: PcFacts) -> Iterator[Finding]:
         if card.cuda_index is None or has_code is False or _is_lost(facts, card):
             continue
         if has_code is None and card in facts.sleeping:
-            continue  # nothing tells what it is
+            continue  # its capability is unknown
         if probed is None and card.compute_mode == PROHIBITED:
             continue
         if probed is not None and probed.outcome != "ran":
             continue
         if probed is None and engine.cards_asleep:
-            continue  # nobody has asked
+            continue  # PyTorch was not asked
         capability = f" ({card.compute_capability})" if card.compute_capability else ""
         ran = "; a real kernel ran on it" if probed else ""
         code = f" has code for it{capability}{ran}"
         if facts.lists_code(card) is False:
-            code = f" lists no code for it{capability}, and yet a real kernel ran on it"
+            code = f" lists no code for it{capability}, but a real kernel ran on it"
         elif facts.lists_code(card) is None:
-            code = f" does not say what it has code for{capability}{ran}"
+            code = f" does not list its code{capability}{ran}"
         yield Finding(
             code="ok",
             sentence=f"PyTorch can use your {card.short_name}.",

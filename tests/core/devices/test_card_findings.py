@@ -57,7 +57,7 @@ def test_a_busy_card_is_told_with_who_is_in():
     holder = GpuProcess(pid=7, name="game", kind="compute")
     taken = changed(RTX_3060, compute_mode="exclusive process", processes=(holder,))
     finding = one("device_busy", examined(pc(taken)))
-    assert "game (7) is in" in finding.sentence
+    assert "game (7) is using it" in finding.sentence
     assert finding.action == "sudo nvidia-smi -i 00000000:02:00.0 -c DEFAULT"
     closed = examined(pc(changed(RTX_3060, compute_mode="prohibited")))
     assert codes(closed) == ["device_busy"]
@@ -74,8 +74,8 @@ def test_a_card_with_another_s_name_is_found_out():
         pci_device_id=0x1F82,
     )  # fmt: skip
     finding = one("not_as_named", examined(pc(reflashed)))
-    assert "14 by the card, 28 by its name" in finding.sentence
-    assert "compute capability: 7.5" in finding.sentence
+    assert "the card says 14, its name (RTX 3060) says 28" in finding.sentence
+    assert "compute capability: the card says 7.5" in finding.sentence
     chip = one("not_as_named", examined(pc(changed(RTX_3060, pci_device_id=0x1F82))))
     assert "its device id (TU117)" in chip.sentence
 
@@ -85,8 +85,8 @@ def test_driver_and_pytorch_that_differ_are_told():
         ENGINE, cards=(told(RTX_3060, multiprocessors=30, memory_total_bytes=6 << 30),)
     )
     finding = one("not_as_named", examined(pc(RTX_3060), engine))
-    assert "28 by nvidia-smi, 30 by PyTorch" in finding.sentence
-    assert "12288 by nvidia-smi, 6144 by PyTorch" in finding.sentence
+    assert "nvidia-smi says 28, PyTorch says 30" in finding.sentence
+    assert "nvidia-smi says 12288, PyTorch says 6144" in finding.sentence
     same = msgspec.structs.replace(
         ENGINE, cards=(told(RTX_3060, memory_total_bytes=(12 << 30) - (250 << 20)),)
     )
@@ -125,16 +125,16 @@ def test_a_link_is_slow_only_where_the_card_was_seen_to_work(readings, is_slow):
 def test_a_link_that_somebody_remembers_counts():
     slow = {"GPU-bbbb": Link(generation=1, width=4)}
     finding = one("slow_link", examined(pc(RTX_3060), links=slow))
-    assert "gen 1 × 4 while it works" in finding.sentence
+    assert "gen 1 × 4 under load" in finding.sentence
     assert "gen 4 × 16" in finding.sentence
 
 
 def test_scripts_that_number_otherwise_are_told():
     cards = (tried(RTX_3060, number=0), tried(GT_1030, number=1))
     finding = one("mixed_order", examined(pc(GT_1030, RTX_3060), probe=probe(*cards)))
-    assert "cuda:0 there is the RTX 3060 (nvidia-smi’s 1)" in finding.sentence
+    assert "cuda:0 is the RTX 3060 (nvidia-smi 1)" in finding.sentence
     assert finding.action == "export CUDA_DEVICE_ORDER=PCI_BUS_ID"
-    assert "seen in a process" in finding.evidence
+    assert "seen in a separate process" in finding.evidence
     guessed = one("mixed_order", examined(pc(GT_1030, RTX_3060)))
     assert "guessed" in guessed.evidence
 
@@ -174,7 +174,7 @@ def test_of_a_sleeping_card_that_nobody_asked_about_nothing_is_promised():
     )
     (finding,) = examined(pc(asleep), unasked)
     assert (finding.code, finding.action) == ("card_asleep", "nvidia-smi")
-    assert "was not asked" in finding.sentence
+    assert "did not ask PyTorch" in finding.sentence
     assert one("card_asleep", examined(pc(asleep))).action == ""
     by_kernel = examined(pc(asleep), unasked, probe=probe(tried(RTX_3060)))
     assert codes(by_kernel) == ["card_asleep", "ok"]

@@ -100,7 +100,7 @@ def test_the_instances_of_a_divided_card_are_named():
     assert "MIG 1g.5gb and MIG 2g.10gb" in finding.sentence
     assert finding.action == "sudo nvidia-smi -i 1 -mig 0"
     empty = one("mig_instances", examined(pc(changed(RTX_3060, mig_enabled=True))))
-    assert "no instance" in empty.sentence
+    assert "without an instance" in empty.sentence
     assert "mig_instances" not in codes(examined(pc(changed(RTX_3060, mig_enabled=False))))
 
 
@@ -131,7 +131,7 @@ def test_a_dropped_card_alone_is_known_by_the_library_s_version():
     engine = msgspec.structs.replace(ENGINE, cuda_available=False)
     findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver), engine)
     assert codes(findings) == ["driver_dropped_card"]
-    assert "Driver 595 no longer serves your GT 1030 (Pascal)" in findings[0].sentence
+    assert "Driver 595 no longer supports your GT 1030 (Pascal)" in findings[0].sentence
 
 
 def test_a_driver_of_the_last_branch_has_dropped_nothing():
@@ -147,24 +147,24 @@ def test_the_limits_of_wsl_are_told_beside_what_works():
     assert codes(findings) == ["wsl_limits", "ok"]
     assert is_usable(findings)
     nothing = examined(pc(driver=Driver(error="None.", error_code=12), is_wsl=True))
-    assert "installed in Windows" in one("no_nvidia_card", nothing).sentence
+    assert "install its driver in Windows" in one("no_nvidia_card", nothing).sentence
     assert one("no_nvidia_card", nothing).action == "https://www.nvidia.com/drivers"
 
 
 @pytest.mark.parametrize(
     ("others", "facts", "words", "action"),
     [
-        (("AMD Radeon RX 6600",), {}, "not tried by us", "rocm.docs.amd.com"),
+        (("AMD Radeon RX 6600",), {}, "not tested by us", "rocm.docs.amd.com"),
         (("AMD Radeon RX 7600",), {}, "ROCm", "whl/gfx110X-all/"),
         (
             ("AMD Radeon RX 9070 XT",),
             {"system": "Windows", "machine": "AMD64"},
-            "on Windows",
+            "Windows",
             "-m pip install torch --index-url https://repo.amd.com/rocm/whl/gfx120X-all/",
         ),
         (("Intel Arc A380",), {}, "XPU", "pip install torch --index-url"),
         (("Intel UHD Graphics 630",), {}, "Arc and newer", "pytorch.org/get-started"),
-        (("Microsoft Basic Display",), {}, "computes nothing on it", "bench matmul --device cpu"),
+        (("Microsoft Basic Display",), {}, "PyTorch cannot use it", "bench matmul --device cpu"),
         ((), {}, "runs on the CPU", "bench matmul --device cpu"),
         ((), {"system": "Darwin", "machine": "arm64"}, "mps", "torch.backends.mps"),
     ],

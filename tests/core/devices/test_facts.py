@@ -116,7 +116,7 @@ def test_a_cards_numbers_are_told_apart():
 
 def test_reasons_of_the_clocks_are_words():
     assert clock_event_words(None) is None
-    assert clock_event_words(0x4 | 0x20) == "at the power limit, hot (driver's brake)"
+    assert clock_event_words(0x4 | 0x20) == "at the power limit, hot (driver)"
 
 
 def test_peaks_are_computed_from_what_the_card_tells():
@@ -130,7 +130,7 @@ def test_peaks_are_computed_from_what_the_card_tells():
     untold = numbered(multiprocessors=None)
     missing = rows_of(untold, card_snapshot(untold))["peak_float32"]
     assert not missing.is_known
-    assert "does not tell enough" in missing.reason
+    assert "does not report enough" in missing.reason
 
 
 def described_with(card, **facts):
@@ -144,7 +144,7 @@ def test_what_a_card_does_not_tell_pytorch_may():
     rows = rows_of(card, card_snapshot(card, engine))
     assert plain(rows["peak_float32"].value) == "1.47 TFLOP/s"
     assert plain(rows["l2_cache"].value) == "512 KiB"
-    assert rows["torch_multiprocessors"].value == "3 by PyTorch"
+    assert rows["torch_multiprocessors"].value == "3 (PyTorch)"
     assert rows["contradictions"].value == "none"
 
 
@@ -153,8 +153,8 @@ def test_pytorch_s_account_stands_beside_the_driver_s():
     alike = rows_of(card, card_snapshot(card, described_with(card, multiprocessors=3)))
     assert alike["torch_multiprocessors"].value == "3"
     differing = rows_of(card, card_snapshot(card, described_with(card, multiprocessors=5)))
-    assert differing["torch_multiprocessors"].value == "5 by PyTorch, 3 by the driver"
-    assert "3 by nvidia-smi, 5 by PyTorch" in differing["contradictions"].value
+    assert differing["torch_multiprocessors"].value == "5 (PyTorch), 3 (driver)"
+    assert "nvidia-smi says 3, PyTorch says 5" in differing["contradictions"].value
     nobody = rows_of(card, card_snapshot(card, described_with_cuda()))
     assert not nobody["torch_multiprocessors"].is_known
     assert nobody["contradictions"].value == "none"  # name and chip agree
@@ -170,7 +170,7 @@ def test_the_link_at_work_is_told_apart_from_the_idle_one():
     snapshot = card_snapshot(card)
     idle = rows_of(card, snapshot)["pcie_at_work"]
     assert not idle.is_known
-    assert "while the card works" in idle.reason
+    assert "Run a benchmark" in idle.reason
     seen = msgspec.structs.replace(snapshot, links={card.identity: Link(generation=3, width=4)})
     text = plain(rows_of(card, seen)["pcie_at_work"].value)
     assert text == "gen 3 × 4 of gen 3 × 4 (the card alone: gen 4)"
@@ -211,13 +211,13 @@ def test_the_current_card_is_the_one_that_was_chosen():
             described_with_cuda(),
             MemoryRead(device="cuda:0", taken_at_s=0.0),
             "no CUDA context yet",
-            "The engine has done nothing on this card yet",
+            "The engine has not used this card yet",
         ),
         (
             described_with_cuda(),
             MemoryRead(device="cuda:0", taken_at_s=0.0, allocated_bytes=0, reserved_bytes=2 << 20),
             "0 bytes",
-            "In this program's engine alone.",
+            "Only in GPU Studio's engine.",
         ),
     ],
 )
@@ -245,7 +245,7 @@ def test_a_pc_without_a_card_says_why_for_each_missing_thing():
     rows = rows_of(inventory.cpu, snapshot)
     assert rows["cuda_available"].value == "no"
     assert rows["cuda_available"].reason == "This PyTorch was built without CUDA."
-    assert rows["cuda_build"].reason == "This PyTorch is built for the CPU alone."
+    assert rows["cuda_build"].reason == "This PyTorch is a CPU-only build."
     assert rows["driver_version"].reason.startswith("No NVIDIA driver")
     assert rows["cores"].value == "8 cores, 16 threads"
     assert rows["simd"].value == "AVX2"
@@ -344,7 +344,7 @@ def test_the_tables_of_builds_are_compared_where_they_are_of_one_pytorch():
     engine = msgspec.structs.replace(described_with_cuda(), own_table=table)
     assert rows_of(card, card_snapshot(card, engine))["tables"].value == "agree"
     less = msgspec.structs.replace(engine, own_table={"12.6": table["12.6"][1:]})
-    assert "serve 5.0" in rows_of(card, card_snapshot(card, less))["tables"].value
+    assert "supports 5.0" in rows_of(card, card_snapshot(card, less))["tables"].value
     other = msgspec.structs.replace(engine, torch_version="2.14.0+cu126")
     assert not rows_of(card, card_snapshot(card, other))["tables"].is_known
 

@@ -209,9 +209,9 @@ def test_a_cuda_that_is_not_in_the_table_is_judged_by_its_own_list():
 
 def test_other_makers_cards_are_named():
     finding = only(pc(driver=NO_DRIVER, others=("AMD Radeon RX 6600",)), torch("cpu"))
-    assert "AMD Radeon RX 6600 is there" in finding.sentence
+    assert "AMD Radeon RX 6600 is present" in finding.sentence
     both = only(pc(driver=NO_DRIVER, others=("AMD A", "Intel B")), torch("cpu"))
-    assert "AMD A and Intel B are there" in both.sentence
+    assert "AMD A and Intel B are present" in both.sentence
 
 
 def test_a_hidden_card_is_shown_again_by_the_system_s_command():

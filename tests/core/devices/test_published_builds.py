@@ -12,7 +12,7 @@ from gpu_studio.core.devices.published_builds import advice_for
     [
         ((6, 1), "Install the cu126 build: the Devices tab has the command."),
         ((12, 0), "Install the cu130 build: the Devices tab has the command."),
-        ((3, 7), "The last with code for it was PyTorch"),
+        ((3, 7), "The last PyTorch with code for it is 2."),
         ((2, 0), "No PyTorch since 2.0 has code for it: use the CPU."),
     ],
 )

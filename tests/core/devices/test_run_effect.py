@@ -38,7 +38,7 @@ def test_a_run_wakes_the_card_and_warms_it():
 def test_what_held_the_card_back_is_said():
     hot = BUSY | {"clock_event_reasons": 0x20 | 0x4}
     assert sentence([IDLE, hot, BUSY], 0.5, 2.0).endswith(
-        "held back: at the power limit, hot (driver's brake)."
+        "held back: at the power limit, hot (driver)."
     )
     assert "held back" not in sentence([IDLE, BUSY, BUSY, hot], 0.5, 2.0)
     assert "held back" not in sentence([hot, BUSY, BUSY], 0.5, 2.0)
@@ -46,7 +46,7 @@ def test_what_held_the_card_back_is_said():
 
 def test_what_no_reading_saw_is_not_told_as_nothing():
     asleep = IDLE | {"power_w": 8.0}
-    unseen = "matmul: no reading of the sensors fell into it."
+    unseen = "matmul: no sensor reading shows any load."
     assert sentence([asleep, asleep, asleep], 0.5, 2.0) == unseen
     assert sentence([asleep, asleep | {"utilization_percent": 0.4}], 0.5, 2.0) == unseen
     warm = asleep | {"temperature_c": 40.0}
@@ -71,7 +71,7 @@ def test_a_run_that_changed_nothing_has_no_changes():
 
 @pytest.mark.parametrize("steps", [[IDLE], []])
 def test_a_run_between_two_readings_has_no_effect_to_tell(steps):
-    assert sentence(steps, 1.2, 1.4) == "matmul: over before the sensors were read."
+    assert sentence(steps, 1.2, 1.4) == "matmul: too short for a sensor reading."
 
 
 def test_the_cpu_has_an_effect_too():

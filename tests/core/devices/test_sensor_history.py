@@ -64,8 +64,7 @@ def test_curve_table_and_sentence_say_the_same():
         "Temperature", "35 °C", "+5 °C", "30 °C", "35 °C", "40 °C",
     ]  # fmt: skip
     assert plain(span.sentence) == (
-        "Temperature: 35 °C, +5 °C. In the last 2 seconds between 30 °C and 40 °C, on average "
-        "35 °C."
+        "Temperature: 35 °C, +5 °C. Last 2 seconds: 30 °C to 40 °C, average 35 °C."
     )
 
 
@@ -81,18 +80,18 @@ def test_a_sensor_that_is_refused_later_has_no_present_value():
     span = card_spans([{"power_w": 12.0}, {"power_w": 12.0}, {"power_w": None}])["power"]
     assert span.values.tolist()[:2] == [12.0, 12.0]
     assert (span.latest, span.change) == ("n/a", "")
-    assert plain(span.sentence).startswith("Power: n/a. In the last 2 seconds between 12.0 W")
+    assert plain(span.sentence).startswith("Power: n/a. Last 2 seconds: 12.0 W")
 
 
 def test_one_reading_is_too_early_to_call_it_refused():
     span = card_spans([{"utilization_percent": None}])["utilization"]
     assert not span.is_refused
-    assert span.sentence == "Utilisation: not read yet."
+    assert span.sentence == "Utilization: not read yet."
 
 
 def test_nothing_is_known_before_the_first_reading():
     assert {span.sentence for span in spans_of(cpu_only().cpu, [])} == {
-        "Utilisation: not read yet.", "Memory: not read yet.", "Temperature: not read yet.",
+        "Utilization: not read yet.", "Memory: not read yet.", "Temperature: not read yet.",
     }  # fmt: skip
 
 
@@ -190,7 +189,7 @@ def test_a_wide_range_of_temperatures_fits():
 def test_a_cpu_has_its_own_sensors():
     found = cpu_only()
     spans = spans_of(found.cpu, [reading(found, 0.0), reading(found, 1.0)])
-    assert [span.kind.title for span in spans] == ["Utilisation", "Memory", "Temperature"]
+    assert [span.kind.title for span in spans] == ["Utilization", "Memory", "Temperature"]
     assert plain(spans[0].latest) == "12 %"
     assert plain(spans[1].latest) == "8 GiB of 32 GiB"
     assert spans[2].is_refused

@@ -32,7 +32,7 @@ from tests.core.devices.doctor_facts import (
 def test_a_kernel_judges_before_the_lists_do():
     no_code = examined(pc(RTX_3060), probe=probe(tried(RTX_3060, "no_code", message="no image")))
     assert codes(no_code) == ["no_code_for_card"]
-    assert "a real kernel said: no image" in no_code[0].evidence
+    assert "a real kernel failed: no image" in no_code[0].evidence
     listed_not = msgspec.structs.replace(ENGINE, arch_list=("sm_90",))
     assert codes(examined(pc(RTX_3060), listed_not)) == ["no_code_for_card"]
     assert codes(examined(pc(RTX_3060), listed_not, probe=probe(tried(RTX_3060)))) == ["ok"]
@@ -43,7 +43,7 @@ def test_the_evidence_says_code_only_if_the_list_has_it():
     none = msgspec.structs.replace(ENGINE, arch_list=("sm_75", "sm_80"))
     evidence = one("ok", examined(pc(old), none, probe=probe(tried(old)))).evidence
     assert "has code" not in evidence
-    assert "lists no code for it (5.2), and yet a real kernel ran on it" in evidence
+    assert "lists no code for it (5.2), but a real kernel ran on it" in evidence
     assert "has code for it (5.2); a real kernel ran on it" in (
         one("ok", examined(pc(old), probe=probe(tried(old)))).evidence
     )
@@ -54,7 +54,7 @@ def test_a_jetson_is_sent_to_nvidias_own_builds(capability):
     orin = changed(RTX_3060, name="Orin", compute_capability=capability, pci_device_id=None)
     engine = msgspec.structs.replace(ENGINE, arch_list=("sm_80", "sm_90"))
     finding = one("no_code_for_card", examined(pc(orin), engine, machine="aarch64"))
-    assert "NVIDIA publishes PyTorch for each Jetson itself (not tried by us)" in finding.sentence
+    assert "NVIDIA itself publishes PyTorch for each Jetson (not tested by us)" in finding.sentence
     assert "jetson" in finding.action
 
 
@@ -118,7 +118,7 @@ def test_a_table_of_pytorch_s_that_says_otherwise_is_told():
     without_maxwell = {"12.6": ("6.0", "7.0", "7.5", "8.0", "8.6", "9.0")}
     engine = msgspec.structs.replace(ENGINE, own_table=without_maxwell)
     finding = one("tables_differ", examined(pc(RTX_3060), engine))
-    assert "only this program's table has cu126 serve 5.0" in finding.sentence
+    assert "only this program's table says that cu126 supports 5.0" in finding.sentence
     other = msgspec.structs.replace(engine, torch_version="2.14.0+cu126")
     assert "tables_differ" not in codes(examined(pc(RTX_3060), other))
     alike = {"12.6": ("5.0", "6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "9.0"), "12.9": ("7.5",)}

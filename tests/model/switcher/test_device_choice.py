@@ -212,7 +212,7 @@ def test_a_card_that_this_pytorch_cannot_use_keeps_its_number_and_says_why(
     qtbot.waitUntil(lambda: len(model.rows) == 2 and model.rows[1].warning != "")
     row = model.rows[1]
     assert row.address is None
-    assert "built for the CPU alone" in row.warning
+    assert "CPU-only" in row.warning
     assert model.chosen.identity == "cpu"
     model.choose(row.identity)
     assert model.can_use, "the engine says in its own words what is missing"

@@ -100,7 +100,7 @@ def test_a_card_without_cuda_is_told_in_the_engines_words(unstarted, engines, st
     assert not find(unstarted, "switcher.move").isEnabled()
     click(qtbot, unstarted, "switcher.activate")
     qtbot.waitUntil(lambda: text(unstarted, "switcher.said").startswith(sentence))
-    assert "built for the CPU alone" in radio(unstarted, FIRST).accessibleDescription()
+    assert "CPU-only" in radio(unstarted, FIRST).accessibleDescription()
 
 
 def test_what_is_lost_is_said_before_one_card_is_shown_and_there_is_a_way_back(tab, engines, qtbot):
