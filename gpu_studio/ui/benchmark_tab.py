@@ -1,4 +1,4 @@
-"""The Benchmark tab: the same work on every device, with numbers that can be trusted."""
+"""The Benchmark tab: the same work on every device, with numbers that you can trust."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LEFT_LETTERS = 36
 _PLOT_TO_TABLE = (620, 380)
 _LOW = 620  # pixels
 _WORDS_TO_TABLE = (740, 260)
-# Under a banner in a low window the table is scrolled to: a lower plot shows nothing.
+# In a low window with a banner, the user scrolls to the table: a lower plot is unreadable.
 _LEAST_PLOT = 250
 
 _INDENT = 8
@@ -74,7 +74,7 @@ class BenchmarkTab(QWidget):
         self._view = View.LIVE
         self._view_was_chosen = False
         self._is_arranged = False
-        self._history_page: HistoryPage | None = None  # made when it is first asked for
+        self._history_page: HistoryPage | None = None  # made on first use
         QShortcut(
             QKeySequence(Qt.Key.Key_Escape),
             self,
@@ -102,7 +102,7 @@ class BenchmarkTab(QWidget):
         self.benchmark.plan_changed.connect(self._plan_changed)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Arrange the parts when they are first seen: their sizes cost more than they do."""
+        """Lay out the parts when they are first shown: computing their sizes is slow."""
         if not self._is_arranged:
             self._is_arranged = True
             line = QHBoxLayout(self)
@@ -118,7 +118,7 @@ class BenchmarkTab(QWidget):
         super().showEvent(event)
 
     def _order_by_tab_key(self) -> None:
-        """Let the Tab key go through the parts as they are read."""
+        """Let the Tab key follow the reading order."""
         parts = (
             self._panel.last_control, *self._head.controls, *self._plots.views, self._results,
         )  # fmt: skip
@@ -130,7 +130,7 @@ class BenchmarkTab(QWidget):
         left.column.setSpacing(GAP)
         left.column.addWidget(_scrolled(self._choices, "benchmark.choices"), 1)
         left.column.addWidget(self._panel)
-        # As wide as the widest of the choices, which come with the engine, and no wider.
+        # Exactly as wide as the widest choice. The choices arrive with the engine.
         left.setMinimumWidth(letters(self, _LEFT_LETTERS))
         left.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         return left
@@ -184,7 +184,7 @@ class BenchmarkTab(QWidget):
         self.benchmark.start(self._choices.run_plan)
 
     def _plan_begun(self) -> None:
-        """Follow what will run."""
+        """Show the live view for the plan that starts now."""
         self._view_was_chosen = False
         self._results.clear_selection()
         self._show_view(View.LIVE)
@@ -224,13 +224,13 @@ class BenchmarkTab(QWidget):
         return self.height() < _LOW
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give the plot the room of the words where there is little."""
+        """Shorten the texts in a low window, so that the plot gets their space."""
         super().resizeEvent(event)
         self._head.set_brief(self._is_low)
         self._show_caption()
 
     def _show_page(self) -> None:
-        """Bring the runs, the history or the invitation to the front."""
+        """Show the runs, the history or the invitation."""
         if self._is_arranged:
             history = self._view is View.HISTORY
             if history and self._history_page is None:
@@ -242,7 +242,7 @@ class BenchmarkTab(QWidget):
             self._pages.setCurrentIndex(2 if history else 1 if filled else 0)
 
     def _tell_of_history(self, text: str, bad: bool) -> None:
-        if self._view is not View.HISTORY:  # its page says it itself
+        if self._view is not View.HISTORY:  # the History page shows it itself
             self._head.tell(text, bad)
 
     def _show_ghost(self) -> None:
@@ -277,14 +277,14 @@ class BenchmarkTab(QWidget):
                 self._show_view(View.SIZES)
 
     def _show_results(self) -> None:
-        """Write the sentences over the plot: when a run is over, never with each sample."""
+        """Update the sentences above the plot: at the end of a run, not for each sample."""
         self._show_page()
         self._head.show_results()
         self._plan_changed()
 
 
 def _scrolled(widget: QWidget, name: str) -> VerticalScroll:
-    """Return a widget that is scrolled where the window is too low for it."""
+    """Return a scroll area for a widget that may be higher than the window."""
     scroll = VerticalScroll()
     scroll.setObjectName(name)
     scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -293,7 +293,7 @@ def _scrolled(widget: QWidget, name: str) -> VerticalScroll:
 
 
 class Caption(ElidedText):
-    """Sentences, or in one line the first words of them, with the whole in a tool tip."""
+    """Sentences, or the first words on one line with the full text in a tool tip."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__("", "muted", name="benchmark.plot.caption", wraps=True)
@@ -301,8 +301,8 @@ class Caption(ElidedText):
         self.setContentsMargins(_INDENT, 0, 0, 0)
 
     def say(self, sentences: str, *, in_one_line: bool) -> None:
-        """Show sentences; in one line where the plot needs the room."""
-        # The uncertainty of a crossing stands behind it, and is marked in the plot as well.
+        """Show the sentences, on one line if the plot needs the space."""
+        # The uncertainty of a crossover follows in parentheses; the plot marks it as well.
         first = sentences.partition(". ")[0].partition(" (")[0]
         is_cut = in_one_line and first != sentences
         self.setText(f"{first} …" if is_cut else sentences)

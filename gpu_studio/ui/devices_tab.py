@@ -1,4 +1,4 @@
-"""The Devices tab: what is in this PC, whether PyTorch can use it, and how it is right now."""
+"""The Devices tab: the devices of this PC, whether PyTorch can use them, and live sensors."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LIST_LETTERS = (32, 43)
-_CHECK = "Try a real kernel on each card"
-_CHECK_TIP = "Starts PyTorch in a process of its own and lets each card add a few numbers"
+_CHECK = "Test each card"
+_CHECK_TIP = "Runs a real kernel on each card, in a separate process"
 _WITHOUT_CARD = (
-    "Benchmark: times your CPU, with the same workloads, curves and checks.",
-    "Switcher: places models, and falls into the usual pitfalls; the CPU stands in for a card.",
-    "Memory: shows this PC's RAM, and a modelled card of any size to fill and to break.",
+    "Benchmark: time your CPU with the same workloads, curves and checks.",
+    "Switcher: place models and see the usual pitfalls. The CPU stands in for a card.",
+    "Memory: see this PC's RAM, and fill a modeled card of any size until it breaks.",
 )
 
 
 class DevicesTab(QWidget):
-    """Devices on the left; verdict, live sensors, facts and processes of one on the right."""
+    """Devices on the left; verdict, sensors, facts and processes of one on the right."""
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -75,8 +75,8 @@ class DevicesTab(QWidget):
         self._without_card: Card | None = None
         self._lay_out()
         self._list.device_selected.connect(self._select)
-        # One inventory changes many things: each is shown once, and in a turn of its own of the
-        # event loop, which is not to be held while the engine starts.
+        # One inventory changes many parts. Each part updates once, in its own turn of the event
+        # loop, so that the window stays responsive while the engine starts.
         self._soon = self._at_leisure(self._update)
         self._sensors_soon = self._at_leisure(self._update_sensors)
         self._model.selection_changed.connect(self._soon.start)
@@ -91,18 +91,18 @@ class DevicesTab(QWidget):
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether everything that has changed is shown."""
+        """Whether every change is shown."""
         return not (self._soon.isActive() or self._sensors_soon.isActive())
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Show what is known by now, and ask again while somebody looks."""
+        """Show the current facts, and keep asking while visible."""
         super().showEvent(event)
         self._model.watch(True)
         self._update()
         self._update_sensors()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Ask for nothing while nobody looks."""
+        """Ask for nothing while hidden."""
         super().hideEvent(event)
         self._model.watch(False)
 
@@ -160,7 +160,7 @@ class DevicesTab(QWidget):
             self._doctor.check()
 
     def _select(self, identity: str) -> None:
-        """Show at once what somebody asked for."""
+        """Show at once what the user asked for."""
         self._model.select(identity)
         self._update()
         self._update_sensors()
@@ -177,7 +177,7 @@ class DevicesTab(QWidget):
         self._show_also_found(self._model.also_found)
         self._check_line.setVisible(bool(self._model.has_cards))
         is_checking = self._doctor.is_checking
-        self._check.setText("Stop the check" if is_checking else _CHECK)
+        self._check.setText("Stop the test" if is_checking else _CHECK)
         self._check.setAccessibleName(self._check.text())
         self._check.setEnabled(is_checking or self._doctor.can_check)
         self._checked.setText(self._doctor.sentence)
@@ -207,7 +207,7 @@ class DevicesTab(QWidget):
         card.show_headline(headline, in_brief=self._model.is_said_above(headline))
 
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
-        """Put what else was found under the verdict, a card each."""
+        """Show the other findings under the verdict, each in a card."""
         for number in range(len(self._also_found), len(headlines)):
             card = VerdictCard(self._theme, name=f"devices.finding.{number}")
             card.action_requested.connect(self._act)
@@ -219,10 +219,10 @@ class DevicesTab(QWidget):
             card.setVisible(number < len(headlines))
 
     def _show_what_is_left(self) -> None:
-        """On a PC without a card, say what can be done all the same."""
+        """On a PC without a card, say what works without one."""
         if self._model.has_cards is False and self._without_card is None:
             self._without_card = Card(name="devices.without_card")
-            self._without_card.column.addWidget(Text("What you can do here all the same", "value"))
+            self._without_card.column.addWidget(Text("What you can still do", "value"))
             for sentence in _WITHOUT_CARD:
                 self._without_card.column.addWidget(Text(sentence, "muted", wraps=True))
             self._page.insertWidget(self._page.indexOf(self._verdict) + 1, self._without_card)

@@ -104,7 +104,7 @@ def test_a_card_that_dozes_off_again_is_asked_about_once(
     assert laptop.session.is_free
     assert len(questions(engines)) == 2
     verdict = DevicesModel(laptop).verdict
-    assert "was not asked about your GT 1030" in verdict.sentence
+    assert "GT 1030 is asleep" in verdict.sentence
     assert verdict.action == WAKE
 
 

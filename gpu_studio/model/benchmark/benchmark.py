@@ -1,4 +1,4 @@
-"""Plans of runs: one run at a time, and everything that was measured in this session."""
+"""Plans of runs, one run at a time, and all results of this session."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ _PHASES = {
     "set-up": "setting up",
     "verification": "checking the result",
     "warm-up": "warming up",
-    "naive": "as a naive script does",
+    "naive": "timing as a naive script",
     "timing": "timing",
 }
-# Numbers change a few times a second: more cannot be read, and it costs. At once where a run hands
-# samples over and rests; by the timer where lines come more often or not at all.
+# Numbers change a few times a second: faster is unreadable, and it costs time. They change at once
+# if a run sends samples and rests, by the timer if lines come more often or not at all.
 _SOONEST_NEWS_MS = 200
 _LATEST_NEWS_MS = 400
-# What a run leaves to the window after each line of samples: text and curves change in it.
+# A run's pause after each line of samples: the window updates its texts and curves in it.
 REST_S = 0.04
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """How the last plan ended, in words; ``bad`` where it ended by itself too early."""
+    """How the last plan ended, in words; ``bad`` if it ended too early by itself."""
 
     text: str = ""
     bad: bool = False
 
 
 def progress_sentence(run: Run, device: str, left_s: float | None) -> str:
-    """Return what is running now and how long the plan still takes; None where nobody can tell."""
+    """Return the current run and the plan's remaining time in words; None: time not known."""
     parts = (
         run.size_label,
         run.request.dtype,
@@ -71,11 +71,11 @@ def progress_sentence(run: Run, device: str, left_s: float | None) -> str:
 
 
 def long_call_warning(run: Run | None) -> str:
-    """Return what to know of a call too long to be stopped in between; empty for others."""
+    """Return a warning for a call that is too long to stop midway; empty for others."""
     if run is None or (run.expected_call_s or 0.0) <= _LONG_CALL_S:
         return ""
     took = format_duration(run.expected_call_s or 0.0)
-    return f"One call takes about {took}; Stop will end the engine and start a fresh one."
+    return f"One call takes about {took}. Stop will end the engine and start a new one."
 
 
 def _left_text(left_s: float) -> str:
@@ -85,7 +85,7 @@ def _left_text(left_s: float) -> str:
 
 
 class PlanState(Enum):
-    """Where a plan is.
+    """The state of a plan.
 
     ::
 
@@ -99,12 +99,12 @@ class PlanState(Enum):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a run of the plan is under way."""
+        """Whether a run of the plan is in progress."""
         return self is not PlanState.IDLE
 
 
 class RunSource(NamedTuple):
-    """Who makes a plan's runs: of a recording its label, and what its devices are called."""
+    """The source of a plan's runs: for a recording, its label and its devices' names."""
 
     session: EngineSession
     recording: str | None = None
@@ -112,13 +112,13 @@ class RunSource(NamedTuple):
 
 
 class Benchmark(QObject):
-    """Runs plans and keeps their runs, the stopped and the failed ones included.
+    """Runs plans and keeps their runs, including stopped and failed ones.
 
     Signals:
         run_begun(Run): the newest of `runs`.
-        run_changed(Run): its state or phase, or, about three times a second, its numbers.
-        runs_cleared(): all runs were forgotten.
-        plan_changed(): a plan began, moved on, or is over.
+        run_changed(Run): its state or phase changed, or its numbers (about three times a second).
+        runs_cleared(): all runs were removed.
+        plan_changed(): a plan began, progressed or ended.
     """
 
     run_begun = Signal(object)
@@ -145,7 +145,7 @@ class Benchmark(QObject):
 
     @property
     def state(self) -> PlanState:
-        """Where the plan is."""
+        """The state of the plan."""
         return self._state
 
     @property
@@ -155,50 +155,50 @@ class Benchmark(QObject):
 
     @property
     def results(self) -> list[RunFinished]:
-        """The results of the runs that finished, oldest first."""
+        """The results of the finished runs, oldest first."""
         return [run.result for run in self._runs if run.result is not None]
 
     @property
     def running(self) -> Run | None:
-        """The run that is under way."""
+        """The current run."""
         return self._running
 
     @property
     def notice(self) -> Notice:
-        """How the last plan ended; empty while one runs."""
+        """How the last plan ended; empty while a plan runs."""
         return self._notice
 
     @property
     def progress(self) -> float:
-        """The share of the plan that is done, 0 to 1; 0 where there is none."""
+        """The finished share of the plan, 0 to 1; 0 without a plan."""
         count = len(self._planned) + len(self._waiting)
         return sum(run.progress for run in self._planned) / count if count else 0.0
 
     @property
     def sentence(self) -> str:
-        """What is running now and how long the plan still takes; empty without a plan."""
+        """The current run and the plan's remaining time in words; empty without a plan."""
         run = self._running
         if run is None:
             return ""
         if self._state is PlanState.STOPPING:
             return "Stopping…"
         device = run_label(run, self._studio.sensors.inventory)
-        # A recording is played as fast as somebody likes.
+        # The user chooses the playback speed of a recording.
         is_live = self._source.recording is None
         left_s = time_left_s(self._planned, self._waiting) if is_live else None
         return progress_sentence(run, device, left_s)
 
     @property
     def warning(self) -> str:
-        """What to know about the run under way: a call too long to be stopped in between."""
+        """The warning about the current run: a call that is too long to stop midway."""
         return long_call_warning(self._running)
 
     def start(self, plan: RunPlan, source: RunSource | None = None) -> None:
-        """Begin a plan; does nothing while another runs.
+        """Start a plan; does nothing while another runs.
 
         Args:
-            plan: what is run.
-            source: who runs it; the window's engine by default.
+            plan: the runs to make.
+            source: makes the runs; the window's engine by default.
         """
         if self._state.is_busy:
             return
@@ -212,14 +212,14 @@ class Benchmark(QObject):
             self._begin_next()
 
     def stop(self) -> None:
-        """End the run under way and forget the waiting ones; all samples are kept."""
+        """Stop the current run and drop the waiting ones; all samples are kept."""
         if self._state is PlanState.RUNNING and self._reply is not None:
             self._state = PlanState.STOPPING
             self.plan_changed.emit()
             self._reply.stop()
 
     def clear(self) -> None:
-        """Forget the runs; does nothing while a plan runs."""
+        """Remove all runs; does nothing while a plan runs."""
         if not self._state.is_busy:
             self._runs, self._planned = [], []
             self._notice = Notice()
@@ -233,7 +233,7 @@ class Benchmark(QObject):
         )
 
     def _refine(self) -> bool:
-        """Return whether the plan goes on from what was found."""
+        """Return whether the plan continues from the results so far."""
         if self._plan is None:
             return False
         results = [run.result for run in self._planned if run.result is not None]
@@ -247,7 +247,7 @@ class Benchmark(QObject):
         engine = self._source.session.description
         for workload in engine.workloads if engine else ():
             if workload.name == run.request.workload:
-                run.size_text = workload.size_text  # a run that cannot begin tells none
+                run.size_text = workload.size_text  # a run that cannot begin sends none
         self._running = run
         self._runs.append(run)
         self._planned.append(run)
@@ -271,7 +271,7 @@ class Benchmark(QObject):
         return self._news.remainingTime() <= _LATEST_NEWS_MS - _SOONEST_NEWS_MS
 
     def _tell_news(self) -> None:
-        self._news.start()  # from now on: what comes between two turns would disturb
+        self._news.start()  # restarted here: an update between two batches would disturb the timing
         if self._running is not None:
             self.run_changed.emit(self._running)
             self.plan_changed.emit()
@@ -285,14 +285,14 @@ class Benchmark(QObject):
         assert event is not None
         self.run_changed.emit(run)
         if self._state is PlanState.STOPPING:
-            self._finish(Notice(f"Stopped: {self._count()}. What was measured is kept."))
+            self._finish(Notice(f"Stopped: {self._count()}. The results so far are kept."))
         elif _took_the_engine(event):
             self._finish(self._engine_gone(run, event))
         elif self._waiting or self._refine():
             self._begin_next()
         else:
             failed = sum(other.state is RunState.FAILED for other in self._planned)
-            reasons = f" {failed} could not run; the table says why." if failed else ""
+            reasons = f" {failed} could not run: see the table." if failed else ""
             self._finish(Notice(f"Done: {self._count()}.{reasons}", bad=bool(failed)))
 
     def _finish(self, notice: Notice) -> None:
@@ -303,21 +303,22 @@ class Benchmark(QObject):
         self.plan_changed.emit()
 
     def _count(self) -> str:
-        """Return how many of the plan's runs finished; before the waiting ones are forgotten."""
+        """Return the number of finished runs in words; call it before dropping the waiting ones."""
         planned = len(self._planned) + len(self._waiting)
         finished = sum(run.state is RunState.FINISHED for run in self._planned)
         return f"{finished} of {planned} {'run' if planned == 1 else 'runs'} finished"
 
     def _engine_gone(self, run: Run, event: Event) -> Notice:
-        # The rest is not begun by itself: what ended one engine may end the next one, too.
+        # The rest does not start by itself: the same run may end the next engine as well.
         if isinstance(event, EngineEnded) and event.stopped:
-            return Notice(f"A fresh engine was asked for: {self._count()}. Press Run to go on.")
+            return Notice(f"A new engine was started: {self._count()}. Press Run to continue.")
         reason = run.failure.message if run.failure else ""
-        return Notice(f"{reason} What was measured is kept: press Run to go on.".strip(), bad=True)
+        what_now = "The results so far are kept. Press Run to continue."
+        return Notice(f"{reason} {what_now}".strip(), bad=True)
 
 
 def _took_the_engine(event: Event) -> bool:
-    """Return whether an engine ended with this last event of a run."""
+    """Return whether the engine ended with this last event of a run."""
     if isinstance(event, (RunFailed, RequestFailed)):
         return event.failure.fatal or event.failure.kind is FailureKind.ENGINE_ENDED
     return isinstance(event, EngineEnded)

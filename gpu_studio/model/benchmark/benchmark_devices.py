@@ -1,4 +1,4 @@
-"""Which devices a benchmark can run on, and what they are called beside a number."""
+"""The devices that a benchmark can run on, and their names beside a number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class BenchmarkDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """A device to benchmark. ``address`` is None where PyTorch cannot use it: ``reason`` why."""
+    """A device to benchmark. ``address`` is None if PyTorch cannot use it, for the ``reason``."""
 
     identity: str
     label: str
@@ -29,7 +29,7 @@ class BenchmarkDevice(msgspec.Struct, frozen=True, kw_only=True):
 def device_choices(
     inventory: Inventory | None, description: EngineDescribed | None
 ) -> list[BenchmarkDevice]:
-    """Return the CPU and then every card; the CPU alone until the devices were found."""
+    """Return the CPU and then every card; only the CPU until the devices are found."""
     name = inventory.cpu.name if inventory else "CPU"
     choices = [BenchmarkDevice(identity="cpu", label="CPU", name=name, address="cpu")]
     for card in inventory.cards if inventory else ():
@@ -44,7 +44,7 @@ def device_choices(
 
 
 def device_label(address: str, inventory: Inventory | None) -> str:
-    """Return what a device is called beside its numbers: ``CPU`` or ``GT 1030``."""
+    """Return a device's name beside its numbers: ``CPU`` or ``GT 1030``."""
     if address == "cpu":
         return "CPU"
     card = inventory.find(address) if inventory else None
@@ -52,13 +52,13 @@ def device_label(address: str, inventory: Inventory | None) -> str:
 
 
 def run_label(run: Run, inventory: Inventory | None) -> str:
-    """Return what a run's device is called; a recording's is none of this PC's."""
+    """Return the name of a run's device; a recording names its own devices."""
     name = run.result.device_name if run.result else run.device_name
     return _label_of(run.request.device, name, run.recording, inventory)
 
 
 def result_label(result: RunFinished, inventory: Inventory | None) -> str:
-    """Return what a result's device is called, as `run_label` does."""
+    """Return the name of a result's device, as `run_label` does."""
     return _label_of(result.device, result.device_name, result.recording, inventory)
 
 
@@ -69,7 +69,7 @@ def _label_of(address: str, name: str, recording: str | None, inventory: Invento
 
 
 def _card_label(card: Device, inventory: Inventory | None) -> str:
-    """Return the card's short name; two of the same name also get their addresses."""
+    """Return the card's short name; cards of the same name also get their addresses."""
     same = [other for other in inventory.cards if other.name == card.name] if inventory else []
     if len(same) > 1:
         return f"{card.short_name} ({card.address or card.pci_bus_id or card.identity})"
@@ -78,7 +78,7 @@ def _card_label(card: Device, inventory: Inventory | None) -> str:
 
 def _address(card: Device, description: EngineDescribed | None) -> tuple[str | None, str]:
     if description is None:
-        return None, "Not known until the engine is there."
+        return None, "Not known until the engine has started."
     access = access_of(card, description)
     if access.address is None:
         return None, access.reason

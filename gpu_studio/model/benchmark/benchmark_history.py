@@ -1,6 +1,6 @@
-"""Every finished run is kept; kept runs are listed, named, deleted, imported, and race as ghosts.
+"""The history: keeps, lists, names, deletes and imports runs, and overlays one on the plot.
 
-Files are read and written by a `Task`, one thing after the other: a slow disk holds nobody.
+A `Task` reads and writes the files, one at a time: a slow disk does not block the window.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
-# Read at once: the newest runs, as many as somebody may look through.
+# The newest runs, read at once: as many as a user may look through.
 _PAGE = 300
 _MOST_REFUSED = 10
-# A file that is being read when the window closes is of no use any more.
+# If the window closes during a read, the file is not needed anymore.
 _LONGEST_READ_MS = 1000
 
 
 class BenchmarkHistory(QObject):
-    """The history in a folder, and the ghost.
+    """The history in a folder, and the ghost: the kept run that overlays the live plot.
 
     Signals:
-        contents_changed(): the list, or what is only in memory, is another one.
-        ghost_changed(): another kept run races along, or none.
-        told(str, bool): what came of something that was asked for, and whether it went wrong.
+        contents_changed(): the list or the set of unsaved runs changed.
+        ghost_changed(): the overlay changed or was removed.
+        told(str, bool): the outcome of an action, and whether it is a failure.
     """
 
     contents_changed = Signal()
@@ -67,7 +67,7 @@ class BenchmarkHistory(QObject):
 
     @property
     def _history(self) -> History:
-        """The folder's history; made when it is needed, not with the window."""
+        """The folder's history; created on first use, not with the window."""
         if self._opened is None:
             from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 
@@ -76,44 +76,44 @@ class BenchmarkHistory(QObject):
 
     @property
     def entries(self) -> tuple[HistoryEntry, ...]:
-        """What is kept, the newest first; empty until it was read."""
+        """The kept runs, newest first; empty until they are read."""
         return self._contents.entries if self._contents else ()
 
     @property
     def refused(self) -> list[str]:
-        """The files in the folder that cannot be read, each with the reason."""
+        """The unreadable files in the folder, each with the reason."""
         refused = self._contents.refused if self._contents else ()
         told = [f"{file.file_name}: {file.reason}" for file in refused[:_MOST_REFUSED]]
         if len(refused) > _MOST_REFUSED:
-            told.append(f"{len(refused) - _MOST_REFUSED} more files cannot be read.")
+            told.append(f"{len(refused) - _MOST_REFUSED} more files are unreadable.")
         return told
 
     @property
     def unread_count(self) -> int:
-        """How many older files have not been read yet."""
+        """The number of older files that are not read yet."""
         return self._contents.unread_count if self._contents else 0
 
     @property
     def trouble(self) -> str:
-        """Why runs are in memory alone; empty where they are saved."""
+        """Why runs are only in memory; empty if all are saved."""
         count = len(self._history.pending) if self._opened else 0
         if not count or not self._trouble:
             return ""
-        waiting = "1 run waits" if count == 1 else f"{count} runs wait"
-        return f"{self._trouble} {waiting} in memory and would be lost with this window."
+        waiting = "1 run is" if count == 1 else f"{count} runs are"
+        return f"{self._trouble} {waiting} only in memory and lost if you close this window."
 
     @property
     def ghost(self) -> tuple[Run, str] | None:
-        """The kept run that races along, and what it is called."""
+        """The kept run that overlays the live plot, and its label."""
         return self._ghost
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being read or written."""
+        """Whether files are being read or written."""
         return self._task is not None
 
     def refresh(self) -> None:
-        """Read the list again, as far as it is shown."""
+        """Read the shown part of the list again."""
         most = self._most
         self._do(
             lambda: self._history.contents(most, lambda: self._is_closed),
@@ -131,11 +131,11 @@ class BenchmarkHistory(QObject):
         self._do(lambda: self._history.rename(key, name), self._changed)
 
     def delete(self, key: str) -> None:
-        """Forget a kept run."""
+        """Delete a kept run."""
         self._do(lambda: self._history.delete(key), self._changed)
 
     def import_file(self, path: Path) -> None:
-        """Keep the results in a file from elsewhere, if it is one, as the terminal does."""
+        """Import the results in a file from elsewhere, as the terminal command does."""
         from gpu_studio.core.benchmark.result_import import import_results
 
         def take_in() -> list[KeptRun]:
@@ -147,7 +147,7 @@ class BenchmarkHistory(QObject):
         self._do(take_in, self._imported)
 
     def export_file(self, key: str, path: Path) -> None:
-        """Write a kept run into a file that another PC can import."""
+        """Write a kept run to a file that another PC can import."""
         from gpu_studio.core.benchmark.history import write_atomically
         from gpu_studio.core.benchmark.kept_run import encode_kept
 
@@ -158,22 +158,22 @@ class BenchmarkHistory(QObject):
             except OSError as error:
                 reason = error.strerror or type(error).__name__
                 raise StudioError(
-                    FailureKind.NOT_SAVED, f"{path} could not be written: {reason}."
+                    FailureKind.NOT_SAVED, f"Could not write {path}: {reason}."
                 ) from error
             return path
 
         self._do(write, self._exported)
 
     def save_again(self) -> None:
-        """Try to save what is in memory alone."""
+        """Try to save the runs that are only in memory."""
         self._do(self._history.save_pending, self._saved)
 
     def race(self, entry: HistoryEntry, result: RunFinished | None) -> None:
-        """Let a kept run race along as a ghost, unless it cannot be compared.
+        """Overlay a kept run on the live plot, unless it is not comparable.
 
         Args:
             entry: the kept run.
-            result: what is looked at; None where nothing has finished, as before a race.
+            result: the shown result; None before the first run has finished.
         """
         found = self.comparability(entry, result)
         if found.is_comparable:
@@ -182,34 +182,34 @@ class BenchmarkHistory(QObject):
             self.told.emit(found.sentence, True)
 
     def comparability(self, entry: HistoryEntry, result: RunFinished | None) -> Comparability:
-        """Return whether a kept run may stand beside a result; before any it may."""
+        """Return whether a kept run is comparable with a result; without a result it is."""
         return compare(result, entry.header.result) if result else Comparability()
 
     def end_race(self) -> None:
-        """Take the ghost away."""
+        """Remove the overlay."""
         if self._ghost is not None:
             self._ghost = None
             self.ghost_changed.emit()
 
-    # ── what comes of it ─────────────────────────────────────────────────────────────────────
+    # ── outcomes ─────────────────────────────────────────────────────────────────────────────
 
     def _run_changed(self, run: Run) -> None:
         run_id = run.request.run_id
         if run.result is None or run_id in self._kept:
             return
         self._kept.add(run_id)
-        if run.recording is None:  # a recording has a file already, and is not of this PC
+        if run.recording is None:  # a recording already has a file, and is not from this PC
             now = _now()
             self._do(lambda: self._history.keep(run, now), self._changed)
         self._look_at_ghost(run.result)
 
     def _look_at_ghost(self, result: RunFinished) -> None:
-        """End a race in which other work was run; the reason is said."""
+        """Remove the overlay if the new result did other work, and say why."""
         if self._ghost is None or self._ghost[0].result is None:
             return
         found = compare(result, self._ghost[0].result)
         if not found.is_comparable:
-            self.told.emit(f"The ghost has left. {found.sentence}", False)
+            self.told.emit(f"Overlay removed. {found.sentence}", False)
             self.end_race()
 
     def _changed(self, _answer: object) -> None:
@@ -223,8 +223,8 @@ class BenchmarkHistory(QObject):
         result = imported[0].result
         what = f"{result.workload} on {result.device_name}"
         if len(imported) > 1:
-            what = f"{len(imported)} results, the first {what}"
-        self.told.emit(f"Imported: {what}. Labelled “{result.recording}”.", False)
+            what = f"{len(imported)} results, the first is {what}"
+        self.told.emit(f"Imported: {what}. Label: “{result.recording}”.", False)
         self.refresh()
 
     def _exported(self, path: Path) -> None:
@@ -232,7 +232,7 @@ class BenchmarkHistory(QObject):
 
     def _saved(self, count: int) -> None:
         self._trouble = ""
-        self.told.emit(f"{count} {'run was' if count == 1 else 'runs were'} saved.", False)
+        self.told.emit(f"{count} {'run' if count == 1 else 'runs'} saved.", False)
         self.refresh()
 
     def _loaded(self, kept: KeptRun) -> None:
@@ -241,9 +241,9 @@ class BenchmarkHistory(QObject):
         run = run_of(kept)
         self._ghost = (run, _ghost_label(kept))
         self.ghost_changed.emit()
-        self.told.emit("The ghost is on the live plot.", False)
+        self.told.emit("Shown on the live plot.", False)
 
-    # ── one thing after the other ────────────────────────────────────────────────────────────
+    # ── one task at a time ───────────────────────────────────────────────────────────────────
 
     def _do(
         self, work: Callable[[], Any], then: Callable[[Any], None], *, keeps: bool = True
@@ -272,7 +272,7 @@ class BenchmarkHistory(QObject):
             return
         mistake = failure.message
         if failure.kind is FailureKind.INTERNAL:
-            mistake = f"The history could not do that: {mistake}"
+            mistake = f"The history failed: {mistake}"
         if self._history.pending:
             self._trouble = mistake
         self.told.emit(mistake, True)
@@ -286,20 +286,20 @@ class BenchmarkHistory(QObject):
             self._next()
 
     def close(self) -> None:
-        """Wait for what is being written, and write what waits: no result is lost."""
+        """Finish the current write, then the waiting ones: no result is lost."""
         self._is_closed = True
         task, self._task = self._task, None
         if task is not None:
             task.wait(None if self._jobs.popleft().keeps else _LONGEST_READ_MS)
         for job in self._jobs:
             if job.keeps:
-                with contextlib.suppress(StudioError):  # there is nobody left to tell
+                with contextlib.suppress(StudioError):  # the window is closing and cannot show it
                     job.work()
         self._jobs.clear()
 
 
 class _Job(NamedTuple):
-    """One thing to do in a thread; ``keeps``: it changes files, and must be done at the end."""
+    """A job for the thread; ``keeps``: it changes files and must run before the program ends."""
 
     work: Callable[[], Any]
     then: Callable[[Any], None]

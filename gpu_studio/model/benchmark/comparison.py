@@ -1,4 +1,4 @@
-"""One workload in several ways, side by side, as the Switcher's pages show it."""
+"""One workload with several options side by side, as the Switcher's pages show it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ComparisonModel(QObject):
 
     Args:
         studio: the application's state.
-        workload: its name.
+        workload: the name of the workload.
 
     Signals:
-        description_changed(): an engine told what the workload is.
-        runs_changed(): a run began, told something, or ended.
+        description_changed(): an engine described the workload.
+        runs_changed(): a run began, reported or ended.
     """
 
     description_changed = Signal()
@@ -46,19 +46,19 @@ class ComparisonModel(QObject):
 
     @property
     def description(self) -> WorkloadDescription | None:
-        """What the workload is; None until the engine is there, or where it does not know it."""
+        """The workload's description; None without an engine, or if the engine does not know it."""
         engine = self._session.description
         known = engine.workloads if engine else ()
         return next((one for one in known if one.name == self.workload), None)
 
     @property
     def is_described(self) -> bool:
-        """Whether the engine has told what it can do."""
+        """Whether the engine has described itself."""
         return self._session.description is not None
 
     @property
     def devices(self) -> list[str]:
-        """The addresses it can run on, the first usable card before the CPU."""
+        """The addresses that it can run on, the first usable card before the CPU."""
         engine, workload = self._session.description, self.description
         if engine is None or workload is None:
             return []
@@ -69,17 +69,17 @@ class ComparisonModel(QObject):
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is under way or waits."""
+        """Whether a run is in progress or waiting."""
         return any(not reply.is_finished for reply in self._replies)
 
     @property
     def can_start(self) -> bool:
-        """Whether the workload can run here and nothing of this page runs."""
+        """Whether the workload can run here and no run of this page is active."""
         workload = self.description
         return workload is not None and not workload.skipped and not self.is_running
 
     def combinations(self, chosen: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-        """Return every combination of the chosen values; an option without any has its default."""
+        """Return every combination of the chosen values; other options keep their defaults."""
         names = [name for name, values in chosen.items() if values]
         return [
             dict(zip(names, values, strict=True))
@@ -112,7 +112,7 @@ class ComparisonModel(QObject):
         self.runs_changed.emit()
 
     def stop(self) -> None:
-        """End the run that is under way and forget those that wait."""
+        """Stop the current run and drop the waiting ones."""
         for reply in reversed([reply for reply in self._replies if not reply.is_finished]):
             reply.stop()
 
@@ -123,6 +123,6 @@ class ComparisonModel(QObject):
         self.runs_changed.emit()
 
     def _take_engine(self) -> None:
-        # What had not begun is asked of the fresh engine; nothing here has to be done again.
+        # The session sends waiting requests to the new engine; nothing to repeat here.
         self.description_changed.emit()
         self.runs_changed.emit()

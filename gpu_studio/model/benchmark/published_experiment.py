@@ -1,4 +1,4 @@
-"""The GT 1030 experiment: a published table beside this PC, budgeted or in full length."""
+"""The GT 1030 experiment: a published table beside this PC, in a short or full version."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _NOT_RUN = "–"
 
 
 class FixedRuns(msgspec.Struct, frozen=True):
-    """Satisfies `plan.RunPlan`: these runs and no others."""
+    """A `plan.RunPlan` of a fixed list of runs."""
 
     runs: tuple[RunWorkload, ...]
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
-        """Return the runs with ids that count from ``first_number``."""
+        """Return the runs, with ids counted from ``first_number``."""
         return [
             msgspec.structs.replace(run, run_id=f"run-{number}")
             for number, run in enumerate(self.runs, first_number)
@@ -45,16 +45,16 @@ class FixedRuns(msgspec.Struct, frozen=True):
     def next_requests(
         self, results: Sequence[RunFinished], first_number: int = 1
     ) -> list[RunWorkload]:
-        """Return nothing: all runs are known from the start."""
+        """Return no further runs: all are known from the start."""
         return []
 
 
 class PublishedExperiment(QObject):
-    """A published table, and what this PC did of it.
+    """A published table, and this PC's results for it.
 
     Signals:
-        changed(): a run moved on, or what can be run is another.
-        begun(): its runs have begun.
+        changed(): a run progressed, or the available runs changed.
+        begun(): the runs have begun.
     """
 
     changed = Signal()
@@ -71,7 +71,7 @@ class PublishedExperiment(QObject):
 
     @property
     def table(self) -> PublishedTable | None:
-        """The table; None where its file is missing."""
+        """The table; None if its file is missing."""
         if self._table is None:
             try:
                 self._table = published_table()
@@ -81,24 +81,24 @@ class PublishedExperiment(QObject):
 
     @property
     def can_run(self) -> bool:
-        """Whether the engine is there and nothing runs."""
+        """Whether the engine is ready and idle."""
         described = self._studio.session.description is not None
         return self.table is not None and described and not self._benchmark.state.is_busy
 
     @property
     def can_run_in_full(self) -> bool:
-        """Whether this PC has told how long the whole program takes here."""
+        """Whether the time of the full version on this PC is known."""
         return self.can_run and bool(self._full_runs())
 
     @property
     def full_sentence(self) -> str:
-        """How long the program in full length takes here; empty before the budgeted run."""
+        """The time of the full version on this PC, in words; empty before the short run."""
         table, runs = self.table, self._full_runs()
         return full_length_sentence(table, runs) if table and runs else ""
 
     @property
     def head(self) -> tuple[str, ...]:
-        """The columns of `rows`."""
+        """The column headers of `rows`."""
         table = self.table
         if table is None:
             return ()
@@ -111,7 +111,7 @@ class PublishedExperiment(QObject):
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """A row for each published size: times of all its iterations, there and here."""
+        """A row for each published size: times of all its iterations, published and on this PC."""
         table = self.table
         if table is None:
             return []
@@ -129,7 +129,7 @@ class PublishedExperiment(QObject):
 
     @property
     def scaling(self) -> str:
-        """How this PC's times came about, each; empty before the experiment."""
+        """How each of this PC's times was obtained; empty before the experiment."""
         table = self.table
         if table is None:
             return ""
@@ -143,12 +143,12 @@ class PublishedExperiment(QObject):
         )
 
     def run(self, budget_s: float) -> None:
-        """Run the published work for a budget each; its times are scaled to all iterations."""
+        """Run the published work with a time budget each; scale the times to all iterations."""
         if self.can_run and self.table is not None:
             self._begin(experiment(self.table, self._devices(), budget_s))
 
     def run_in_full(self) -> None:
-        """Run as many calls as the published program did."""
+        """Make as many calls as the published program."""
         if self.can_run_in_full:
             self._begin(FixedRuns(tuple(self._full_runs())))
 
@@ -171,13 +171,13 @@ class PublishedExperiment(QObject):
         ]
 
     def _devices(self) -> list[str]:
-        """Return the CPU and the first card that can be used, as the published program did."""
+        """Return the CPU and the first usable card, as in the published program."""
         choices = device_choices(self._studio.sensors.inventory, self._studio.session.description)
         usable = [choice.address for choice in choices if choice.address is not None]
         return usable[:2]
 
 
 def _here(row: ExperimentRow, device: str) -> str:
-    """Return the time of all iterations here; "≈" marks one that is scaled."""
+    """Return the time of all iterations on this PC; "≈" marks a scaled time."""
     sign = "≈ " if row.is_scaled(device) else ""
     return f"{sign}{format_duration(row.iterations_s[device])}"

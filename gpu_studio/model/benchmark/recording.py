@@ -1,4 +1,4 @@
-"""A recording that is opened and watched: another engine's runs, replayed as if they were now."""
+"""Opens a recording and replays its runs as if they ran now."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ AT_ONCE = math.inf
 
 
 class RecordingPlayer(QObject):
-    """Opens one recording after another, and replays the one that is open.
+    """Opens one recording at a time and replays it.
 
     Signals:
-        changed(): another recording is open, or what can be done now is something else.
-        begun(): its runs have begun.
-        told(str, bool): what came of opening a file, and whether it went wrong.
+        changed(): another recording is open, or the available actions changed.
+        begun(): the replayed runs have begun.
+        told(str, bool): the outcome of opening a file, and whether it is a failure.
     """
 
     changed = Signal()
@@ -55,17 +55,17 @@ class RecordingPlayer(QObject):
 
     @property
     def recording(self) -> Recording | None:
-        """What is open."""
+        """The open recording."""
         return self._recording
 
     @property
     def path(self) -> Path | None:
-        """The file that is open."""
+        """The open file."""
         return self._path
 
     @property
     def sentences(self) -> list[str]:
-        """What is open, in words; empty before."""
+        """The open recording in words; empty if none is open."""
         from gpu_studio.core.benchmark.recording import recording_sentences
 
         return recording_sentences(self._recording) if self._recording else []
@@ -77,13 +77,13 @@ class RecordingPlayer(QObject):
 
     @property
     def can_play(self) -> bool:
-        """Whether there is something to play, and nothing else runs."""
+        """Whether a recording is open and nothing else runs."""
         is_free = not self._benchmark.state.is_busy and not self.is_reading
         can_replay = self._recording is not None and self._studio.recorded_factory is not None
         return can_replay and is_free
 
     def open_file(self, path: Path) -> None:
-        """Read a recording; what was open stays open until this one is, and where it is refused.
+        """Read a recording; the previous one stays open until then, or if this one is refused.
 
         Does nothing while another file is being read.
         """
@@ -100,10 +100,10 @@ class RecordingPlayer(QObject):
         self.changed.emit()
 
     def play(self, speed: float = OWN_PACE) -> None:
-        """Replay all runs of what is open, labelled as recorded; does nothing while others run.
+        """Replay all runs of the open recording, labeled as recorded; does nothing during runs.
 
         Args:
-            speed: how many times faster than it happened; `AT_ONCE` waits for nothing.
+            speed: a factor of the original speed; `AT_ONCE` never waits.
         """
         recording, factory = self._recording, self._studio.recorded_factory
         if recording is None or factory is None or not self.can_play:
@@ -119,7 +119,7 @@ class RecordingPlayer(QObject):
         )
 
     def close(self) -> None:
-        """End what is replayed or read; nothing is left running."""
+        """Stop replaying and reading; nothing is left running."""
         self._is_closed = True
         self._end_session()
         if self._task is not None:
@@ -140,7 +140,7 @@ class RecordingPlayer(QObject):
         if self._is_closed:
             return
         is_expected = failure.kind is not FailureKind.INTERNAL
-        what = f"{self._asked_path.name}:" if is_expected else "The recording could not be read:"
+        what = f"{self._asked_path.name}:" if is_expected else "Could not read the recording:"
         self.told.emit(f"{what} {failure.message}", True)
 
     def _finish(self) -> None:
@@ -150,15 +150,15 @@ class RecordingPlayer(QObject):
 
 
 def recording_from(studio: Studio, runs: Sequence[Run], recorded_at: str) -> bytes:
-    """Return runs of this window as the content of a recording.
+    """Return the runs of this window as the contents of a recording.
 
     Args:
-        studio: whose engine and devices it names.
-        runs: those that are recordings themselves, or never began, are left out.
+        studio: its engine and devices are named in the file.
+        runs: replayed runs and runs that never began are left out.
         recorded_at: now, in ISO 8601.
 
     Raises:
-        StudioError: there is nothing to record.
+        StudioError: there are no runs to record.
     """
     from gpu_studio.core.benchmark.recording import (
         RecordedPc,
@@ -173,7 +173,7 @@ def recording_from(studio: Studio, runs: Sequence[Run], recorded_at: str) -> byt
     ours = [run for run in runs if is_recordable(run)]
     if not ours or described is None or inventory is None:
         reason = (
-            "None of these runs was made here: a recording has its file already."
+            "None of these runs was made on this PC. A replayed recording already has its file."
             if not ours
             else "The engine and the devices are not known yet."
         )

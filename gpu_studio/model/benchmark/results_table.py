@@ -1,4 +1,4 @@
-"""The runs as a table. Texts are made when a run changes, never when a cell is painted."""
+"""The runs as a table. Texts are built when a run changes, not when a cell is painted."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from gpu_studio.model.sensors import Sensors
 
 ADDRESS_ROLE = Qt.ItemDataRole.UserRole
-"""Of a cell of `Column.DEVICE`: ``cpu`` or ``cuda:0``, which has a colour."""
+"""The device's address of a cell of `Column.DEVICE`, for its color: ``cpu`` or ``cuda:0``."""
 SORT_ROLE = Qt.ItemDataRole.UserRole + 1
-"""What a column is sorted by: the number behind its text."""
+"""The sort key of a cell: the number behind its text."""
 RUN_ORDER = -1
-"""The column to sort by for the order in which the runs began."""
+"""The pseudo column that sorts by the order in which the runs began."""
 
 _NO_PARENT = QModelIndex()
 _NOTHING = "–"
@@ -62,18 +62,18 @@ class Column(IntEnum):
 
 
 _HEAD = {
-    Column.WORKLOAD: ("Workload", "What was run"),
-    Column.SIZE: ("Size", "How much work a call is; each workload says what its sizes mean"),
-    Column.DTYPE: ("Precision", "The type of the numbers"),
-    Column.DEVICE: ("Device", "Where it ran"),
+    Column.WORKLOAD: ("Workload", "The work that ran"),
+    Column.SIZE: ("Size", "Work per call; each workload explains its sizes"),
+    Column.DTYPE: ("Precision", "Data type of the numbers"),
+    Column.DEVICE: ("Device", "Where the workload ran"),
     Column.MODE: ("Mode", "Options of the workload, cold cache, with transfers"),
-    Column.MEDIAN: ("Median", "Half of the samples took less time a call"),
-    Column.IQR: ("IQR", "How far the middle half of the samples spreads, of the median"),
-    Column.SAMPLES: ("Samples", "How many batches of calls were timed"),
-    Column.THROUGHPUT: ("Throughput", "Work a second, from the median"),
-    Column.CEILING: ("Of ceiling", "How much that is of what this device can do at most"),
-    Column.SPEED_UP: ("Speed-up", "How many times faster than the CPU at the same work"),
-    Column.STAMP: ("Stamp", "Whether the number can be trusted, and why not"),
+    Column.MEDIAN: ("Median", "Half of the samples took less time per call"),
+    Column.IQR: ("IQR", "Spread of the middle half of the samples, as a share of the median"),
+    Column.SAMPLES: ("Samples", "Number of timed batches of calls"),
+    Column.THROUGHPUT: ("Throughput", "Work per second, from the median"),
+    Column.CEILING: ("% of peak", "Throughput as a share of this device's peak"),
+    Column.SPEED_UP: ("Speed-up", "How many times faster than the CPU, for the same work"),
+    Column.STAMP: ("Trust", "Whether you can trust the number, and if not, why"),
 }
 _TEXT_COLUMNS = (Column.WORKLOAD, Column.DTYPE, Column.DEVICE, Column.MODE, Column.STAMP)
 _LEFT, _RIGHT = (
@@ -84,7 +84,7 @@ _ALIGNMENTS = tuple(_LEFT if column in _TEXT_COLUMNS else _RIGHT for column in C
 
 
 class ResultsTable(QAbstractTableModel):
-    """One row a run of a `Benchmark`, oldest first."""
+    """One row for each run of a `Benchmark`, oldest first."""
 
     def __init__(
         self, benchmark: Benchmark, sensors: Sensors, parent: QObject | None = None
@@ -115,7 +115,7 @@ class ResultsTable(QAbstractTableModel):
         index: QModelIndex | QPersistentModelIndex,
         role: int = Qt.ItemDataRole.DisplayRole,
     ) -> Any:
-        """Return a cell's text, alignment, sorting key, row's tool tip, or device's address."""
+        """Return a cell's text, alignment, sort key or device address, or its row's tool tip."""
         if not index.isValid():
             return None
         if role == Qt.ItemDataRole.DisplayRole:
@@ -154,7 +154,7 @@ class ResultsTable(QAbstractTableModel):
 
     def _change(self, run: Run) -> None:
         self._renew(self._runs.index(run))
-        if run.result is not None:  # others at the same work may be compared with it now
+        if run.result is not None:  # other runs of the same work can be compared with it now
             work = _work(run)
             for row, other in enumerate(self._runs):
                 if other is not run and other.result is not None and _work(other) == work:
@@ -197,9 +197,9 @@ class ResultsTable(QAbstractTableModel):
         return tuple(texts[column] for column in Column)
 
     def _row_keys(self, run: Run) -> tuple[float | str, ...]:
-        """Return what each cell is sorted by; a number that is not there comes after all others.
+        """Return the sort key of each cell; missing numbers come last.
 
-        A run that goes on has none, so that its row does not wander.
+        A current run has no numbers as keys, so that its row does not move around.
         """
         result, summary = run.result, run.summary if run.state.is_over else None
         texts = self._texts[self._runs.index(run)]
@@ -223,7 +223,7 @@ class ResultsTable(QAbstractTableModel):
         )
 
     def _tool_tip(self, run: Run) -> str:
-        """Return all facts as Qt's HTML, which names from outside cannot add to."""
+        """Return all facts as Qt's HTML, with names from outside escaped."""
         return rich_tip(describe_run(run, run_label(run, self._sensors.inventory)))
 
 
@@ -232,7 +232,7 @@ def _work(run: Run) -> tuple[str, int, str]:
 
 
 class SortedResults(QSortFilterProxyModel):
-    """The rows of a `ResultsTable`, by the numbers behind the texts; unsorted until told."""
+    """Sorts a `ResultsTable` by the numbers behind the texts; unsorted at first."""
 
     def __init__(self, results: ResultsTable, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -252,13 +252,13 @@ class SortedResults(QSortFilterProxyModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a column's name, with an arrow where the rows are sorted by it."""
+        """Return a column's name, with an arrow if the rows are sorted by it."""
         told = super().headerData(section, orientation, role)
         if role == Qt.ItemDataRole.DisplayRole and section == self.sortColumn():
             return f"{told} {_SIGNS[self.sortOrder()]}"
         return told
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column, or by the order of the runs; the heads say so."""
+        """Sort by a column or by the order of the runs, and mark the header."""
         super().sort(column, order)
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, self.columnCount() - 1)

@@ -1,4 +1,4 @@
-"""Whether the present engine can address a card, and if not, why."""
+"""Whether the current engine can address a card, and if not, why."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class CardAccess(msgspec.Struct, frozen=True, kw_only=True):
     """A card as an engine sees it.
 
     Attributes:
-        address: ``cuda:0``, or None where this engine cannot address it.
-        reason: why it has no address; empty where it has one.
+        address: ``cuda:0``, or None if this engine cannot address it.
+        reason: why it has no address; empty if it has one.
         is_hidden: CUDA_VISIBLE_DEVICES hides it, so another engine could use it.
     """
 
@@ -26,7 +26,7 @@ class CardAccess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def access_of(card: Device, description: EngineDescribed | None) -> CardAccess:
-    """Return how an engine reaches a card; ``description`` is None until the engine is there."""
+    """Return how an engine addresses a card; ``description`` is None before the engine starts."""
     if description is None:
         return CardAccess(address=None, reason="The engine is starting.")
     if card.cuda_index is None:
@@ -36,7 +36,7 @@ def access_of(card: Device, description: EngineDescribed | None) -> CardAccess:
             is_hidden=description.visible_devices is not None,
         )
     if description.cards_asleep:
-        reason = "This card is asleep to save power: wake it on the Devices tab."
+        reason = "This card is asleep to save power. Wake it on the Devices tab."
         return CardAccess(address=None, reason=reason)
     if not description.cuda_available:
         reason = description.cuda_reason or "This PyTorch cannot use CUDA."
@@ -47,7 +47,7 @@ def access_of(card: Device, description: EngineDescribed | None) -> CardAccess:
 
 
 def counted_cards(description: EngineDescribed | None) -> list[str]:
-    """Return the addresses of an engine's cards, for when the sensor reader tells nothing."""
+    """Return the addresses of an engine's cards, for use if the sensor reader finds none."""
     if description is None or not description.cuda_available:
         return []
     return [f"cuda:{index}" for index in range(description.device_count)]

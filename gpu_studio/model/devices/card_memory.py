@@ -1,4 +1,4 @@
-"""What PyTorch's allocator holds on the card that is looked at, asked for while somebody looks."""
+"""The memory that PyTorch's allocator holds on the shown card, read while it is visible."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _EVERY_MS = 2000
 
 
 class CardMemory(QObject):
-    """Asks an engine that has nothing to do for one card's memory, every two seconds.
+    """Asks an idle engine for one card's memory every two seconds.
 
-    A card over which an engine failed is not asked about again until somebody chooses it anew.
+    If an engine fails over a card, it asks again only when the user selects that card again.
 
     Args:
-        session: is asked.
-        looked_at: returns the device that is looked at; of a CPU nothing is asked.
+        session: answers the questions.
+        looked_at: returns the shown device; a CPU is not asked about.
 
     Signals:
-        read_taken(): there is a newer reading.
+        read_taken(): a newer reading is available.
     """
 
     read_taken = Signal()
@@ -42,7 +42,7 @@ class CardMemory(QObject):
         self._session, self._looked_at = session, looked_at
         self._read: dict[str, MemoryRead] = {}
         self._reply: Reply | None = None
-        self._unanswered: str | None = None  # the address that an engine failed over when asked
+        self._unanswered: str | None = None  # the address that made an engine fail
         self._timer = QTimer(self)
         self._timer.setInterval(_EVERY_MS)
         self._timer.timeout.connect(self.ask)
@@ -50,11 +50,11 @@ class CardMemory(QObject):
 
     @property
     def by_address(self) -> Mapping[str, MemoryRead]:
-        """The newest reading of each card that was looked at under this engine."""
+        """The newest reading of each card that was shown under this engine."""
         return dict(self._read)
 
     def watch(self, watched: bool) -> None:
-        """Ask now and then, while somebody looks."""
+        """Ask regularly while visible."""
         if watched:
             self._timer.start()
             self.ask()
@@ -62,20 +62,20 @@ class CardMemory(QObject):
             self._timer.stop()
 
     def choose(self) -> None:
-        """Ask about a card that somebody chose, also where an engine failed over it."""
+        """Ask about a card that the user selected, even if an engine failed over it."""
         self._unanswered = None
 
     def look_elsewhere(self) -> None:
-        """Ask about the device that is looked at now."""
+        """Ask about the device that is shown now."""
         if self._timer.isActive():
             self.ask()
 
     def forget(self) -> None:
-        """Begin anew: a fresh engine holds nothing on any card."""
+        """Drop all readings: a new engine holds nothing on any card."""
         self._read.clear()
 
     def ask(self) -> None:
-        """Ask now, if the engine has nothing to do and the device is a card that it can use."""
+        """Ask now, if the engine is idle and can use the card."""
         device, engine = self._looked_at(), self._session.description
         address = device.address if device is not None and device.kind == "cuda" else None
         if (

@@ -1,4 +1,4 @@
-"""The devices of this PC as a list that a view shows."""
+"""The devices of this PC as an item model."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ _NO_PARENT = QModelIndex()
 
 
 class DeviceList(QAbstractListModel):
-    """One row a device: its name, the line under it, and the device itself."""
+    """One row for each device: its name, the line under it, and the device itself."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._rows: list[tuple[Device, str]] = []
 
     def show(self, devices: Sequence[Device], engine: EngineDescribed | None) -> None:
-        """Show these devices; while they are the same ones, a selection stays."""
+        """Show these devices; the selection stays if they are the same devices."""
         rows = []
-        if devices:  # not before the window's first paint: the facts' words and tables are many
+        if (
+            devices
+        ):  # imported after the window's first paint: the facts' texts and tables are large
             from gpu_studio.core.devices.facts import summary_line
 
             rows = [(device, summary_line(device, engine)) for device in devices]
@@ -45,7 +47,7 @@ class DeviceList(QAbstractListModel):
             self.dataChanged.emit(self.index(0), self.index(len(rows) - 1))
 
     def row_of(self, identity: str) -> int:
-        """Return the row of a device, -1 where there is none."""
+        """Return the row of a device, or -1 if it is not in the list."""
         identities = [device.identity for device, _ in self._rows]
         return identities.index(identity) if identity in identities else -1
 
@@ -56,7 +58,7 @@ class DeviceList(QAbstractListModel):
     def data(
         self, index: QModelIndex | QPersistentModelIndex, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a device's name, its line, itself, or both texts for who does not see them."""
+        """Return a device's name, its line, the device, or both texts for screen readers."""
         device, summary = self._rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             return device.name

@@ -1,6 +1,6 @@
-"""What the Devices tab shows: the device that is looked at, and everything known of it.
+"""The state of the Devices tab: the selected device, and everything known about it.
 
-What words the facts is imported when there are facts: not before the window's first paint.
+The module that words the facts is imported with the first facts, after the first paint.
 """
 
 from __future__ import annotations
@@ -29,16 +29,15 @@ if TYPE_CHECKING:
 
 
 class DevicesModel(QObject):
-    """The devices, the selected one, and what sensors and engine say of it.
+    """The devices, the selected one, and what sensors and engine report about it.
 
     `list` and `processes` are item models for views; `runs` marks the runs of the session, `log`
     writes the readings to a file.
 
     Signals:
-        selection_changed(): another device is looked at.
-        facts_changed(): something that is known of it is new: its rows, its verdict or its trouble;
-            or another sentence stands over the tabs.
-        readings_changed(): its sensors were read.
+        selection_changed(): another device is selected.
+        facts_changed(): its rows, its verdict or its trouble changed, or the banner above the tabs.
+        readings_changed(): its sensors have new readings.
     """
 
     selection_changed = Signal()
@@ -67,30 +66,30 @@ class DevicesModel(QObject):
         sensors.silence_changed.connect(self.facts_changed)
         self._find()
 
-    # ── which device ─────────────────────────────────────────────────────────────────────────
+    # ── the selection ────────────────────────────────────────────────────────────────────────
 
     @property
     def device(self) -> Device | None:
-        """The device that is looked at; None until devices were found."""
+        """The selected device; None until devices are found."""
         inventory = self._studio.sensors.inventory
         devices = inventory.devices if inventory else ()
         return next((device for device in devices if device.identity == self._selected), None)
 
     def select(self, identity: str) -> None:
-        """Look at another device."""
+        """Select another device."""
         self._is_chosen = True
         self._memory.choose()
         self._look_at(identity)
 
     def watch(self, watched: bool) -> None:
-        """Ask the engine for PyTorch's own memory now and then, while somebody looks."""
+        """Ask the engine for PyTorch's own memory regularly while visible."""
         self._memory.watch(watched)
 
-    # ── what is known of it ──────────────────────────────────────────────────────────────────
+    # ── the facts about it ───────────────────────────────────────────────────────────────────
 
     @property
     def snapshot(self) -> PcSnapshot | None:
-        """Everything known of the PC now; None until devices were found."""
+        """Everything known about the PC now; None until devices are found."""
         sensors, session = self._studio.sensors, self._studio.session
         if sensors.inventory is None:
             return None
@@ -105,7 +104,7 @@ class DevicesModel(QObject):
 
     @property
     def groups(self) -> tuple[FactGroup, ...]:
-        """The rows of the device; of one that cannot be read, those that are known all the same."""
+        """The facts about the device; if it is not readable, the known ones."""
         device, snapshot = self.device, self.snapshot
         if device is None or snapshot is None:
             return ()
@@ -118,12 +117,12 @@ class DevicesModel(QObject):
         return tuple(FactGroup(title=title, facts=facts) for title, facts in known if facts)
 
     def spans(self, longest_s: float) -> tuple[SensorSpan, ...]:
-        """Return the last while of each of its sensors."""
+        """Return the latest readings of each of its sensors."""
         device = self.device
         return self._studio.sensors.track(device).spans(longest_s) if device else ()
 
     def marks_since(self, time_s: float) -> list[RunMark]:
-        """Return the runs on it that were under way after a time of the sensors' clock."""
+        """Return its runs that were active after a time of the sensors' clock."""
         address = self.device.address if self.device else None
         return [
             mark
@@ -133,7 +132,7 @@ class DevicesModel(QObject):
 
     @property
     def trouble(self) -> str:
-        """Why there are no live readings of it; empty where there are."""
+        """Why it has no live readings; empty if it has."""
         if self._studio.sensors.is_silent:
             return (
                 "The sensors have stopped answering. You see their last readings. "
@@ -143,12 +142,12 @@ class DevicesModel(QObject):
 
     @property
     def is_readable(self) -> bool:
-        """Whether the device has sensors to show; silent ones still show their last minute."""
+        """Whether the device has sensors to show; silent sensors still show their last minute."""
         return not self._trouble_of(self.device)
 
     @property
     def has_cards(self) -> bool | None:
-        """Whether there is an NVIDIA card; None until the PC was looked at."""
+        """Whether there is an NVIDIA card; None until the PC is examined."""
         inventory = self._studio.sensors.inventory
         return None if inventory is None else bool(inventory.cards)
 
@@ -165,7 +164,7 @@ class DevicesModel(QObject):
 
     @property
     def also_found(self) -> list[Headline]:
-        """What else there is to say of the device, worst first."""
+        """The other findings about the device, worst first."""
         device = self.device
         if device is None or (device.kind == "cpu" and self.has_cards):
             return []
@@ -173,7 +172,7 @@ class DevicesModel(QObject):
         return [headline for headline in headlines if headline != self.verdict]
 
     def is_said_above(self, headline: Headline) -> bool:
-        """Return whether the banner over the tabs says it already, with all that belongs to it."""
+        """Return whether the banner above the tabs already shows this headline."""
         return self._studio.headlines.says(headline.sentence)
 
     def report(self, form: str, *, masked: bool) -> str:
@@ -193,7 +192,7 @@ class DevicesModel(QObject):
         snapshot = self.snapshot
         return snapshot.trouble(device) if device and snapshot else ""
 
-    # ── what arrives ─────────────────────────────────────────────────────────────────────────
+    # ── events ───────────────────────────────────────────────────────────────────────────────
 
     def _looked_at(self) -> Device | None:
         return self.device
@@ -235,14 +234,14 @@ class DevicesModel(QObject):
 
 
 def verdict_before_devices(is_silent: bool) -> Headline:
-    """Return what to say while no devices were found."""
+    """Return the headline before devices are found."""
     if is_silent:
         return Headline(
             code="unknown",
-            sentence="The PC's devices could not be read.",
+            sentence="The devices of this PC could not be read.",
             detail="The sensors do not answer. If the PC has an NVIDIA card, restart the PC.",
         )
-    return Headline(code="waiting", sentence="Looking at what is in this PC …", tone="")
+    return Headline(code="waiting", sentence="Looking for the devices of this PC…", tone="")
 
 
 def verdict_of_card(
@@ -256,10 +255,10 @@ def verdict_of_card(
 
     Args:
         card: the device.
-        findings: those about it, worst first.
-        engine: the engine's account of itself, None while there is none.
-        state: what the engine is doing.
-        trouble: why the device cannot be read now; empty where it can.
+        findings: the findings about it, worst first.
+        engine: the engine's description of itself, None without an engine.
+        state: the engine's state.
+        trouble: why the device is not readable now; empty if it is.
     """
     if card.unreadable is None and trouble:
         return lost_headline(card, trouble)
@@ -267,13 +266,13 @@ def verdict_of_card(
     usable = [finding for finding in findings if finding.code == "ok"]
     for finding in failures or usable or findings:
         return headline_from(finding)
-    return _verdict_of_nobody(card, engine, state, trouble)
+    return _verdict_without_findings(card, engine, state, trouble)
 
 
 def verdict_of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineState) -> Headline:
-    """Return the verdict on a CPU beside cards, which the findings are about."""
+    """Return the verdict on the CPU of a PC with cards; the findings are about the cards."""
     if engine is None:
-        return _verdict_of_nobody(cpu, engine, state, "")
+        return _verdict_without_findings(cpu, engine, state, "")
     simd = f" with {engine.cpu_capability}" if engine.cpu_capability else ""
     return Headline(
         code="ok",
@@ -283,18 +282,18 @@ def verdict_of_cpu(cpu: Device, engine: EngineDescribed | None, state: EngineSta
     )
 
 
-def _verdict_of_nobody(
+def _verdict_without_findings(
     device: Device, engine: EngineDescribed | None, state: EngineState, trouble: str
 ) -> Headline:
-    """Return what to say as long as PyTorch has not been heard about a device."""
+    """Return the headline while PyTorch has not reported on a device."""
     if state is EngineState.FAILED:
-        sentence = f"PyTorch did not start, so nobody knows if it can use {device.short_name}."
+        sentence = f"PyTorch did not start, so it is not known if it can use {device.short_name}."
         return Headline(code="unknown", sentence=sentence)
     if engine is None:
-        sentence = f"Asking PyTorch whether it can use your {device.short_name} …"
+        sentence = f"Asking PyTorch whether it can use your {device.short_name}…"
         return Headline(code="waiting", sentence=sentence, tone="")
     if engine.cards_asleep:
-        sentence = f"PyTorch was not asked about your {device.short_name}, since it slept."
+        sentence = f"Your {device.short_name} is asleep, so PyTorch was not asked about it."
         return Headline(code="unknown", sentence=sentence, action=WAKE, tone="")
-    sentence = f"PyTorch says nothing about your {device.short_name}."
+    sentence = f"PyTorch does not list your {device.short_name}."
     return Headline(code="unknown", sentence=sentence, detail=trouble)

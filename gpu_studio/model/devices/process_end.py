@@ -1,4 +1,4 @@
-"""Ending a process of a card on request: a setting allows it, and a question comes before."""
+"""Ends a process on a card on request: a setting has to allow it, and the user confirms it."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import GpuProcess
 
 
-# ERROR_INVALID_PARAMETER of winerror.h: what opening a process that is gone ends in.
+# ERROR_INVALID_PARAMETER of winerror.h: the error of opening a process that has ended.
 _GONE_ON_WINDOWS = 87
 _SYNCHRONIZE, _WAIT_OBJECT_0 = 0x0010_0000, 0  # winnt.h, winbase.h
 
 
 def question(process: GpuProcess) -> str:
-    """Return what to ask before."""
+    """Return the question to confirm."""
     owner = f" of {process.user}" if process.user else ""
-    drawing = " It draws on the screen: what it shows may vanish." if _draws(process) else ""
+    drawing = " It draws on the screen: its windows may disappear." if _draws(process) else ""
     named = f"{process.name}{owner} (process {process.pid})"
-    return f"End {named}? What it has not saved is lost.{drawing}"
+    return f"End {named}? Unsaved work is lost.{drawing}"
 
 
 def end_process(process: GpuProcess, own_pids: set[int]) -> str:
-    """Ask a process to end; return what came of it in a sentence.
+    """Ask a process to end; return the outcome as a sentence.
 
     Args:
-        process: as the sensors read it a moment ago.
-        own_pids: this program's own processes, which are not ended here.
+        process: the process as the sensors last read it.
+        own_pids: this program's own processes, which it does not end.
     """
     if process.pid in own_pids:
-        return f"{process.name} belongs to this program: use Engine, Start a fresh engine."
+        return f"{process.name} belongs to this program: use Engine, Start a new engine."
     if _is_over_on_windows(process.pid):
         return f"{process.name} ({process.pid}) has already ended."
     try:
         os.kill(process.pid, signal.SIGTERM)
     except PermissionError:
-        return f"{process.name} ({process.pid}) belongs to another user: you may not end it."
+        return f"{process.name} ({process.pid}) belongs to another user. You may not end it."
     except OSError as error:
         if isinstance(error, ProcessLookupError) or _is_gone_on_windows(error):
             return f"{process.name} ({process.pid}) has already ended."
-        return f"{process.name} ({process.pid}) could not be ended: {error.strerror}."
-    # Windows has no signal that a program could answer: it is over when the call returns.
+        return f"Could not end {process.name} ({process.pid}): {error.strerror}."
+    # Windows has no signal that a program could handle: it has ended when the call returns.
     outcome = "was ended" if sys.platform == "win32" else "was asked to end"
     return f"{process.name} ({process.pid}) {outcome}."
 
@@ -53,7 +53,7 @@ def _is_gone_on_windows(error: OSError) -> bool:
 
 
 def _is_over_on_windows(pid: int) -> bool:
-    """Return whether a process has ended that another still holds: ending it is denied as well."""
+    """Return whether a process has ended but another one still holds it: ending it is denied."""
     if sys.platform == "win32":
         import ctypes
 

@@ -1,4 +1,4 @@
-"""The processes on a card as a table that a view shows and sorts."""
+"""The processes on a card as a table model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HEADINGS = ("PID", "Program", "User", "Kind", "GPU memory")
 PID, PROGRAM, USER, KIND, MEMORY = range(5)
 SORT_ROLE = Qt.ItemDataRole.UserRole
-NO_MEMORY_ON_WINDOWS = "Process memory: n/a on Windows, which keeps it to itself."
+NO_MEMORY_ON_WINDOWS = "Process memory: n/a, Windows does not report it."
 IS_WINDOWS = os.name == "nt"
 _NUMBERS = (PID, MEMORY)
 
@@ -29,7 +29,7 @@ _NO_PARENT = QModelIndex()
 
 
 class ProcessTable(QAbstractTableModel):
-    """One row a process; rows stay in place while their process does, so a selection stays too."""
+    """One row for each process; rows stay while their process runs, so a selection stays too."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -38,23 +38,23 @@ class ProcessTable(QAbstractTableModel):
 
     @property
     def processes(self) -> Sequence[GpuProcess]:
-        """What is shown."""
+        """The shown processes."""
         return self._processes
 
     @property
     def own_pids(self) -> set[int]:
-        """The processes of this program that are known here: the window's and its engine's."""
+        """The process ids of this program: the window and its engine."""
         return {os.getpid()} | ({self._engine_pid} if self._engine_pid is not None else set())
 
     @property
     def note(self) -> str:
-        """A sentence about the whole table; empty where there is nothing to say."""
+        """A sentence about the whole table; empty if there is nothing to say."""
         if not self._processes:
-            return "No program computes or draws on this card."
+            return "No program is using this card."
         if all(process.memory_bytes is None for process in self._processes):
             if IS_WINDOWS:
                 return NO_MEMORY_ON_WINDOWS
-            return "Process memory: n/a, this driver does not tell it."
+            return "Process memory: n/a, this driver does not report it."
         return ""
 
     def show(self, processes: Sequence[GpuProcess], engine_pid: int | None) -> None:
@@ -99,7 +99,7 @@ class ProcessTable(QAbstractTableModel):
         return None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a cell's text, its sorting value, its alignment or its tool tip."""
+        """Return a cell's text, sort key, alignment or tool tip."""
         process, column = self._processes[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(process, column)
@@ -131,7 +131,7 @@ class ProcessTable(QAbstractTableModel):
 
     def _tip(self, process: GpuProcess, column: int) -> str | None:
         if column == MEMORY and process.memory_bytes is None:
-            return NO_MEMORY_ON_WINDOWS if IS_WINDOWS else "The driver does not tell it."
+            return NO_MEMORY_ON_WINDOWS if IS_WINDOWS else "The driver does not report it."
         if column == USER and process.user is None:
             return "The system hides it from this user."
         return None

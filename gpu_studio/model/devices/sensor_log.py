@@ -1,4 +1,4 @@
-"""A log of all sensors in a file, on request: every reading becomes a few lines of CSV."""
+"""Logs all sensors to a file: every reading becomes a few lines of CSV."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LONGEST_END_MS = 5000
 
 
 class SensorLog(QObject):
-    """Writes readings on a thread of its own: a full or a slow disk never holds the window.
+    """Writes readings on a separate thread: a full or slow disk never blocks the window.
 
     Signals:
-        state_changed(): it began, wrote a reading, or ended.
+        state_changed(): the log began, wrote a reading or ended.
     """
 
     state_changed = Signal()
@@ -43,28 +43,28 @@ class SensorLog(QObject):
 
     @property
     def is_running(self) -> bool:
-        """Whether readings are written."""
+        """Whether the log is running."""
         return self._worker is not None
 
     @property
     def has_failed(self) -> bool:
-        """Whether the last log ended by itself."""
+        """Whether the last log ended with an error."""
         return bool(self._trouble)
 
     @property
     def sentence(self) -> str:
-        """What is written where, or how it ended; empty before the first log."""
+        """The progress or the end of the log, in words; empty before the first log."""
         if self._path is None:
             return ""
         count = f"{self._readings} {'reading' if self._readings == 1 else 'readings'}"
         if self._worker is not None:
-            return f"Writing to {self._path.name}: {count} so far, also while another tab is shown."
+            return f"Writing to {self._path.name}: {count} so far. You can use other tabs."
         if self._trouble:
-            return f"The log ended: {self._trouble} {count} were written to {self._path}."
+            return f"The log ended: {self._trouble} {count} written to {self._path}."
         return f"{count} written to {self._path}."
 
     def start(self, path: Path) -> None:
-        """Begin a log in a new file, in place of one that is there; one log at a time."""
+        """Start a log in a new file, replacing an existing one; one log at a time."""
         from gpu_studio.core.devices.sensor_history import csv_head
 
         if self._worker is not None:
@@ -81,11 +81,11 @@ class SensorLog(QObject):
         self.state_changed.emit()
 
     def stop(self) -> None:
-        """End the log once what was taken is written."""
+        """End the log after writing the waiting readings."""
         self._lines.put(None)
 
     def close(self) -> None:
-        """End the log and wait for it, since its thread must not outlive the program's end."""
+        """End the log and wait for it: its thread must end before the program."""
         if self._worker is not None:
             self.stop()
             self._worker.wait(_LONGEST_END_MS)
@@ -112,13 +112,13 @@ class SensorLog(QObject):
 
 
 def _written(path: Path, lines: queue.SimpleQueue[str | None]) -> Iterator[str]:
-    """Write what the queue brings; yield nothing said for a reading, or the sentence of the end."""
+    """Write the queued readings; yield ``""`` for each reading, and a sentence for an error."""
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
             file.write(lines.get() or "")
             for text in iter(lines.get, None):
                 file.write(text)
-                file.flush()  # a PC that goes down loses one reading at most
+                file.flush()  # a crash of the PC loses one reading at most
                 yield ""
     except OSError as error:
         yield f"{error.strerror or 'the file cannot be written'}."

@@ -42,11 +42,11 @@ _INDENT = 23  # under the check box's own text
 
 
 class BenchmarkChoices(QWidget):
-    """The form on the left. What is chosen is kept in the settings when `keep` is called.
+    """The form on the left. `keep` stores the choices in the settings.
 
     Signals:
-        changed(): something else is chosen.
-        run_wanted(): Return was pressed in the sizes.
+        changed(): a choice changed.
+        run_wanted(): Enter was pressed in the sizes.
     """
 
     changed = Signal()
@@ -87,7 +87,7 @@ class BenchmarkChoices(QWidget):
 
     @property
     def plan(self) -> Plan:
-        """What is chosen now; of a sweep, the sizes to begin with."""
+        """The chosen plan; for a sweep, with its first sizes."""
         modes = self._modes.modes
         return Plan(
             workload=self._workload.currentData() or "",
@@ -106,24 +106,24 @@ class BenchmarkChoices(QWidget):
 
     @property
     def is_sweep(self) -> bool:
-        """Whether finer sizes follow where the curves cross."""
+        """Whether finer sizes follow around the crossover."""
         return self._sizes.is_sweep
 
     @property
     def run_plan(self) -> RunPlan:
-        """What Run begins."""
+        """The plan that Run starts."""
         from gpu_studio.core.benchmark.plan import Sweep
 
         return Sweep(self.plan) if self._sizes.is_sweep else self.plan
 
     @property
     def problem(self) -> str:
-        """What is still missing, as a sentence; empty where nothing is."""
+        """The reason why nothing can run yet, as a sentence; empty if all choices are valid."""
         plan, workload = self.plan, self._described
         if workload is not None and workload.skipped:
-            return "This workload cannot run here."
+            return "This workload cannot run on this PC."
         if not plan.sizes:
-            return "Mend the sizes first."
+            return "Fix the sizes first."
         if not plan.dtypes:
             return "Choose at least one precision."
         if not plan.devices:
@@ -131,7 +131,7 @@ class BenchmarkChoices(QWidget):
         return ""
 
     def keep(self) -> None:
-        """Keep what is chosen for the next start."""
+        """Store the choices for the next start."""
         plan = self.plan
         sizes, sweep_range = self._sizes.texts
         self._studio.settings.change(
@@ -149,7 +149,7 @@ class BenchmarkChoices(QWidget):
         return self._workloads.get(self._workload.currentData() or "")
 
     def _serves(self, address: str) -> bool:
-        """Return whether the workload runs on such a device at all."""
+        """Return whether the workload supports this kind of device."""
         workload = self._described
         return workload is None or address.partition(":")[0] in workload.device_kinds
 
@@ -194,9 +194,7 @@ class BenchmarkChoices(QWidget):
         self._budget = QComboBox()
         self._budget.setObjectName("benchmark.budget")
         self._budget.setAccessibleName("Time per run")
-        self._budget.setToolTip(
-            "How long each run is timed; set-up, check and warm-up come before it."
-        )
+        self._budget.setToolTip("How long each run is timed, after setup, check and warm-up.")
         kept_s = self._studio.settings.choices.budget_s
         for budget_s in sorted({*_BUDGETS_S, kept_s}):
             self._budget.addItem(f"{budget_s:g}\u202fs", budget_s)
@@ -218,7 +216,7 @@ class BenchmarkChoices(QWidget):
         with QSignalBlocker(self._workload):
             self._workload.clear()
             for workload in workloads:
-                title = f"{workload.title} (not here)" if workload.skipped else workload.title
+                title = f"{workload.title} (not available)" if workload.skipped else workload.title
                 self._workload.addItem(title, workload.name)
             self._workload.setCurrentIndex(max(self._workload.findData(wanted), 0))
         self._workload_chosen()
@@ -234,7 +232,7 @@ class BenchmarkChoices(QWidget):
             for dtype, box in self._dtypes.items():
                 box.setEnabled(dtype in workload.dtypes)
             cards_alone = "cpu" not in workload.device_kinds
-            self._device_note.setText("This workload runs on GPUs alone." if cards_alone else "")
+            self._device_note.setText("This workload runs on GPUs only." if cards_alone else "")
             self._device_note.setVisible(cards_alone)
             self._options.show_workload(workload)
             self._modes.show_workload(workload)
@@ -251,10 +249,10 @@ def _is_chosen(box: QCheckBox) -> bool:
 
 
 class DeviceBoxes(QWidget):
-    """The CPU and every card; one that PyTorch cannot use is there, disabled, with the reason.
+    """The CPU and every card. A card that PyTorch cannot use is disabled, with the reason.
 
     Signals:
-        changed(): other devices are checked now.
+        changed(): other devices are checked.
     """
 
     changed = Signal()
@@ -266,7 +264,7 @@ class DeviceBoxes(QWidget):
         self._theme = theme
         self._choices: list[BenchmarkDevice] = []
         self._boxes: list[QCheckBox] = []
-        # Devices the user took away; a device that comes anew is checked.
+        # Devices that the user unchecked; a new device starts checked.
         self._unchecked: set[str] = set()
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -274,7 +272,7 @@ class DeviceBoxes(QWidget):
 
     @property
     def addresses(self) -> list[str]:
-        """The checked devices that can be used, the CPU first."""
+        """The checked devices that are usable, the CPU first."""
         return [
             choice.address
             for choice, box in zip(self._choices, self._boxes, strict=True)
@@ -282,18 +280,18 @@ class DeviceBoxes(QWidget):
         ]
 
     def show_choices(self, choices: Sequence[BenchmarkDevice]) -> None:
-        """Offer other devices; what was unchecked stays so."""
+        """Offer other devices; unchecked devices stay unchecked."""
         if list(choices) == self._choices:
             return
         while (item := self._column.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
                 widget.hide()
-                widget.setObjectName("")  # it lives on for a moment, beside its successor
+                widget.setObjectName("")  # it outlives the creation of its successor for a moment
                 widget.deleteLater()
         self._choices = list(choices)
         self._boxes = [self._add(choice) for choice in choices]
-        # They come later than what stands below them: Tab is to reach them where they are seen.
+        # They are created after the widgets below them: Tab has to reach them in visual order.
         before: QWidget | None = self
         while before is not None and before.focusPolicy() is Qt.FocusPolicy.NoFocus:
             before = before.previousInFocusChain()
@@ -303,7 +301,7 @@ class DeviceBoxes(QWidget):
         self.changed.emit()
 
     def _add(self, choice: BenchmarkDevice) -> QCheckBox:
-        box = QCheckBox(choice.label.replace("&", "&&"))  # a single one would be a mnemonic
+        box = QCheckBox(choice.label.replace("&", "&&"))  # a single & would be a mnemonic
         box.setObjectName(f"benchmark.devices.{choice.address or choice.identity}")
         box.setIcon(swatch(self._theme, choice.address, self.devicePixelRatioF()))
         box.setIconSize(QSize(SIDE, SIDE))

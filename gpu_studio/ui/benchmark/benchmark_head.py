@@ -1,4 +1,4 @@
-"""The sentence that matters, what it rests on, and the buttons that choose what is seen."""
+"""The verdict, how far to trust it, and the buttons that choose the view."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from gpu_studio.ui.benchmark.export_button import ExportButton
     from gpu_studio.ui.theme import Theme
 
-# Letters of the largest type for each pixel of two lines: a longer verdict is set smaller.
+# Letters in the largest type per pixel of two lines: a longer verdict gets smaller type.
 _HEADLINE_LETTERS = 130 / 680
-# Of the buttons' texts where they do not all fit; names and tool tips stay.
+# Replaces the button's text if the buttons do not all fit; name and tool tip stay.
 _SHORT_SIZES = "Sizes"
 _NAMES = {
-    View.LIVE: ("live", "Every sample as it comes"),
-    View.SIZES: ("sizes", "The medians over the size, and where the winner changes"),
+    View.LIVE: ("live", "Every sample as it arrives"),
+    View.SIZES: ("sizes", "Median time for each size, and where the faster device changes"),
     View.EXPLANATION: (
         "explanation",
-        "Two stopwatches, where the time goes, is this normal, what it showed",
+        "Two stopwatches, time breakdown, what is normal, findings",
     ),
-    View.HISTORY: ("history", "Kept runs, a ghost to race against, what is published"),
+    View.HISTORY: ("history", "Kept runs, recordings and published results to compare with"),
 }
 
 
 class BenchmarkHead(QWidget):
-    """Over the plots.
+    """The part above the plots.
 
     Signals:
-        view_chosen(View): a person pressed its button.
+        view_chosen(View): the user pressed the button of a view.
     """
 
     view_chosen = Signal(object)
@@ -62,7 +62,7 @@ class BenchmarkHead(QWidget):
         self._trust = Text("", "muted", name="benchmark.trust", wraps=True)
         self._outcome = Text("", "muted", name="benchmark.export.outcome", wraps=True)
         self._clear = button(
-            "Clear", benchmark.clear, name="benchmark.clear", tip="Take these runs off the table"
+            "Clear", benchmark.clear, name="benchmark.clear", tip="Remove these runs from the table"
         )
         self._clear.setIcon(icon("trash", theme))
         self._group = QButtonGroup(self)
@@ -100,21 +100,21 @@ class BenchmarkHead(QWidget):
 
     @property
     def controls(self) -> tuple[QWidget, ...]:
-        """What the Tab key goes through: of the views it reaches the one in front."""
+        """The controls in Tab order; among the views, Tab reaches the checked one."""
         return (*self._buttons.values(), self._clear, self._export)
 
     def show_view(self, view: View) -> None:
-        """Mark the view that is in front."""
+        """Check the button of the current view."""
         self._buttons[view].setChecked(True)
 
     def tell(self, text: str, bad: bool = False) -> None:
-        """Say what came of something."""
+        """Show the outcome of an action."""
         self._outcome.set_role("failure" if bad else "muted")
         self._outcome.setText(text)
         self._outcome.setVisible(bool(text))
 
     def show_results(self) -> None:
-        """Write the sentences: when a run is over, never with each sample."""
+        """Update the sentences: at the end of a run, not for each sample."""
         runs = self._benchmark.runs
         for part in (self._clear, self._export):
             part.setVisible(bool(runs))
@@ -127,7 +127,7 @@ class BenchmarkHead(QWidget):
         self._trust.setVisible(bool(lines))
 
     def set_brief(self, in_brief: bool) -> None:
-        """Leave it at the first sentence of the verdict, where the plot needs the room."""
+        """Show only the first sentence of the verdict if the plot needs the space."""
         if in_brief != self._is_brief:
             self._is_brief = in_brief
             self._show_verdict()
@@ -137,7 +137,7 @@ class BenchmarkHead(QWidget):
         whole = verdict(results)
         if not whole:
             runs = self._benchmark.runs
-            whole = "Nothing has finished yet." if runs else "Nothing was measured yet."
+            whole = "No run has finished yet." if runs else "No results yet."
         brief = verdict(results, in_brief=True) if self._is_brief else ""
         is_cut = bool(brief) and brief != whole
         self._verdict.setText(f"{brief} …" if is_cut else whole)
@@ -146,7 +146,7 @@ class BenchmarkHead(QWidget):
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Let every button be read whole, and the verdict take two lines."""
+        """Keep the buttons' texts readable and the verdict within two lines."""
         super().resizeEvent(event)
         self._fit()
 
@@ -164,7 +164,7 @@ class BenchmarkHead(QWidget):
                 made.setText(text)
 
     def show_busy(self, busy: bool) -> None:
-        """Keep the runs while more of them come."""
+        """Disable Clear while runs are still coming in."""
         self._clear.setEnabled(not busy and bool(self._benchmark.runs))
         self._export.setEnabled(bool(self._benchmark.runs))
 

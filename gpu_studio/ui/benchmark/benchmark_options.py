@@ -1,4 +1,4 @@
-"""How to measure, and what a workload itself lets one choose."""
+"""How to measure, and the options of the workload."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ STOP_AT_RELATIVE_INTERVAL = 0.02
 # mode of `WorkloadDescription.refuses`: (title, what it does)
 _SWITCHES = {
     "transfers": (
-        "Also with the transfers",
-        "Cards run a second time, with the copies to and from the card in each call.",
+        "Include copies to and from the GPU",
+        "Each card runs a second time, with the copies to and from it timed in each call.",
     ),
     "naive": (
-        "Show the naive stopwatch",
-        "Beside each result: what a script without warm-up and synchronize would have printed.",
+        "Also time it naively",
+        "Adds the time that a script without warm-up and synchronize would print.",
     ),
     "cold": (
         "Cold cache",
-        "The device's cache is overwritten before each call, as if the data came for the first "
-        "time.",
+        "Overwrites the device's cache before each call, as if the data were new to it.",
     ),
     "stop_early": (
         "Stop early at ± 2 %",
-        "A run ends before its time is spent once the median is known to within 2 %.",
+        "Ends a run early when its median is known to within 2 %.",
     ),
 }
 _VALUE_LENGTH = 7
@@ -41,10 +40,10 @@ _EXPERT = ("cold", "stop_early")
 
 
 class WorkloadOptions(QWidget):
-    """A choice for each option of the workload; nothing where it has none.
+    """A drop-down list for each option of the workload; hidden if it has none.
 
     Signals:
-        changed(): something else is chosen.
+        changed(): a choice changed.
     """
 
     changed = Signal()
@@ -61,7 +60,7 @@ class WorkloadOptions(QWidget):
 
     @property
     def options(self) -> dict[str, str]:
-        """What is chosen and no default, by the options' names."""
+        """The chosen values that differ from the default, by option name."""
         return {
             name: combo.currentData()
             for name, combo in self._combos.items()
@@ -69,7 +68,7 @@ class WorkloadOptions(QWidget):
         }
 
     def show_workload(self, workload: WorkloadDescription) -> None:
-        """Offer the options of another workload; what was chosen for it before is chosen again."""
+        """Offer the options of another workload, with its last chosen values."""
         if workload.name == self._workload:
             return
         self._chosen[self._workload] = self.options
@@ -78,7 +77,7 @@ class WorkloadOptions(QWidget):
             self._form.hide()
             self._column.removeWidget(self._form)
             for combo in self._combos.values():
-                combo.setObjectName("")  # it lives on for a moment, beside its successor
+                combo.setObjectName("")  # it outlives the creation of its successor for a moment
             self._form.deleteLater()
         self._combos, self._form = {}, None
         self.setVisible(bool(workload.options))
@@ -119,10 +118,10 @@ class WorkloadOptions(QWidget):
 
 
 class ModeSwitches(QWidget):
-    """With transfers, with the naive stopwatch; and what only experts ask for, behind a button.
+    """Copies and naive timing; and, behind a button, the switches for experts.
 
     Signals:
-        changed(): something else is chosen.
+        changed(): a choice changed.
     """
 
     changed = Signal()
@@ -143,13 +142,13 @@ class ModeSwitches(QWidget):
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """What is switched on, of ``transfers``, ``naive``, ``cold`` and ``stop_early``."""
+        """The switches that are on: ``transfers``, ``naive``, ``cold``, ``stop_early``."""
         return tuple(
             mode for mode, box in self._boxes.items() if box.isChecked() and box.isEnabled()
         )
 
     def show_workload(self, workload: WorkloadDescription) -> None:
-        """Disable what makes no sense for a workload, and say why."""
+        """Disable the switches that a workload refuses, with the reason."""
         for mode, box in self._boxes.items():
             refusal = workload.refuses.get(mode, "")
             box.setEnabled(not refusal)

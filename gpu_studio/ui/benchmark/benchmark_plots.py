@@ -1,4 +1,4 @@
-"""The views of the runs, of which one is in front."""
+"""The views of the runs; one is visible at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class View(Enum):
-    """What is to be seen of the runs: the words on the buttons."""
+    """A view of the runs; its value is the text of its button."""
 
     LIVE = "Live"
     SIZES = "Time over size"
@@ -52,24 +52,24 @@ class BenchmarkPlots(QStackedWidget):
 
     @property
     def views(self) -> tuple[QWidget, ...]:
-        """All pages, of which one is in front."""
+        """All pages; one of them is visible."""
         return tuple(self._pages.values())
 
     @property
     def explains(self) -> bool:
-        """Whether a result is explained now."""
+        """Whether the explanation is visible."""
         return self.currentWidget() is self._explanation
 
     @property
     def front(self) -> LivePlot:
-        """The plot that is seen, or was before the explanation."""
+        """The visible plot, or the last one before the explanation."""
         if self.currentWidget() is self._explanation and self._explanation.plot is not None:
             return self._explanation.plot
         return self._sizes if self.currentWidget() is self._sizes else self.live
 
     @property
     def caption(self) -> str:
-        """What the page in front shows, in words."""
+        """The visible page's contents in words."""
         if self.currentWidget() is self._sizes:
             return self._sizes.caption
         if self.currentWidget() is self._explanation:
@@ -77,11 +77,11 @@ class BenchmarkPlots(QStackedWidget):
         return self.live.caption
 
     def show_view(self, view: View) -> None:
-        """Bring a page to the front."""
+        """Show a page."""
         self.setCurrentWidget(self._pages[view])
 
     def select(self, run: Run | None) -> None:
-        """Show one run; None follows what is running."""
+        """Show one run; None follows the current run."""
         self.live.select(run)
         self._sizes.select(run)
         self._explanation.select(run)

@@ -1,4 +1,4 @@
-"""The table of runs, and all that is known of the selected one."""
+"""The table of runs, and the details of the selected run."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 
-# Given up in this order where the window is narrow; the details of a run have them, too.
+# Hidden in this order in a narrow window; the details of a run show them as well.
 _SPARE_COLUMNS = (
     Column.SAMPLES, Column.MODE, Column.IQR, Column.THROUGHPUT, Column.DTYPE, Column.CEILING,
 )  # fmt: skip
-# What comes in while a run goes on, after its row was fitted.
+# Texts that appear during a run, after its row was fitted.
 _LONGEST_TEXTS = {Column.MEDIAN: "888 ms", Column.IQR: "1888 %", Column.SAMPLES: "8888"}
 _CELL_PADDING = 24  # pixels
 _DETAIL_LINES = 4
-# A running phase; for so many letters other columns make room. A failure's reason is longer.
+# A running phase. Other columns make room up to the second; a failure's reason is longer.
 _STAMP_LETTERS = (14, 21)
 
 
 class BenchmarkResults(Card):
-    """One row a run.
+    """One row for each run.
 
     Signals:
-        run_selected(Run): a row was selected, None where no row is any more.
+        run_selected(Run): a row was selected; None if no row is selected.
     """
 
     run_selected = Signal(object)
@@ -64,7 +64,7 @@ class BenchmarkResults(Card):
         self._sensors = sensors
         self._model = SortedResults(ResultsTable(benchmark, sensors, self), self)
         self._table = table(
-            self._model, name="benchmark.results", accessible_name="Results, one run a row"
+            self._model, name="benchmark.results", accessible_name="Results, one row per run"
         )
         self._table.setItemDelegateForColumn(
             Column.DEVICE, SwatchDelegate(theme, ADDRESS_ROLE, self)
@@ -73,13 +73,13 @@ class BenchmarkResults(Card):
         self.setFocusProxy(self._table)
         self._details = Text("", "muted", name="benchmark.details", wraps=True)
         self._details.setIndent(10)
-        # So many lines are always there: the plot above does not jump with each selection.
+        # Always this many lines: otherwise the plot above would jump with each selection.
         self._details.setMinimumHeight(_DETAIL_LINES * self._details.fontMetrics().lineSpacing())
         self._details.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.column.addWidget(self._table, 1)
         self.column.addWidget(self._details)
         self._details.hide()
-        # Rows came, or the table got another height: from the window, or from the details below it.
+        # Rows arrived, or the window or the details below changed the table's height.
         self._table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self._table.verticalScrollBar().rangeChanged.connect(self._follow)
         self._table.selectionModel().selectionChanged.connect(self._selection_changed)
@@ -90,20 +90,20 @@ class BenchmarkResults(Card):
         benchmark.run_changed.connect(self._run_changed)
 
     def _prepare_head(self) -> None:
-        # Fitting the columns to each change would measure every row each time.
+        # Fitting the columns after each change would measure every row each time.
         header = self._table.horizontalHeader()
         header.setStretchLastSection(False)
-        header.setResizeContentsPrecision(0)  # fit what is in sight, not a thousand rows
+        header.setResizeContentsPrecision(0)  # fit the visible rows, not a thousand
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the columns into another width."""
+        """Fit the columns into the new width."""
         super().resizeEvent(event)
         self._fit_columns()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Fit the columns of rows that came while it was hidden and its table had no width."""
+        """Fit the columns to rows that arrived while the hidden table had no width."""
         super().showEvent(event)
         self._fit_columns()
 
@@ -115,11 +115,11 @@ class BenchmarkResults(Card):
 
     @property
     def runs(self) -> list[Run]:
-        """All runs in the order in which they are shown."""
+        """All runs in display order."""
         return self._model.runs
 
     def clear_selection(self) -> None:
-        """Follow what is running again."""
+        """Follow the current run again."""
         self._table.clearSelection()
 
     def _selection_changed(self) -> None:
@@ -141,7 +141,7 @@ class BenchmarkResults(Card):
         self._details.setVisible(bool(lines))
 
     def offer_copies(self, actions: list[QAction]) -> None:
-        """Offer copies in the table's own menu, and the first of them by Ctrl+C.
+        """Offer the copy actions in the table's context menu, and the first of them by Ctrl+C.
 
         The Menu key or Shift+F10 opens the menu.
         """
@@ -152,7 +152,7 @@ class BenchmarkResults(Card):
         copy.activated.connect(actions[0].trigger)
 
     def _make_sorting(self) -> None:
-        """Let a head's click sort, and a menu for those who have no mouse."""
+        """Sort by a click on a column header, or from the menu by keyboard."""
         header = self._table.horizontalHeader()
         header.setSectionsClickable(True)
         header.sectionClicked.connect(self._sort_by_click)
@@ -160,7 +160,7 @@ class BenchmarkResults(Card):
         sorting = self._menu.addMenu("&Sort by")
         group = QActionGroup(self)
         for column in (RUN_ORDER, *Column):
-            title = "The order of the runs"
+            title = "Order of the runs"
             if column != RUN_ORDER:
                 title = self._model.headerData(column, Qt.Orientation.Horizontal)
             action = sorting.addAction(title)
@@ -178,7 +178,7 @@ class BenchmarkResults(Card):
         self._sort_by_click(action.data())
 
     def _sort_by_click(self, column: int) -> None:
-        """Sort upwards, then downwards, then by the order of the runs."""
+        """Sort ascending, then descending, then by the order of the runs."""
         upwards, downwards = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
         if column != self._model.sortColumn():
             self._model.sort(column, upwards)
@@ -189,7 +189,7 @@ class BenchmarkResults(Card):
         self._fit_columns()
 
     def _fit_columns(self) -> None:
-        """Make every text fit; in a narrow window what is told elsewhere as well makes room."""
+        """Make every text fit; a narrow window hides columns that the details repeat."""
         runs = self._model.runs
         results = [run.result for run in runs if run.result is not None]
         unused = {
@@ -214,16 +214,16 @@ class BenchmarkResults(Card):
         keeps_dtype = len({run.request.dtype for run in runs}) > 1
         for column in _SPARE_COLUMNS:
             if column == Column.DTYPE and keeps_dtype:
-                continue  # nothing else in a row tells them apart
+                continue  # nothing else tells these rows apart
             if needed > self._table.viewport().width() and not unused.get(column):
                 needed -= self._table.columnWidth(column)
                 self._table.setColumnHidden(column, True)
-        # Fitting has narrowed it as well: set again, it takes the rest of the width.
+        # Fitting narrowed this column, too; stretched again, it takes the remaining width.
         header = self._table.horizontalHeader()
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
 
     def _follow(self) -> None:
-        """Keep the selected run in sight, or the newest while none is."""
+        """Keep the selected run visible, or the newest if none is selected."""
         rows = self._table.selectionModel().selectedRows(Column.SIZE)  # column 0 may be hidden
         if rows:
             self._table.scrollTo(rows[0])

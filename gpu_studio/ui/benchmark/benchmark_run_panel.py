@@ -1,4 +1,4 @@
-"""Run and Stop, how far it is, and what to know meanwhile."""
+"""Run and Stop, the progress, and the notices about the current plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEPS = 1000
 
 
 class BenchmarkRunPanel(QWidget):
-    """What is under the choices, always in sight.
+    """The part under the choices, always visible.
 
     Signals:
         run_wanted(): Run was pressed.
@@ -51,7 +51,7 @@ class BenchmarkRunPanel(QWidget):
         self._sentence = Text("", "muted", name="benchmark.progress.text", wraps=True)
         self._warning = Text("", "amber", name="benchmark.warning", wraps=True)
         self._fresh = button(
-            "Start a fresh engine", self._start_engine, name="benchmark.fresh_engine"
+            "Start a new engine", self._start_engine, name="benchmark.fresh_engine"
         )
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -72,16 +72,16 @@ class BenchmarkRunPanel(QWidget):
 
     @property
     def can_run(self) -> bool:
-        """Whether a plan could begin now."""
+        """Whether a plan can start now."""
         return self._run.isEnabled()
 
     @property
     def last_control(self) -> QWidget:
-        """Where the Tab key leaves it."""
+        """The last control in Tab order."""
         return self._fresh
 
     def show_plan(self, plan: Plan, problem: str, *, is_sweep: bool) -> None:
-        """Say what Run would do, or what is still missing."""
+        """Say what Run will do, or why it cannot run yet."""
         self._plan, self._missing, self._is_sweep = plan, problem, is_sweep
         self._update()
 
@@ -95,13 +95,13 @@ class BenchmarkRunPanel(QWidget):
         state = self._benchmark.state
         problem = self._problem()
         self._run.setEnabled(not state.is_busy and not problem)
-        self._run.setToolTip(problem or "Time every chosen combination (Return in the sizes)")
+        self._run.setToolTip(problem or "Time every chosen combination (Enter in the sizes)")
         self._stop.setEnabled(state is PlanState.RUNNING)
         self._progress.setValue(round(_STEPS * self._benchmark.progress))
         self._progress.setVisible(state.is_busy)
         self._fresh.setVisible(self._studio.session.state is EngineState.FAILED)
         sentence = self._benchmark.sentence if state.is_busy else self._idle_sentence(problem)
-        # The bar shows no text of its own; screen readers and scripts find the same there.
+        # The bar hides its text, but screen readers and scripts read it.
         self._progress.setFormat(sentence)
         self._sentence.setText(sentence)
         warning = self._benchmark.warning if state.is_busy else self._bad_notice()
@@ -111,7 +111,7 @@ class BenchmarkRunPanel(QWidget):
     def _problem(self) -> str:
         session = self._studio.session
         if session.state is EngineState.FAILED:
-            return "There is no engine."
+            return "The engine has stopped."
         if session.description is None:
             return "The engine is starting…"
         return self._missing

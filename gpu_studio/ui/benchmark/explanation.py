@@ -1,4 +1,4 @@
-"""One result explained: two stopwatches, where the time goes, is this normal, what it showed."""
+"""One result explained: two stopwatches, the time breakdown, the peak, the findings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PLOT_HEIGHT = 190
 
 
 class Explanation(ScrollPage):
-    """Shows the selected result, or the latest; beside it the others of the same work."""
+    """Shows the selected or latest result, and the others of the same work beside it."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Explanation(ScrollPage):
         benchmark.runs_cleared.connect(self._clear)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Make its parts when it is first seen; take over what came while it was hidden."""
+        """Create the parts on first use, and show results that arrived while hidden."""
         super().showEvent(event)
         if not self._is_made:
             self._is_made = True
@@ -76,15 +76,15 @@ class Explanation(ScrollPage):
 
     @property
     def plot(self) -> LivePlot | None:
-        """What the work produced, as curves; None where it produced none."""
+        """The plot of the curves that the workload produced; None if it produced none."""
         return self._findings.plot if self._is_made else None
 
     @property
     def caption(self) -> str:
-        """Which result is explained."""
+        """The name of the explained result."""
         run = self._run
         if run is None:
-            return "Nothing has finished yet: each finished run is explained here."
+            return "No run has finished yet. Each finished run is explained here."
         parts = (
             run.request.workload, run.size_label, run.request.dtype, mode_words(run),
             self._label(run),
@@ -92,29 +92,29 @@ class Explanation(ScrollPage):
         return " · ".join(part for part in parts if part)
 
     def select(self, run: Run | None) -> None:
-        """Explain one run; None explains what finished last."""
+        """Explain one run; None explains the run that finished last."""
         self._selected = run
         self._show()
 
-    # ── its parts ────────────────────────────────────────────────────────────────────────────
+    # ── its cards ────────────────────────────────────────────────────────────────────────────
 
     def _make_stopwatches(self) -> None:
         card = _card("benchmark.naive", "Two stopwatches")
         self._naive_bars = ShareBars(self._theme, name="benchmark.naive.bars")
-        self._naive_bars.setAccessibleName("The honest number beside the naive one")
+        self._naive_bars.setAccessibleName("The measured time and the naive time")
         self._naive = Text("", name="benchmark.naive.sentence", wraps=True)
         card.column.addWidget(self._naive_bars)
         card.column.addWidget(self._naive)
         self.column.addWidget(card)
 
     def _make_parts(self) -> None:
-        card = _card("benchmark.parts", "Where the time goes")
+        card = _card("benchmark.parts", "Time breakdown")
         self._part_bars = ShareBars(self._theme, name="benchmark.parts.bars")
-        self._part_bars.setAccessibleName("The parts of one call")
+        self._part_bars.setAccessibleName("Parts of one call")
         self._part_sentence = Text("", name="benchmark.parts.sentence", wraps=True)
         self._part_rows = TextRows(("Device", "Part", "Time", "Share"), (2, 3), self)
         self._part_table = table(
-            self._part_rows, name="benchmark.parts.table", accessible_name="The parts of one call"
+            self._part_rows, name="benchmark.parts.table", accessible_name="Parts of one call"
         )
         self._part_table.horizontalHeader().setStretchLastSection(False)
         for part in (self._part_bars, self._part_sentence, self._part_table):
@@ -124,13 +124,13 @@ class Explanation(ScrollPage):
     def _make_ceiling(self) -> None:
         card = _card("benchmark.ceiling", "Is this normal?")
         self._ceiling_bars = ShareBars(self._theme, name="benchmark.ceiling.bars", full=1.0)
-        self._ceiling_bars.setAccessibleName("Share of what the device can do at most")
+        self._ceiling_bars.setAccessibleName("Share of the device's peak")
         self._ceiling = Text("", name="benchmark.ceiling.sentence", wraps=True)
         card.column.addWidget(self._ceiling_bars)
         card.column.addWidget(self._ceiling)
         self.column.addWidget(card)
 
-    # ── what they say ────────────────────────────────────────────────────────────────────────
+    # ── their contents ───────────────────────────────────────────────────────────────────────
 
     @property
     def _run(self) -> Run | None:
@@ -140,7 +140,7 @@ class Explanation(ScrollPage):
         return next(finished, None)
 
     def _beside(self, run: Run) -> list[Run]:
-        """Return the run and the latest others of the same work, one a device and mode."""
+        """Return the run and the latest other of the same work for each device and mode."""
         work = (run.request.workload, run.request.size, run.request.dtype, run.recording)
         latest: dict[tuple[str, str], Run] = {}
         for other in self._benchmark.runs:
@@ -167,7 +167,7 @@ class Explanation(ScrollPage):
         self._show()
 
     def _show(self) -> None:
-        """Write everything if somebody looks; `showEvent` does it otherwise."""
+        """Update everything if visible; otherwise `showEvent` does it."""
         if not self.isVisible():
             return
         run = self._run
@@ -189,18 +189,18 @@ class Explanation(ScrollPage):
         self._naive_bars.setVisible(naive is not None)
         if naive is None:
             self._naive.setText(
-                "Not asked for. Switch on “Show the naive stopwatch” on the left and run again: "
-                "then the number that a script without care prints stands here beside this one."
+                "Off. Tick “Also time it naively” on the left and run again to see the time that a "
+                "careless script would print."
             )
             return
         role = device_role(run.request.device)
         hatch = Qt.BrushStyle.FDiagPattern
         bars = [
-            ("honest: the median", result.median_s, Qt.BrushStyle.SolidPattern),
-            ("naive: what a script prints", naive.printed_s, hatch),
+            ("honest: median", result.median_s, Qt.BrushStyle.SolidPattern),
+            ("naive: printed by a script", naive.printed_s, hatch),
         ]
-        if run.request.device != "cpu":  # which is done when it says so
-            bars.append(("done on the device", naive.finished_s, Qt.BrushStyle.Dense5Pattern))
+        if run.request.device != "cpu":  # the CPU returns only when it is done
+            bars.append(("finished on the device", naive.finished_s, Qt.BrushStyle.Dense5Pattern))
         self._naive_bars.show_bars(
             [
                 Bar(label, (BarPart("", seconds, role, hatch),), format_duration(seconds))
@@ -223,9 +223,7 @@ class Explanation(ScrollPage):
         self._part_bars.show_bars(bars)
         self._part_rows.set_rows(rows)
         show_whole_rows(self._part_table)
-        self._part_sentence.setText(
-            " ".join(sentences) or "This workload's calls were not split into parts."
-        )
+        self._part_sentence.setText(" ".join(sentences) or "This workload has no time breakdown.")
 
     def _show_ceiling(self, run: Run, result: RunFinished) -> None:
         known = [
@@ -251,7 +249,7 @@ class Explanation(ScrollPage):
         self._ceiling.setText(
             f"{self._full_label(run)}: {sentence}"
             if sentence
-            else "What this device can do at most is not known, so nobody can tell."
+            else "This device's peak is not known, so there is nothing to compare with."
         )
 
 
@@ -281,22 +279,22 @@ def _part_role(name: str, device: str) -> str:
 
 
 class FindingsCard(Card):
-    """Findings as they were told; `plot` is made with the first result that has a curve."""
+    """The findings of a result; `plot` is created with the first result that has a curve."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="benchmark.findings")
         self._theme = theme
         self.plot: LivePlot | None = None
         self._text = Text("", name="benchmark.findings.text", wraps=True)
-        self.column.addWidget(Text("What it showed", "title"))
+        self.column.addWidget(Text("Findings", "title"))
         self.column.addWidget(self._text)
 
     def show_result(self, result: RunFinished, beside: Mapping[str, RunFinished]) -> None:
-        """Show what one result has to tell.
+        """Show the findings of one result.
 
         Args:
-            result: what is explained.
-            beside: all results of the same work by what they are called, this one included.
+            result: the explained result.
+            beside: all results of the same work by label, including this one.
         """
         lines = [*result.findings]
         peaks = [
@@ -305,10 +303,10 @@ class FindingsCard(Card):
             if other.peak_allocated_bytes is not None
         ]
         if peaks:
-            lines.append(f"Memory allocated at most: {', '.join(peaks)}.")
+            lines.append(f"Peak allocated memory: {', '.join(peaks)}.")
         lines.append(
-            f"The first call of all took {format_duration(result.first_call_s)}, which no median "
-            "counts."
+            f"The very first call took {format_duration(result.first_call_s)}. The median "
+            "leaves it out."
         )
         self._text.setText("\n".join(lines))
         self._show_curves(result)
@@ -318,7 +316,7 @@ class FindingsCard(Card):
             self.plot = LivePlot(
                 self._theme, name="benchmark.findings.plot", x_label="step", x_unit="count"
             )
-            self.plot.setAccessibleName("What the work produced")
+            self.plot.setAccessibleName("Curves of the workload")
             self.plot.setFixedHeight(_PLOT_HEIGHT)
             self.column.addWidget(self.plot)
         if self.plot is None:

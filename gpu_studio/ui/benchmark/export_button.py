@@ -1,4 +1,4 @@
-"""The Export button: runs and plots into files or onto the clipboard."""
+"""The Export button: saves or copies runs and plots."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class ExportButton(QPushButton):
-    """Opens a menu; what came of it is a sentence. Rows keep the order in which they are shown.
+    """Opens a menu; reports each outcome as a sentence. Rows keep their display order.
 
     Signals:
-        told(str, bool): what was done, and whether it went wrong.
+        told(str, bool): the outcome, and whether it is a failure.
 
     Args:
-        studio: whose engine is written into a JSON file.
-        runs: returns what is exported.
-        plots: of which the one in front is drawn.
-        theme: in whose colours.
+        studio: its engine is described in the JSON file.
+        runs: returns the runs to export.
+        plots: the visible one is saved.
+        theme: gives the colors.
     """
 
     told = Signal(str, bool)
@@ -62,7 +62,7 @@ class ExportButton(QPushButton):
         self._menu.addSeparator()
         self._add("csv", "Results as &CSV…", self._save_csv)
         self._add("json", "Results and samples as &JSON…", self._save_json)
-        self._add("recording", "Recording, to be &watched again…", self._save_recording)
+        self._add("recording", "Recording to &watch again…", self._save_recording)
         self._menu.addSeparator()
         self._add("png", "Plot as &PNG…", self._save_png)
         self._add("svg", "Plot as &SVG…", self._save_svg)
@@ -111,11 +111,11 @@ class ExportButton(QPushButton):
 
     def _copy(self, text: str) -> None:
         QGuiApplication.clipboard().setText(text)
-        self.told.emit("The table is on the clipboard.", False)
+        self.told.emit("Table copied.", False)
 
     def _save(self, kind: str, suffix: str, contents: bytes) -> None:
         if not contents:
-            self.told.emit("There is no plot to save yet: look at it first.", True)
+            self.told.emit("There is no plot to save yet. Show the plot first.", True)
             return
         path, _ = QFileDialog.getSaveFileName(
             self.window(), "Export the results", f"gpu-studio{suffix}", kind
@@ -132,7 +132,7 @@ class ExportButton(QPushButton):
         ):
             self.told.emit(f"Saved as {path}", False)
         else:
-            self.told.emit(f"{path} could not be written: {file.errorString()}", True)
+            self.told.emit(f"Could not write {path}: {file.errorString()}", True)
 
 
 def _now() -> str:

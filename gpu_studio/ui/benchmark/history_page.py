@@ -1,4 +1,4 @@
-"""All kept runs, what can be done with one, and what others have published."""
+"""All kept runs and their actions, recordings and published results."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
     from gpu_studio.model.benchmark.recording import RecordingPlayer
     from gpu_studio.ui.theme import Theme
 
-_HEAD = ("When", "Name", "Workload", "Size", "Median", "Precision", "Device", "Mode", "Stamp")
-# Hidden where no run has one.
+_HEAD = ("When", "Name", "Workload", "Size", "Median", "Precision", "Device", "Mode", "Trust")
+# Hidden if every run leaves them empty.
 _RARE_COLUMNS = (_HEAD.index("Name"), _HEAD.index("Mode"))
 _WHEN_COLUMN = _HEAD.index("When")
-# Hidden in a narrow window, the first before the others, where every run has the same; when a run
-# was kept stands below the table as well.
+# Hidden in this order in a narrow window if every run has the same value. The time of the selected
+# run is below the table as well.
 _SPARE_COLUMNS = (_HEAD.index("Precision"), _HEAD.index("Workload"), _WHEN_COLUMN)
 _LEAST_ROWS = 6
 _NO_NAME = "–"
 
 
 class HistoryPage(ScrollPage):
-    """What was measured before, here and elsewhere."""
+    """Earlier results of this PC and of others."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class HistoryPage(ScrollPage):
         theme: Theme,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__("History of results", parent)
+        super().__init__("Result history", parent)
         self.setObjectName("benchmark.history")
         self._history, self._benchmark, self._theme = history, benchmark, theme
         self._deletes: str | None = None
@@ -76,7 +76,7 @@ class HistoryPage(ScrollPage):
         self._show_contents()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Read the folder when somebody looks: another window may have written there."""
+        """Read the folder when shown: another window may have written there."""
         super().showEvent(event)
         self._history.refresh()
 
@@ -87,7 +87,7 @@ class HistoryPage(ScrollPage):
         entries = self._history.entries
         return entries[rows[0].row()] if rows and rows[0].row() < len(entries) else None
 
-    # ── its parts ────────────────────────────────────────────────────────────────────────────
+    # ── its cards ────────────────────────────────────────────────────────────────────────────
 
     def _make_kept(self) -> None:
         card = Card()
@@ -95,7 +95,7 @@ class HistoryPage(ScrollPage):
         self._trouble = Text("", "amber", name="benchmark.history.trouble", wraps=True)
         self._save = button(
             "Save again", self._history.save_again, name="benchmark.history.save",
-            tip="Try to save what is in memory alone",
+            tip="Try again to save the runs that are only in memory",
         )  # fmt: skip
         self._rows = TextRows(_HEAD, (3, 4), self)
         self._table = table(
@@ -105,12 +105,12 @@ class HistoryPage(ScrollPage):
         self._table.activated.connect(self._race)
         self._table.selectionModel().selectionChanged.connect(self._selection_changed)
         self._empty = Text(
-            "Every run that finishes is kept here. None was yet.", "muted",
+            "No runs yet. Every finished run is kept here.", "muted",
             name="benchmark.history.empty", wraps=True,
         )  # fmt: skip
         self._more = button(
             "", self._history.show_more, name="benchmark.history.more",
-            tip="Read older runs as well",
+            tip="Show older runs as well",
         )  # fmt: skip
         self._details = Text("", "muted", name="benchmark.history.details", wraps=True)
         self._outcome = Text("", "muted", name="benchmark.history.outcome", wraps=True)
@@ -129,31 +129,31 @@ class HistoryPage(ScrollPage):
 
     def _make_buttons(self, card: Card) -> None:
         self._ghost = button(
-            "Race it", self._race, name="benchmark.history.ghost",
-            tip="Its samples run along in the live plot, as a ghost",
+            "Compare", self._race, name="benchmark.history.ghost",
+            tip="Show its samples in the live plot beside the next run",
         )  # fmt: skip
         self._end = button(
-            "End the race", self._history.end_race, name="benchmark.history.ghost.end",
-            tip="Take the ghost off the live plot",
+            "Stop comparing", self._history.end_race, name="benchmark.history.ghost.end",
+            tip="Remove it from the live plot",
         )  # fmt: skip
         self._name = QLineEdit()
         self._name.setObjectName("benchmark.history.name")
         self._name.setAccessibleName("Name of the selected run")
-        self._name.setPlaceholderText("Name it, Return keeps it")
+        self._name.setPlaceholderText("Name (Enter to save)")
         self._name.returnPressed.connect(self._rename)
         self._delete = button(
             "Delete", self._delete_selected, name="benchmark.history.delete",
-            tip="Delete the selected run's file; asks once more",
+            tip="Delete the selected run's file, after asking again",
         )  # fmt: skip
         self._delete.setIcon(icon("trash", self._theme))
         import_ = button(
             "Import…", self._import, name="benchmark.history.import",
-            tip="Keep a result file from elsewhere; nothing in it is executed",
+            tip="Add a result file from another PC; nothing in it is executed",
         )  # fmt: skip
         import_.setIcon(icon("file", self._theme))
         self._export = button(
             "Export…", self._export_selected, name="benchmark.history.export",
-            tip="A file with all samples that another PC can import",
+            tip="Save all samples to a file that another PC can import",
         )  # fmt: skip
         self._export.setIcon(icon("export", self._theme))
         card.column.addWidget(FlowRow(self._ghost, self._end, self._name, fills=self._name))
@@ -162,7 +162,7 @@ class HistoryPage(ScrollPage):
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
         delete.activated.connect(self._delete_selected)
 
-    # ── what it shows ────────────────────────────────────────────────────────────────────────
+    # ── its contents ─────────────────────────────────────────────────────────────────────────
 
     def _show_contents(self) -> None:
         entries = self._history.entries
@@ -187,12 +187,12 @@ class HistoryPage(ScrollPage):
         self._selection_changed()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the columns into another width."""
+        """Fit the columns into the new width."""
         super().resizeEvent(event)
         self._fit_columns()
 
     def _fit_columns(self) -> None:
-        """Show the columns in which runs differ, and the others where there is room for them."""
+        """Show the columns in which runs differ, and the others if there is space."""
         values = [set(column) for column in zip(*map(_cells, self._history.entries), strict=True)]
         if not values:
             return
@@ -237,7 +237,7 @@ class HistoryPage(ScrollPage):
         results = self._benchmark.results
         return results[-1] if results else None
 
-    # ── what is asked for ────────────────────────────────────────────────────────────────────
+    # ── its actions ──────────────────────────────────────────────────────────────────────────
 
     def _race(self) -> None:
         if self.selected is not None:
@@ -249,7 +249,7 @@ class HistoryPage(ScrollPage):
             self._history.rename(self.selected.key, self._name.text())
 
     def _delete_selected(self) -> None:
-        """Ask once more, in the button itself; another selection takes the question back."""
+        """Ask again in the button itself; selecting another run cancels the question."""
         entry = self.selected
         if entry is None:
             return
@@ -258,13 +258,13 @@ class HistoryPage(ScrollPage):
             self._table.clearSelection()
         else:
             self._deletes = entry.key
-            self._delete.setText("Delete for good?")
+            self._delete.setText("Delete forever?")
 
     def _export_selected(self) -> None:
         if self.selected is None:
             return
         path, _ = QFileDialog.getSaveFileName(
-            self.window(), "Export a result", "result.json", "Result of GPU Studio (*.json)"
+            self.window(), "Export a result", "result.json", "GPU Studio result (*.json)"
         )
         if path:
             path += "" if path.lower().endswith(".json") else ".json"
@@ -272,7 +272,7 @@ class HistoryPage(ScrollPage):
 
     def _import(self) -> None:
         path, _ = QFileDialog.getOpenFileName(
-            self.window(), "Import a result", "", "Result of GPU Studio (*.json);;All files (*)"
+            self.window(), "Import a result", "", "GPU Studio result (*.json);;All files (*)"
         )
         if path:
             self._history.import_file(Path(path))
@@ -305,6 +305,6 @@ def _sentence(entry: HistoryEntry) -> str:
     torch = f", PyTorch {result.torch_version}" if result.torch_version else ""
     recorded = f" Recorded: {result.recording}." if result.recording else ""
     return (
-        f"{_when(entry)}, {result.device_name}: {format_duration(result.median_s)} a call in the "
-        f"median of {result.samples} samples, 95\u202f% interval {low} to {high}{torch}.{recorded}"
+        f"{_when(entry)}, {result.device_name}: median {format_duration(result.median_s)} per "
+        f"call, {result.samples} samples, 95\u202f% interval {low} to {high}{torch}.{recorded}"
     )

@@ -1,4 +1,4 @@
-"""What the Benchmark tab shows before anything was run: what Run does, and what else there is."""
+"""The Benchmark tab before the first run: what Run does, and what else you can do."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _INVITATION: tuple[tuple[str, Role], ...] = (
-    ("Is your graphics card faster than your processor, and from which size on?", "title"),
+    ("Is your graphics card faster than your processor, and from which size?", "title"),
     ("Press Run: each device does the same work, one after the other.", "muted"),
     (
-        "Every sample is drawn here as it comes, a table fills below, and the line above says who "
-        "wins.",
+        "You see every sample here as it arrives. The table below fills, and the line above names "
+        "the faster device.",
         "muted",
     ),
 )
@@ -31,8 +31,8 @@ class Invitation(Card):
     """A few words and two buttons.
 
     Signals:
-        published_wanted(): a published experiment is to be repeated.
-        recording_wanted(): somebody else's runs are to be watched.
+        published_wanted(): the user wants to repeat a published experiment.
+        recording_wanted(): the user wants to watch recorded runs.
     """
 
     published_wanted = Signal()
@@ -50,12 +50,12 @@ class Invitation(Card):
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
             self.column.addWidget(label)
         published = button(
-            "Or repeat a published experiment", self.published_wanted.emit,
-            name="benchmark.view.published", tip="The GT 1030 experiment, beside this PC",
+            "Repeat a published experiment", self.published_wanted.emit,
+            name="benchmark.view.published", tip="Compare this PC with the GT 1030 experiment",
         )  # fmt: skip
         recording = button(
-            "Or open a recording…", self.recording_wanted.emit,
-            name="benchmark.view.recording", tip="Watch runs that were made on another PC",
+            "Open a recording…", self.recording_wanted.emit,
+            name="benchmark.view.recording", tip="Watch runs from another PC",
         )  # fmt: skip
         self.column.addSpacing(GAP)
         self.column.addWidget(FlowRow(published, recording, centred=True, spacing=GAP))

@@ -1,4 +1,4 @@
-"""Every sample of one run, or of the runs of each device at one size; a ghost races along."""
+"""Every sample of one run, or of each device's run at one size, with a kept run as overlay."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEGEND_COLUMNS = 3
 
 
 class LiveView(LivePlot):
-    """Time per call over the number of the sample."""
+    """Time per call by sample number."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class LiveView(LivePlot):
 
     @property
     def caption(self) -> str:
-        """What is shown, in words."""
+        """The plot's contents in words."""
         runs = self._runs_in_question()
         if not runs:
             return ""
@@ -78,22 +78,23 @@ class LiveView(LivePlot):
         calls = run.calls_per_sample
         if len(runs) > 1 or not calls:
             return what
-        return f"{what} · a sample is {'one call' if calls == 1 else f'the mean of {calls} calls'}"
+        each = "one call" if calls == 1 else f"the mean of {calls} calls"
+        return f"{what} · each sample is {each}"
 
     def select(self, run: Run | None) -> None:
-        """Show the samples of one run; None follows what is running."""
+        """Show the samples of one run; None follows the current run."""
         self._selected = run
         self.show_all()
-        self._shown.show({})  # in the legend's order again
+        self._shown.show({})  # restores the legend's order
         self._show_samples()
 
     def show_ghost(self, run: Run | None, label: str = "") -> None:
-        """Let a kept run race along, pale and named as a ghost; None takes it away."""
+        """Draw a kept run as a pale overlay; None removes it."""
         self._ghost = (run, label) if run is not None else None
         self._show_samples()
 
     def _runs_in_question(self) -> list[Run]:
-        """Return the selected run, or the latest run of each device at the work of the latest."""
+        """Return the selected run, or each device's latest run of the current work."""
         if self._selected is not None:
             return [self._selected]
         if not self._benchmark.runs:
@@ -104,7 +105,7 @@ class LiveView(LivePlot):
 
     @property
     def _is_raced(self) -> bool:
-        """Whether the ghost did the work that is shown; beside any other it would say nothing."""
+        """Whether the kept run did the shown work; other work would not be comparable."""
         ghost, runs = self._ghost, self._runs_in_question()
         if ghost is None or not runs:
             return ghost is not None
@@ -120,7 +121,7 @@ class LiveView(LivePlot):
         runs = self._runs_in_question()
         recording = runs[-1].recording if runs else None
         if self._selected is None and recording == self._recording:
-            # A device that has not come to this size keeps its place, without samples.
+            # A device that has not reached this size yet keeps its place, without samples.
             curves = {
                 key: (look, _nothing)
                 for key, look in self._shown.looks.items()
@@ -136,7 +137,7 @@ class LiveView(LivePlot):
             curves[_MEDIAN] = (look, partial(_median, self._selected))
         if self._ghost is not None and self._is_raced:
             run, label = self._ghost
-            ghost = Look(f"ghost: {label}", device_role(run.request.device), faint=True)
+            ghost = Look(f"overlay: {label}", device_role(run.request.device), faint=True)
             curves = {_GHOST: (ghost, partial(_samples, run)), **curves}
         self._shown.show(curves)
         self._describe()
@@ -146,7 +147,7 @@ class LiveView(LivePlot):
         return f"{label} · with transfers" if run.request.transfers else label
 
     def _show_news(self) -> None:
-        """Draw what has come at once: the run rests meanwhile."""
+        """Draw the new samples at once, while the run rests."""
         self._describe()
         if self.isVisible():
             self.refresh()
@@ -156,7 +157,7 @@ class LiveView(LivePlot):
         sentences = [_median_words(self._label(run), run) for run in runs]
         if self._ghost is not None and self._is_raced:
             run, label = self._ghost
-            sentences.append(_median_words(f"the ghost {label}", run))
+            sentences.append(_median_words(f"overlay {label}", run))
         medians = ", ".join(sentence for sentence in sentences if sentence)
         self.describe(f"{self.caption}: {medians or 'no samples yet'}")
 
@@ -181,10 +182,7 @@ def _key(run: Run) -> str:
 def _median_words(label: str, run: Run) -> str:
     if run.summary is None:
         return ""
-    return (
-        f"{label} {format_duration(run.summary.median_s)} in the median of {len(run.series)} "
-        "samples"
-    )
+    return f"{label}: median {format_duration(run.summary.median_s)} of {len(run.series)} samples"
 
 
 def _samples(run: Run) -> Series:

@@ -1,4 +1,4 @@
-"""A published table with its source, this PC beside it, and the way to run the same here."""
+"""A published table with its source, this PC's results, and buttons to run the same work."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _BUDGET_S = 2.0
 _NOTE = (
-    "The experiment here times each size for 2\u202fs and scales the median to the published "
-    "number of iterations: such a time has a “≈”."
+    "The experiment times each size for 2\u202fs on this PC. “≈” marks a time scaled to the "
+    "published number of iterations."
 )
 
 
 class PublishedCard(Card):
-    """Never a curve: nothing of it was measured here but the columns that say “Here”."""
+    """A table, not a curve: only the “Here” columns were measured on this PC."""
 
     def __init__(
         self, experiment: PublishedExperiment, theme: Theme, parent: QWidget | None = None
@@ -47,12 +47,12 @@ class PublishedCard(Card):
         self._full_text = Text("", "muted", name="benchmark.published.full.text", wraps=True)
         self._run = button(
             "Run the GT 1030 experiment", self._run_budgeted, name="benchmark.preset.gt_1030",
-            tip="The published work on this PC, about half a minute",
+            tip="Run the published work on this PC, in about half a minute",
         )  # fmt: skip
         self._run.setIcon(icon("play", theme))
         self._full = button(
-            "In full length", experiment.run_in_full, name="benchmark.preset.gt_1030.full",
-            tip="As many calls as the published program made",
+            "Run the full version", experiment.run_in_full, name="benchmark.preset.gt_1030.full",
+            tip="Make as many calls as the published program",
         )  # fmt: skip
         self.column.addWidget(Text("Published: the GT 1030 experiment", "title"))
         self.column.addWidget(self._source)
@@ -65,7 +65,7 @@ class PublishedCard(Card):
         self._show()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Take over what came while it was hidden."""
+        """Show changes that came while hidden."""
         super().showEvent(event)
         self._show()
 
@@ -73,7 +73,7 @@ class PublishedCard(Card):
         self._experiment.run(_BUDGET_S)
 
     def _show(self) -> None:
-        """Write everything if somebody looks; `showEvent` does it otherwise."""
+        """Update everything if visible; otherwise `showEvent` does it."""
         if not self.isVisible():
             return
         published = self._experiment.table
@@ -90,7 +90,7 @@ class PublishedCard(Card):
         self._scaling.setVisible(bool(self._experiment.scaling))
         self._full_text.setText(
             self._experiment.full_sentence
-            or "The full length can be run after the experiment, which tells how long it takes."
+            or "Run the experiment first: it shows how long the full version takes."
         )
 
     def _show_table(self, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
@@ -102,7 +102,7 @@ class PublishedCard(Card):
             self._rows = TextRows(head, tuple(range(len(head))), self)
             self._table = table(
                 self._rows, name="benchmark.published.table",
-                accessible_name="Published times beside those of this PC",
+                accessible_name="Published times and this PC's times",
             )  # fmt: skip
             self._table.horizontalHeader().setStretchLastSection(False)
             self._place.addWidget(self._table)

@@ -1,4 +1,4 @@
-"""Recordings: open a file, see where it is from, and watch its runs as if they were made now."""
+"""Recordings: open a file, see its origin, and watch its runs as if they ran now."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _PACES = (
-    ("At its own pace", OWN_PACE),
-    ("Ten times as fast", 10 * OWN_PACE),
-    ("To the end at once", AT_ONCE),
+    ("Original speed", OWN_PACE),
+    ("10 × faster", 10 * OWN_PACE),
+    ("Skip to the end", AT_ONCE),
 )
 _ABOUT = (
-    "A recording has every sample of somebody's runs, in the order in which they came: Export "
-    "makes one, and so does “gpu-studio bench --record FILE”. Wherever its numbers show, it says "
-    "that they were recorded, and on what."
+    "A recording contains every sample of a run, replayable in order. Make one with Export or "
+    "“gpu-studio bench --record FILE”. Its numbers are always labeled as recorded, with the device."
 )
-_KINDS = f"Recording of GPU Studio (*{RECORDING_ENDING});;All files (*)"
+_KINDS = f"GPU Studio recording (*{RECORDING_ENDING});;All files (*)"
 
 
 class RecordingCard(Card):
-    """One recording at a time; its runs come in the live plot and in the table of results."""
+    """One recording at a time; its runs appear in the live plot and in the results table."""
 
     def __init__(
         self,
@@ -52,18 +51,18 @@ class RecordingCard(Card):
         self._outcome = Text("", "failure", name="benchmark.recording.outcome", wraps=True)
         self.open_button = button(
             "Open a recording…", self.choose_file, name="benchmark.recording.open",
-            tip="Somebody's runs, to watch here; nothing in the file is executed",
+            tip="Watch runs from a file; nothing in the file is executed",
         )  # fmt: skip
         self.open_button.setIcon(icon("file", theme))
         self._pace = _pace_combo()
         self._play = button(
             "Play", self._play_it, name="benchmark.recording.play",
-            tip="Show all its runs in the live plot, one after the other; Esc stops",
+            tip="Play all its runs in the live plot; Esc stops",
         )  # fmt: skip
         self._play.setIcon(icon("play", theme))
         self._keep = button(
-            "Keep its results", self._keep_it, name="benchmark.recording.keep",
-            tip="Put its results among the kept runs, labelled: there they can race as ghosts",
+            "Keep the results", self._keep_it, name="benchmark.recording.keep",
+            tip="Add its results to the kept runs, labeled, so that you can compare with them",
         )  # fmt: skip
         self.column.addWidget(Text("Recordings", "title"))
         self.column.addWidget(self._about)
@@ -108,21 +107,21 @@ class RecordingCard(Card):
 def _pace_combo() -> QComboBox:
     combo = QComboBox()
     combo.setObjectName("benchmark.recording.pace")
-    combo.setAccessibleName("How fast the recording is played")
+    combo.setAccessibleName("Playback speed")
     for title, speed in _PACES:
         combo.addItem(title, speed)
     return combo
 
 
 class FileDrop(QObject):
-    """Lets a widget take one local file of a kind; anything else is left alone.
+    """Lets a widget accept one dropped local file of a kind; ignores anything else.
 
     Signals:
         dropped(Path): a file was dropped.
 
     Args:
-        widget: takes the files from now on, and owns this.
-        ending: of the files' names, with its dot.
+        widget: accepts the files and owns this object.
+        ending: the files' suffix, with its dot.
     """
 
     dropped = Signal(object)
@@ -134,7 +133,7 @@ class FileDrop(QObject):
         widget.installEventFilter(self)
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        """Take a file that is dropped."""
+        """Accept a dropped file."""
         if isinstance(event, QDragEnterEvent) and self._file_in(event.mimeData()):
             event.acceptProposedAction()
             return True

@@ -1,4 +1,4 @@
-"""The medians over the size, one curve a device, precision and mode, and where they cross."""
+"""Median time by size, a curve for each device, precision and mode, and the crossovers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LEGEND_COLUMNS = 3
-# One a curve, so that colour is not the only difference.
+# One for each curve, so that color is not the only difference.
 _SYMBOLS = ("o", "s", "t1", "d", "p", "h", "star", "t", "+", "x", "t2", "t3")
 
 
 class SizeView(LivePlot):
-    """Both axes logarithmic; a crossing has a band between the sizes that enclose it."""
+    """Both axes are logarithmic; a crossover has a band between its enclosing sizes."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class SizeView(LivePlot):
             legend=_LEGEND_COLUMNS,
             parent=parent,
         )
-        self.setAccessibleName("Median time per call over the size")
+        self.setAccessibleName("Median time per call by size")
         self._benchmark, self._sensors = benchmark, sensors
         self._selected: Run | None = None
         self._shown = CurveSet(self)
@@ -62,28 +62,28 @@ class SizeView(LivePlot):
         benchmark.runs_cleared.connect(self._clear)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Draw what came while it was hidden."""
+        """Draw results that arrived while hidden."""
         super().showEvent(event)
         self.draw()
 
     @property
     def caption(self) -> str:
-        """What is shown, and where the curves cross, in words."""
+        """The plot's contents and crossovers in words."""
         results = self._results()
         if not results:
-            return "Nothing has finished yet."
+            return "No run has finished yet."
         sentences = crossover_sentences(self._marked(results))
         recording = results[-1].recording
         whose = f" of the recording {recording}" if recording else ""
         return " ".join(sentences) or f"{results[-1].workload}: medians, every finished run{whose}."
 
     def select(self, run: Run | None) -> None:
-        """Show the work of one run; None shows what ran last."""
+        """Show the work of one run; None shows the latest."""
         self._selected = run
         self.draw()
 
     def draw(self) -> None:
-        """Draw the medians if somebody looks."""
+        """Draw the medians if visible."""
         if not self.isVisible():
             return
         results = self._results()
@@ -108,7 +108,7 @@ class SizeView(LivePlot):
         self.describe(f"{self.caption} {self._medians_text(results)}")
 
     def _results(self) -> list[RunFinished]:
-        """Return the results of the kind of work that was selected or ran last, in any dtype."""
+        """Return the results of the selected or latest kind of work, in any dtype."""
         finished = [run.result for run in self._benchmark.runs if run.result is not None]
         if self._selected is not None:
             latest = self._selected.result
@@ -124,7 +124,7 @@ class SizeView(LivePlot):
         ]
 
     def _marked(self, results: Sequence[RunFinished]) -> list[RunFinished]:
-        """Return those of the latest dtype: to mark the crossings of all would be a thicket."""
+        """Return the results of the latest dtype: markers for all would overlap."""
         return [result for result in results if same_kind(result, results[-1])]
 
     def _label(self, result: RunFinished, dtype: str = "") -> str:
@@ -142,7 +142,7 @@ class SizeView(LivePlot):
                 ratios = ratios_of(results, device, with_transfers=transfers)
                 for crossing in find_crossover(ratios).crossings:
                     size = format_size(round(crossing.size), results[-1].size_text)
-                    mode = "with transfers" if transfers else "computing only"
+                    mode = "with transfers" if transfers else "compute only"
                     yield Marker(
                         crossing.size,
                         f"{mode}: ≈ {size}",

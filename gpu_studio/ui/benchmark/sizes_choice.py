@@ -1,4 +1,4 @@
-"""Which sizes: a list, or a sweep between two that looks closer where the devices change places."""
+"""The sizes: a list, or a sweep between two that refines around the crossover."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import WorkloadDescription
     from gpu_studio.model.settings import Choices
 
-_LIST_TIP = "512, 1024, 2048, or 64..4096 for every doubling. Return runs."
-_SWEEP_TIP = (
-    "Both ends and every power of two between them; then finer where the faster device changes."
-)
+_LIST_TIP = "For example 512, 1024, 2048; or 64..4096 for every doubling. Enter runs."
+_SWEEP_TIP = "Both ends and every power of two between them, then finer sizes around the crossover."
 
 
 class SizesChoice(QWidget):
-    """A field for a list, or two for a range; what is wrong with it is said below.
+    """A field for a list, or two for a range, with the error below.
 
     Signals:
-        changed(): other sizes are wanted, or what was typed is no size.
-        run_wanted(): Return was pressed.
+        changed(): the sizes changed, or the typed text is not valid.
+        run_wanted(): Enter was pressed.
     """
 
     changed = Signal()
@@ -65,16 +63,16 @@ class SizesChoice(QWidget):
 
     @property
     def is_sweep(self) -> bool:
-        """Whether the winner's change is to be looked for."""
+        """Whether to look for the crossover."""
         return self._sweep.isChecked()
 
     @property
     def texts(self) -> tuple[str, str]:
-        """What was typed: the list, and the range as ``LOW:HIGH``."""
+        """The typed list, and the typed range as ``LOW:HIGH``."""
         return self._list.text(), f"{self._low.text()}:{self._high.text()}"
 
     def show_workload(self, workload: WorkloadDescription) -> None:
-        """Say what the sizes of another workload mean, and offer its own or those typed before."""
+        """Explain the sizes of another workload; offer its usual or last typed sizes."""
         if self._workload:
             self._typed[self._workload] = (self._list.text(), self._low.text(), self._high.text())
         if self._workload != workload.name:

@@ -1,4 +1,4 @@
-"""A small square in a device's colour, beside its name."""
+"""A small square in a device's color, beside its name."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SIDE = 12
 
 
 def swatch(theme: Theme, address: str | None, scale: float = 1.0) -> QIcon:
-    """Return the square of a device; a grey one for a card that has no address.
+    """Return the square of a device; a gray one for a card without an address.
 
     Args:
-        theme: whose colours; a device's area colour is the same in light and dark.
+        theme: gives the colors; a device's area color is the same in light and dark.
         address: ``cpu`` or ``cuda:0``.
-        scale: device pixels a pixel of the screen.
+        scale: device pixels per logical pixel.
     """
     picture = QPixmap(QSize(SIDE, SIDE) * scale)
     picture.setDevicePixelRatio(scale)
@@ -42,7 +42,7 @@ def swatch(theme: Theme, address: str | None, scale: float = 1.0) -> QIcon:
 
 
 class SwatchDelegate(QStyledItemDelegate):
-    """Shows the square of the address that a cell has under ``address_role``."""
+    """Shows the square of a cell's address, from ``address_role``."""
 
     def __init__(self, theme: Theme, address_role: int, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -52,7 +52,7 @@ class SwatchDelegate(QStyledItemDelegate):
     def initStyleOption(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """Add the square to what the style draws."""
+        """Add the square to the style option."""
         super().initStyleOption(option, index)
         address = index.data(self._address_role)
         if address is None:

@@ -1,4 +1,4 @@
-"""A button that copies what is known of the PC, in the form that is wanted."""
+"""A button that copies everything known about the PC, in the chosen format."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 _FORMS = (("Copy as text", "text"), ("Copy as Markdown", "markdown"), ("Copy as JSON", "json"))
 _PREVIEW = "preview"
-_TIP = "Copy everything known of this PC"
+_TIP = "Copy everything known about this PC"
 
 FORMS = (("text", "Text"), ("markdown", "Markdown, for a forum"), ("json", "JSON"))
 _SIZE = (760, 560)
 
 
 class CopyButton(QWidget):
-    """A menu of forms, a switch for what is masked, and a line that says what was copied."""
+    """A menu of formats, a switch for the mask, and a line that reports the copy."""
 
     def __init__(self, model: DevicesModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,10 +52,10 @@ class CopyButton(QWidget):
             action.setObjectName(f"devices.copy.{form}")
             action.setData(form)
         menu.addSeparator()
-        self._unmasked = QAction("With UUIDs, users and folders", menu, checkable=True)
+        self._unmasked = QAction("Include UUIDs, users and folders", menu, checkable=True)
         self._unmasked.setObjectName("devices.copy.unmasked")
         menu.addAction(self._unmasked)
-        preview = menu.addAction("Look at it first …")
+        preview = menu.addAction("Preview…")
         preview.setObjectName("devices.copy.look")
         preview.setData(_PREVIEW)
         menu.triggered.connect(self._copy)
@@ -84,28 +84,28 @@ class CopyButton(QWidget):
 
 
 class CopyDialog(QDialog):
-    """A preview that changes with form and mask; its button copies exactly what is shown.
+    """A preview that follows format and mask; its button copies exactly the shown text.
 
     Args:
-        report: returns everything known in a form, masked or not.
+        report: returns everything known in a format, masked or not.
     """
 
     def __init__(self, report: Callable[[str, bool], str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("devices.copy.dialog")
-        self.setWindowTitle("Copy what is known of this PC")
+        self.setWindowTitle("Copy the report on this PC")
         self.resize(*_SIZE)
         self._report = report
         self._form = QComboBox()
         self._form.setObjectName("devices.copy.form")
-        self._form.setAccessibleName("Form")
+        self._form.setAccessibleName("Format")
         for form, title in FORMS:
             self._form.addItem(title, form)
-        self._whole = QCheckBox("With serial numbers, UUIDs, users, host and folders")
+        self._whole = QCheckBox("Include serial numbers, UUIDs, users, host and folders")
         self._whole.setObjectName("devices.copy.whole")
         self._text = QPlainTextEdit()
         self._text.setObjectName("devices.copy.preview")
-        self._text.setAccessibleName("What will be copied")
+        self._text.setAccessibleName("Text to copy")
         self._text.setReadOnly(True)
         self._text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self._text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
@@ -131,7 +131,7 @@ class CopyDialog(QDialog):
     def _show_text(self) -> None:
         masked = not self._whole.isChecked()
         self._text.setPlainText(self._report(self._form.currentData(), masked))
-        self._said.setText("" if masked else "Nothing is masked: think who will read it.")
+        self._said.setText("" if masked else "Nothing is masked: check before you share it.")
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self._text.toPlainText())

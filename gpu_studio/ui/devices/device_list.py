@@ -1,4 +1,4 @@
-"""The devices as calm cards with their colours; a list that the keyboard walks."""
+"""The devices as cards in their colors, in a list with keyboard navigation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DeviceListView(QListView):
     """Shows the devices; one is always selected.
 
     Signals:
-        device_selected(str): the identity of the device that was chosen here.
+        device_selected(str): the identity of the device that the user chose here.
     """
 
     device_selected = Signal(str)
@@ -65,7 +65,7 @@ class DeviceListView(QListView):
         self.selectionModel().currentChanged.connect(self._tell)
 
     def follow(self, identity: str) -> None:
-        """Show that this device is the selected one."""
+        """Mark this device as selected."""
         row = self._devices.row_of(identity)
         if row >= 0 and row != self.currentIndex().row():
             self._is_following = True
@@ -73,7 +73,7 @@ class DeviceListView(QListView):
             self._is_following = False
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay the cards out anew: they are as wide as the list."""
+        """Lay out the cards again: they are as wide as the list."""
         super().resizeEvent(event)
         self.scheduleDelayedItemsLayout()
 
@@ -83,7 +83,7 @@ class DeviceListView(QListView):
 
 
 class _CardDelegate(QStyledItemDelegate):
-    """Paints one device: a dot in its colour, its name, and a line that says what it is."""
+    """Paints one device: a dot in its color, its name, and a line that describes it."""
 
     def __init__(self, theme: Theme, view: QListView) -> None:
         super().__init__(view)

@@ -1,4 +1,4 @@
-"""Facts in columns: label and value, as many columns as there is room for."""
+"""Facts with label and value, in as many columns as fit."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _MOST_COLUMNS = 4
 
 
 class FactGrid(QWidget):
-    """Shows groups of facts. Rows keep their place while their values change.
+    """Shows groups of facts. Rows stay in place when their values change.
 
-    A group is built at a time, so that the window answers in between.
+    Builds one group at a time, so that the window stays responsive.
 
     Args:
-        name: the object name; a value's is ``name.KEY``.
+        name: the object name; a value is named ``name.KEY``.
     """
 
     def __init__(self, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setAccessibleName("Everything known of this device")
+        self.setAccessibleName("Facts about this device")
         self._groups: tuple[FactGroup, ...] = ()
         self._values: dict[str, ElidedText] = {}
         self._blocks: list[QWidget] = []
@@ -51,7 +51,7 @@ class FactGrid(QWidget):
 
     @property
     def is_built(self) -> bool:
-        """Whether all groups are there."""
+        """Whether all groups are built."""
         return len(self._blocks) == len(self._groups)
 
     def show_groups(self, groups: Sequence[FactGroup]) -> None:
@@ -68,7 +68,7 @@ class FactGrid(QWidget):
                     self._write(fact)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Take as many columns as there is room for."""
+        """Use as many columns as fit."""
         super().resizeEvent(event)
         if self._blocks and self._fitting_columns() != len(self._columns):
             self._arrange()
@@ -116,7 +116,7 @@ class FactGrid(QWidget):
         return max(1, min(fitting, _MOST_COLUMNS, len(self._groups)))
 
     def _arrange(self) -> None:
-        """Make the columns anew and put the blocks into them."""
+        """Rebuild the columns and place the blocks in them."""
         for column in self._columns:
             for block in self._blocks:
                 column.removeWidget(block)

@@ -26,7 +26,7 @@ _FILTER_LETTERS = 27
 
 
 class SortedProcesses(QSortFilterProxyModel):
-    """Sorts by any column, and says in the heading by which; the style's arrow hides the text."""
+    """Sorts by any column and marks its heading; the style's arrow would hide the text."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -37,7 +37,7 @@ class SortedProcesses(QSortFilterProxyModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a heading, with an arrow where the table is sorted by it."""
+        """Return a heading, with an arrow if the table is sorted by it."""
         heading = super().headerData(section, orientation, role)
         if role != Qt.ItemDataRole.DisplayRole or section != self.sortColumn():
             return heading
@@ -45,10 +45,10 @@ class SortedProcesses(QSortFilterProxyModel):
 
 
 class ProcessCard(Card):
-    """The table of processes, sorted and filtered, or the sentence that there is none.
+    """The table of processes, sorted and filtered, or a sentence if there are none.
 
-    The table gets its columns when it is first shown: measuring them takes longer than all else.
-    Ending a process is offered where a setting allows it.
+    The table gets its columns when first shown: measuring them takes the most time.
+    Offers to end a process if a setting allows it.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class ProcessCard(Card):
         )
         self._filter = QLineEdit()
         self._filter.setObjectName("devices.processes.filter")
-        self._filter.setAccessibleName("Show only processes with this text")
+        self._filter.setAccessibleName("Filter processes by text")
         self._filter.setPlaceholderText("Filter")
         self._filter.setClearButtonEnabled(True)
         self._filter.setFixedWidth(letters(self._filter, _FILTER_LETTERS))
         self._filter.textChanged.connect(self._sorted.setFilterFixedString)
         self._end = button(
-            "End process …",
+            "End process…",
             self._end_selected,
             name="devices.processes.end",
-            tip="Ask the selected process to end",
+            tip="End the selected process, after asking you",
         )
         self._note = Text("", "muted", name="devices.processes.note", wraps=True)
         self._outcome = Text("", "muted", name="devices.processes.outcome", wraps=True)
@@ -105,7 +105,7 @@ class ProcessCard(Card):
             self._fit()
 
     def _fit(self) -> None:
-        """Be as high as the rows, up to a few; say what is hidden."""
+        """Fit the height to the rows, up to a limit; say how many are hidden."""
         count = self._processes.rowCount()
         shown = self._sorted.rowCount() if self._sorted.sourceModel() is not None else count
         note = self._processes.note
@@ -133,7 +133,7 @@ class ProcessCard(Card):
         box.setObjectName("devices.processes.question")
         box.setTextFormat(Qt.TextFormat.PlainText)
         box.setText(question(process))
-        end = box.addButton("End it", QMessageBox.ButtonRole.DestructiveRole)
+        end = box.addButton("End process", QMessageBox.ButtonRole.DestructiveRole)
         box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
         box.exec()
         if box.clickedButton() is end:

@@ -1,4 +1,4 @@
-"""The live sensors of a device: a small plot each with one crosshair, or all of them as a table."""
+"""The live sensors of a device: small plots with a shared crosshair, or a table."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")
-_WORDY_COLUMNS = 2  # they are as wide as their words; the numbers share the rest
+_WORDY_COLUMNS = 2  # fitted to their text; the numbers share the remaining width
 _CARD_LETTERS = 29
 _WIDE_LETTERS = 112
 _MOST_COLUMNS = 3
 _SPANS = (("Last minute", 60.0), ("Last 5 minutes", 300.0), ("Last 15 minutes", 900.0),
           ("Last hour", 3600.0))  # fmt: skip
-_MARKED = "Dotted lines: where a run began and ended."
+_MARKED = "Dotted lines: start and end of a run."
 _KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
-_HINT = "Move the mouse over a plot, or press the arrow keys, to read all sensors at one time."
+_HINT = "Point at a plot or press the arrow keys to read all sensors at that time."
 
 _PLOT_HEIGHT = 104
-# Until the first reading, so that an empty axis looks like itself.
+# Before the first reading, so that an empty axis has the right scale.
 _EMPTY_SCALES = {
     "%": (0.0, 100.0), "bytes": (0.0, float(1 << 30)), "°C": (20.0, 60.0), "W": (0.0, 100.0),
     "MHz": (0.0, 2000.0), "B/s": (0.0, 1e9),
 }  # fmt: skip
-_REFUSED = "This device does not report it."
+_REFUSED = "Not reported by this device."
 
 
 class SensorGrid(QWidget):
-    """The sensors of one device, with a button that exchanges plots and table.
+    """The sensors of one device, with a button to switch between plots and table.
 
-    It starts with the plots that every device has; the others, and the table, come when needed.
+    Starts with the plots that every device has; creates the others and the table on demand.
 
     Signals:
-        span_chosen(): somebody wants to see a longer or a shorter while.
+        span_chosen(): the user chose another time span.
     """
 
     span_chosen = Signal()
@@ -83,7 +83,7 @@ class SensorGrid(QWidget):
         self._rows = TextRows(_HEAD, range(1, len(_HEAD)), self)
         self._choice = QComboBox()
         self._choice.setObjectName("devices.sensors.span")
-        self._choice.setAccessibleName("How long a while the sensors show")
+        self._choice.setAccessibleName("Time span")
         for title, span_s in _SPANS:
             self._choice.addItem(title, span_s)
         self._choice.activated.connect(self.span_chosen)
@@ -106,14 +106,14 @@ class SensorGrid(QWidget):
 
     @property
     def span_s(self) -> float:
-        """How long a while is shown."""
+        """The shown time span in seconds."""
         span_s: float = self._choice.currentData()
         return span_s
 
     def show_spans(
         self, spans: Sequence[SensorSpan], role: str, marks: Sequence[RunMark] = ()
     ) -> None:
-        """Show the sensors of a device in its colour, and the runs on it."""
+        """Show the sensors of a device in its color, and the runs on it."""
         self._spans = spans
         if spans:
             self._show_kinds(tuple(span.kind for span in spans))
@@ -131,14 +131,14 @@ class SensorGrid(QWidget):
         self._read_at(self._crosshair.x)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put as many plots side by side as there is room for."""
+        """Put as many plots side by side as fit."""
         super().resizeEvent(event)
         columns = self._fitting_columns()
         if columns != self._columns:
             self._arrange(columns)
 
     def _read_at(self, time_s: float | None) -> None:
-        """Read every sensor at one time, or now."""
+        """Show every sensor's value at one time, or the newest."""
         for kind in self._shown:
             self._cards[kind.key].show_value(time_s)
         newest_s = self._newest_s
@@ -146,13 +146,13 @@ class SensorGrid(QWidget):
             self._reading.setText(_MARKED if self._has_marks and not self._shows_table else "")
             self._plots.setAccessibleDescription(_HINT)
             return
-        said = f"{_ago(newest_s - time_s)}: all values are of that time"
+        said = f"All values: {_ago(newest_s - time_s)}"
         self._reading.setText(said)
         values = ", ".join(f"{span.kind.title} {span.at(time_s)}" for span in self._spans)
         self._plots.setAccessibleDescription(f"{_ago(newest_s - time_s)}: {values}.")
 
     def _step(self, steps: int) -> None:
-        """Move the crosshair to the next reading, or away."""
+        """Move the crosshair to the next reading, or remove it."""
         times_s = next((span.times_s for span in self._spans if span.has_values), None)
         if not steps or times_s is None:
             self._crosshair.move_to(None)
@@ -180,7 +180,7 @@ class SensorGrid(QWidget):
     def _fitting_columns(self) -> int:
         fitting = (self.width() + GAP) // (letters(self, _CARD_LETTERS) + GAP)
         if fitting > 2 and len(self._shown) > 3 and self.width() < letters(self, _WIDE_LETTERS):
-            return 2  # six look better in three wide rows than in two narrow ones
+            return 2  # six plots look better in three wide rows than in two narrow ones
         return max(1, min(_MOST_COLUMNS, fitting))
 
     def _arrange(self, columns: int) -> None:
@@ -210,7 +210,7 @@ class SensorGrid(QWidget):
         self._plots.setVisible(not self._shows_table)
         self._table_card.setVisible(self._shows_table)
         self._fit_table()
-        if self._crosshair.x is not None:  # there is no line in a table
+        if self._crosshair.x is not None:  # a table has no crosshair
             self._crosshair.move_to(None)
         self._read_at(None)
         self._toggle.setText("Show as plots" if self._shows_table else "Show as table")
@@ -223,10 +223,10 @@ class SensorGrid(QWidget):
 
 
 class _Plots(QWidget):
-    """The place of the plots; the arrow keys move the crosshair, Escape takes it away.
+    """Holds the plots; the arrow keys move the crosshair, Escape removes it.
 
     Signals:
-        stepped(int): by how many readings; 0 for away.
+        stepped(int): the number of readings to move by; 0 removes the crosshair.
     """
 
     stepped = Signal(int)
@@ -234,7 +234,7 @@ class _Plots(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("devices.sensors.plots")
-        self.setAccessibleName("Plots of the sensors")
+        self.setAccessibleName("Sensor plots")
         self.setAccessibleDescription(_HINT)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
@@ -258,7 +258,7 @@ def _ago(seconds: float) -> str:
 
 
 class SensorCard(Card):
-    """A title, the newest value or the one under the crosshair, and a plot."""
+    """A title, the value (newest or at the crosshair), and a plot."""
 
     def __init__(
         self, theme: Theme, kind: SensorKind, span_s: float, parent: QWidget | None = None
@@ -266,7 +266,7 @@ class SensorCard(Card):
         super().__init__(parent, name=f"devices.sensor.{kind.key}")
         self._span: SensorSpan | None = None
         self._role = ""
-        # An area says "so much of all that there is"; a temperature has no such whole.
+        # A filled area means "this share of the total"; a temperature has no total.
         self._fills = kind.unit != "°C"
         self._title = Text(kind.title, "muted")
         self._change = SpareText("", "muted", name=f"{self.objectName()}.change")
@@ -292,20 +292,20 @@ class SensorCard(Card):
         self.column.addWidget(self._notice)
         self.column.addStretch(1)
         self._notice.hide()
-        # A curve from the start: the plot makes it with itself, not with the first reading, when
-        # the engine starts as well.
+        # The curve is created with the plot, not with the first reading: the engine starts at that
+        # time as well.
         self._take_role(device_role(None))
 
     def show_span(
         self, span: SensorSpan, role: str, ends_s: tuple[float, float], marks: Sequence[RunMark]
     ) -> None:
-        """Show the last while in a device's colour.
+        """Show the latest readings in a device's color.
 
         Args:
-            span: what the sensor said.
-            role: the colour role of the device.
+            span: the sensor's readings.
+            role: the color role of the device.
             ends_s: the ends of the time axis, by the clock of the sensors.
-            marks: the runs of that time.
+            marks: the runs in that time.
         """
         self._span = span
         self.plot.setVisible(not span.is_refused)
@@ -334,7 +334,7 @@ class SensorCard(Card):
             )
 
     def show_value(self, time_s: float | None) -> None:
-        """Show the value at a time, or the newest one."""
+        """Show the value at a time, or the newest value."""
         span = self._span
         if span is None:
             return

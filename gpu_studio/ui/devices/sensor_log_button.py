@@ -1,4 +1,4 @@
-"""The button that logs all sensors to a file, and the line that says what it wrote."""
+"""The button that logs all sensors to a file, and the line that reports the log."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from gpu_studio.ui.parts import Text, button
 if TYPE_CHECKING:
     from gpu_studio.model.devices.sensor_log import SensorLog
 
-_TIP = "Write every reading of all devices to a CSV file, until you press it again"
+_TIP = "Write every reading of all devices to a CSV file until you stop the log"
 
 
 class SensorLogButton(QWidget):
-    """Two parts for a tab to place: `press` and `said`."""
+    """Two widgets for a tab to place: `press` and `said`."""
 
     def __init__(self, log: SensorLog, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.hide()  # it has no face of its own
+        self.hide()  # only its two widgets are visible
         self._log = log
-        self.press = button("Log to file …", self._press, name="devices.sensors.log", tip=_TIP)
+        self.press = button("Log to file…", self._press, name="devices.sensors.log", tip=_TIP)
         self.said = Text("", "muted", name="devices.sensors.log.said", wraps=True)
         self.said.hide()
         log.state_changed.connect(self._show)
@@ -38,7 +38,7 @@ class SensorLogButton(QWidget):
             self._log.start(Path(chosen))
 
     def _show(self) -> None:
-        self.press.setText("Stop the log" if self._log.is_running else "Log to file …")
+        self.press.setText("Stop the log" if self._log.is_running else "Log to file…")
         self.press.setAccessibleName(self.press.text())
         self.said.setText(self._log.sentence)
         self.said.set_role("failure" if self._log.has_failed else "muted")

@@ -54,7 +54,7 @@ def test_a_stop_ends_the_plan_and_keeps_the_samples(
     (run,) = benchmark.runs
     assert run.state is RunState.STOPPED
     assert len(run.series) == 8
-    assert benchmark.notice.text == "Stopped: 0 of 3 runs finished. What was measured is kept."
+    assert benchmark.notice.text.startswith("Stopped: 0 of 3 runs finished.")
     assert not benchmark.notice.bad
     assert (benchmark.results, benchmark.progress) == ([], 1.0)
 
@@ -84,9 +84,7 @@ def test_a_refusal_is_a_row_and_the_plan_goes_on(
     wait_over(qtbot, benchmark)
     assert states(benchmark) == [RunState.FINISHED, RunState.FAILED, RunState.FINISHED]
     assert benchmark.runs[1].failure == TOO_LARGE
-    assert benchmark.notice.text == (
-        "Done: 2 of 3 runs finished. 1 could not run; the table says why."
-    )
+    assert benchmark.notice.text.startswith("Done: 2 of 3 runs finished. 1 could not run")
     assert benchmark.notice.bad
 
 
@@ -108,7 +106,7 @@ def test_the_end_of_the_engine_ends_the_plan_and_keeps_the_results(
     assert states(benchmark) == [RunState.FINISHED, RunState.FAILED]
     assert len(benchmark.runs[1].series) == 3
     assert said in benchmark.notice.text
-    assert benchmark.notice.text.endswith("What was measured is kept: press Run to go on.")
+    assert "kept. Press Run" in benchmark.notice.text
     assert benchmark.notice.bad
     # and Run goes on with the fresh engine
     qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)
@@ -126,9 +124,8 @@ def test_a_fresh_engine_asked_for_elsewhere_ends_the_plan(
     wait_paused(qtbot, engines, benchmark)
     ready_studio.session.restart()
     wait_over(qtbot, benchmark)
-    assert benchmark.notice.text == (
-        "A fresh engine was asked for: 0 of 2 runs finished. Press Run to go on."
-    )
+    assert "new engine" in benchmark.notice.text
+    assert "0 of 2 runs finished. Press Run" in benchmark.notice.text
     assert states(benchmark) == [RunState.STOPPED]
     qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)
 

@@ -49,9 +49,8 @@ def test_a_long_call_is_announced(qtbot: QtBot, benchmark: Benchmark, engines: E
     engines.scripts[RunWorkload] = held(expected_call_s=1.2)
     benchmark.start(plan(512))
     wait_paused(qtbot, engines, benchmark)
-    assert benchmark.warning == (
-        "One call takes about 1.20\u202fs; Stop will end the engine and start a fresh one."
-    )
+    assert "1.20\u202fs" in benchmark.warning
+    assert "Stop will end the engine" in benchmark.warning
     benchmark.stop()
     wait_over(qtbot, benchmark)
     assert benchmark.warning == ""

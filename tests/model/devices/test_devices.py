@@ -33,7 +33,7 @@ def test_before_anything_is_found_it_says_that_it_looks(model):
     assert model.spans(60.0) == ()
     assert model.has_cards is None
     assert model.report("text", masked=True) == ""
-    assert model.verdict.sentence == "Looking at what is in this PC …"
+    assert model.verdict.code == "waiting"
 
 
 def test_a_pc_without_a_card_shows_its_cpu(qtbot, studio, model):
@@ -102,7 +102,7 @@ def test_until_pytorch_was_heard_it_is_being_asked(qtbot, studio, with_cuda, mod
     with_cuda.scripts[DescribeEngine] = [Pause(), described_with_cuda()]
     studio.start()
     qtbot.waitUntil(lambda: model.device is not None)
-    assert model.verdict.sentence == "Asking PyTorch whether it can use your GT 1030 …"
+    assert model.verdict.sentence.startswith("Asking PyTorch whether it can use your GT 1030")
     model.select("cpu")
     assert model.verdict.code == "waiting"
     with_cuda.latest.go()
@@ -158,7 +158,8 @@ def test_sensors_that_never_answer_are_told(qtbot, studio, sensor_source, model,
     sensor_source._events.clear()
     with qtbot.waitSignal(studio.sensors.silence_changed):
         studio.start()
-    assert model.verdict.sentence == "The PC's devices could not be read."
+    assert model.verdict.code == "unknown"
+    assert "could not be read" in model.verdict.sentence
 
 
 # ── what arrives ───────────────────────────────────────────────────────────────────────────────

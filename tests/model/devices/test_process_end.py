@@ -75,6 +75,6 @@ def test_what_is_not_allowed_is_a_sentence(monkeypatch, is_over, outcome):
 
 def test_the_question_says_what_is_lost():
     asked = question(GpuProcess(pid=900, name="Xorg", user="root", kind="graphics"))
-    assert asked.startswith("End Xorg of root (process 900)? What it has not saved is lost.")
+    assert asked.startswith("End Xorg of root (process 900)? Unsaved work is lost.")
     assert "draws on the screen" in asked
     assert "draws" not in question(GpuProcess(pid=4711, name="python"))

@@ -97,12 +97,13 @@ def test_numbers_sort_as_numbers(table):
 
 
 def test_the_note_says_what_the_table_cannot(table, monkeypatch):
-    assert table.note == "No program computes or draws on this card."
+    assert table.note.startswith("No program")
     table.show([process(1, memory_bytes=None), process(2)], None)
     assert table.note == ""
     table.show([process(1, memory_bytes=None)], None)
     monkeypatch.setattr(module, "IS_WINDOWS", False)
-    assert table.note == "Process memory: n/a, this driver does not tell it."
+    assert "n/a" in table.note
+    assert "driver" in table.note
     monkeypatch.setattr(module, "IS_WINDOWS", True)
     assert table.note == NO_MEMORY_ON_WINDOWS
     tip = table.index(0, MEMORY).data(Qt.ItemDataRole.ToolTipRole)

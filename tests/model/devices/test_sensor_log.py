@@ -46,7 +46,7 @@ def test_a_folder_that_cannot_be_written_is_said_once_and_ends_the_log(qtbot, lo
     qtbot.waitUntil(lambda: not log.is_running)
     assert log.has_failed
     reason = os.strerror(errno.ENOENT)  # in the language of the PC
-    assert log.sentence.startswith(f"The log ended: {reason}. 0 readings were")
+    assert log.sentence.startswith(f"The log ended: {reason}. 0 readings written")
 
 
 def test_closing_writes_what_was_taken(qtbot, log, ready_studio, sensor_source, tmp_path):

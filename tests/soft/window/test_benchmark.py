@@ -20,7 +20,7 @@ RESULTS = "benchmark.results"
 
 def stamps(person: Person) -> list[str]:
     """Return the stamp of every run, oldest first."""
-    return person.column(RESULTS, "Stamp")
+    return person.column(RESULTS, "Trust")
 
 
 def counts(person: Person) -> list[int]:
@@ -108,7 +108,7 @@ def test_a_curve_grows_and_a_stop_keeps_the_samples_and_the_engine(
     see_it_grow(person, device)
     person.click("benchmark.stop")
     person.until(lambda: stamps(person) == ["■ stopped"])
-    stopped = "Stopped: 0 of 1 run finished. What was measured is kept."
+    stopped = "Stopped: 0 of 1 run finished."
     person.until(lambda: stopped in person.text("benchmark.progress.text"))
     (samples,) = counts(person)
     person.until(lambda: drawn(person, device) == samples > 0)
@@ -146,7 +146,7 @@ def test_an_engine_that_dies_is_replaced_and_the_results_stay(
     assert person.table(RESULTS)[0] == kept
     assert stamps(person)[1].startswith("✖ failed:")
     assert counts(person)[1] > 0
-    assert "press Run to go on" in person.text("benchmark.warning")
+    assert "Press Run" in person.text("benchmark.warning")
     pc.clear_faults()
     person.press("benchmark.budget", Qt.Key.Key_Home)
     person.click("benchmark.run")

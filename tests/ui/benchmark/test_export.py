@@ -49,7 +49,7 @@ def test_a_file_that_cannot_be_written_is_told(
     run(qtbot, ready, "64")
     chosen_path.with_suffix(".csv").mkdir()
     export(ready, "csv")
-    assert "could not be written" in text(ready, "benchmark.export.outcome")
+    assert "not write" in text(ready, "benchmark.export.outcome")
     assert find(ready, "benchmark.export.outcome", QLabel).property("role") == "failure"
 
 
@@ -72,7 +72,7 @@ def test_the_table_goes_onto_the_clipboard(
     run(qtbot, ready, "64")
     export(ready, kind)
     assert QGuiApplication.clipboard().text().startswith(start)
-    assert text(ready, "benchmark.export.outcome") == "The table is on the clipboard."
+    assert "copied" in text(ready, "benchmark.export.outcome")
 
 
 def test_the_plot_in_front_is_written_as_png_and_svg(

@@ -1,4 +1,4 @@
-"""The history: kept runs, their names, a ghost, and files from elsewhere."""
+"""The history: kept runs, their names, an overlay, and files from elsewhere."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_history_lists_names_and_deletes_after_asking(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
     click(qtbot, ready, "benchmark.view.history")
-    assert "None was yet." in text(ready, "benchmark.history.empty")
+    assert "No runs yet." in text(ready, "benchmark.history.empty")
     click(qtbot, ready, "benchmark.view.live")
     run(qtbot, ready, "64, 128")
     open_history(qtbot, ready, 2)
@@ -87,7 +87,7 @@ def test_the_history_lists_names_and_deletes_after_asking(
     view.setFocus()
     view.selectRow(0)
     size = history_rows(ready)[0][3]
-    assert "in the median of 40 samples" in text(ready, "benchmark.history.details")
+    assert "40 samples" in text(ready, "benchmark.history.details")
     name = find(ready, "benchmark.history.name", QLineEdit)
     name.setFocus()
     qtbot.keyClicks(name, "<b>before</b>")
@@ -95,7 +95,7 @@ def test_the_history_lists_names_and_deletes_after_asking(
     qtbot.waitUntil(lambda: history_rows(ready)[0][1] == "<b>before</b>")
     click(qtbot, ready, "benchmark.history.delete")
     delete = find(ready, "benchmark.history.delete", QPushButton)
-    assert delete.text() == "Delete for good?"
+    assert delete.text().endswith("?")
     assert len(history_rows(ready)) == 2
     view.selectRow(1)  # takes the question back
     assert delete.text() == "Delete"
@@ -123,8 +123,8 @@ def test_a_ghost_races_along_on_the_live_plot(qtbot: QtBot, ready: BenchmarkTab)
     qtbot.waitUntil(lambda: "ghost" in drawn_keys(ready))
     assert find(ready, "benchmark.view.live", QPushButton).isChecked()
     plot = find(ready, "benchmark.plot", LivePlot)
-    assert plot._curves["ghost"].label.startswith("ghost: Ryzen 7 5700G")
-    assert "the ghost" in plot.accessibleDescription()
+    assert plot._curves["ghost"].label.startswith("overlay: Ryzen 7 5700G")
+    assert "overlay" in plot.accessibleDescription()
     qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "ghost")[0]) == 40)
     # Beside other work it would say nothing.
     select_row(qtbot, ready, 0)

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.protocol import RunWorkload, encode_all
 from gpu_studio.engine.recorded import RecordedEngine
+from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.fakes.pc import gt_1030
@@ -88,7 +89,7 @@ def play(qtbot: QtBot, tab: BenchmarkTab, path: Path) -> None:
     button = find(tab, "benchmark.recording.play", QPushButton)
     qtbot.waitUntil(button.isEnabled)
     pace = find(tab, "benchmark.recording.pace", QComboBox)
-    pace.setCurrentText("To the end at once")
+    pace.setCurrentIndex(pace.findData(AT_ONCE))
     click(qtbot, tab, "benchmark.recording.play")
     wait_over(qtbot, tab)
 
@@ -204,7 +205,7 @@ def test_its_results_are_kept_when_asked_and_race_as_a_ghost(
     click(qtbot, replaying, "benchmark.history.ghost")
     live = find(replaying, "benchmark.plot", LivePlot)
     qtbot.waitUntil(lambda: "ghost" in live.curve_keys)
-    assert live._curves["ghost"].label == f"ghost: recorded: {LABEL}"
+    assert live._curves["ghost"].label == f"overlay: recorded: {LABEL}"
 
 
 def test_runs_made_here_are_exported_as_a_recording(
@@ -220,7 +221,7 @@ def test_runs_made_here_are_exported_as_a_recording(
 
     play(qtbot, replaying, path)
     export()
-    assert "None of these runs was made here" in text(replaying, "benchmark.export.outcome")
+    assert "None of these runs was made on this PC" in text(replaying, "benchmark.export.outcome")
     run(qtbot, replaying, "64")
     export()
     made = read_recording(chosen_path.with_suffix(".jsonl"))

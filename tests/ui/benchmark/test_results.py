@@ -74,7 +74,7 @@ def test_selecting_a_row_shows_that_run(qtbot: QtBot, ready: BenchmarkTab) -> No
     selected = ready.benchmark.runs[1]
     assert selected.result is not None
     assert drawn(ready, "benchmark.plot", "median")[1] == [selected.result.median_s] * 2
-    assert "a sample is the mean of 4 calls" in text(ready, "benchmark.plot.caption")
+    assert "the mean of 4 calls" in text(ready, "benchmark.plot.caption")
     # Escape lets go of the row: the latest size of all devices again.
     qtbot.keyClick(find(ready, "benchmark.results", QTableView), Qt.Key.Key_Escape)
     assert drawn_keys(ready) == ("cpu", "cuda:0")

@@ -33,9 +33,7 @@ def test_the_crossing_is_marked_between_the_sizes_measured(
     assert marker.role == "gpu0"
     assert (marker.low, marker.high) == (64, 512)
     assert 64 < marker.x < 512
-    assert (
-        marker.label.replace("\u202f", " ") == f"computing only: ≈ {marker.x:.0f} × {marker.x:.0f}"
-    )
+    assert marker.label.replace("\u202f", " ") == f"compute only: ≈ {marker.x:.0f} × {marker.x:.0f}"
     said = text(ready, "benchmark.plot.caption")
     assert "overtakes the CPU at about" in said
     assert "(measured: between 64 × 64 and 512 × 512)" in said

@@ -56,11 +56,11 @@ def test_a_workload_that_cannot_run_is_listed_with_the_reason(
     qtbot: QtBot, with_training: Engines, ready: BenchmarkTab
 ) -> None:
     workload = find(ready, "benchmark.workload", QComboBox)
-    assert workload.itemText(2) == "Data parallel (not here)"
+    assert workload.itemText(2) == "Data parallel (not available)"
     workload.setCurrentIndex(2)
     assert "It needs two GPUs" in text(ready, "benchmark.workload.sentence")
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
-    assert text(ready, "benchmark.progress.text") == "This workload cannot run here."
+    assert "cannot run" in text(ready, "benchmark.progress.text")
     workload.setCurrentIndex(0)
     assert find(ready, "benchmark.run", QPushButton).isEnabled()
 

@@ -56,7 +56,7 @@ def test_a_refused_sensor_says_so_in_place_of_a_curve(
             reading(inventory, at_s, power_w=None, power_limit_w=19.0),
         )  # fmt: skip
     assert said(tab, "devices.sensor.power.value") == "n/a"
-    assert said(tab, "devices.sensor.power.notice") == "This device does not report it."
+    assert "Not reported" in said(tab, "devices.sensor.power.notice")
     assert not is_shown(tab, "devices.sensor.power.plot")
     assert is_shown(tab, "devices.sensor.fan.plot")
     power = find(tab, QLabel, "devices.details.power")
@@ -157,7 +157,7 @@ def test_no_process_is_a_sentence(qtbot, studio, with_cuda, tab, sensor_source, 
     start(qtbot, studio, tab)
     show_reading(qtbot, studio, sensor_source, with_processes(inventory, 1.0))
     assert not is_shown(tab, "devices.processes")
-    assert said(tab, "devices.processes.note") == "No program computes or draws on this card."
+    assert said(tab, "devices.processes.note").startswith("No program")
     one = GpuProcess(pid=1, name="python", memory_bytes=1)
     show_reading(qtbot, studio, sensor_source, with_processes(inventory, 2.0, one))
     assert is_shown(tab, "devices.processes")

@@ -69,7 +69,7 @@ def test_a_question_comes_before_the_end(qtbot, card, settings, ended, agrees):
         box = QApplication.activeModalWidget()
         assert isinstance(box, QMessageBox)
         assert "Xorg" in box.text()
-        wanted = "End it" if agrees else "Cancel"
+        wanted = "End process" if agrees else "Cancel"
         next(b for b in box.buttons() if b.text().replace("&", "") == wanted).click()
 
     QTimer.singleShot(0, answer)

@@ -32,7 +32,7 @@ def test_everything_that_scripts_drive_is_there_from_the_start(tab):
 
 def test_the_first_look_says_that_it_looks(qtbot, tab):
     tab.show()
-    assert said(tab, "devices.verdict.sentence") == "Looking at what is in this PC …"
+    assert said(tab, "devices.verdict.sentence").startswith("Looking")
     assert not find(tab, QPushButton, "devices.copy").isEnabled()
     assert not is_shown(tab, "devices.details")
 

@@ -132,10 +132,11 @@ def test_a_check_is_watched_and_stopped_by_its_own_button(
     qtbot.waitUntil(check.isEnabled)
     check.click()
     qtbot.waitUntil(lambda: "kernel on cuda:0" in said(tab, "devices.checked"))
-    assert (check.text(), check.accessibleName()) == ("Stop the check", "Stop the check")
+    assert check.text() == check.accessibleName()
+    assert check.text().startswith("Stop")
     check.click()
     qtbot.waitUntil(lambda: said(tab, "devices.checked") == "The check was stopped.")
-    assert check.text() == "Try a real kernel on each card"
+    assert check.text().startswith("Test")
     assert check.isEnabled()
 
 

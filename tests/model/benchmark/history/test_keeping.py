@@ -65,11 +65,11 @@ def test_a_folder_that_takes_nothing_is_said_once_and_saving_can_be_tried_again(
     run(qtbot, benchmark, history, 64, 128)
     assert len([text for text, bad in told if bad]) == 1
     assert "cannot be saved in the history" in history.trouble
-    assert history.trouble.endswith("2 runs wait in memory and would be lost with this window.")
+    assert "2 runs are only in memory" in history.trouble
     assert len(history.entries) == 2  # nothing is lost
     folder.unlink()
     history.save_again()
-    qtbot.waitUntil(lambda: told[-1] == ("2 runs were saved.", False))
+    qtbot.waitUntil(lambda: told[-1] == ("2 runs saved.", False))
     assert history.trouble == ""
     assert len(list(folder.iterdir())) == 2
 
@@ -113,7 +113,7 @@ def test_many_bad_files_are_told_in_few_lines(
     history.refresh()
     qtbot.waitUntil(lambda: bool(history.refused))
     assert len(history.refused) == 11
-    assert history.refused[-1] == "20 more files cannot be read."
+    assert history.refused[-1].startswith("20 more files")
 
 
 def test_closing_reads_nothing_more(
