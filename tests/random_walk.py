@@ -30,6 +30,7 @@ import shiboken6
 from PySide6.QtCore import (
     QCoreApplication,
     QEvent,
+    QEventLoop,
     QMimeData,
     QPoint,
     QPointF,
@@ -61,6 +62,7 @@ from gpu_studio.hardware.client import SensorReader
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
+from tests.driving import find, wait_ready, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -334,7 +336,7 @@ class Walk:
             if self._soft_pc is not None and number % 100 == 0:
                 self._misbehave(number // 100)
             if number % 20 == 0:
-                QTest.qWait(10)  # the engine's answers, timers
+                _await_events()
             if not self.window.isVisible():
                 self.account.trouble.append(f"it closed, after {list(self.account.last_steps)}")
                 return
@@ -383,23 +385,21 @@ class Walk:
             for button in self.window.findChildren(QAbstractButton):
                 if button.objectName().endswith(".stop") and button.isEnabled():
                     button.click()
-            QTest.qWait(50)
+            _await_events()
             if self._studio.session.state is EngineState.READY:
                 break
             if self._studio.session.state is EngineState.FAILED:
                 self._studio.session.restart()
-        clear = self.window.findChild(QAbstractButton, "benchmark.clear")
-        clear.click()
-        QTest.qWait(200)
+        find(self.window, "benchmark.clear", QAbstractButton).click()
+        results = find(self.window, "benchmark.results", QTableView).model()
+        wait_until(lambda: results.rowCount() == 0)
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
     def _wait_until_ready(self) -> None:
-        deadline_s = time.monotonic() + _LONGEST_WAIT_S
-        while time.monotonic() < deadline_s:
-            QTest.qWait(20)
-            if self._studio.session.state is EngineState.READY and self._studio.sensors.inventory:
-                return
-        self.account.trouble.append("the engine never came")
+        try:
+            wait_ready(self._studio)
+        except AssertionError as error:
+            self.account.trouble.append(f"the engine never came: {error}")
 
 
 def _written(path: Path, content: bytes) -> Path:
@@ -416,6 +416,11 @@ def close_what_is_open() -> None:
     for opened in (QApplication.activePopupWidget(), QApplication.activeModalWidget()):
         if opened is not None:
             opened.close()
+
+
+def _await_events() -> None:
+    """Take what comes next: an answer of the engine, a timer."""
+    QEventLoop().processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
 def _turn() -> None:

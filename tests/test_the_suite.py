@@ -1,0 +1,56 @@
+"""What holds for the tests themselves: none is left out unseen, and none waits for time."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+# Collected by a run of their own, or no tests at all.
+APART = {"bench", "gpu", "soft", "softcards"}
+# What each of them may sleep for; everything else waits for a signal or a condition.
+SLEEPERS = {
+    "patience.py": "between two looks at what another process does",
+    "windows/wine_pc.py": "between two looks at the processes of Windows",
+    "engine/scripted_child.py": "plays an engine, which beats by the clock",
+}
+
+
+def test_no_folder_is_left_out_of_a_run_because_of_its_name(pytestconfig: pytest.Config):
+    patterns = [one for one in pytestconfig.getini("norecursedirs") if not one.startswith(".")]
+    left_out = {
+        folder.relative_to(TESTS).as_posix()
+        for folder in TESTS.rglob("*/")
+        if folder.is_dir() and any(folder.match(pattern) for pattern in patterns)
+    }
+    assert left_out == APART
+
+
+def fixed_waits(source: str) -> list[str]:
+    """Return the calls in a program that wait for so long and not for something."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [
+        called
+        for called in (ast.unparse(call.func) for call in calls)
+        if called.endswith(("time.sleep", "qtbot.wait", ".qWait", ".qSleep"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(TESTS.rglob("*.py")), ids=lambda path: path.relative_to(TESTS).as_posix()
+)
+def test_no_test_waits_for_a_fixed_time(path: Path):
+    waits = fixed_waits(path.read_text(encoding="utf-8"))
+    if path.relative_to(TESTS).as_posix() in SLEEPERS:
+        assert set(waits) == {"time.sleep"}
+    else:
+        assert waits == []
+
+
+@pytest.mark.parametrize(
+    "line", ["qtbot.wait(20)", "self._qtbot.wait(ms)", "time.sleep(0.1)", "QTest.qWait(50)"]
+)
+def test_a_fixed_wait_is_found(line: str):
+    assert len(fixed_waits(f"def test():\n    {line}\n    qtbot.waitUntil(lambda: True)\n")) == 1
