@@ -25,7 +25,7 @@ plain = st.recursive(
 )  # fmt: skip
 
 
-@given(value=plain, protocol=st.integers(0, 5))
+@given(value=plain, protocol=st.integers(2, 5))
 @settings(deadline=None)
 def test_plain_values_are_read_as_pythons_reader_does(value: object, protocol: int):
     assert load_plain(pickle.dumps(value, protocol)) == value
@@ -86,7 +86,7 @@ HOSTILE = {
     "a bytearray of an exbibyte": (b"\x80\x05\x96" + struct.pack("<Q", 1 << 60) + b".", "0x96"),
     "a text of an exbibyte": (b"\x80\x04\x8d" + struct.pack("<Q", 1 << 60) + b"x.", "ends early"),
     "a text of 4 GiB": (b"\x80\x02X\xff\xff\xff\xffx.", "ends early"),
-    "a number of a million digits": (b"L" + b"9" * 1_000_000 + b"L\n.", "64 bits"),
+    "a number of a million digits": (b"L" + b"9" * 1_000_000 + b"L\n.", "opcode 0x4c"),
     "a number of 255 bytes": (b"\x80\x02\x8a\xff" + b"\x7f" * 255 + b".", "64 bits"),
     "a number of 2 GiB": (b"\x80\x02\x8b\xff\xff\xff\x7f.", "opcode 0x8b"),
     "lists in lists": (deep(40_000, b"]", b"a"), "nested more than"),
