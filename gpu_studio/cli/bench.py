@@ -14,7 +14,7 @@ from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, 
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.benchmark.plan import Plan, Sweep
 from gpu_studio.core.benchmark.run import Run, RunState, spread_text
-from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.benchmark.trust import computed_in_words, stamp_of
 from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind, speed_up, verdict
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -471,6 +471,8 @@ def remarks(result: RunFinished) -> Iterator[str]:
     if result.loaded_s is not None and result.device != "cpu":
         loaded = format_duration(result.loaded_s)
         yield f"the card had worked for {loaded} when the first sample was taken"
+    if result.computed_in not in ("", result.dtype):
+        yield computed_in_words(result)
     if len(result.parts_s) > 1:
         yield f"of one call: {_parts(result.parts_s.items())}"
     if result.peak_allocated_bytes is not None:

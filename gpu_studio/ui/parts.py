@@ -70,6 +70,10 @@ class Text(QLabel):
         """Change the role."""
         set_property(self, "role", role)
 
+    def set_tone(self, tone: Literal["", "amber"]) -> None:
+        """Color the text in any role; the words must say it too."""
+        set_property(self, "tone", tone)
+
 
 def button(
     text: str,

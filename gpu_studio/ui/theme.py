@@ -188,7 +188,7 @@ QLabel[role="value"] { font-size: @1.1em@; font-weight: 600; }
 QLabel[role="section"] { color: @muted@; font-size: @0.87em@; font-weight: 600; }
 QLabel[role="muted"] { color: @muted@; }
 QLabel[role="failure"] { color: @failure_ink@; }
-QLabel[role="amber"] { color: @amber@; }
+QLabel[role="amber"], QLabel[tone="amber"] { color: @amber@; }
 QLabel[role="good"] { color: @good@; }
 QPushButton { background: @card@; border: 1px solid @border@; border-radius: 6px;
     padding: 6px 14px; }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.benchmark.trust import computed_in_words
 from gpu_studio.core.units import format_size
 
 if TYPE_CHECKING:
@@ -77,14 +78,24 @@ def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
     if both_cards and other.transfers != result.transfers:
         words = ("with", "without") if other.transfers else ("without", "with")
         yield f"it was measured {words[0]} transfers and not {words[1]}"
-    if result.tf32 is not None and other.tf32 is not None and other.tf32 != result.tf32:
-        yield f"TF32 was {'on' if other.tf32 else 'off'} for it"
+    yield from _other_arithmetic(result, other)
     if other.in_window_process != result.in_window_process:
         place = "inside the window's process" if other.in_window_process else "in its own process"
         yield f"it ran {place}"
     ours, theirs = _version(result), _version(other)
     if ours and theirs and ours[0] != theirs[0]:
         yield f"it was PyTorch {other.torch_version} and not {result.torch_version}"
+
+
+def _other_arithmetic(result: RunFinished, other: RunFinished) -> Iterator[str]:
+    """Yield how the arithmetic of one type differs: a card may compute float32 in TF32."""
+    ours, theirs = computed_in_words(result), computed_in_words(other)
+    if ours and theirs:
+        # A CPU has no TF32 and stands beside both.
+        if ours != theirs and _kind(result) == _kind(other) and other.dtype == result.dtype:
+            yield f"it was {theirs} and not {ours.removeprefix('computed ')}"
+    elif result.tf32 is not None and other.tf32 is not None and other.tf32 != result.tf32:
+        yield f"TF32 was {'on' if other.tf32 else 'off'} for it"
 
 
 def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:

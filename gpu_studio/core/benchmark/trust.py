@@ -175,6 +175,13 @@ def _shared(result: RunFinished) -> tuple[str, str]:
     return "shared card", "another program used the card"
 
 
+def computed_in_words(result: RunFinished) -> str:
+    """Return the type of the arithmetic in words: ``computed in TF32``; empty if it is unknown."""
+    if not result.computed_in:
+        return ""
+    return f"computed in {'TF32' if result.computed_in == 'tf32' else result.computed_in}"
+
+
 def _facts(result: RunFinished) -> list[str]:
     # Where the check did not pass, a doubt says what it found.
     facts = [result.verification] if result.verified else []
@@ -184,7 +191,10 @@ def _facts(result: RunFinished) -> list[str]:
     ]
     if result.cpu_threads is not None:
         facts.append(f"{result.cpu_threads} CPU threads")
-    if result.tf32 is not None:
+    computed = computed_in_words(result)
+    if computed:
+        facts.append(computed)
+    elif result.tf32 is not None:  # a result of a version that told no more
         facts.append(f"TF32 {'on' if result.tf32 else 'off'}")
     if result.throttled is None and result.device != "cpu":
         facts.append("throttling not known")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.comparison import Claim, compare, next_steps, sizes_text
 from gpu_studio.core.benchmark.crossover import CrossoverKind, find_crossover, ratios_of
+from gpu_studio.core.benchmark.trust import timing_doubts
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -75,6 +76,27 @@ def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
     else:
         sentences = [_alone(alike, is_wrong=bool(wrong))]
     return " ".join([*_warning(alike), *sentences])
+
+
+def is_doubted(results: Sequence[RunFinished]) -> bool:
+    """Return whether a verdict rests on wrong results or on doubted times.
+
+    Args:
+        results: as of `verdict`.
+    """
+    alike = [result for result in results if same_kind(result, results[-1])]
+    if any(result.verified is False for result in alike):
+        return True
+    devices = dict.fromkeys(result.device for result in alike if result.device != "cpu")
+    ratios = [
+        ratio
+        for device in devices
+        for with_transfers in (False, True)
+        for ratio in ratios_of(alike, device, with_transfers=with_transfers)
+    ]
+    if ratios:
+        return any(ratio.doubts for ratio in ratios)
+    return bool(alike) and bool(timing_doubts(alike[-1]))
 
 
 def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:

@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QButtonGroup, QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.core.benchmark.trust import trust_lines
-from gpu_studio.core.benchmark.verdict import same_kind, verdict
+from gpu_studio.core.benchmark.verdict import is_doubted, same_kind, verdict
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_plots import View
 from gpu_studio.ui.flow_row import FlowRow
@@ -143,6 +143,7 @@ class BenchmarkHead(QWidget):
         self._verdict.setText(f"{brief} …" if is_cut else whole)
         self._verdict.setToolTip(rich_tip([whole]) if is_cut else "")
         self._verdict.setAccessibleName(whole)
+        self._verdict.set_tone("amber" if is_doubted(results) else "")
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

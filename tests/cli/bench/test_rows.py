@@ -13,15 +13,17 @@ def test_what_a_result_has_to_say_stands_under_its_row(engines, type_in):
     engines.scripts[RunWorkload] = lambda _, request: run_events(
         request, throttled=True, share_of_ceiling=0.1, ceiling="memory bandwidth, 48 GB/s",
         parts_s={"copy in": 1e-3, "compute": 2e-3}, peak_allocated_bytes=3 << 20, naive=naive,
+        computed_in="float16",
         findings=("Found it.",),
     )  # fmt: skip
     _, output, _ = type_in("matmul", "--size", "64", "--device", "cuda:0")
     row, *lines = [line.strip() for line in output.splitlines()[2:]]
     assert "10 %" in row
-    doubt, ceiling, parts, memory, told_naive, finding = lines[:6]
+    doubt, ceiling, computed, parts, memory, told_naive, finding = lines[:7]
     assert AMBER in doubt
     assert ceiling.startswith("10 %")
     assert "memory bandwidth, 48 GB/s" in ceiling
+    assert "float16" in computed
     assert all(part in parts for part in ("copy in 1.00 ms", "compute 2.00 ms"))
     assert "3.0 MiB" in memory
     assert told_naive.endswith(naive.sentence)

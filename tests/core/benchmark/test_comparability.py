@@ -48,6 +48,19 @@ def test_another_work_or_way_is_refused_with_its_reason(
     assert not compare(result(**changes), result()).is_comparable
 
 
+def test_cards_that_compute_one_precision_in_another_way_are_not_comparable() -> None:
+    plain = result("cuda:0", computed_in="float32")
+    in_tf32 = result("cuda:0", computed_in="tf32", tf32=True)
+    answer = compare(plain, in_tf32)
+    assert len(answer.reasons) == 1
+    assert "TF32" in answer.reasons[0]
+    assert "float32" in answer.reasons[0]
+    # The CPU has no other way: it is what the cards are compared with.
+    assert compare(result(computed_in="float32", tf32=None), in_tf32).is_comparable
+    # Of an old result only TF32 is known.
+    assert "TF32 was off" in compare(in_tf32, result("cuda:0")).sentence
+
+
 def test_the_size_of_another_workload_means_something_else() -> None:
     assert len(compare(result(), result(workload="linear", size=64)).reasons) == 1
 

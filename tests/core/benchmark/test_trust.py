@@ -21,14 +21,34 @@ def said(line: TrustLine) -> str:
 
 
 def test_a_good_result_is_verified() -> None:
-    stamp = stamp_of(result(tf32=False))
+    stamp = stamp_of(result(computed_in="float32", tf32=False))
     assert not stamp.doubts
     assert stamp.doubts == stamp.words == ()
     assert stamp.sign == "✔ verified"
     assert stamp.facts == (
         "matches float64 on the CPU", "hot cache", "without transfers", "4 CPU threads",
-        "TF32 off",
+        "computed in float32",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "fact"),
+    [
+        # Autocast: the operands are float32, the products are not.
+        ({"computed_in": "float16", "tf32": False}, "computed in float16"),
+        ({"computed_in": "tf32", "tf32": True}, "computed in TF32"),
+        # Results of a version that did not tell it.
+        ({"tf32": True}, "TF32 on"),
+        ({"tf32": False}, "TF32 off"),
+    ],
+)
+def test_what_the_arithmetic_was_done_in_is_a_fact(changes: dict[str, Any], fact: str) -> None:
+    facts = stamp_of(result(device="cuda:0", **changes)).facts
+    assert [each for each in facts if "computed in" in each or "TF32" in each] == [fact]
+
+
+def test_a_result_that_does_not_tell_what_it_was_computed_in_claims_nothing() -> None:
+    assert not [fact for fact in stamp_of(result()).facts if "computed" in fact or "TF32" in fact]
 
 
 def test_a_power_limit_is_told_and_is_no_doubt() -> None:

@@ -5,7 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.verdict import crossover_sentences, speed_up, verdict
+from gpu_studio.core.benchmark.verdict import (
+    crossover_sentences,
+    is_doubted,
+    speed_up,
+    verdict,
+)
 from gpu_studio.core.protocol import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished
 
@@ -221,6 +226,22 @@ def test_a_doubted_run_wins_nothing_within_a_factor_of_two(doubt: str) -> None:
     both = [result(512, 1.9, **DOUBTS[doubt]), result(512, 1.0, "cuda:0", **DOUBTS[doubt])]
     assert "wins" not in said(both)
     assert doubt in said(both)
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_a_verdict_from_doubted_times_is_itself_doubted(doubt: str) -> None:
+    sound = [result(512, 4.0), result(512, 1.0, "cuda:0")]
+    assert not is_doubted(sound)
+    assert is_doubted([result(512, 4.0, **DOUBTS[doubt]), sound[1]])
+    assert is_doubted([sound[0], result(512, 1.0, "cuda:0", **DOUBTS[doubt])])
+    assert is_doubted([result(512, 4.0, **DOUBTS[doubt])])
+
+
+def test_a_verdict_about_wrong_results_is_doubted_and_one_about_nothing_is_not() -> None:
+    assert is_doubted([result(512, 4.0), result(512, 1.0, "cuda:0", verified=False)])
+    assert not is_doubted([])
+    # Two sound runs that are too close to call are no reason to distrust them.
+    assert not is_doubted(pairs({512: 1.02}))
 
 
 def test_an_undecided_verdict_says_what_to_do() -> None:

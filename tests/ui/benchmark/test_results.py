@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QApplication, QPushButton, QTableView, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTableView, QWidget
 
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.fakes.run_answers import run_events
 from tests.ui.benchmark.answers import hold, with_a_card
 from tests.ui.benchmark.person import (
     cells,
@@ -58,6 +59,24 @@ def test_the_verdict_the_table_and_the_curves_say_the_same(
         xs, ys = drawn(ready, "benchmark.plot.sizes", f"{device} float32")
         assert xs == [64, 512, 2048]
         assert ys == [medians[device, size] for size in (64, 512, 2048)]
+
+
+@with_a_card
+def test_a_verdict_from_doubted_runs_is_amber(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
+) -> None:
+    verdict = find(ready, "benchmark.verdict", QLabel)
+    amber = find(ready, "benchmark.trust", QLabel)
+    run(qtbot, ready)
+    plain = verdict.palette().color(verdict.foregroundRole())
+    engines.scripts[RunWorkload] = lambda _, request: run_events(request, other_processes=True)
+    run(qtbot, ready)
+    assert amber.property("role") == "amber"
+    color = verdict.palette().color(verdict.foregroundRole())
+    assert color == amber.palette().color(amber.foregroundRole())
+    assert color != plain
+    click(qtbot, ready, "benchmark.clear")
+    assert verdict.palette().color(verdict.foregroundRole()) == plain
 
 
 @with_a_card
