@@ -137,6 +137,7 @@ def _entry_line(entry: HistoryEntry) -> str:
         *(f"{name}={value}" for name, value in result.options.items()),
         *(["cold cache"] if result.cache == "cold" else []),
         *(["with transfers"] if result.transfers else []),
+        *(["sustained"] if result.sustained else []),
         format_duration(result.median_s),
         *([f"“{header.name}”"] if header.name else []),
         *([f"recorded: {result.recording}"] if result.recording else []),

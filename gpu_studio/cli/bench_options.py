@@ -162,6 +162,7 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
             devices=_parse_devices(options.device),
             budget_s=_parse_budget(options.budget_s),
             in_full_length=options.full_length,
+            sustained=options.sustained,
             as_json=options.json,
             kept=kept,
             export_to=export_to,
@@ -208,6 +209,7 @@ def _replayed_file(options: argparse.Namespace) -> Path:
     asked = (
         "workload", "size", "sweep", "dtype", "device", "option", "preset", "record", "naive",
         "with_transfers", "full_length",
+        "sustained",
     )  # fmt: skip
     given = next((name for name in asked if getattr(options, name)), None)
     if given is None and options.mode != "hot":

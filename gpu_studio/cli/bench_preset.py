@@ -32,6 +32,7 @@ def run_preset(
     devices: Sequence[str] | None,
     budget_s: float,
     in_full_length: bool,
+    sustained: bool,
     as_json: bool,
     kept: History | None,
     export_to: Path | None,
@@ -52,7 +53,7 @@ def run_preset(
         plans(asked, description)  # refuses what this engine cannot do
         recorder.begin(description, {table.workload}, set(where))
         tell(f"{table.source}: {table.cpu} and {table.card}. {table.method}")
-        runs.make(experiment(table, where, budget_s))
+        runs.make(experiment(table, where, budget_s, sustained=sustained))
         if in_full_length:
             _make_in_full(runs, table, tell)
         if export_to is not None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 import psutil
 
 from gpu_studio.core.devices.devices import is_power_capped, is_throttled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Of all cores' time. A desktop at rest stays below; a second busy program on eight cores does not.
 _LARGEST_SHARE_OF_OTHERS = 0.10
@@ -56,6 +59,10 @@ class Watch(Protocol):
     # The last that the driver said of a card, with the fastest link that was seen.
     state: CardState | None
 
+    @property
+    def clocks_mhz(self) -> Sequence[float]:
+        """The SM clock at each look during the timed part; empty if nothing tells it."""
+
     def clock_mhz(self) -> float | None:
         """Return the device's clock now."""
 
@@ -79,6 +86,7 @@ class CpuWatch:
     throttled: bool | None = None
     power_capped: bool | None = None
     state: CardState | None = None
+    clocks_mhz: Sequence[float] = ()
 
     def __init__(self) -> None:
         self.other_processes: bool | None = None
@@ -145,6 +153,7 @@ class CardWatch:
         self.throttled: bool | None = None
         self.power_capped: bool | None = None
         self.other_processes: bool | None = None
+        self.clocks_mhz: list[float] = []
 
     def clock_mhz(self) -> float | None:
         """Return the SM clock now, None where it is not told."""
@@ -163,6 +172,8 @@ class CardWatch:
         if state is None:
             return
         self.state = _with_faster_link(state, self.state)
+        if state.sm_clock_mhz is not None:
+            self.clocks_mhz.append(state.sm_clock_mhz)
         reasons = state.clock_event_reasons
         slow = is_throttled(reasons, state.sm_clock_mhz, state.sm_clock_base_mhz)
         self.throttled = _seen(self.throttled, slow)

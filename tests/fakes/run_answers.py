@@ -30,6 +30,7 @@ def started(request: RunWorkload, **changes: Any) -> RunStarted:
     plain = RunStarted(
         run_id=request.run_id, workload=request.workload, device=request.device,
         size=request.size, dtype=request.dtype, budget_s=request.budget_s,
+        sustained=request.sustained,
         snippet=f"# {request.workload} {request.size} {request.dtype} {request.device}\n",
     )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
@@ -72,7 +73,7 @@ def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any)
         verified=True, verification="matches float64 on the CPU",
         throttled=None if request.device == "cpu" else False, cpu_threads=4,
         torch_version="2.13.0", options=request.options, cache=request.cache,
-        transfers=request.transfers,
+        transfers=request.transfers, sustained=request.sustained,
     )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
 

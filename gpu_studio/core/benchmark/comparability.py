@@ -79,6 +79,10 @@ def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
         words = ("with", "without") if other.transfers else ("without", "with")
         yield f"it was measured {words[0]} transfers and not {words[1]}"
     yield from _other_arithmetic(result, other)
+    if other.sustained != result.sustained:
+        kinds = ("a sustained run", "a short one")
+        its, own = kinds if other.sustained else kinds[::-1]
+        yield f"it was {its} and not {own}"
     if other.in_window_process != result.in_window_process:
         place = "inside the window's process" if other.in_window_process else "in its own process"
         yield f"it ran {place}"

@@ -9,6 +9,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.crossover import next_size, ratios_of
 from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
 from gpu_studio.core.protocol import RunWorkload
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             device=device,
             size=size,
             dtype=dtype,
-            budget_s=self.budget_s,
+            budget_s=sustained_budget_s(self.budget_s) if self.sustained else self.budget_s,
             stop_at_relative_interval=self.stop_at_relative_interval,
             options=self.options,
             cache=self.cache,
@@ -103,25 +104,36 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def time_left_s(begun: Sequence[Run], waiting: Sequence[RunWorkload]) -> float:
+def time_left_s(
+    begun: Sequence[Run], waiting: Sequence[RunWorkload], preparing_s: float = 0.0
+) -> float:
     """Return about how many seconds a plan still needs.
 
     Args:
         begun: the plan's runs so far.
         waiting: its requests that have not begun.
+        preparing_s: how long the run that is not yet timed has been prepared and warmed up.
     """
     overheads = [
         run.result.elapsed_s - run.spent_s
         for run in begun
         if run.result is not None and run.result.elapsed_s > run.spent_s
     ]
-    overhead_s = sum(overheads) / len(overheads) if overheads else _USUAL_OVERHEAD_S
-    left_s = sum(request.budget_s + overhead_s for request in waiting)
+    known_s = sum(overheads) / len(overheads) if overheads else None
+    left_s = sum(request.budget_s + _overhead_s(request, known_s) for request in waiting)
     for run in begun:
         if not run.state.is_over:
             left_s += max(run.request.budget_s - run.spent_s, 0.0)
-            left_s += 0.0 if run.state is RunState.TIMING else overhead_s
+            if run.state is not RunState.TIMING:
+                left_s += max(_overhead_s(run.request, known_s) - preparing_s, 0.0)
     return left_s
+
+
+def _overhead_s(request: RunWorkload, known_s: float | None) -> float:
+    """Return what a run takes beside its budget; a plan's runs are all sustained, or none is."""
+    if known_s is not None:
+        return known_s
+    return _USUAL_OVERHEAD_S + (SUSTAINED_LOAD_S if request.sustained else 0.0)
 
 
 _TOLERANCE = 0.05

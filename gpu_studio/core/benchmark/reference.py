@@ -93,7 +93,9 @@ def published_table(name: str = GT_1030) -> PublishedTable:
     return read_resource(name, PublishedTable)
 
 
-def experiment(table: PublishedTable, devices: Sequence[str], budget_s: float) -> Plan:
+def experiment(
+    table: PublishedTable, devices: Sequence[str], budget_s: float, *, sustained: bool = False
+) -> Plan:
     """Return the table's work as a plan of budgeted runs, with the naive time beside each."""
     return Plan(
         workload=table.workload,
@@ -102,6 +104,7 @@ def experiment(table: PublishedTable, devices: Sequence[str], budget_s: float) -
         devices=tuple(devices),
         budget_s=budget_s,
         naive=True,
+        sustained=sustained,
     )
 
 
@@ -156,7 +159,8 @@ def full_length(
         results: of the experiment's budgeted runs.
         first_number: the number of the first run.
     """
-    plan = experiment(table, (), 1.0)
+    lasting = any(result.sustained for result in results)
+    plan = experiment(table, (), 1.0, sustained=lasting)
     requests: list[RunWorkload] = []
     for row in experiment_rows(table, results):
         for device, needed_s in row.iterations_s.items():

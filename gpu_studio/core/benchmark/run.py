@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, unsteadiness
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import SQUARE
@@ -95,7 +96,23 @@ class Run:
             return 1.0
         if self.request.calls is not None:
             return min(len(self.series) * self.calls_per_sample / self.request.calls, 1.0)
-        return min(self.spent_s / self.request.budget_s, 1.0) if self.request.budget_s else 0.0
+        # The load of a sustained run is no sample, but part of what is waited for.
+        load_s = SUSTAINED_LOAD_S if self.request.sustained else 0.0
+        whole_s = load_s + self.request.budget_s
+        done_s = self.spent_s + (load_s if self.state is RunState.TIMING else 0.0)
+        return min(done_s / whole_s, 1.0) if whole_s else 0.0
+
+    @property
+    def unsteadiness(self) -> str:
+        """Why a sustained run does not yet show the speed that lasts; empty for all others.
+
+        While it runs, its samples tell; at its end the engine, which has seen the clock as well.
+        """
+        if not self.request.sustained:
+            return ""
+        if self.result is not None:
+            return self.result.doubts.get("not steady", "")
+        return unsteadiness(self.series.values) if self.state is RunState.TIMING else ""
 
     @property
     def summary(self) -> Summary | None:
@@ -191,6 +208,7 @@ def mode_words(run: Run) -> str:
     words = [f"{name} {value}" for name, value in sorted(request.options.items())]
     words += ["cold cache"] if request.cache == "cold" else []
     words += ["with transfers"] if request.transfers else []
+    words += ["sustained"] if request.sustained else []
     return ", ".join(words)
 
 
@@ -203,6 +221,8 @@ def sign_of(run: Run) -> str:
         return "■ stopped" + ", recording" * bool(run.recording)
     if run.state is RunState.FAILED:
         return f"✖ {state_text(run)}"
+    if run.unsteadiness:
+        return "▲ not steady yet" + ", recording" * bool(run.recording)
     return f"… {run.phase or run.state.value}" + ", recording" * bool(run.recording)
 
 

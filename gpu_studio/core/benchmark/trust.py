@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.benchmark.sustained import BOOST_HELD_S
 from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
-from gpu_studio.core.units import format_percent, format_size
+from gpu_studio.core.units import format_duration, format_percent, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,6 +64,7 @@ TIMING_REMEDIES = {
     "shared card": "close other programs",
     "throttled": "let the card cool down",
     "spread": "close other programs",
+    "not steady": "give the runs more time",
     "in window": "run it in an engine of its own",
 }
 """The doubts about a time itself, by the beginnings of their words, and what helps."""
@@ -175,6 +177,16 @@ def _shared(result: RunFinished) -> tuple[str, str]:
     return "shared card", "another program used the card"
 
 
+def _load_facts(result: RunFinished) -> Iterator[str]:
+    """Yield how long the device had worked before its first sample, and what follows from it."""
+    if result.loaded_s is None:
+        return
+    kind = "sustained: " if result.sustained else ""
+    yield f"{kind}loaded for {format_duration(result.loaded_s)} before the first sample"
+    if result.device != "cpu" and result.loaded_s < BOOST_HELD_S:
+        yield f"a card may hold a higher clock for its first {BOOST_HELD_S:.0f}\u202fs"
+
+
 def computed_in_words(result: RunFinished) -> str:
     """Return the type of the arithmetic in words: ``computed in TF32``; empty if it is unknown."""
     if not result.computed_in:
@@ -200,4 +212,5 @@ def _facts(result: RunFinished) -> list[str]:
         facts.append("throttling not known")
     if result.power_capped:
         facts.append("at its power limit, which is normal under load")
+    facts += _load_facts(result)
     return facts

@@ -193,7 +193,7 @@ def _name_of(results: Sequence[RunFinished], device: str) -> str:
 def _kind_of(result: RunFinished) -> tuple[object, ...]:
     return (
         result.workload, result.dtype, sorted(result.options.items()), result.cache,
-        result.recording,
+        result.sustained, result.recording,
     )  # fmt: skip
 
 
@@ -206,7 +206,8 @@ def _work_words(result: RunFinished, results: Iterable[RunFinished]) -> str:
         if any(other.options.get(name) != value for other in alike)
     )
     cold = ["cold cache"] if result.cache == "cold" else []
-    return ", ".join([result.workload, result.dtype, *chosen, *cold])
+    lasting = ["sustained"] if result.sustained else []
+    return ", ".join([result.workload, result.dtype, *chosen, *cold, *lasting])
 
 
 def _compared(results: Sequence[RunFinished], device: str, work: str) -> Iterable[str]:

@@ -11,6 +11,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.benchmark import sustained
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import (
     Event,
@@ -22,7 +23,6 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.tensors import check_dtype, check_size
 from gpu_studio.core.units import format_bytes, format_size
-from gpu_studio.engine.benchmark import timing
 from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.naive import time_naively
@@ -157,7 +157,7 @@ class WorkloadRun:
             found.first_call_s,
             watch.clock_mhz,
             self._stop.is_set,
-            least_s=timing.SUSTAINED_LOAD_S if self._request.sustained else None,
+            least_s=sustained.SUSTAINED_LOAD_S if self._request.sustained else None,
         )
         stopwatch = stopwatch_for(call, device)
         if case.cache == "cold":
@@ -185,8 +185,9 @@ class WorkloadRun:
         found.curves = call.curves()
         found.sentences = call.findings()
         found.doubts = call.doubts()
-        if self._request.sustained and (reason := timing.unsteadiness(found.samples_s)):
-            found.doubts = {**found.doubts, "not steady": reason}
+        if self._request.sustained:
+            reason = sustained.unsteadiness(found.samples_s, watch.clocks_mhz)
+            found.doubts = {**found.doubts, **({"not steady": reason} if reason else {})}
 
     def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
         """Take samples until it is enough; hand them out at the run's pace."""
@@ -236,8 +237,9 @@ class WorkloadRun:
     def _is_enough(self, spent_s: float, unsent: int) -> bool:
         """Return whether the budget is spent, or the calls that were asked for are made."""
         if self._request.calls is None:
-            least_s = timing.SUSTAINED_LOAD_S if self._request.sustained else 0.0
-            return spent_s >= max(self._request.budget_s, least_s)
+            budget_s = self._request.budget_s
+            is_long = self._request.sustained
+            return spent_s >= (sustained.sustained_budget_s(budget_s) if is_long else budget_s)
         samples = len(self._found.samples_s) + unsent
         return samples * self._found.calls_per_sample >= self._request.calls
 

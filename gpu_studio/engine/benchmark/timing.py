@@ -23,10 +23,6 @@ BATCH_S = 2e-3
 WARM_UP_S = 0.3
 # A card's clock is given this long to settle after that.
 _LONGEST_SETTLING_S = 2.7
-# Old cards hold their highest clock for some 7 s (GTX 1050 Ti): a load twice as long is past it.
-SUSTAINED_LOAD_S = 15.0
-# Halves of a sustained run whose medians are further apart are still on their way.
-_STEADY_MEDIANS_WITHIN = 0.02
 _TRIES = 5
 _CLOCK_PERIOD_S = 0.1
 _STEADY_WITHIN = 0.02
@@ -133,25 +129,6 @@ def whole_batches(calls: int, total_calls: int) -> int:
     """
     divisors = (n for n in range(calls, total_calls) if total_calls % n == 0)
     return next(divisors, total_calls)
-
-
-def unsteadiness(samples_s: Sequence[float]) -> str:
-    """Return why a sustained run has not reached the speed that lasts; empty where it has.
-
-    Args:
-        samples_s: in the order in which they were taken.
-    """
-    half = len(samples_s) // 2
-    if half == 0:
-        return "one sample cannot tell whether the speed lasts: give it more time"
-    first_s, last_s = (
-        quantile(sorted(part), 0.5) for part in (samples_s[:half], samples_s[-half:])
-    )
-    change = last_s / first_s - 1.0
-    if abs(change) <= _STEADY_MEDIANS_WITHIN:
-        return ""
-    slower = "slower" if change > 0 else "faster"
-    return f"the second half was {abs(change):.0%} {slower} than the first: give it more time"
 
 
 class IntervalRule:

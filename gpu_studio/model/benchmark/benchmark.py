@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.plan import time_left_s
 from gpu_studio.core.benchmark.run import Run, RunState
@@ -138,6 +138,7 @@ class Benchmark(QObject):
         self._running: Run | None = None
         self._reply: Reply | None = None
         self._next_number = 1
+        self._begun = QElapsedTimer()
         self._notice = Notice()
         self._news = QTimer(self)
         self._news.setInterval(_LATEST_NEWS_MS)
@@ -185,7 +186,8 @@ class Benchmark(QObject):
         device = run_label(run, self._studio.sensors.inventory)
         # The user chooses the playback speed of a recording.
         is_live = self._source.recording is None
-        left_s = time_left_s(self._planned, self._waiting) if is_live else None
+        preparing_s = self._begun.elapsed() / 1000
+        left_s = time_left_s(self._planned, self._waiting, preparing_s) if is_live else None
         return progress_sentence(run, device, left_s)
 
     @property
@@ -249,6 +251,7 @@ class Benchmark(QObject):
             if workload.name == run.request.workload:
                 run.size_text = workload.size_text  # a run that cannot begin sends none
         self._running = run
+        self._begun.start()
         self._runs.append(run)
         self._planned.append(run)
         self.run_begun.emit(run)

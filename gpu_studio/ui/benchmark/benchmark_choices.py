@@ -99,6 +99,7 @@ class BenchmarkChoices(QWidget):
             cache="cold" if "cold" in modes else "hot",
             transfers="transfers" in modes,
             naive="naive" in modes,
+            sustained="sustained" in modes,
             stop_at_relative_interval=(
                 STOP_AT_RELATIVE_INTERVAL if "stop_early" in modes else None
             ),

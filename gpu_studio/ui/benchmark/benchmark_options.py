@@ -26,6 +26,12 @@ _SWITCHES = {
         "Also time it naively",
         "Adds the time that a script without warm-up and synchronize would print.",
     ),
+    "sustained": (
+        "Sustained speed",
+        "Loads the device for 15\u202fs, then times it for 15\u202fs or more without rests. "
+        "Without this, a run warms up for 0.3\u202fs and until the clock is steady: an old card "
+        "may hold a higher clock for its first 7\u202fs.",
+    ),
     "cold": (
         "Cold cache",
         "Overwrites the device's cache before each call, as if the data were new to it.",
@@ -142,7 +148,7 @@ class ModeSwitches(QWidget):
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """The switches that are on: ``transfers``, ``naive``, ``cold``, ``stop_early``."""
+        """The names of the modes that are switched on."""
         return tuple(
             mode for mode, box in self._boxes.items() if box.isChecked() and box.isEnabled()
         )

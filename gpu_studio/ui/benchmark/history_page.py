@@ -282,6 +282,7 @@ def _cells(entry: HistoryEntry) -> tuple[str, ...]:
     result = entry.header.result
     mode = [f"{name} {value}" for name, value in result.options.items()]
     mode += ["cold cache"] * (result.cache == "cold") + ["with transfers"] * result.transfers
+    mode += ["sustained"] * result.sustained
     return (
         _when(entry),
         entry.header.name or _NO_NAME,

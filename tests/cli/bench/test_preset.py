@@ -26,6 +26,13 @@ def test_the_gt_1030_experiment_sets_this_pc_beside_the_published_table(engines,
     assert f"{cpu_s:.1f} s" in scaled[0]
 
 
+def test_a_preset_measures_the_speed_that_lasts_where_asked(engines, type_in):
+    type_in("--preset", "gt1030", "--sustained", "--full-length", "--device", "cpu")
+    assert [run.sustained for run in asked(engines)] == [True] * 6
+    assert {run.budget_s for run in asked(engines)[:3]} == {15.0}
+    assert [run.calls for run in asked(engines)[3:]] != [None] * 3
+
+
 def test_the_full_length_is_told_before_it_begins(engines, type_in):
     _, output, _ = type_in("--preset", "gt1030", "--full-length", "--device", "cpu")
     runs = asked(engines)

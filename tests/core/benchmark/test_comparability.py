@@ -34,6 +34,7 @@ def test_the_same_work_in_the_same_way_is_comparable_without_a_word() -> None:
         ({"options": {"amp": "on"}}, "its option amp is “on” where it was not known"),
         ({"cache": "cold"}, "it was measured with a cold cache and not with a hot one"),
         ({"tf32": True}, "TF32 was on for it"),
+        ({"sustained": True}, "it was a sustained run and not a short one"),
         ({"in_window_process": True}, "it ran inside the window's process"),
         ({"torch_version": "3.0.0"}, "it was PyTorch 3.0.0 and not 2.13.0+cpu"),
     ],

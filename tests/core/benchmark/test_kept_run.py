@@ -28,7 +28,13 @@ from tests.core.benchmark.kept_runs import KEPT_AT, finished_run, kept_run
 
 def test_a_kept_run_reads_back_as_the_run_that_was_kept() -> None:
     run = finished_run(
-        512, "cuda:0", options={"amp": "on"}, cache="cold", transfers=True, budget_s=3.0
+        512,
+        "cuda:0",
+        options={"amp": "on"},
+        cache="cold",
+        transfers=True,
+        budget_s=20.0,
+        sustained=True,
     )
     again = run_of(decode_kept(encode_kept(kept_of(run, KEPT_AT))))
     assert again.state is RunState.FINISHED

@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable
 from random import Random
 
+import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.crossover import find_crossover, ratios_of
 from gpu_studio.core.benchmark.plan import Plan, Sweep, time_left_s
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.sizes import powers_of_two
+from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.protocol import RunFinished, RunPhaseChanged, RunWorkload
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
@@ -60,6 +62,30 @@ def test_a_finished_run_teaches_what_the_others_cost() -> None:
         run.apply(event)
     assert time_left_s([run], waiting) == pytest.approx(2.0 + 1.25)
     assert time_left_s([run], []) == 0.0
+
+
+def test_a_sustained_plan_counts_its_load_and_its_longer_timing() -> None:
+    plan = Plan(
+        workload="matmul", sizes=(64, 128), dtypes=("float32",), devices=("cpu",), budget_s=2.0,
+        sustained=True,
+    )  # fmt: skip
+    first, *waiting = plan.requests()
+    assert {request.budget_s for request in (first, *waiting)} == {SUSTAINED_LOAD_S}
+    each_s = 2 * SUSTAINED_LOAD_S
+    usual_s = time_left_s([], on_the_cpu(64)) - 2.0
+    assert time_left_s([], [first]) == pytest.approx(each_s + usual_s)
+    run = Run(first)
+    run.apply(started(first))
+    # While it loads the device, nothing is timed, and yet less is left.
+    assert time_left_s([run], waiting, 10.0) == pytest.approx(2 * (each_s + usual_s) - 10.0)
+    assert time_left_s([run], [], 99.0) == pytest.approx(SUSTAINED_LOAD_S)
+    assert run.progress == 0.0
+    run.apply(RunPhaseChanged(run_id=first.run_id, phase="timing"))
+    assert run.progress == 0.5
+    run.apply(batch(first, (1.0,), spent_s=SUSTAINED_LOAD_S))
+    assert run.progress == 1.0
+    longer = msgspec.structs.replace(plan, budget_s=60.0).requests()
+    assert {request.budget_s for request in longer} == {60.0}
 
 
 def test_a_run_with_no_overhead_told_teaches_nothing() -> None:

@@ -77,6 +77,13 @@ def test_a_recording_has_its_runs_with_all_their_samples(tmp_path: Path) -> None
     assert found.label == HEADER.title
 
 
+def test_a_recording_tells_which_runs_were_sustained(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.jsonl"
+    asked = msgspec.structs.replace(REQUEST, sustained=True)
+    path.write_bytes(encode_all([HEADER, *run_events(asked), *other_run()]))
+    assert [run.request.sustained for run in read_recording(path).runs] == [True, False]
+
+
 def test_no_code_of_a_file_is_shown() -> None:
     assert isinstance(EVENTS[0], RunStarted)
     assert EVENTS[0].snippet

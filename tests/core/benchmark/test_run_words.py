@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from gpu_studio.core.benchmark.run import Run, describe_run, sign_of, spread_text
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import RunFailed, RunPhaseChanged, RunStopped, RunWorkload
-from tests.fakes.run_answers import batch, run_events, started
+from tests.fakes.run_answers import batch, finished, run_events, started
 
 REQUEST = RunWorkload(
     run_id="1", workload="elementwise", device="cuda:0", size=512, dtype="float32"
@@ -91,6 +93,25 @@ def test_a_run_in_every_other_state() -> None:
     run.apply(RunStopped(run_id="1"))
     assert sign_of(run) == "■ stopped, recording"
     assert words(run).endswith("\n■ stopped, recording.\nRecording: A GT 1030 in 2025.")
+
+
+def test_a_sustained_run_is_amber_until_its_median_is_steady() -> None:
+    request = msgspec.structs.replace(REQUEST, sustained=True)
+    run = Run(request)
+    run.apply(started(request))
+    assert run.unsteadiness == ""
+    run.apply(RunPhaseChanged(run_id="1", phase="timing"))
+    run.apply(batch(request, (1.0, 1.0, 1.2, 1.2), spent_s=1.0))
+    assert sign_of(run) == "▲ not steady yet"
+    run.apply(batch(request, (1.2,) * 20, spent_s=2.0))
+    assert sign_of(run) == "… timing"
+    # The engine has seen the clock as well: its doubt is the last word.
+    moving = finished(request, (1.2,) * 40, doubts={"not steady": "the card's clock fell by 9%"})
+    run.apply(moving)
+    assert sign_of(run) == "▲ not steady"
+    short = begun()
+    short.apply(batch(REQUEST, (1.0, 1.0, 1.2, 1.2), spent_s=1.0))
+    assert "not steady" not in sign_of(short)
 
 
 def test_a_failure_is_told_once_with_one_full_stop() -> None:

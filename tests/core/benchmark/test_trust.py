@@ -161,3 +161,23 @@ def test_one_sample_says_nothing_of_the_spread() -> None:
     assert not any("spread" in line.text for line in trust_lines([one]))
     many = result(samples=20, iqr_s=0.0)
     assert any("spread" in line.text for line in trust_lines([one, many]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "is_boosted"),
+    [
+        ({"device": "cuda:0", "loaded_s": 0.4}, "loaded for 400 ms", True),
+        ({"device": "cuda:0", "loaded_s": 15.5, "sustained": True}, "sustained: loaded for", False),
+        ({"device": "cpu", "loaded_s": 0.4}, "loaded for 400 ms", False),
+    ],
+)
+def test_how_long_the_device_had_worked_is_a_fact(
+    changes: dict[str, Any], words: str, is_boosted: bool
+) -> None:
+    facts = [fact.replace("\u202f", " ") for fact in stamp_of(result(**changes)).facts]
+    assert any(fact.startswith(words) for fact in facts)
+    assert any("higher clock for its first 7 s" in fact for fact in facts) is is_boosted
+
+
+def test_a_result_that_does_not_tell_its_load_says_nothing_of_it() -> None:
+    assert not any("loaded" in fact for fact in stamp_of(result(device="cuda:0")).facts)

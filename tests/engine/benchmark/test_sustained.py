@@ -7,17 +7,19 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from gpu_studio.core.benchmark import sustained
+from gpu_studio.core.benchmark.sustained import unsteadiness
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.protocol import RunFinished
 from gpu_studio.engine.benchmark import run, timing
-from gpu_studio.engine.benchmark.timing import unsteadiness
+from gpu_studio.engine.sensor import CardState, CardWatch
 from tests.engine.answers import ask, run_request
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "WARM_UP_S", 0.02)
-    monkeypatch.setattr(timing, "SUSTAINED_LOAD_S", 0.2)
+    monkeypatch.setattr(sustained, "SUSTAINED_LOAD_S", 0.2)
 
 
 def finished(**changes: object) -> RunFinished:
@@ -41,11 +43,11 @@ def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_a_sustained_run_loads_long_times_long_and_never_rests(rests: list[float]):
-    usual, sustained = finished(rest_s=0.04), finished(rest_s=0.04, sustained=True)
+    usual, lasting = finished(rest_s=0.04), finished(rest_s=0.04, sustained=True)
     assert rests == [0.04, 0.0]
-    assert (usual.sustained, sustained.sustained) == (False, True)
-    assert sustained.warm_up_s >= 0.2
-    assert sustained.timed_s >= 0.199
+    assert (usual.sustained, lasting.sustained) == (False, True)
+    assert lasting.warm_up_s >= 0.2
+    assert lasting.timed_s >= 0.199
     assert "not steady" not in usual.doubts
 
 
@@ -66,8 +68,30 @@ def test_samples_that_stay_are_not():
     assert unsteadiness([1.0, 1.01, 1.0, 0.99] * 10) == ""
 
 
+@pytest.mark.parametrize(
+    ("clocks_mhz", "words"),
+    [([1700.0] * 20 + [1500.0] * 20, "fell by 12%"), ([1500.0] * 20 + [1600.0] * 20, "rose by 7%")],
+)
+def test_a_clock_that_still_moves_is_in_doubt(clocks_mhz: list[float], words: str):
+    assert words in unsteadiness([1.0] * 40, clocks_mhz)
+
+
+@pytest.mark.parametrize("clocks_mhz", [(), [1500.0], [1500.0, 1510.0] * 9, [0.0, 0.0]])
+def test_a_clock_that_stays_or_is_not_told_is_not(clocks_mhz: list[float]):
+    assert unsteadiness([1.0] * 40, clocks_mhz) == ""
+
+
+def test_the_clock_is_that_of_the_timed_part():
+    states = iter([CardState(sm_clock_mhz=900.0), CardState(sm_clock_mhz=1500.0), CardState()])
+    watch = CardWatch(SimpleNamespace(read=lambda uuid: next(states)), "GPU-0")
+    watch.clock_mhz()  # while it warms up
+    watch.poll()
+    watch.poll()
+    assert watch.clocks_mhz == [1500.0]
+
+
 def test_the_doubt_is_in_the_stamp(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(timing, "unsteadiness", lambda samples_s: "it still moves")
+    monkeypatch.setattr(sustained, "unsteadiness", lambda samples_s, clocks: "it still moves")
     assert "not steady" in stamp_of(finished(sustained=True)).words
     assert "not steady" not in stamp_of(finished()).words
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
 
+from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards
 from tests.ui.benchmark.answers import train_step, with_a_card
-from tests.ui.benchmark.person import cells, click_expert, run, text, toggle
+from tests.ui.benchmark.person import cells, click_expert, run, text, toggle, type_sizes
 from tests.ui.by_name import find
 
 if TYPE_CHECKING:
@@ -95,6 +97,28 @@ def test_the_modes_go_into_the_requests_and_are_kept(
     }
     assert settings.choices.modes == ("transfers", "naive", "cold", "stop_early")
     assert cells(ready, Column.MODE)[2] == "cold cache, with transfers"
+
+
+def test_the_sustained_speed_can_be_asked_for(
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, settings: Settings
+) -> None:
+    box = find(ready, "benchmark.mode.sustained", QCheckBox)
+    assert box.isVisible()
+    assert "15 s" in box.toolTip().replace("\u202f", " ")
+    assert box.accessibleDescription() == box.toolTip()
+    type_sizes(qtbot, ready, "64")
+    quick = text(ready, "benchmark.progress.text")
+    toggle(qtbot, ready, "benchmark.mode.sustained")
+    told = text(ready, "benchmark.progress.text")
+    run(qtbot, ready, "64")
+    (request,) = [request for request in engines.requests if isinstance(request, RunWorkload)]
+    assert request.sustained
+    assert request.budget_s == SUSTAINED_LOAD_S
+    assert settings.choices.modes == ("sustained",)
+    assert cells(ready, Column.MODE) == ["sustained"]
+    # The default of 2 s, or 15 s of load and 15 s more: the plan says so beforehand.
+    seconds = [int(re.findall(r"at least (\d+) s", words)[0]) for words in (quick, told)]
+    assert seconds[1] - seconds[0] == pytest.approx(28, abs=1)
 
 
 @with_a_card
