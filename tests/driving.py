@@ -7,6 +7,7 @@ as well. ``root`` is any widget that has the named one somewhere below it.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QDeadlineTimer, QEventLoop, QItemSelectionModel, QPoint, Qt, QTimer
@@ -63,6 +64,17 @@ def wait_ready(studio: Studio) -> None:
 def plain(text: object) -> str:
     """Return a text with plain spaces, as a test is written."""
     return str(text).replace("\u202f", " ").replace("\u00a0", " ")
+
+
+def numbers(text: str) -> list[str]:
+    """Return the numbers that stand in a text, in order: no part of a name such as cuda:0."""
+    return re.findall(r"(?<![\w.:])\d+(?:[.,]\d+)*", plain(text))
+
+
+def axis_labels(plot: LivePlot) -> list[str]:
+    """Return what stands at the axes of a plot that is built."""
+    assert plot.plot is not None
+    return [plot.plot.getAxis(side).labelText for side in ("left", "bottom")]
 
 
 def find(root: QWidget, name: str, kind: type[Widget] = QWidget) -> Widget:

@@ -11,6 +11,7 @@ from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.share_bars import ShareBars
+from tests.driving import numbers
 from tests.fakes.run_answers import run_events
 from tests.ui.benchmark.answers import hold, parts_of, with_a_card
 from tests.ui.benchmark.person import (
@@ -54,7 +55,7 @@ def test_where_the_time_goes_is_a_bar_a_table_and_a_sentence(
     told = [rows.index(1, column).data().replace("\u202f", " ") for column in range(4)]
     assert told == ["GT 1030", "copy in", "200 µs", "25 %"]
     said = text(ready, "benchmark.parts.sentence")
-    assert "GT 1030: 62 % of 800 µs is computing." in said
+    assert all(fact in said for fact in ("GT 1030", "62 %", "800 µs"))
     assert "512 × 512" in text(ready, "benchmark.plot.caption")
     # Another row is explained in its place.
     select_row(qtbot, ready, 0)
@@ -67,16 +68,17 @@ def test_two_stopwatches_stand_side_by_side(
 ) -> None:
     run(qtbot, ready, "64")
     click(qtbot, ready, "benchmark.view.explanation")
-    assert text(ready, "benchmark.naive.sentence").startswith("Off.")
+    assert bars(ready, "benchmark.naive.bars") == {}
     naive = NaiveTime(printed_s=3e-3, finished_s=4e-3, sentence="It printed 3.00 ms, and why.")
+    assert naive.sentence != text(ready, "benchmark.naive.sentence")
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, naive=naive)
     run(qtbot, ready, "1000")
     click(qtbot, ready, "benchmark.view.explanation")
-    assert bars(ready, "benchmark.naive.bars") == {
-        "honest: median": "1.00 ms",
-        "naive: printed by a script": "3.00 ms",
-    }
-    assert text(ready, "benchmark.naive.sentence") == "It printed 3.00 ms, and why."
+    shown = bars(ready, "benchmark.naive.bars")
+    assert {label.split(":")[0]: time for label, time in shown.items()} == {
+        "honest": "1.00 ms", "naive": "3.00 ms",
+    }  # fmt: skip
+    assert text(ready, "benchmark.naive.sentence") == naive.sentence
 
 
 @with_a_card
@@ -88,7 +90,7 @@ def test_the_stopwatch_of_a_card_shows_when_it_was_done(
     toggle(qtbot, ready, "benchmark.devices.cpu")
     run(qtbot, ready, "1000")
     click(qtbot, ready, "benchmark.view.explanation")
-    assert bars(ready, "benchmark.naive.bars")["finished on the device"] == "4.00 ms"
+    assert [*bars(ready, "benchmark.naive.bars").values()] == ["300 µs", "3.00 ms", "4.00 ms"]
 
 
 def test_a_low_share_of_the_ceiling_gets_its_cause(
@@ -96,7 +98,7 @@ def test_a_low_share_of_the_ceiling_gets_its_cause(
 ) -> None:
     run(qtbot, ready, "64")
     click(qtbot, ready, "benchmark.view.explanation")
-    assert "is not known" in text(ready, "benchmark.ceiling.sentence")
+    assert numbers(text(ready, "benchmark.ceiling.sentence")) == []
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(
         request,
         share_of_ceiling=0.2,
@@ -107,27 +109,30 @@ def test_a_low_share_of_the_ceiling_gets_its_cause(
     click(qtbot, ready, "benchmark.view.explanation")
     assert bars(ready, "benchmark.ceiling.bars") == {"CPU": "20 %"}
     said = text(ready, "benchmark.ceiling.sentence")
-    assert "20 % of this CPU's memory bandwidth" in said
-    assert "Other programs used the same device." in said
+    assert all(fact in said for fact in ("20 %", "CPU", "memory bandwidth", "20 GB/s"))
+    assert "programs" in said  # of the causes of a low share this is the one that was seen
     assert cells(ready, Column.CEILING) == ["–", "20 %"]
 
 
 def test_what_the_work_showed_is_told_and_drawn(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
+    findings = ("AMP saved half.", "<b>Twelve</b> kernels.")
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(
         request,
-        findings=("AMP saved half.", "<b>Twelve</b> kernels."),
+        findings=findings,
         curves={"loss": (2.0, 1.0, 0.5)},
         peak_allocated_bytes=300 << 20,
     )
     run(qtbot, ready, "64")
     click(qtbot, ready, "benchmark.view.explanation")
     said = text(ready, "benchmark.findings.text")
-    assert "AMP saved half.\n<b>Twelve</b> kernels." in said
-    assert "CPU 300 MiB." in said
+    assert "\n".join(findings) in said
+    assert "CPU 300 MiB" in said
     plot = find(ready, "benchmark.findings.plot", LivePlot)
-    assert "loss from 2 to 0.5" in plot.accessibleDescription()
+    described = plot.accessibleDescription()
+    assert "loss" in described
+    assert numbers(described)[-2:] == ["2", "0.5"]
     find(ready, "benchmark.explanation", QScrollArea).ensureWidgetVisible(plot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     assert drawn(ready, "benchmark.findings.plot", "loss")[1] == [2.0, 1.0, 0.5]
@@ -146,7 +151,8 @@ def test_the_memory_of_a_workload_with_and_without_an_option_is_told_together(
     find(ready, "benchmark.option.amp", QComboBox).setCurrentIndex(1)
     run(qtbot, ready, "64")
     click(qtbot, ready, "benchmark.view.explanation")
-    assert "CPU 180 MiB, CPU · amp float16 100 MiB." in text(ready, "benchmark.findings.text")
+    said = text(ready, "benchmark.findings.text")
+    assert all(fact in said for fact in ("CPU 180 MiB", "amp float16 100 MiB"))
 
 
 def test_nothing_is_explained_before_anything_finished(
@@ -158,7 +164,7 @@ def test_nothing_is_explained_before_anything_finished(
     click(qtbot, ready, "benchmark.run")
     wait_samples(qtbot, ready)
     click(qtbot, ready, "benchmark.view.explanation")
-    assert text(ready, "benchmark.plot.caption").startswith("No run has finished yet")
+    assert numbers(text(ready, "benchmark.plot.caption")) == []
     assert not find(ready, "benchmark.naive", QWidget).isVisible()
     click(qtbot, ready, "benchmark.stop")
     wait_over(qtbot, ready)
@@ -173,5 +179,5 @@ def test_a_cached_result_has_a_whole_bar_and_no_absurd_share(
     run(qtbot, ready, "64")
     click(qtbot, ready, "benchmark.view.explanation")
     assert bars(ready, "benchmark.ceiling.bars") == {"CPU": "cached"}
-    assert "the operands stay in a cache" in text(ready, "benchmark.ceiling.sentence")
+    assert "cache" in text(ready, "benchmark.ceiling.sentence")
     assert "3875" not in text(ready, "benchmark.ceiling.sentence")

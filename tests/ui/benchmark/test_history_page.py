@@ -19,6 +19,7 @@ from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark import benchmark_history
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving import numbers
 from tests.ui.benchmark.answers import hold
 from tests.ui.benchmark.person import (
     click,
@@ -69,7 +70,7 @@ def test_older_runs_come_when_they_are_asked_for(
     monkeypatch.setattr(history, "_most", 2)
     history.refresh()
     qtbot.waitUntil(lambda: len(history_rows(ready)) == 2)
-    assert more.text() == "Show more (1 older)"
+    assert numbers(more.text()) == ["1"]
     click(qtbot, ready, "benchmark.history.more")
     qtbot.waitUntil(lambda: len(history_rows(ready)) == 3)
     assert more.isHidden()
@@ -79,7 +80,7 @@ def test_the_history_lists_names_and_deletes_after_asking(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
     click(qtbot, ready, "benchmark.view.history")
-    assert "No runs yet." in text(ready, "benchmark.history.empty")
+    assert text(ready, "benchmark.history.empty")
     click(qtbot, ready, "benchmark.view.live")
     run(qtbot, ready, "64, 128")
     open_history(qtbot, ready, 2)
@@ -112,9 +113,9 @@ def test_a_ghost_races_along_on_the_live_plot(qtbot: QtBot, ready: BenchmarkTab)
     view = find(ready, "benchmark.history.table", QTableView)
     sizes = [row[3].replace("\u202f", " ") for row in history_rows(ready)]
     view.selectRow(sizes.index("64 × 64"))
-    assert "Not comparable: its size is 64 × 64 and not 128 × 128." in text(
-        ready, "benchmark.history.details"
-    )
+    details = text(ready, "benchmark.history.details")
+    assert "Not comparable" in details
+    assert all(size in details.split("Not comparable")[1] for size in ("64 × 64", "128 × 128"))
     click(qtbot, ready, "benchmark.history.ghost")
     assert "Not comparable" in text(ready, "benchmark.history.outcome")
     assert find(ready, "benchmark.view.history", QPushButton).isChecked()
@@ -123,7 +124,7 @@ def test_a_ghost_races_along_on_the_live_plot(qtbot: QtBot, ready: BenchmarkTab)
     qtbot.waitUntil(lambda: "ghost" in drawn_keys(ready))
     assert find(ready, "benchmark.view.live", QPushButton).isChecked()
     plot = find(ready, "benchmark.plot", LivePlot)
-    assert plot._curves["ghost"].label.startswith("overlay: Ryzen 7 5700G")
+    assert "Ryzen 7 5700G" in plot._curves["ghost"].label
     assert "overlay" in plot.accessibleDescription()
     qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "ghost")[0]) == 40)
     # Beside other work it would say nothing.

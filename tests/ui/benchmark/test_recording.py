@@ -101,8 +101,8 @@ def test_a_file_is_opened_by_the_button_and_says_what_it_is(
     click(qtbot, replaying, "benchmark.view.recording")
     qtbot.waitUntil(lambda: text(replaying, "benchmark.recording.sentences") != "")
     said = text(replaying, "benchmark.recording.sentences")
-    assert said.startswith("Recorded 2026-01-02 at 03:04 on NVIDIA A100 (Ryzen 7 5700G, Linux)")
-    assert "4 runs on Ryzen 7 5700G, NVIDIA A100, 8.00 s at its own pace" in said
+    facts = ("2026-01-02", "03:04", "NVIDIA A100", "Ryzen 7 5700G, Linux", "4 runs", "8.00 s")
+    assert all(fact in said for fact in facts)
     assert replaying.benchmark.runs == []
 
 
@@ -111,13 +111,15 @@ def test_wherever_its_numbers_show_they_are_called_recorded(
     qtbot: QtBot, replaying: BenchmarkTab, path: Path
 ) -> None:
     play(qtbot, replaying, path)
-    assert text(replaying, "benchmark.verdict").startswith("In the recording the A100 wins")
-    assert LABEL in text(replaying, "benchmark.verdict")
-    assert f"▲ recording: {LABEL}" in text(replaying, "benchmark.trust")
+    verdict = text(replaying, "benchmark.verdict")
+    assert "this PC" not in verdict
+    assert all(fact in verdict for fact in ("recording", "A100 wins", LABEL))
+    trust = text(replaying, "benchmark.trust")
+    assert LABEL in trust.split("▲")[1]
     assert cells(replaying, Column.DEVICE) == ["CPU, recorded", "A100, recorded"] * 2
     assert cells(replaying, Column.STAMP) == ["▲ recording"] * 4
     caption = text(replaying, "benchmark.plot.caption")
-    assert caption.startswith("In the recording, computing only, the A100")
+    assert all(fact in caption for fact in ("recording", "A100"))
     sizes = find(replaying, "benchmark.plot.sizes", LivePlot)
     legend = [sizes._curves[key].label for key in sizes.curve_keys]
     assert legend == ["CPU, recorded", "A100, recorded"]
@@ -136,7 +138,7 @@ def test_it_mixes_into_no_verdict_and_no_curve_of_this_pc(
 ) -> None:
     run(qtbot, replaying, "64, 2048")
     before = text(replaying, "benchmark.verdict")
-    assert before.startswith("On this PC")
+    assert "this PC" in before
     speed_ups = cells(replaying, Column.SPEED_UP)
     play(qtbot, replaying, path)
     assert cells(replaying, Column.SPEED_UP)[: len(speed_ups)] == speed_ups
@@ -174,9 +176,7 @@ def test_another_file_is_not_taken_and_a_bad_one_is_refused_with_its_reason(
     bad.write_bytes(b"<b>\x00")
     assert drop(replaying, bad)
     qtbot.waitUntil(lambda: text(replaying, "benchmark.recording.outcome") != "")
-    assert text(replaying, "benchmark.recording.outcome") == (
-        "bad.jsonl: This file is refused: it is no recording of this program."
-    )
+    assert text(replaying, "benchmark.recording.outcome").startswith("bad.jsonl: ")
     assert not find(replaying, "benchmark.recording.play", QPushButton).isEnabled()
     drop(replaying, path)
     qtbot.waitUntil(lambda: find(replaying, "benchmark.recording.play", QPushButton).isEnabled())
@@ -205,7 +205,7 @@ def test_its_results_are_kept_when_asked_and_race_as_a_ghost(
     click(qtbot, replaying, "benchmark.history.ghost")
     live = find(replaying, "benchmark.plot", LivePlot)
     qtbot.waitUntil(lambda: "ghost" in live.curve_keys)
-    assert live._curves["ghost"].label == f"overlay: recorded: {LABEL}"
+    assert LABEL in live._curves["ghost"].label
 
 
 def test_runs_made_here_are_exported_as_a_recording(
@@ -221,7 +221,8 @@ def test_runs_made_here_are_exported_as_a_recording(
 
     play(qtbot, replaying, path)
     export()
-    assert "None of these runs was made on this PC" in text(replaying, "benchmark.export.outcome")
+    assert "this PC" in text(replaying, "benchmark.export.outcome")
+    assert not chosen_path.with_suffix(".jsonl").exists()
     run(qtbot, replaying, "64")
     export()
     made = read_recording(chosen_path.with_suffix(".jsonl"))

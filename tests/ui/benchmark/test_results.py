@@ -38,11 +38,10 @@ def test_the_verdict_the_table_and_the_curves_say_the_same(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
     run(qtbot, ready)
-    assert text(ready, "benchmark.verdict") == (
-        "On this PC the GeForce GT 1030 wins from 512 × 512 on, of the sizes measured "
-        "(elementwise, float32); at 64 × 64 the CPU is 48.9 × faster."
-    )
-    assert "✔ every result was checked" in text(ready, "benchmark.trust")
+    verdict = text(ready, "benchmark.verdict")
+    assert "GT 1030 wins from 512 × 512" in verdict
+    assert all(fact in verdict for fact in ("elementwise", "float32", "at 64 × 64", "48.9 ×"))
+    assert text(ready, "benchmark.trust").startswith("✔")
     assert cells(ready, Column.SIZE) == ["64", "64", "512", "512", "2048", "2048"]
     assert cells(ready, Column.SPEED_UP) == ["–", "0.020 ×", "–", "1.2 ×", "–", "6.8 ×"]
     assert set(cells(ready, Column.STAMP)) == {"✔ verified"}
@@ -50,9 +49,8 @@ def test_the_verdict_the_table_and_the_curves_say_the_same(
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     assert plot.isVisible()
     assert find(ready, "benchmark.view.sizes", QPushButton).isChecked()
-    assert "GT 1030 · float32 2048 × 2048: 619 µs" in (
-        plot.accessibleDescription().replace("\u202f", " ")
-    )
+    described = plot.accessibleDescription().replace("\u202f", " ")
+    assert all(fact in described for fact in ("GT 1030", "float32", "2048 × 2048", "619 µs"))
     qtbot.waitUntil(lambda: plot.plot is not None)
     medians = {(result.device, result.size): result.median_s for result in ready.benchmark.results}
     for device in ("cpu", "cuda:0"):
@@ -85,15 +83,14 @@ def test_selecting_a_row_shows_that_run(qtbot: QtBot, ready: BenchmarkTab) -> No
     select_row(qtbot, ready, 1)
     assert find(ready, "benchmark.plot", LivePlot).isVisible()
     details = text(ready, "benchmark.details")
-    assert "elementwise · 64 × 64 · float32 · NVIDIA GeForce GT 1030: 200 µs a call" in details
-    assert "95 % interval" in details
-    assert "40 samples of 4 calls" in details
+    named = ("elementwise", "64 × 64", "float32", "NVIDIA GeForce GT 1030", "200 µs")
+    assert all(fact in details for fact in (*named, "95 %", "40 samples", "4 calls"))
     assert drawn_keys(ready) == ("cuda:0", "median")
     qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cuda:0")[0]) == 40)
     selected = ready.benchmark.runs[1]
     assert selected.result is not None
     assert drawn(ready, "benchmark.plot", "median")[1] == [selected.result.median_s] * 2
-    assert "the mean of 4 calls" in text(ready, "benchmark.plot.caption")
+    assert "4 calls" in text(ready, "benchmark.plot.caption")
     # Escape lets go of the row: the latest size of all devices again.
     qtbot.keyClick(find(ready, "benchmark.results", QTableView), Qt.Key.Key_Escape)
     assert drawn_keys(ready) == ("cpu", "cuda:0")

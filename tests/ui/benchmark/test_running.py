@@ -11,6 +11,7 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import EngineEnded, RunFailed, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving import numbers
 from tests.fakes.run_answers import run_events, samples_of, started
 from tests.ui.benchmark.answers import hold, with_a_card
 from tests.ui.benchmark.person import (
@@ -47,14 +48,13 @@ def test_a_run_shows_what_it_does_and_every_sample(
     click(qtbot, ready, "benchmark.run")
     wait_samples(qtbot, ready)
     qtbot.waitUntil(lambda: cells(ready, Column.SAMPLES) == ["8"])
-    assert text(ready, "benchmark.progress.text").startswith("64 × 64 · float32 · CPU · timing")
+    told = text(ready, "benchmark.progress.text")
+    assert all(fact in told for fact in ("64 × 64", "float32", "CPU", "timing"))
     progress = find(ready, "benchmark.progress", QProgressBar)
     assert progress.isVisible()
     assert progress.value() == 62  # a quarter of the first of four runs
     assert progress.format() == find(ready, "benchmark.progress.text", QLabel).text()
-    assert "One call takes about 1.20 s. Stop will end the engine" in text(
-        ready, "benchmark.warning"
-    )
+    assert all(fact in text(ready, "benchmark.warning") for fact in ("1.20 s", "Stop", "engine"))
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
     assert cells(ready, Column.STAMP) == ["… timing"]
     assert "64 × 64" in text(ready, "benchmark.plot.caption")
@@ -106,7 +106,7 @@ def test_a_view_that_was_chosen_stays(qtbot: QtBot, ready: BenchmarkTab, engines
     wait_samples(qtbot, ready)
     click(qtbot, ready, "benchmark.view.sizes")
     assert find(ready, "benchmark.plot.sizes", LivePlot).isVisible()
-    assert text(ready, "benchmark.plot.caption") == "No run has finished yet."
+    assert numbers(text(ready, "benchmark.plot.caption")) == []
     click(qtbot, ready, "benchmark.view.live")
     engines.latest.go()
     qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
@@ -125,8 +125,8 @@ def test_stop_keeps_what_was_measured(qtbot: QtBot, ready: BenchmarkTab, engines
     wait_over(qtbot, ready)
     assert cells(ready, Column.STAMP) == ["■ stopped"]
     assert cells(ready, Column.SAMPLES) == ["8"]
-    assert "Stopped: 0 of 2 runs finished." in text(ready, "benchmark.progress.text")
-    assert text(ready, "benchmark.verdict") == "No run has finished yet."
+    assert numbers(text(ready, "benchmark.progress.text"))[:2] == ["0", "2"]
+    assert numbers(text(ready, "benchmark.verdict")) == []
     assert not find(ready, "benchmark.stop", QPushButton).isEnabled()
     assert find(ready, "benchmark.run", QPushButton).isEnabled()
 
@@ -143,10 +143,10 @@ def test_an_engine_that_dies_is_told_and_run_goes_on(
 
     engines.scripts[RunWorkload] = crash
     run(qtbot, ready, "64, 128, 256")
-    assert "The engine crashed (signal 11)" in text(ready, "benchmark.warning")
-    assert "Press Run" in text(ready, "benchmark.warning")
+    assert "signal 11" in text(ready, "benchmark.warning")
+    assert "Run" in text(ready, "benchmark.warning")
     assert cells(ready, Column.STAMP)[0] == "✔ verified"
-    assert cells(ready, Column.STAMP)[1].startswith("✖ failed: The engine crashed")
+    assert cells(ready, Column.STAMP)[1].startswith("✖ failed: ")
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
     qtbot.waitUntil(find(ready, "benchmark.run", QPushButton).isEnabled)
     run(qtbot, ready, "128")
@@ -166,8 +166,10 @@ def test_a_refusal_is_a_row_with_its_sentence(
 
     engines.scripts[RunWorkload] = refuse
     run(qtbot, ready, "64")
-    assert cells(ready, Column.STAMP) == ["✖ failed: It needs 64 GiB, 3 GiB are free."]
-    assert "1 could not run" in text(ready, "benchmark.warning")
+    (stamp,) = cells(ready, Column.STAMP)
+    assert stamp.startswith("✖")
+    assert refusal.message in stamp
+    assert "1" in numbers(text(ready, "benchmark.warning"))
     select_row(qtbot, ready, 0)
     assert "Traceback" not in text(ready, "benchmark.details")
 
@@ -175,7 +177,10 @@ def test_a_refusal_is_a_row_with_its_sentence(
 def test_a_doubt_shows_over_the_plot(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, verified=False)
     run(qtbot, ready, "64")
-    assert "▲ wrong results at 64 × 64" in text(ready, "benchmark.trust")
+    trust = text(ready, "benchmark.trust")
+    assert trust.startswith("▲")
+    assert "wrong" in trust
+    assert "64 × 64" in trust
     assert find(ready, "benchmark.trust", QLabel).property("role") == "amber"
 
 

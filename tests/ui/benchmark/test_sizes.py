@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("0", "The size 0 is out of range"),
-        ("-5", "“-5” is not a size"),
-        ("99999999999", "The size 99999999999 is out of range"),
-        ("12, abc", "“abc” is not a size"),
-        (" ", "Give at least one size"),
+        ("0", " 0 "),
+        ("-5", "“-5”"),
+        ("99999999999", "99999999999"),
+        ("12, abc", "“abc”"),
+        (" ", "size"),
     ],
 )
 def test_a_wrong_size_gets_a_sentence_and_disables_run_alone(
@@ -57,10 +57,11 @@ def test_a_wrong_size_gets_a_sentence_and_disables_run_alone(
 
 def test_nothing_chosen_is_said(qtbot: QtBot, ready: BenchmarkTab) -> None:
     toggle(qtbot, ready, "benchmark.devices.cpu")
-    assert text(ready, "benchmark.progress.text") == "Choose at least one device."
+    assert "device" in text(ready, "benchmark.progress.text")
+    assert not find(ready, "benchmark.run", QPushButton).isEnabled()
     toggle(qtbot, ready, "benchmark.devices.cpu")
     toggle(qtbot, ready, "benchmark.dtype.float32")
-    assert text(ready, "benchmark.progress.text") == "Choose at least one precision."
+    assert "precision" in text(ready, "benchmark.progress.text")
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
 
 
@@ -70,7 +71,7 @@ def test_a_sweep_looks_closer_where_the_winner_changes(
 ) -> None:
     toggle(qtbot, ready, "benchmark.sweep")
     assert not find(ready, "benchmark.sizes", QLineEdit).isVisible()
-    assert text(ready, "benchmark.progress.text").endswith("; then closer to the crossover.")
+    assert "crossover" in text(ready, "benchmark.progress.text")
     for name, typed in (("low", "128"), ("high", "1024")):
         field = find(ready, f"benchmark.sweep.{name}", QLineEdit)
         field.selectAll()
@@ -86,7 +87,7 @@ def test_a_sweep_looks_closer_where_the_winner_changes(
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
-    [("64", "32", "is empty"), ("", "64", "is not a size"), ("64", "x", "“x” is not a size")],
+    [("64", "32", "empty"), ("", "64", "size"), ("64", "x", "“x”")],
 )
 def test_a_wrong_range_gets_a_sentence(
     qtbot: QtBot, ready: BenchmarkTab, low: str, high: str, said: str

@@ -21,7 +21,8 @@ from gpu_studio.core.protocol import DescribeEngine, EngineEnded, RunFinished
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.fakes.descriptions import described
+from tests.driving import numbers
+from tests.fakes.descriptions import described, elementwise
 from tests.ui.benchmark.person import cells, click, drawn, run, text
 from tests.ui.by_name import find
 
@@ -61,15 +62,15 @@ def test_until_the_engine_is_there_nothing_can_run(
 ) -> None:
     run_button = find(tab, "benchmark.run", QPushButton)
     assert not run_button.isEnabled()
-    assert text(tab, "benchmark.progress.text") == "The engine is starting…"
-    assert text(tab, "benchmark.verdict") == "No results yet."
+    assert "engine" in text(tab, "benchmark.progress.text")
+    assert numbers(text(tab, "benchmark.verdict")) == []
     qtbot.keyClick(find(tab, "benchmark.sizes", QLineEdit), Qt.Key.Key_Return)
     assert not tab.benchmark.runs
     studio.start()
     qtbot.waitUntil(run_button.isEnabled)
-    assert text(tab, "benchmark.progress.text") == "4 runs, at least 10 s."
-    assert find(tab, "benchmark.workload", QComboBox).currentText() == "Elementwise"
-    assert "bound by memory" in text(tab, "benchmark.workload.sentence")
+    assert numbers(text(tab, "benchmark.progress.text")) == ["4", "10"]  # runs, seconds
+    assert find(tab, "benchmark.workload", QComboBox).currentText() == elementwise().title
+    assert text(tab, "benchmark.workload.sentence").startswith(elementwise().sentence)
 
 
 def test_without_an_engine_there_is_a_way_to_start_one(
@@ -113,7 +114,7 @@ def test_clear_brings_the_empty_page_back(qtbot: QtBot, ready: BenchmarkTab) -> 
     run(qtbot, ready, "64, 128")
     click(qtbot, ready, "benchmark.clear")
     assert cells(ready, Column.SIZE) == []
-    assert text(ready, "benchmark.verdict") == "No results yet."
+    assert numbers(text(ready, "benchmark.verdict")) == []
     assert not find(ready, "benchmark.results", QTableView).isVisible()
     assert not find(ready, "benchmark.export", QPushButton).isVisible()
 
@@ -131,11 +132,11 @@ def test_the_look_changes_while_results_are_shown(
 
 def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab) -> None:
     run(qtbot, ready, "64, 128")
-    assert find(ready, "benchmark.view.sizes", QPushButton).text() == "Time over size"
-    ready.resize(760, 560)
     sizes = find(ready, "benchmark.view.sizes", QPushButton)
-    qtbot.waitUntil(lambda: sizes.text() == "Sizes")
-    assert sizes.accessibleName() == "Time over size"
+    whole = sizes.text()
+    ready.resize(760, 560)
+    qtbot.waitUntil(lambda: len(sizes.text()) < len(whole))
+    assert sizes.accessibleName() == whole
     click(qtbot, ready, "benchmark.view.history")
     page = find(ready, "benchmark.history", QScrollArea)
     qtbot.waitUntil(lambda: page.isVisible())
