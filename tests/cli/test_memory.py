@@ -197,7 +197,7 @@ def test_fit(type_in: Any):
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--conf", "max_split_size_mb:3"],
          "max_split_size_mb"),
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--snapshot", "/no/such/a.pickle"],
-         "/no/such:"),
+         "/no/such does not exist"),
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--snapshot", "/"], "a folder"),
         (["oom", "--preset", "custom", "--device", "model:1996", "--dtype", "int3"], "int3"),
         (["oom", "--preset", "custom", "--device", "model:1996", "--count", "-1"], "count"),

@@ -1,8 +1,8 @@
-"""What the sample network asks of PyTorch's allocator, call by call, recorded from the real one.
+"""The sample network's calls of PyTorch's allocator, recorded from the real allocator.
 
-A network's calls do not depend on the card but on the batch, and every size is linear in it: a
-fixed part and one a sample. ``resources/activation_calls.json`` has both for each call; it was
-recorded by ``tests/soft/record_activations.py``, which checks it at batches it was not made from.
+The calls of a network depend on the batch, not on the card, and every size is linear in the batch:
+a fixed part and a part per sample. ``resources/activation_calls.json`` has both for each call. The
+recording program, ``tests/soft/record_activations.py``, checks it at batches that it did not use.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LAYERS, WIDTH = 16, 512
-"""The sample network: so many times ``Linear(512, 512, bias=False)`` and ``ReLU``, in float32."""
+"""The sample network: this many ``Linear(512, 512, bias=False)`` and ``ReLU``, in float32."""
 
 
 class AllocatorCall(msgspec.Struct, frozen=True, array_like=True):
     """One call of the allocator.
 
     Attributes:
-        fixed_bytes, sample_bytes: an allocation of fixed_bytes + sample_bytes × batch; both 0 in
-            a free.
-        frees: the number of the allocation in the same pass that is freed, counted from 0; −1 for
-            an allocation.
-        stays: whether a library keeps it for the life of the process, as cuBLAS does its working
-            memory; a second network then needs none.
+        fixed_bytes, sample_bytes: the call allocates fixed_bytes + sample_bytes × batch; both are
+            0 for a free.
+        frees: the number of the freed allocation in the same pass, counted from 0; −1 for an
+            allocation.
+        stays: whether a library keeps it for the life of the process, as cuBLAS keeps its
+            workspace; a second network then needs none.
     """
 
     fixed_bytes: int
@@ -40,7 +40,7 @@ class AllocatorCall(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PassPart(msgspec.Struct, frozen=True):
-    """A part of a pass after which somebody may look: a layer, the loss, the way back."""
+    """A part of a pass after which memory can be read: a layer, the loss, the backward pass."""
 
     name: str
     calls: tuple[AllocatorCall, ...]
@@ -63,18 +63,18 @@ def activation_calls() -> ActivationCalls:
     """Return the recording.
 
     Raises:
-        MissingResourceError: it is not there or cannot be read.
+        MissingResourceError: the file is missing or cannot be read.
     """
     return read_resource("activation_calls.json", ActivationCalls)
 
 
 class ReplayedNetwork:
-    """The sample network of a modelled card: its recorded calls, made again.
+    """The sample network of a modelled card, which repeats the recorded calls.
 
     Args:
-        empty: makes a tensor of so many bytes, which lives as long as it is referred to.
-        kept: what libraries keep for the life of the process, by its number in the set-up; it is
-            added to.
+        empty: makes a tensor of that many bytes, which exists as long as a reference to it.
+        kept: the tensors that libraries keep for the life of the process, by their number in the
+            set-up; new ones are added.
     """
 
     def __init__(self, empty: Callable[[int], object], kept: dict[int, object]) -> None:
@@ -94,7 +94,7 @@ class ReplayedNetwork:
         yield from self._replayed(self._calls.infer, batch, [])
 
     def forget(self) -> None:
-        """Do nothing: a pass that was broken off has dropped all of its tensors."""
+        """Do nothing: an interrupted pass has already dropped all its tensors."""
 
     def _replayed(
         self, parts: tuple[PassPart, ...], batch: int, tensors: list[object]

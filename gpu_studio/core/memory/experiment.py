@@ -1,4 +1,4 @@
-"""Runs an experiment of the memory lab on a card, real or modelled, and tells how it went."""
+"""Runs an experiment of the memory lab on a real or modelled card, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -47,57 +47,57 @@ _LONGEST_WATCH_S = 600.0
 def run_experiment(
     request: RunMemoryExperiment, card: LabCard, stop: threading.Event
 ) -> Iterator[Event]:
-    """Yield what an experiment shows; its memory is freed before the last event.
+    """Yield the events of an experiment; its memory is freed before the last event.
 
     Args:
-        request: which experiment, checked by `check_experiment`.
-        card: where; nobody else uses its allocator meanwhile.
-        stop: set by any thread to end it between two allocations.
+        request: the experiment, checked by `check_experiment`.
+        card: the card; nothing else may use its allocator during the experiment.
+        stop: set by any thread to end the experiment between two allocations.
     """
     yield from _Experiment(request, card, stop).events()
 
 
 def check_experiment(request: RunMemoryExperiment) -> None:
-    """Raise `StudioError` for an experiment that cannot be."""
+    """Raise `StudioError` for an impossible experiment."""
     find_preset(request.preset)
     if request.preset == "custom":
         if request.plan is None:
             raise StudioError(
-                FailureKind.BAD_REQUEST, "“custom” needs a plan: which tensors to make."
+                FailureKind.BAD_REQUEST, "“custom” needs a plan of the tensors to make."
             )
         _check_plan(request.plan)
     if request.budget_bytes is not None:
         _check_range("budget in bytes", request.budget_bytes, 1, _MOST_BYTES)
         if request.whole_card:
             raise StudioError(
-                FailureKind.BAD_REQUEST, "A budget and the whole card exclude each other."
+                FailureKind.BAD_REQUEST, "Choose either a budget or the whole card, not both."
             )
     if not 0 <= request.watch_s <= _LONGEST_WATCH_S:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"{request.watch_s:g} s to watch is out of range: give 0 to {_LONGEST_WATCH_S:.0f}.",
+            f"The watch time {request.watch_s:g} s is out of range: 0 to {_LONGEST_WATCH_S:.0f} s.",
         )
     if request.snapshot_path:
         _check_place(Path(request.snapshot_path))
 
 
 def _check_place(path: Path) -> None:
-    """Refuse a file that cannot be, before an experiment runs whose end is to be written there."""
+    """Refuse an impossible file before the experiment runs whose end it is for."""
     folder = path.parent
     if path.is_dir():
-        reason = f"{path} is a folder: name a file in it."
+        reason = f"{path} is a folder. Name a file in it."
     elif not folder.is_dir():
-        reason = f"there is no folder {folder}: make it first."
+        reason = f"the folder {folder} does not exist. Create it first."
     else:
         return
-    raise StudioError(FailureKind.BAD_REQUEST, f"The snapshot cannot be written: {reason}")
+    raise StudioError(FailureKind.BAD_REQUEST, f"Cannot write the snapshot: {reason}")
 
 
 def _check_plan(plan: AllocationPlan) -> None:
     if plan.dtype not in DTYPES:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"“{plan.dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}.",
+            f"“{plan.dtype[:20]}” is not a supported dtype. Choose {', '.join(DTYPES)}.",
         )
     _check_range("size", plan.size, 1, LARGEST_SIZE)
     _check_range("growth", plan.growth, 0, LARGEST_SIZE)
@@ -109,14 +109,14 @@ def _check_range(name: str, value: int, least: int, largest: int) -> None:
     if not least <= value <= largest:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"The {name} {value} is out of range: give a whole number from {least} to {largest}.",
+            f"The {name}, {value}, is out of range: use a whole number from {least} to {largest}.",
         )
 
 
 class _Rhythm:
-    """How often something may be looked at: once a period, and at most a fifth of the time.
+    """Limits how often memory is read: once per period, and for at most a fifth of the time.
 
-    To read a hundred thousand blocks takes longer than to make them.
+    Reading a hundred thousand blocks takes longer than making them.
     """
 
     def __init__(self, period_s: float) -> None:
@@ -136,7 +136,7 @@ class _Rhythm:
 
 
 class _Experiment:
-    """One experiment, from its first reading to its end."""
+    """One experiment from its first reading to its end."""
 
     def __init__(self, request: RunMemoryExperiment, card: LabCard, stop: threading.Event) -> None:
         self._request = request
@@ -148,7 +148,7 @@ class _Experiment:
         self._has_spilled = False
 
     def events(self) -> Iterator[Event]:
-        """Yield all there is to see."""
+        """Yield all events."""
         card, request = self._card, self._request
         card.prepare()
         card.reset_peak()
@@ -181,7 +181,7 @@ class _Experiment:
         yield finished
 
     def _watched(self, moments: Iterator[str | StageBegan], bench: MemoryBench) -> Iterator[Event]:
-        """Go through an experiment; leaves it suspended, so that its memory stays held."""
+        """Run an experiment, and leave it suspended so that it keeps its memory."""
         for moment in moments:
             if moment == HELD:
                 return
@@ -189,14 +189,14 @@ class _Experiment:
                 yield moment
                 continue
             yield from self._told(moment, bench)
-            # Without an error to end it, it would go on until the PC's memory is full, too.
+            # Without an error to end it, it would continue until the PC's memory is full, too.
             if self._stop.is_set() or self._has_spilled:
                 return
             if moment == ALLOCATED and self._request.watch_s:
                 self._stop.wait(self._pause_s(bench))
 
     def _told(self, moment: str, bench: MemoryBench) -> Iterator[Event]:
-        """Yield the readings of a moment: all of a rare one, some of a frequent one."""
+        """Yield the readings of a moment: all for a rare moment, some for a frequent one."""
         if moment == FULL and bench.latest_failure is not None:
             yield bench.latest_failure.read
             yield bench.latest_failure
@@ -213,7 +213,7 @@ class _Experiment:
                 yield segments
 
     def _pause_s(self, bench: MemoryBench) -> float:
-        """Return how long to wait after a tensor, so that all together last as long as asked."""
+        """Return the pause after a tensor that makes the experiment as long as requested."""
         expected = max(1, bench.room_bytes // max(bench.tensor_bytes, 1))
         pause_s = self._request.watch_s / expected
         return 0.0 if expected > 1000 else min(pause_s, _LONGEST_PAUSE_S)
@@ -259,7 +259,7 @@ class _Experiment:
 def _with_the_errors_numbers(finished: OomFinished, read: MemoryRead) -> OomFinished:
     """Return an experiment's end with the numbers of its error's text.
 
-    The text has them to two decimals; where a counter says the same, its exact number is taken.
+    The text has two decimals. If a counter agrees with it, the counter's exact number is used.
     """
     told = read_oom_text(finished.error_text)
     holes_bytes = None

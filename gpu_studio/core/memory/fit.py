@@ -1,8 +1,8 @@
-"""What fits on a card: found by asking the allocator's model, not by dividing.
+"""Finds what fits on a card by asking the allocator model, not by dividing.
 
-A formula forgets that requests are rounded, that segments are shared, and that the context takes
-its part. So each question here is put to a model of the whole allocator, and the largest size that
-it can serve is searched for.
+A formula ignores that requests are rounded, that segments are shared, and that the context uses
+memory, too. Each question here goes to a model of the whole allocator, which finds the largest size
+that fits by search.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 
 MOST_PARAMETERS = 10**14
-# The matrices of a large network: 4096 × 4096, but no more than so many of them are modelled.
+# The matrices of a large network, 4096 × 4096; at most this many of them are modelled.
 _TENSOR_PARAMETERS = 4096 * 4096
 _MOST_TENSORS = 1000
 _LARGEST_BATCH = 1 << 27
 
 
 class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a network with so many parameters fits; activations are not counted.
+    """Whether a network with a given number of parameters fits, without activations.
 
     Attributes:
-        inference_bytes: what PyTorch reserves for the weights.
+        inference_bytes: the memory that PyTorch reserves for the weights.
         training_bytes: the most that it reserves for training; Adam reaches it inside ``step()``.
-        optimizer, implementation, has_masters: how it is trained (`TrainingPlan`).
-        fused_bytes: the same with ``fused=True``, if that fits and this does not.
+        optimizer, implementation, has_masters: the training plan (`TrainingPlan`).
+        fused_bytes: the same with ``fused=True``, if that fits and this plan does not.
     """
 
     parameters: int
@@ -59,7 +59,7 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def plan(self) -> TrainingPlan:
-        """How it is trained."""
+        """The training plan."""
         return TrainingPlan(
             optimizer=self.optimizer,
             implementation=self.implementation,
@@ -80,18 +80,18 @@ class ModelFit(msgspec.Struct, frozen=True, kw_only=True):
             f"A network with {_count(self.parameters)} parameters in {self.dtype} reserves "
             f"{format_bytes(self.inference_bytes)} for its weights: inference {infers}. Training "
             f"with {self.plan.words} reserves {format_bytes(self.training_bytes)} at its peak "
-            f"and {trains}.{fused} Activations come on top of both."
+            f"and {trains}.{fused} Activations need additional memory in both cases."
         )
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
-    """What fits on a card.
+    """The largest sizes that fit on a card.
 
     Attributes:
-        free_bytes: what is left beside the context and other processes.
-        largest_square_side: of a float32 matrix.
-        largest_training_batch, largest_inference_batch: of the sample network
-            (`core.memory.activation_calls`); 0 where not even one sample fits.
+        free_bytes: the memory left beside the context and other processes.
+        largest_square_side: the side of the largest float32 matrix.
+        largest_training_batch, largest_inference_batch: for the sample network
+            (`core.memory.activation_calls`); 0 if not even one sample fits.
     """
 
     name: str
@@ -114,18 +114,17 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         )
         return (
             f"With {format_bytes(self.free_bytes)} of {format_bytes(self.total_bytes)} free, "
-            f"{matrix}; of the sample network a batch of "
-            f"{format_count(self.largest_training_batch)} fits in training and "
+            f"{matrix}. The largest batch of the sample network is "
+            f"{format_count(self.largest_training_batch)} in training and "
             f"{format_count(self.largest_inference_batch)} under torch.no_grad()."
         )
 
 
 def fit_on(card: ModelledCardChoice, conf: str = "") -> Fit:
-    """Return what fits on a card that nobody else uses.
+    """Return the largest sizes on a card that no other program uses.
 
     Args:
-        card: a modelled card; or a real one, as CUDA sees it, with all that is taken as its
-            context.
+        card: a modelled card; or a real one as CUDA sees it, with all used memory as its context.
         conf: the allocator's options.
     """
     return Fit(
@@ -175,14 +174,14 @@ def model_fit(
     conf: str = "",
     plan: TrainingPlan | None = None,
 ) -> ModelFit:
-    """Return whether a network with so many parameters can be used and trained on a card.
+    """Return whether a network with this many parameters can be used and trained on a card.
 
     Args:
         card: the card.
-        parameters: how many the network has.
-        dtype: of its weights and gradients.
+        parameters: the number of parameters.
+        dtype: the type of weights and gradients.
         conf: the allocator's options.
-        plan: how it is trained; with Adam as PyTorch has it by default if None.
+        plan: how to train; if None, with Adam and PyTorch's defaults.
 
     Raises:
         StudioError: float32 masters of a network that is not in a half type.
@@ -224,7 +223,7 @@ def model_fit(
 
 
 def _tensors_of(parameters: int) -> list[int]:
-    """Return the parameters of each tensor of a network, whose shape nobody told."""
+    """Return the number of parameters in each tensor of a network of unknown shape."""
     each = max(_TENSOR_PARAMETERS, -(-parameters // _MOST_TENSORS))
     whole, rest = divmod(parameters, each)
     return [each] * whole + ([rest] if rest else [])
@@ -233,7 +232,7 @@ def _tensors_of(parameters: int) -> list[int]:
 def _reserved(
     card: ModelledCardChoice, conf: str, ask: Callable[[AllocatorModel], None], most_bytes: int
 ) -> tuple[int, bool]:
-    """Return the most that something reserves where there is room, and whether there is room."""
+    """Return the peak of the reserved bytes and whether the card has room for it."""
     roomy = AllocatorModel(2 * most_bytes + (1 << 40), conf=conf)
     ask(roomy)
     try:
@@ -248,7 +247,7 @@ def _allocator(card: ModelledCardChoice, conf: str) -> AllocatorModel:
 
 
 def _largest(fits: Callable[[int], bool], beyond: int) -> int:
-    """Return the largest number that fits, below one that does not."""
+    """Return the largest number that fits, given one that does not."""
     low, high = 0, beyond
     while high - low > 1:
         middle = (low + high) // 2
@@ -271,13 +270,13 @@ _SCALES = {
     "billion": 10**9, "t": 10**12, "trillion": 10**12,
 }  # fmt: skip
 _COUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d{1,2})?)([a-z]*)", re.ASCII)
-_WEIGHTS = (("tensors", "Weights", "what the network is"),)
+_WEIGHTS = (("tensors", "Weights", "the network itself"),)
 _PURPOSES = {
-    "tensors": ("Weights", "what the network is"),
-    "gradients": ("Gradients", "one number a weight, in its type"),
+    "tensors": ("Weights", "the network itself"),
+    "gradients": ("Gradients", "one number per weight, in the same type"),
     "masters": ("Float32 masters", "float32 copies of weights and gradients"),
-    "moments": ("Optimizer's state", "the numbers a weight that the optimizer keeps"),
-    "step": ("Step", "one copy more while step() runs: the square roots of all weights at once"),
+    "moments": ("Optimizer state", "the numbers that the optimizer keeps for each weight"),
+    "step": ("Step", "one more copy during step(): the square roots for all weights at once"),
 }
 
 
@@ -295,14 +294,14 @@ def parse_count(text: str) -> int | None:
 
 
 def inference_tank(card: ModelledCardChoice, reserved_bytes: int) -> Tank:
-    """Return the tank with a network's weights in it; see `needed_tank`."""
+    """Return the tank with a network's weights; see `needed_tank`."""
     return needed_tank(card, reserved_bytes, _WEIGHTS, (1,))
 
 
 def training_tank(
     card: ModelledCardChoice, reserved_bytes: int, dtype: str, plan: TrainingPlan
 ) -> Tank:
-    """Return the tank with all that training needs in it; see `needed_tank`."""
+    """Return the tank with everything that training needs; see `needed_tank`."""
     shares = {key: size for key, size in plan.bytes_by_purpose(dtype).items() if size}
     kinds = tuple((key, *_PURPOSES[key]) for key in shares)
     return needed_tank(card, reserved_bytes, kinds, tuple(shares.values()))
@@ -314,18 +313,18 @@ def needed_tank(
     kinds: tuple[tuple[str, str, str], ...],
     shares: tuple[int, ...],
 ) -> Tank:
-    """Return what is needed of a card, and where the card ends if that is more than it has.
+    """Return the memory needed on a card, with the card's end if it needs more than there is.
 
     Args:
-        card: how much it has, and what CUDA takes of it.
-        reserved_bytes: what PyTorch would reserve.
-        kinds: key, label and explanation of what it is for, from left to right.
-        shares: how the need divides among them.
+        card: the card's size and the memory that CUDA uses.
+        reserved_bytes: the memory that PyTorch would reserve.
+        kinds: key, label and explanation of each purpose, from left to right.
+        shares: the ratio between the purposes.
     """
     parts = [
         TankPart(
             key="context", label="CUDA context", size_bytes=card.context_bytes,
-            explanation="about what is taken before anything is done",
+            explanation="about as much as CUDA uses before any work",
         )
     ]  # fmt: skip
     left = reserved_bytes
@@ -340,7 +339,7 @@ def needed_tank(
     parts.append(
         TankPart(
             key="free", label="Free", size_bytes=free_bytes,
-            explanation="left for activations, which are not counted",
+            explanation="left for activations, which are not included",
         )
     )  # fmt: skip
     return Tank(total_bytes=card.total_bytes, parts=tuple(parts))

@@ -1,8 +1,8 @@
-"""Where an experiment of the memory lab does its work: the card, what is counted, how it ended.
+"""The workbench of a memory experiment: the card, the counts, and how the experiment ended.
 
-An experiment is the same Python on a real card and on a modelled one: it makes tensors and drops
-them. So the same calls reach PyTorch's allocator and its model, in the same order, and their
-answers can be compared.
+The same Python code runs on a real card and on a modelled one: it makes tensors and drops them. So
+PyTorch's allocator and its model get the same calls in the same order, and their answers can be
+compared.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 START, ALLOCATED, FREED, EMPTIED, FULL, HELD = (
     "start", "allocated", "freed", "empty_cache", "oom", "held",
 )  # fmt: skip
-"""The moments that an experiment yields. Memory is held as it is until it is asked to go on.
+"""The moments that an experiment yields. Its memory stays as it is until it is continued.
 
-``held`` is the end of one that memory was enough for, before anything is dropped.
+``held`` is the end of an experiment that had enough memory, before it drops anything.
 """
 
 
 class MemoryBench:
-    """A card with room for an experiment.
+    """A card with space for an experiment.
 
     Attributes:
         card: the card.
-        room_bytes: what the experiment may have in all: the budget, or what was free.
+        room_bytes: the most that the experiment may use: the budget, or the free memory.
         plan: for the experiment ``custom``.
-        snapshot_path: where a snapshot of the end is to be written; None for nowhere.
-        steps: how many allocations were asked for.
-        tensor_bytes: the size of the last one asked for.
-        error_text: the text of the error that memory ended with; empty while it has not.
+        snapshot_path: the file for a snapshot of the end; None for no snapshot.
+        steps: the number of requested allocations.
+        tensor_bytes: the size of the last request.
+        error_text: the text of the out-of-memory error; empty if there was none.
         failure: the segments at that moment.
-        latest_failure: the segments at the last such moment, of an experiment with several ends.
-        step_ends: what was allocated at the end of each step that should give back all it took.
-        stages: what each part came to.
+        latest_failure: the segments at the latest such moment, for experiments with several ends.
+        step_ends: the allocated bytes after each step that should give back all its memory.
+        stages: the result of each stage.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class MemoryBench:
         self.stages: list[StageResult] = []
 
     def take(self, size_bytes: int) -> object | None:
-        """Return a tensor; None where memory has ended, which is noted.
+        """Return a tensor, or None if memory ran out, which is noted.
 
-        The error itself stays in here: it would keep frames and their tensors alive.
+        The error itself is not passed on: it would keep frames and their tensors alive.
         """
         try:
             return self.take_or_raise(size_bytes)
@@ -79,7 +79,7 @@ class MemoryBench:
             return None
 
     def take_or_raise(self, size_bytes: int) -> object:
-        """Return a tensor; raises what the allocator raises."""
+        """Return a tensor; raise the allocator's error."""
         self.tensor_bytes = size_bytes
         tensor = self.card.empty(size_bytes)
         self.steps += 1
@@ -87,16 +87,16 @@ class MemoryBench:
         return tensor
 
     def drop(self, tensors: int = 1) -> None:
-        """Count tensors that are not held any more."""
+        """Count tensors that are no longer held."""
         self._held -= tensors
 
     @property
     def tensors(self) -> int:
-        """How many tensors are held; once memory has ended, how many were then."""
+        """The number of held tensors; once memory has run out, their number at that moment."""
         return self._held if self.failure is None else self._held_at_failure
 
     def note_end(self, error: BaseException) -> None:
-        """Note how memory ended, and how it looked then; the first end is the one that counts."""
+        """Note how memory ran out, and its state then; only the first end counts."""
         self.latest_failure = self.card.segments(self.card.read(FULL, self.steps))
         if self.failure is None:
             self._held_at_failure = self._held
@@ -105,7 +105,7 @@ class MemoryBench:
             self.write_snapshot()
 
     def write_snapshot(self) -> None:
-        """Write the snapshot that was asked for, of now; once.
+        """Write the requested snapshot of the present state, once.
 
         Raises:
             StudioError: the file cannot be written.
@@ -118,17 +118,17 @@ class MemoryBench:
         except OSError as error:
             raise StudioError(
                 FailureKind.BAD_REQUEST,
-                f"The snapshot cannot be written to {path}: {error.strerror or error}",
+                f"Cannot write the snapshot to {path}: {error.strerror or error}",
             ) from error
 
     def begin(self, stage: str, sentence: str) -> StageBegan:
-        """Return the event of a new part."""
+        """Return the event of a new stage."""
         return StageBegan(stage=stage, sentence=sentence, modelled=self.card.is_modelled)
 
     def note_stage(
         self, stage: str, sentence: str, *, peak_bytes: int | None = None, batch: int | None = None
     ) -> None:
-        """Note what a part came to, with the counters of now."""
+        """Note the result of a stage, with the present counters."""
         read = self.card.read()
         self.stages.append(
             StageResult(
@@ -142,7 +142,7 @@ class MemoryBench:
         )
 
     def note_step_end(self) -> None:
-        """Note what is allocated at the end of a step that should have given back all it took."""
+        """Note the allocated bytes at the end of a step that should have given back all memory."""
         self.step_ends.append(self.card.read().allocated_bytes or 0)
 
 
@@ -150,17 +150,17 @@ class SampleNetwork(Protocol):
     """The network of the preset ``activations``, with its weights on the card."""
 
     def train(self, batch: int) -> Iterator[str]:
-        """Go forward and backward; yields what was done after each part, the memory being held.
+        """Run forward and backward; yield a moment after each part, while its memory is held.
 
         Raises:
-            RuntimeError: memory ended (`LabCard.is_out_of_memory`).
+            RuntimeError: memory ran out (`LabCard.is_out_of_memory`).
         """
 
     def infer(self, batch: int) -> Iterator[str]:
-        """Go forward under ``torch.no_grad()``; like `train`."""
+        """Run forward under ``torch.no_grad()``; like `train`."""
 
     def forget(self) -> None:
-        """Drop the gradients that a step left that was broken off."""
+        """Drop the gradients of an interrupted step."""
 
 
 class LabCard(Protocol):
@@ -168,7 +168,7 @@ class LabCard(Protocol):
 
     Attributes:
         device: its address, ``cuda:0`` or ``model:1996``.
-        is_modelled: no card is asked.
+        is_modelled: whether there is no real card.
         conf: the allocator's options.
     """
 
@@ -177,42 +177,42 @@ class LabCard(Protocol):
     conf: str
 
     def prepare(self) -> None:
-        """Make the CUDA context and empty the cache: neither is part of an experiment."""
+        """Make the CUDA context and empty the cache, as neither is part of an experiment."""
 
     def empty(self, size_bytes: int) -> object:
-        """Return a tensor of that many bytes; it is freed with the last reference to it.
+        """Return a tensor of that many bytes; it is freed with its last reference.
 
         Raises:
-            RuntimeError: memory ended (`is_out_of_memory`).
+            RuntimeError: memory ran out (`is_out_of_memory`).
         """
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Return whether an error means that memory ended."""
+        """Return whether an error means that memory ran out."""
 
     def empty_cache(self) -> None:
         """Give free segments back to the driver."""
 
     def reset_peak(self) -> None:
-        """Let the peaks be counted from now on."""
+        """Start counting the peaks again."""
 
     def limit(self, budget_bytes: int | None) -> None:
-        """Let the allocator reserve no more than that; None for what there was before."""
+        """Let the allocator reserve no more than that; None for the original limit."""
 
     def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
         """Return the counters."""
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
-        """Return the segments of the moment that was just read."""
+        """Return the segments at the moment of a reading."""
 
     def sample_network(self) -> SampleNetwork:
         """Put the sample network on the card.
 
         Raises:
-            RuntimeError: memory ended.
+            RuntimeError: memory ran out.
         """
 
     def start_history(self) -> None:
-        """Record what is allocated and freed from now on."""
+        """Start recording allocations and frees."""
 
     def write_snapshot(self, path: Path) -> None:
-        """Write segments and history to a file and end the recording; raises `OSError`."""
+        """Write segments and history to a file and end the recording; raise `OSError`."""

@@ -1,6 +1,6 @@
-"""The cards that the memory lab models, and what of such a card a program can have.
+"""The cards that the memory lab can model, and the memory of each that a program can use.
 
-A modelled card is addressed by what CUDA sees of it: ``model:1996`` has 1996 MiB.
+A modelled card's address is the memory that CUDA sees: ``model:1996`` has 1996 MiB.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class ModelledCardChoice(msgspec.Struct, frozen=True, kw_only=True):
     """A card to model.
 
     Attributes:
-        total_bytes: what CUDA sees of it.
-        context_bytes: what the CUDA context is assumed to take.
+        total_bytes: the memory that CUDA sees.
+        context_bytes: the assumed size of the CUDA context.
     """
 
     name: str
@@ -32,12 +32,12 @@ class ModelledCardChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """How a request names it."""
+        """Its name in a request."""
         return f"model:{self.total_bytes // MIB}"
 
     @property
     def free_bytes(self) -> int:
-        """What is left for PyTorch when nobody else uses it."""
+        """The memory left for PyTorch if no other program uses the card."""
         return self.total_bytes - self.context_bytes
 
 
@@ -64,21 +64,21 @@ class ModelledCardTable(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def modelled_card_table() -> ModelledCardTable:
-    """Return the table, with where its numbers are from.
+    """Return the table, with the sources of its numbers.
 
     Raises:
-        MissingResourceError: it is not there or cannot be read.
+        MissingResourceError: the file is missing or cannot be read.
     """
     return read_resource("modelled_cards.json", ModelledCardTable)
 
 
 def modelled_cards() -> tuple[ModelledCardChoice, ...]:
-    """Return the cards that can be chosen, the smallest first."""
+    """Return the cards to choose from, the smallest first."""
     return tuple(_choice(card.name, card.total_mib) for card in modelled_card_table().cards)
 
 
 def is_modelled(address: str) -> bool:
-    """Return whether an address names a modelled card, be it a possible one or not."""
+    """Return whether an address names a modelled card, valid or not."""
     return address.startswith("model:")
 
 
@@ -86,20 +86,20 @@ def card_at(address: str) -> ModelledCardChoice:
     """Return the card of an address such as ``model:1996``.
 
     Raises:
-        StudioError: no such address, or a card that cannot be.
+        StudioError: the address is invalid, or such a card cannot exist.
     """
     match = _ADDRESS.fullmatch(address)
     if match is None:
         shown = address if len(address) <= 20 else address[:17] + "…"
         raise StudioError(
             FailureKind.NO_SUCH_DEVICE,
-            f"“{shown}” is no modelled card: give its memory in MiB, for example model:1996.",
+            f"“{shown}” is not a modelled card. Name its memory in MiB, for example model:1996.",
         )
     mib = int(match[1])
     if not LEAST_MIB <= mib <= MOST_MIB:
         raise StudioError(
             FailureKind.NO_SUCH_DEVICE,
-            f"A modelled card has {LEAST_MIB} to {MOST_MIB} MiB, not {mib}.",
+            f"A modelled card can have {LEAST_MIB} to {MOST_MIB} MiB, not {mib}.",
         )
     named = next((c.name for c in modelled_card_table().cards if c.total_mib == mib), "")
     return _choice(named or f"A card with {mib} MiB", mib)

@@ -1,4 +1,4 @@
-"""A modelled card for the memory lab: PyTorch's allocator by its model, no card and no PyTorch."""
+"""A modelled card for the memory lab: a model of PyTorch's allocator, without card and PyTorch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ModelledTensor:
-    """Holds a block as long as somebody refers to it, as a tensor does."""
+    """Holds a block as long as a reference exists, as a tensor does."""
 
     __slots__ = ("_block", "_memory")
 
@@ -34,14 +34,14 @@ class ModelledTensor:
 
 
 class ModelledMemory:
-    """Satisfies `core.memory.memory_bench.LabCard` for a card that is not there.
+    """Implements `core.memory.memory_bench.LabCard` for a modelled card.
 
     Args:
-        card: which one.
+        card: the card to model.
         conf: the allocator's options.
 
     Raises:
-        ValueError, IndexError, RuntimeError: ``conf`` is wrong; the words are PyTorch's.
+        ValueError, IndexError, RuntimeError: ``conf`` is wrong; the texts are PyTorch's.
     """
 
     is_modelled = True
@@ -55,12 +55,12 @@ class ModelledMemory:
         self._kept: dict[int, object] = {}
 
     def prepare(self) -> None:
-        """Make a first tensor, as one does who wants a context, and empty the cache."""
+        """Make a first tensor, as a program does to get a context, and empty the cache."""
         self.empty(1)
         self.empty_cache()
 
     def empty(self, size_bytes: int) -> ModelledTensor:
-        """Return a tensor; raises `ModelledOutOfMemory`."""
+        """Return a tensor; raise `ModelledOutOfMemory`."""
         try:
             block = self.allocator.allocate(size_bytes)
         except ModelledOutOfMemory:
@@ -70,13 +70,13 @@ class ModelledMemory:
         return ModelledTensor(self, block)
 
     def free(self, block: Block) -> None:
-        """Take a tensor's block back."""
+        """Free a tensor's block."""
         self._note("free_requested", block.address, block.requested_bytes)
         self._note("free_completed", block.address, block.requested_bytes)
         self.allocator.free(block)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Return whether it is the allocator's own error."""
+        """Return whether an error is the allocator's own."""
         return isinstance(error, ModelledOutOfMemory)
 
     def empty_cache(self) -> None:
@@ -84,11 +84,11 @@ class ModelledMemory:
         self.allocator.empty_cache()
 
     def reset_peak(self) -> None:
-        """Count the peaks from now on."""
+        """Start counting the peaks again."""
         self.allocator.reset_peaks()
 
     def limit(self, budget_bytes: int | None) -> None:
-        """Let no more be reserved than that; None for what ``conf`` allows."""
+        """Limit the reserved memory; None for the limit in ``conf``."""
         fraction = self._fraction_before
         if budget_bytes is not None:
             fraction = budget_fraction(budget_bytes, self.allocator.card.capacity_bytes)
@@ -129,11 +129,11 @@ class ModelledMemory:
         return segments_read(read, self._told_segments())
 
     def sample_network(self) -> SampleNetwork:
-        """Return the sample network, by its recorded calls."""
+        """Return the sample network, which replays its recorded calls."""
         return ReplayedNetwork(self.empty, self._kept)
 
     def start_history(self) -> None:
-        """Record from now on."""
+        """Start recording."""
         self._trace = []
         self.allocator.card.watch = self._note
 
@@ -162,9 +162,9 @@ class ModelledMemory:
 
 
 def budget_fraction(budget_bytes: int, total_bytes: int) -> float:
-    """Return the share for ``set_per_process_memory_fraction`` that allows a budget to the byte.
+    """Return the fraction for ``set_per_process_memory_fraction`` that is exactly the budget.
 
-    PyTorch multiplies again, and cuts to whole bytes or (2.13) takes the nearest one. A quarter of
-    a byte more is right for both.
+    PyTorch multiplies it by the total and cuts to whole bytes, or (2.13) rounds to the nearest
+    byte. An additional quarter of a byte is right for both.
     """
     return min(1.0, (budget_bytes + 0.25) / total_bytes)

@@ -1,6 +1,6 @@
-"""What an out-of-memory error means, from its text alone: for errors of programs that are not ours.
+"""Explains an out-of-memory error from its text alone, so it works for any program's error.
 
-A text may be a whole terminal: wrapped, quoted, with tracebacks and several errors in it.
+The text may be a whole terminal: wrapped and quoted, with tracebacks and several errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Kind = Literal[
     "cpu", "unknown",
 ]  # fmt: skip
 
-# Where an error begins, in a text without blanks.
+# How an error begins, in a text without spaces.
 _BEGINNINGS = re.compile(
     r"(?:CUDA|HIP|XPU)outofmemory\.|(?:CUDA|HIP)error:outofmemory|cudaruntimeerror\(2\):outofmemory"
     r"|CUBLAS_STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED|CUDNN_STATUS_ALLOC_FAILED"
@@ -41,13 +41,13 @@ class OomExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """An error explained.
 
     Attributes:
-        kind: what it was, by its numbers.
+        kind: the kind of error, from its numbers.
         headline: its name.
-        meaning: what the text says, in sentences.
-        first_steps: what to try, the most promising first.
-        numbers: what the text says, in bytes.
-        tank: the card as the text describes it; None where it does not.
-        errors: how many errors there are in the text.
+        meaning: the explanation, in sentences.
+        first_steps: what to try, the most promising step first.
+        numbers: the numbers of the text, in bytes.
+        tank: the card as the text describes it; None if it does not.
+        errors: the number of errors in the text.
     """
 
     kind: Kind
@@ -60,12 +60,12 @@ class OomExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_oom_text(text: str, *, last: bool = False) -> OomExplanation | None:
-    """Return what an error means; None for a text without an out-of-memory error.
+    """Return the explanation of an error; None for a text without an out-of-memory error.
 
     Args:
-        text: anything that has the error in it.
-        last: of several errors explain the last; else the first, which is the cause of those
-            that come while it is handled.
+        text: any text that contains the error.
+        last: explain the last of several errors. Otherwise the first, which causes the errors
+            that occur while it is handled.
     """
     letters = letters_of(text)
     places = [match.start() for match in _BEGINNINGS.finditer(letters)]
@@ -113,7 +113,7 @@ def _kind_by_numbers(error: str, numbers: OomNumbers) -> Kind:
     holes, room = unallocated_bytes(numbers) or 0, _room_bytes(numbers)
     if numbers.limit_bytes is not None and tried <= free:
         return "fragmented" if holes and tried <= room + holes else "over_budget"
-    if tried < free:  # alike to two decimals is no proof that it would have fitted
+    if tried < free:  # equal to two decimals does not prove that it would have fit
         return "raced"
     if holes and tried <= min(free, room) + holes:
         return "fragmented"
@@ -124,9 +124,10 @@ def _kind_by_numbers(error: str, numbers: OomNumbers) -> Kind:
 
 
 def _room_bytes(numbers: OomNumbers) -> int:
-    """Return what the limit certainly lets PyTorch reserve besides what it has.
+    """Return the bytes that PyTorch may certainly still reserve within the limit.
 
-    Three numbers of two decimals make it up, the limit the largest: they may be off by 1/64 of it.
+    The result combines three numbers with two decimals, of which the limit is the largest. They
+    may be off by 1/64 of it.
     """
     if numbers.limit_bytes is None:
         return 1 << 62
@@ -140,7 +141,7 @@ def _room_bytes(numbers: OomNumbers) -> int:
 
 
 def unallocated_bytes(numbers: OomNumbers) -> int | None:
-    """Return what PyTorch has reserved and no tensor holds, where the text says as much."""
+    """Return the bytes that PyTorch reserved but no tensor holds, if the text has them."""
     if numbers.unallocated_bytes is not None:
         return numbers.unallocated_bytes
     if numbers.reserved_bytes is None or numbers.allocated_bytes is None:
@@ -149,87 +150,87 @@ def unallocated_bytes(numbers: OomNumbers) -> int | None:
 
 
 def _card_full(_error: str, numbers: OomNumbers) -> tuple[str, str]:
-    less = "All there is to be had together is less."
+    less = "Even all of it together isn't enough."
     if numbers.tried_bytes == numbers.free_bytes:
-        less = "To two decimals that looks alike; to the byte it was less."
+        less = "With two decimals the two look equal; to the byte, there was less."
     return "The card is full.", f"{_asked(numbers)} {less}"
 
 
 def _fragmented(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     limit = (
-        f" This process may reserve {_size(numbers.limit_bytes)} at most, and cannot take "
-        "all of that."
+        f" This process may reserve at most {_size(numbers.limit_bytes)}, and cannot get all of "
+        "that."
     )
     return "Fragmented.", (
         f"{_asked(numbers)}{limit if numbers.limit_bytes else ''} Together with the "
-        f"{_size(unallocated_bytes(numbers))} that PyTorch has reserved and not allocated "
-        "it would be enough, but these lie in pieces between tensors that are in use."
+        f"{_size(unallocated_bytes(numbers))} that PyTorch has reserved but not allocated "
+        "it would be enough, but that memory is in pieces between tensors that are in use."
     )
 
 
 def _over_budget(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     limit = f" of {_size(numbers.limit_bytes)}" if numbers.limit_bytes else ""
     return "Over the budget.", (
-        f"The card had room, but this process may not reserve more than its limit{limit}: "
-        "somebody called set_per_process_memory_fraction, or set the option."
+        f"The card had room, but this process may not reserve more than its limit{limit}. The "
+        "program called set_per_process_memory_fraction, or set the option."
     )
 
 
 def _others(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     others = sum(process.bytes for process in numbers.processes)
-    return "Others have the memory.", (
-        f"{_asked(numbers)} Other processes hold {_size(others)}; without them it would "
-        "have fitted."
+    return "Other programs hold the memory.", (
+        f"{_asked(numbers)} Other processes hold {_size(others)}; without them the request would "
+        "fit."
     )
 
 
 def _too_large(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     tried = _size(numbers.tried_bytes)
-    return "Larger than any such card.", (
-        f"{tried or 'More than an exbibyte'} in one piece is more than the whole card: "
-        "no freeing helps. Often a shape is wrong, such as a product of two vectors that "
-        "became a matrix."
+    return "Larger than the whole card.", (
+        f"{tried or 'More than an exbibyte'} in one piece is more than the whole card, so "
+        "freeing memory does not help. Often a shape is wrong: for example, a product of two "
+        "vectors became a matrix."
     )
 
 
 def _raced(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     tried = _size(numbers.tried_bytes)
     return "There was room.", (
-        f"{tried} were asked for, and {_size(numbers.free_bytes)} were free when the text "
-        "was written. Somebody gave memory back in that moment, or addresses ran out."
+        f"The program asked for {tried}, and {_size(numbers.free_bytes)} was free when the error "
+        "was written. Another program freed memory at that moment, or addresses ran out."
     )
 
 
 def _library(error: str, _numbers: OomNumbers) -> tuple[str, str]:
     library = next(name for sign, name in _LIBRARIES.items() if error.startswith(sign))
     if error.startswith(_NOT_STARTED):
-        return f"{library} could not start, often for want of memory.", (
-            f"{library} needs working memory of its own when it starts. If the card was full, this "
-            "is an out-of-memory error in other words. It also comes after an earlier CUDA error, "
-            "and if the driver and PyTorch do not fit each other."
+        return f"{library} could not start, often because memory ran out.", (
+            f"{library} needs memory of its own to start. If the card was full, this is an "
+            "out-of-memory error in other words. It can also follow an earlier CUDA error, or mean "
+            "that the driver and PyTorch do not match."
         )
     return f"{library} got no memory.", (
-        f"{library} needs working memory of its own, and asked the driver for it when "
-        "PyTorch had taken what there was. It is an out-of-memory error in other words."
+        f"{library} needs memory of its own and asked the driver for it after PyTorch had "
+        "reserved the rest. This is an out-of-memory error in other words."
     )
 
 
 def _nvml(_error: str, _numbers: OomNumbers) -> tuple[str, str]:
-    return "Memory ended, and the report failed.", (
-        "PyTorch wanted to say how full the card is, and NVML, which knows, did not "
-        "answer: so this assertion came instead of the out-of-memory error."
+    return "Out of memory, and the error report failed.", (
+        "PyTorch wanted to report how full the card is, but NVML did not answer. That is why "
+        "you see this assertion instead of the out-of-memory error."
     )
 
 
 def _cpu(_error: str, numbers: OomNumbers) -> tuple[str, str]:
     tried = _size(numbers.tried_bytes)
-    return "The PC's memory ended, not the card's.", (
-        f"PyTorch asked the system for {tried or 'memory'} in RAM and was refused."
+    return "The PC ran out of memory, not the card.", (
+        f"PyTorch asked the system for {tried or 'memory'} of RAM, and the system refused."
     )
 
 
 def _unknown(_error: str, _numbers: OomNumbers) -> tuple[str, str]:
-    return "Memory ended.", "The driver said so, without a number."
+    return "Out of memory.", "The driver says so without any numbers."
 
 
 _MEANINGS: dict[Kind, Callable[[str, OomNumbers], tuple[str, str]]] = {
@@ -247,46 +248,46 @@ _MEANINGS: dict[Kind, Callable[[str, OomNumbers], tuple[str, str]]] = {
 
 _STEPS: dict[Kind, tuple[str, ...]] = {
     "card_full": (
-        "Make the batch smaller; half of it needs about half of the activations.",
-        "Wrap what only evaluates in torch.no_grad(): it keeps no activations.",
-        "Use float16 or bfloat16 where the card can: half the bytes.",
+        "Make the batch smaller: half the batch needs about half the activations.",
+        "Wrap code that only evaluates in torch.no_grad(), which keeps no activations.",
+        "Use float16 or bfloat16, if the card supports it, for half the bytes.",
     ),
     "fragmented": (
         "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before Python starts (Linux).",
         "On Windows try max_split_size_mb:128 in the same variable.",
-        "Make the large tensors first, and keep no small ones among them.",
+        "Make the large tensors first, and keep no small ones between them.",
     ),
     "over_budget": (
         "Raise the limit: torch.cuda.set_per_process_memory_fraction(1.0).",
         "Look for per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF.",
     ),
     "others": (
-        "See who uses the card (nvidia-smi, or the Devices tab), and end what you do not need.",
-        "An old Python process of yours may still be there: a notebook's kernel, for example.",
+        "See which programs use the card (nvidia-smi or the Devices tab), and close some of them.",
+        "An old Python process may still be running, such as a notebook kernel.",
     ),
     "too_large": (
-        "Print the shapes of what the failing line combines.",
-        "Do the work in parts.",
+        "Print the shapes of the tensors in the failing line.",
+        "Split the work into parts.",
     ),
     "raced": (
         "Run it again.",
-        "If it comes back, look at who else uses the card at the same time.",
+        "If the error returns, check which other programs use the card at the same time.",
     ),
     "library": (
-        "Make the batch smaller: the library needs some of what PyTorch takes.",
-        "Do one small product before anything else, so that the library has its memory first.",
+        "Make the batch smaller, so that PyTorch leaves memory for the library.",
+        "Run one small matrix product first, so that the library gets its memory early.",
     ),
     "nvml": (
-        "Do what helps with a full card: a smaller batch, torch.no_grad(), a smaller type.",
-        "Then see why NVML fails: after an update of the driver restart the PC.",
+        "Use less memory: a smaller batch, torch.no_grad(), or a smaller type.",
+        "Then find out why NVML fails. After a driver update, restart the PC.",
     ),
     "cpu": (
-        "Read the data in parts, or with fewer DataLoader workers.",
-        "Look for a shape that is wrong: the size asked for often tells.",
+        "Load the data in parts, or use fewer DataLoader workers.",
+        "Look for a wrong shape: the requested size is often a clue.",
     ),
     "unknown": (
-        "Set CUDA_LAUNCH_BLOCKING=1 to see the line that it comes from.",
-        "See in nvidia-smi how full the card is before the program starts.",
+        "Set CUDA_LAUNCH_BLOCKING=1 to see which line causes the error.",
+        "Check with nvidia-smi how full the card is before the program starts.",
     ),
 }
 
@@ -294,8 +295,8 @@ _STEPS: dict[Kind, tuple[str, ...]] = {
 def _asked(numbers: OomNumbers) -> str:
     total = f" of {_size(numbers.total_bytes)}" if numbers.total_bytes else ""
     return (
-        f"{_size(numbers.tried_bytes)} were asked for, and {_size(numbers.free_bytes)}{total} were "
-        "free."
+        f"The program asked for {_size(numbers.tried_bytes)}, and {_size(numbers.free_bytes)}"
+        f"{total} was free."
     )
 
 

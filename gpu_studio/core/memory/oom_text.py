@@ -1,12 +1,12 @@
 """The numbers in the text of an out-of-memory error, for every version of PyTorch since 1.0.
 
-The texts are PyTorch's own (c10/cuda/CUDACachingAllocator.cpp). Sizes are written by
-``format_size`` of c10/core/Allocator.h: plain bytes up to 1 KiB, then two decimals of KiB, MiB and
-GiB. So a number read here is exact to 0.005 of its unit, and "tried" is (since 2.0) the segment
-the allocator asked the driver for, not the tensor.
+The texts are PyTorch's own (c10/cuda/CUDACachingAllocator.cpp). ``format_size`` of
+c10/core/Allocator.h writes the sizes: plain bytes up to 1 KiB, then two decimals of KiB, MiB and
+GiB. So a number read here is exact to 0.005 of its unit. Since 2.0, "tried" is the segment that the
+allocator requested from the driver, not the tensor.
 
-Texts come from terminals and forums: lines are wrapped, quoted, and stand in the middle of
-tracebacks. And they may be hostile: a pattern here has no part that can be matched in two ways.
+Texts come from terminals and forums: lines are wrapped and quoted, and stand between tracebacks.
+They may also be hostile, so no part of a pattern here can match in two ways.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import re
 import msgspec
 
 _UNITS = {"byte": 1, "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-# Beginning only where a number begins, a row of a million digits is looked at once.
+# It only begins at the start of a number, so that a row of a million digits is read once.
 _SIZE = r"(?<!\d)(?<!\d\.)(\d{1,20}(?:\.\d{1,6})?)(bytes|byte|KiB|MiB|GiB)"
-# Without blanks, since the text is read without them: a terminal wraps in the middle of a word.
+# Without spaces, because the text is read without them: a terminal wraps in the middle of a word.
 _FORMS = {
     "tried_bytes": (
         f"Triedtoallocate{_SIZE}",
@@ -49,7 +49,7 @@ _FORMS = {
     ),
     "reserved_bytes": (f"{_SIZE}reservedintotal",),
     "private_pools_bytes": (f"with{_SIZE}allocatedinprivatepools",),
-    # Up to 1.3 "cached" is what no tensor holds, since 1.4 "reserved in total" is all of it.
+    # Up to 1.3, "cached" is the memory of no tensor. Since 1.4, "reserved in total" is all of it.
     "unallocated_bytes": (f"{_SIZE}isreservedbyPyTorchbutunallocated", f"{_SIZE}cached"),
 }
 _PATTERNS = {
@@ -58,11 +58,11 @@ _PATTERNS = {
 _DEVICE = re.compile(r"GPU(\d{1,4})(?:hasatotal|;)|ondevice(\d{1,4})would", re.ASCII)
 _PROCESS = re.compile(rf"Process(\d{{1,10}})has{_SIZE}memoryinuse", re.ASCII)
 _QUOTED = re.compile(r"(?m)^[ \t]*(?:[>|│][ \t]?)+")
-# A missing value of the driver (all bits set) prints as 17179869184 GiB.
+# If the driver gives no value (all bits set), the text has 17179869184 GiB.
 _LARGEST_BYTES = 1 << 60
 _MOST_PROCESSES = 256
 MOST_CHARACTERS = 1 << 20
-"""What is read of a text."""
+"""The numbers of a text."""
 
 _SIGNS = (
     "out of memory",
@@ -74,24 +74,24 @@ _SIGNS = (
 
 
 class GpuProcessBytes(msgspec.Struct, frozen=True):
-    """What another process has of the card, as the text says."""
+    """The memory of another process on the card, from the text."""
 
     pid: int
     bytes: int
 
 
 class OomNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the text says, in bytes; None where it does not.
+    """The numbers of a text, in bytes; None if the text does not have them.
 
     Attributes:
-        tried_bytes: what was asked for, of the driver or of a library.
+        tried_bytes: the request to the driver or a library.
         total_bytes, free_bytes: of the card.
-        in_use_bytes: what this process has of it, the CUDA context included.
-        allocated_bytes: what tensors hold.
-        reserved_bytes: what PyTorch has of the driver.
-        unallocated_bytes: what of that no tensor holds.
-        limit_bytes: what PyTorch may reserve.
-        private_pools_bytes: allocated in pools of their own, such as CUDA graphs'.
+        in_use_bytes: this process's memory on the card, including the CUDA context.
+        allocated_bytes: the memory held by tensors.
+        reserved_bytes: the memory that PyTorch has from the driver.
+        unallocated_bytes: the part of it that no tensor holds.
+        limit_bytes: the most that PyTorch may reserve.
+        private_pools_bytes: allocated in private pools, such as those of CUDA graphs.
     """
 
     tried_bytes: int | None = None
@@ -109,18 +109,18 @@ class OomNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @functools.lru_cache(maxsize=8)
 def read_oom_text(text: str) -> OomNumbers:
-    """Return the numbers in an out-of-memory text; a text of anything else has none.
+    """Return the numbers of an out-of-memory text; any other text has none.
 
-    Of several errors the numbers are the first one's; `core.memory.oom_reader` tells them apart.
-    The last texts are remembered: an experiment's is asked for by its outcome and its tanks.
+    With several errors, the numbers belong to the first; `core.memory.oom_reader` separates them.
+    The latest texts are cached: an experiment's outcome and its tanks ask for the same one.
     """
     return numbers_in(letters_of(text))
 
 
 def rounding_bytes(size_bytes: int) -> int:
-    """Return by how much a size of these texts may be off: half of its second decimal.
+    """Return the rounding error of a size in these texts: half of its second decimal.
 
-    Up to 1024 bytes they are whole numbers, and exact.
+    Up to 1024 bytes, sizes are whole numbers and exact.
     """
     unit = 1 << 30
     if size_bytes <= unit:
@@ -131,11 +131,11 @@ def rounding_bytes(size_bytes: int) -> int:
 
 
 def unrounded(told_bytes: int | None, counted_bytes: int | None) -> int | None:
-    """Return a counter's exact number where the text has the same one, rounded; else the text's.
+    """Return a counter's exact number if the text has the same number rounded; else the text's.
 
     Args:
-        told_bytes: what the text says; None where it does not.
-        counted_bytes: what was read right after the error; None where nothing was.
+        told_bytes: the number in the text; None if it has none.
+        counted_bytes: the counter right after the error; None if it was not read.
     """
     if told_bytes is None or counted_bytes is None:
         return told_bytes
@@ -144,12 +144,12 @@ def unrounded(told_bytes: int | None, counted_bytes: int | None) -> int | None:
 
 
 def letters_of(text: str) -> str:
-    """Return a text without blanks, line ends and the marks of quoted lines."""
+    """Return a text without spaces, line ends and quotation marks of lines."""
     return "".join(_QUOTED.sub("", text[:MOST_CHARACTERS]).split())
 
 
 def numbers_in(letters: str) -> OomNumbers:
-    """Return the numbers in what `letters_of` returned, or in a part of it."""
+    """Return the numbers in a text from `letters_of`, or in a part of it."""
     sizes = {name: _first_size(letters, forms) for name, forms in _PATTERNS.items()}
     device = _DEVICE.search(letters)
     return OomNumbers(
@@ -160,9 +160,9 @@ def numbers_in(letters: str) -> OomNumbers:
 
 
 def is_out_of_memory(text: str) -> bool:
-    """Return whether an error's text means that memory ended.
+    """Return whether an error's text means that memory ran out.
 
-    Where NVML does not answer, PyTorch fails inside its own report of the error and raises a
+    If NVML does not answer, PyTorch fails inside its own error report. Then it raises a
     RuntimeError with an assertion of CUDACachingAllocator.cpp about ``NVML_SUCCESS`` instead.
     """
     if is_nvml_assertion(text):
@@ -171,7 +171,7 @@ def is_out_of_memory(text: str) -> bool:
 
 
 def is_nvml_assertion(text: str) -> bool:
-    """Return whether PyTorch could not say how memory ended, since NVML did not answer."""
+    """Return whether PyTorch could not report the error because NVML did not answer."""
     return "NVML_SUCCESS" in text and "CUDACachingAllocator" in text
 
 

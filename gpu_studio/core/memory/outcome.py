@@ -1,4 +1,4 @@
-"""Which outcome an experiment ended in, by comparing the readings before and after, and in words.
+"""The outcome of an experiment, from the readings before and after, and its explanation.
 
 Nothing is guessed from the preset: the readings, the error's text and the limit decide.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LEAST_LEAK_STEPS = 3
 _PAGE_BYTES = 2 << 20
-# What a reading of the driver may be off by without meaning anything.
+# A reading of the driver may differ by this much without a reason.
 _NOISE_BYTES = 16 << 20
 
 
@@ -33,14 +33,14 @@ def outcome_of(
     tensor_bytes: int = 0,
     step_ends: Sequence[int] = (),
 ) -> str:
-    """Return one of `core.messages.memory_messages.OUTCOMES` but ``stopped``.
+    """Return one of `core.messages.memory_messages.OUTCOMES` except ``stopped``.
 
     Args:
-        start: before anything was allocated.
-        last: when memory ended; if it did not, at the end, everything being held.
-        error_text: the error's text; empty if there was none.
-        tensor_bytes: what was asked for last; 0 where only the text knows, to two decimals.
-        step_ends: what was allocated after each step that should give back all it took.
+        start: the reading before the first allocation.
+        last: the reading when memory ran out; if it did not, at the end with everything held.
+        error_text: the error's text; empty if there was no error.
+        tensor_bytes: the size of the last request; 0 if only the text has it, to two decimals.
+        step_ends: the allocated bytes after each step that should give back all of its memory.
     """
     at_end = last.read
     if not error_text:
@@ -65,7 +65,7 @@ def outcome_of(
 
 
 def _allowed_bytes(read: MemoryRead) -> int:
-    """Return what is free of the card and within the limit."""
+    """Return the bytes that are free on the card and within the limit."""
     free_bytes = read.free_bytes or 0
     if read.limit_bytes is None:
         return free_bytes
@@ -73,12 +73,12 @@ def _allowed_bytes(read: MemoryRead) -> int:
 
 
 def free_within(free_total_bytes: int, allocated_bytes: int | None, limit_bytes: int | None) -> int:
-    """Return what is free and may be had: what lies beyond a limit may not, in any piece.
+    """Return the free bytes within the limit; memory beyond the limit is not available at all.
 
     Args:
-        free_total_bytes: what is free in all, the holes in what is reserved included.
-        allocated_bytes: what tensors hold; None where nobody knows.
-        limit_bytes: what the allocator may reserve at most; None without a limit.
+        free_total_bytes: all free bytes, including the holes in reserved memory.
+        allocated_bytes: the bytes held by tensors; None if unknown.
+        limit_bytes: the most that the allocator may reserve; None without a limit.
     """
     if limit_bytes is None or allocated_bytes is None:
         return free_total_bytes
@@ -86,26 +86,26 @@ def free_within(free_total_bytes: int, allocated_bytes: int | None, limit_bytes:
 
 
 def others_grew_bytes(start: MemoryRead, now: MemoryRead) -> int | None:
-    """Return what others took of the card meanwhile; negative if they gave some back.
+    """Return the bytes that others took on the card in the meantime; negative if they freed some.
 
-    What is neither free nor PyTorch's in this process is others', apart from this process's CUDA
-    context, which is there at both times.
+    Memory that is neither free nor reserved by PyTorch in this process belongs to others. This
+    process's CUDA context is part of both readings.
     """
     before, after = _others_bytes(start), _others_bytes(now)
     return None if before is None or after is None else after - before
 
 
 def is_leak(step_ends: Sequence[int]) -> bool:
-    """Return whether every step left more allocated than the one before."""
+    """Return whether every step left more memory allocated than the step before."""
     return len(step_ends) >= _LEAST_LEAK_STEPS and all(
         after > before for before, after in pairwise(step_ends)
     )
 
 
 def segment_bytes(size_bytes: int) -> int:
-    """Return what the allocator asks the driver for (CUDACachingAllocator, get_allocation_size).
+    """Return the size of the driver's segment for a tensor (see get_allocation_size).
 
-    Of a tensor that the options do not round otherwise.
+    It holds for tensors that the allocator's options do not round differently.
     """
     if size_bytes <= 1 << 20:
         return _PAGE_BYTES
@@ -115,9 +115,9 @@ def segment_bytes(size_bytes: int) -> int:
 
 
 def has_spilled(start: MemoryRead, now: MemoryRead) -> bool:
-    """Return whether more was reserved than the card had left.
+    """Return whether PyTorch reserved more than the card had left.
 
-    Windows' driver then goes on in the PC's memory, without an error and many times slower
+    The Windows driver then continues in the PC's memory, without an error and many times slower
     (“CUDA - Sysmem Fallback Policy”).
     """
     if start.free_bytes is None or start.reserved_bytes is None or now.reserved_bytes is None:
@@ -135,7 +135,7 @@ Tone = Literal["", "good", "amber", "failure"]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A name, what happened, and what to try next."""
+    """An outcome's name, its explanation, and the next step."""
 
     headline: str
     sentence: str
@@ -146,8 +146,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def explain_outcome(finished: OomFinished) -> OomFinished:
     """Return an experiment's end with its explanation and its next step.
 
-    For the engine alone: windows and terminals show both as they are, with `outcome_told`. Numbers
-    that the error does not tell are left out.
+    Only the engine calls this; window and terminal show its texts with `outcome_told`. Numbers that
+    the error does not have are left out.
     """
     account = _EXPLAINED.get(finished.outcome, _refused)(finished)
     return msgspec.structs.replace(
@@ -156,7 +156,7 @@ def explain_outcome(finished: OomFinished) -> OomFinished:
 
 
 def outcome_told(finished: OomFinished) -> Outcome:
-    """Return an experiment's end in the words that came with it."""
+    """Return an experiment's outcome in the words that came with it."""
     headline, tone = _HEADS.get(finished.outcome, _REFUSED)
     return Outcome(
         headline=headline, sentence=finished.explanation, next_step=finished.next_step, tone=tone
@@ -164,9 +164,9 @@ def outcome_told(finished: OomFinished) -> Outcome:
 
 
 def describe_filling(read: MemoryRead, budget_bytes: int) -> str:
-    """Return how far an experiment has come."""
+    """Return the progress of an experiment in words."""
     if read.allocated_bytes is None or read.reserved_bytes is None:
-        return "The engine makes its CUDA context."
+        return "The engine is creating its CUDA context."
     return (
         f"{format_bytes(read.allocated_bytes)} allocated, {format_bytes(read.reserved_bytes)} "
         f"reserved, of a budget of {format_bytes(budget_bytes)}."
@@ -174,7 +174,7 @@ def describe_filling(read: MemoryRead, budget_bytes: int) -> str:
 
 
 class _Account(NamedTuple):
-    """What happened, in a sentence or two, and what to try."""
+    """What happened, in one or two sentences, and what to try next."""
 
     sentence: str
     next_step: str
@@ -212,7 +212,7 @@ def _asked(finished: OomFinished) -> str:
     sentence = f"{who} for {format_bytes(tried)}"
     if finished.allocated_bytes is None:
         return f"{sentence}."
-    return f"{sentence} when {format_bytes(finished.allocated_bytes)} were allocated."
+    return f"{sentence} when {format_bytes(finished.allocated_bytes)} was allocated."
 
 
 def _limit(finished: OomFinished) -> str:
@@ -221,31 +221,31 @@ def _limit(finished: OomFinished) -> str:
     sentence = f"The budget allows {format_bytes(finished.limit_bytes)}"
     if finished.free_bytes is None:
         return f"{sentence}."
-    return f"{sentence}; {format_bytes(finished.free_bytes)} of the card were still free."
+    return f"{sentence}; {format_bytes(finished.free_bytes)} of the card was still free."
 
 
 def _space(finished: OomFinished) -> str:
     parts = []
     if finished.free_bytes is not None:
         of = f" of {format_bytes(finished.total_bytes)}" if finished.total_bytes else ""
-        parts.append(f"{format_bytes(finished.free_bytes)}{of} were free")
+        parts.append(f"{format_bytes(finished.free_bytes)}{of} was free")
     if finished.unallocated_bytes:
         parts.append(
-            f"{format_bytes(finished.unallocated_bytes)} were reserved in pieces too small for it"
+            f"{format_bytes(finished.unallocated_bytes)} was reserved in pieces that are too small"
         )
     return f"{', and '.join(parts)}." if parts else ""
 
 
 def _pieces(finished: OomFinished) -> str:
-    """Return how much was free, and how large the largest piece of it was."""
+    """Return the free memory and the size of its largest piece, in words."""
     if finished.free_total_bytes is None or finished.largest_block_bytes is None:
         return ""
     limit_bytes = finished.limit_bytes if finished.budget_bytes is None else finished.budget_bytes
     free_bytes = free_within(finished.free_total_bytes, finished.allocated_bytes, limit_bytes)
-    where = "in all" if free_bytes == finished.free_total_bytes else "within the budget"
+    where = "in total" if free_bytes == finished.free_total_bytes else "within the budget"
     return (
-        f"{format_bytes(free_bytes)} were free {where}, but the largest tensor that could be had "
-        f"is {format_bytes(finished.largest_block_bytes)}: the rest is in pieces between tensors "
+        f"{format_bytes(free_bytes)} was free {where}, but the largest tensor that would fit is "
+        f"{format_bytes(finished.largest_block_bytes)}. The rest is in pieces between tensors "
         "that are in use."
     )
 
@@ -254,20 +254,20 @@ def _taken(finished: OomFinished) -> str:
     if finished.others_grew_bytes is None:
         return ""
     return (
-        f"Since the start other processes have taken {format_bytes(finished.others_grew_bytes)}; "
-        "without that it would have fitted."
+        f"Other processes have taken {format_bytes(finished.others_grew_bytes)} since the start. "
+        "Without them the tensor would fit."
     )
 
 
 def _quoted(error_text: str) -> str:
     first_line = (error_text.strip().splitlines() or [""])[0][:200]
-    return f"It said: {first_line}" if first_line else ""
+    return f"The error says: {first_line}" if first_line else ""
 
 
 def _fits(finished: OomFinished) -> _Account:
     return _Account(
-        sentence=f"{_tensors(finished)} {_was(finished)} on the card at once; now freed.",
-        next_step="Take more tensors or larger ones, until it breaks.",
+        sentence=f"{_tensors(finished)} {_was(finished)} on the card at the same time; now freed.",
+        next_step="Choose more or larger tensors to reach the limit.",
     )
 
 
@@ -275,8 +275,8 @@ def _over_budget(finished: OomFinished) -> _Account:
     return _Account(
         sentence=_joined(_asked(finished), _limit(finished)),
         next_step=(
-            "The card is not full: PyTorch refused because of the budget. Raise it, or "
-            "take a smaller type: float16 halves every tensor."
+            "The card is not full: PyTorch refused because of the budget. Raise the budget, or "
+            "choose a smaller type: float16 halves every tensor."
         ),
     )
 
@@ -285,7 +285,7 @@ def _card_full(finished: OomFinished) -> _Account:
     return _Account(
         sentence=_joined(_asked(finished), _space(finished)),
         next_step=(
-            "Close other programs that use the card, take smaller tensors, or a smaller "
+            "Close other programs that use the card, choose smaller tensors, or a smaller "
             "type: float16 halves every tensor."
         ),
     )
@@ -295,8 +295,8 @@ def _fragmented(finished: OomFinished) -> _Account:
     return _Account(
         sentence=_joined(_asked(finished), _pieces(finished)),
         next_step=(
-            "Try the same with expandable_segments:True, which can join the pieces; or "
-            "make the large tensors first, and keep no small ones among them."
+            "Try again with expandable_segments:True, which can join the pieces. Or make the "
+            "large tensors first, and keep no small tensors between them."
         ),
     )
 
@@ -304,13 +304,13 @@ def _fragmented(finished: OomFinished) -> _Account:
 def _spilled(finished: OomFinished) -> _Account:
     return _Account(
         sentence=(
-            f"{_tensors(finished)} {_was(finished)} made without an error, and that is more "
-            "than the card had free: the driver went on in the PC's memory, which the "
-            "card reaches many times slower."
+            f"{_tensors(finished)} {_was(finished)} created without an error, but needed more "
+            "memory than the card had free. The driver continued in the PC's memory, which is "
+            "many times slower for the card."
         ),
         next_step=(
-            "In the NVIDIA Control Panel set “CUDA - Sysmem Fallback Policy” to “Prefer No "
-            "Sysmem Fallback” to have an error instead; or keep to a budget."
+            "For an error instead, set “CUDA - Sysmem Fallback Policy” to “Prefer No Sysmem "
+            "Fallback” in the NVIDIA Control Panel. Or stay within a budget."
         ),
     )
 
@@ -318,20 +318,20 @@ def _spilled(finished: OomFinished) -> _Account:
 def _taken_by_others(finished: OomFinished) -> _Account:
     return _Account(
         sentence=_joined(_asked(finished), _taken(finished), _space(finished)),
-        next_step="See in the Devices tab who uses the card, then run it again.",
+        next_step="See in the Devices tab which programs use the card, then run it again.",
     )
 
 
 def _leak(finished: OomFinished) -> _Account:
     return _Account(
         sentence=_joined(
-            f"Each of {finished.steps // 2} steps should have given back what it took, "
-            "and each left more allocated than the one before, until memory ended.",
+            f"Each of {finished.steps // 2} steps should have given back its memory, but each "
+            "one left more allocated than the one before, until memory ran out.",
             _asked(finished),
         ),
         next_step=(
-            "Find what keeps the tensors: a list of losses, for example. Keep "
-            "loss.item() or loss.detach() instead of loss."
+            "Find out what keeps the tensors, for example a list of losses. Keep loss.item() or "
+            "loss.detach() instead of loss."
         ),
     )
 
@@ -339,14 +339,14 @@ def _leak(finished: OomFinished) -> _Account:
 def _stopped(finished: OomFinished) -> _Account:
     return _Account(
         sentence=f"{_tensors(finished)} {_was(finished)} on the card; now freed.",
-        next_step="Run it again to go on until it breaks.",
+        next_step="Run it again to reach the limit.",
     )
 
 
 def _refused(finished: OomFinished) -> _Account:
     return _Account(
         sentence=_joined(_asked(finished), _space(finished), _quoted(finished.error_text)),
-        next_step="Read the card's free memory now, and try a smaller budget.",
+        next_step="Check how much of the card's memory is free now, and try a smaller budget.",
     )
 
 

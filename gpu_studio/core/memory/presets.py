@@ -1,8 +1,8 @@
-"""The experiments of the memory lab: Python that makes tensors and drops them.
+"""The experiments of the memory lab: Python code that makes tensors and drops them.
 
-Each is a generator. What it yields is a moment (`core.memory.memory_bench`) at which somebody may
-read the memory, or an event; when it goes on, so does the experiment. To drop a tensor is to drop
-the last reference to it, as in any program with PyTorch. Each has the few lines of PyTorch that do
+Each experiment is a generator. It yields events, and moments (`core.memory.memory_bench`) at which
+the memory can be read, and continues when it is asked for the next. To drop a tensor means to drop
+the last reference to it, as in any PyTorch program. Each experiment has a PyTorch snippet that does
 the same on a card.
 """
 
@@ -36,24 +36,24 @@ _LEAST_ROOM_BYTES = 224 * _MIB
 
 
 def fragmentation(bench: MemoryBench) -> Moments:
-    """End with one part of seven free at the driver, and six large holes that are pinned.
+    """End with one seventh of the memory free at the driver, and six large holes that are pinned.
 
-    A tensor of two parts is then smaller than what is free. With expandable segments the holes'
-    pages go back to the driver, and it fits.
+    A tensor of two sevenths is then smaller than the free memory. With expandable segments the
+    pages of the holes go back to the driver, and the tensor fits.
     """
     if bench.room_bytes < _LEAST_ROOM_BYTES:
         raise StudioError(
             FailureKind.TOO_LARGE,
-            f"This experiment needs {format_bytes(_LEAST_ROOM_BYTES)}, and "
-            f"{format_bytes(bench.room_bytes)} are allowed.",
+            f"This experiment needs {format_bytes(_LEAST_ROOM_BYTES)}, but only "
+            f"{format_bytes(bench.room_bytes)} is allowed.",
         )
     part_bytes = bench.room_bytes // _PARTS // _PAGE_BYTES * _PAGE_BYTES
     pins: list[object] = []
-    yield bench.begin("scattering", "Small tensors settle in the front of freed large ones.")
+    yield bench.begin("scattering", "Small tensors take the front of freed large ones.")
     if not (yield from _scattered(bench, part_bytes, pins)):
         return
-    bench.note_stage("scattering", f"{len(pins)} small tensors are left, one in each segment.")
-    yield bench.begin("asking", f"Now a tensor of {format_bytes(2 * part_bytes)} is asked for.")
+    bench.note_stage("scattering", f"{len(pins)} small tensors remain, one in each segment.")
+    yield bench.begin("asking", f"Now the program asks for {format_bytes(2 * part_bytes)}.")
     last = bench.take(2 * part_bytes)
     yield FULL if last is None else HELD
 
@@ -61,9 +61,9 @@ def fragmentation(bench: MemoryBench) -> Moments:
 def _scattered(
     bench: MemoryBench, part_bytes: int, pins: list[object]
 ) -> Generator[str, None, bool]:
-    """Leave a small tensor in the front of each part; returns whether there was memory for it.
+    """Leave a small tensor in the front of each part; return whether there was enough memory.
 
-    The rests hold the holes until the end, so that every part is a segment of its own.
+    The rests fill the holes until the end, so that every part becomes a separate segment.
     """
     rests: list[object] = []
     for _ in range(_PARTS - 1):
@@ -91,12 +91,12 @@ def _scattered(
 
 
 _FIRST_BATCH = 64
-# Of float32 numbers of the network's width: no GPU's memory holds a larger one.
+# In float32 numbers of the network's width: no GPU's memory holds a larger batch.
 _LARGEST_BATCH = 1 << 26
 
 
 def activations(bench: MemoryBench) -> Moments:
-    """Double the batch until it breaks, in training and under ``torch.no_grad()``."""
+    """Double the batch until memory runs out, in training and under ``torch.no_grad()``."""
     try:
         network = bench.card.sample_network()
     except RuntimeError as error:
@@ -114,7 +114,7 @@ def activations(bench: MemoryBench) -> Moments:
 def _doubled(bench: MemoryBench, network: SampleNetwork, stage: str, words: str) -> Moments:
     step = network.train if stage == "training" else network.infer
     batch, peak_bytes = _FIRST_BATCH, 0
-    yield bench.begin(stage, f"The batch is doubled {words}, from {batch} on.")
+    yield bench.begin(stage, f"The batch doubles {words}, starting at {batch}.")
     while batch <= _LARGEST_BATCH:
         bench.card.reset_peak()
         bench.steps += 1
@@ -138,7 +138,7 @@ def _doubled(bench: MemoryBench, network: SampleNetwork, stage: str, words: str)
 
 
 def _one_step(bench: MemoryBench, parts: Iterator[str]) -> Generator[str, None, bool]:
-    """Go through one batch; returns whether there was memory for it."""
+    """Run one batch; return whether there was enough memory."""
     try:
         for _ in parts:
             yield ALLOCATED
@@ -159,11 +159,11 @@ _SMALL_BYTES = 256 * 256 * 4
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """An experiment as people choose it.
+    """An experiment that you can choose.
 
     Attributes:
-        ends_in: the outcomes it is made to end in: with a budget, and on the whole card.
-        source: where it is from; empty where we made it up.
+        ends_in: the intended outcomes: with a budget, and on the whole card.
+        source: where the experiment comes from; empty if it is our own.
     """
 
     name: str
@@ -176,8 +176,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
 PRESETS = (
     Preset(
         name="gt1030",
-        title="8192 × 8192 until it breaks",
-        sentence="Matrices of 8192 × 8192 float32, 256 MiB each, are made until memory ends.",
+        title="8192 × 8192 until memory runs out",
+        sentence="Matrices of 8192 × 8192 float32, 256 MiB each, until memory runs out.",
         ends_in=("over_budget", "card_full"),
         source="“How can I run any code on my GPU, instead on CPU?” by Radosław Śmigielski",
     ),
@@ -185,23 +185,23 @@ PRESETS = (
         name="many_small",
         title="Many small tensors",
         sentence=(
-            "Tensors of 256 KiB are made until memory ends. Eight of them share one segment of "
-            "2 MiB, so what is reserved grows in steps."
+            "Tensors of 256 KiB until memory runs out. Eight of them share one segment of 2 MiB, "
+            "so the reserved memory grows in steps."
         ),
         ends_in=("over_budget", "card_full"),
     ),
     Preset(
         name="one_big",
-        title="One that is too big",
-        sentence="A single square matrix is asked for that is larger than all there is.",
+        title="One tensor that is too large",
+        sentence="A single square matrix that is larger than all available memory.",
         ends_in=("over_budget", "card_full"),
     ),
     Preset(
         name="fragmentation",
-        title="Enough is free, and yet it fails",
+        title="Enough free memory, but it fails",
         sentence=(
-            "Small tensors settle in the front of large ones that were freed. Then a tensor is "
-            "asked for that is smaller than what is free, and larger than every piece of it."
+            "Small tensors take the front of large ones that were freed. The next tensor is "
+            "smaller than the free memory, but larger than every piece of it."
         ),
         ends_in=("fragmented", "fragmented"),
     ),
@@ -209,17 +209,17 @@ PRESETS = (
         name="leak",
         title="A leak",
         sentence=(
-            "A training loop keeps every step's loss together with its graph, as "
-            "“history.append(loss)” does, instead of the number."
+            "A training loop keeps the loss of every step together with its graph, as in "
+            "“history.append(loss)”, instead of only the number."
         ),
         ends_in=("leak", "leak"),
     ),
     Preset(
         name="activations",
-        title="The batch that is too large",
+        title="A batch that is too large",
         sentence=(
-            "The batch is doubled until a training step breaks, then until a step under "
-            "torch.no_grad() does, which keeps no activations for the way back."
+            "The batch doubles until a training step fails, and again until a step under "
+            "torch.no_grad() fails, which keeps no activations for the backward pass."
         ),
         ends_in=("over_budget", "card_full"),
     ),
@@ -227,39 +227,39 @@ PRESETS = (
         name="after_the_error",
         title="After the error",
         sentence=(
-            "A function fills the card and fails. As long as somebody holds the exception, its "
-            "traceback holds the function's variables, and they hold the tensors."
+            "A function fills the card and fails. As long as the exception is kept, its traceback "
+            "keeps the function's variables, and they keep the tensors."
         ),
         ends_in=("over_budget", "card_full"),
     ),
     Preset(
         name="custom",
         title="Your own",
-        sentence="Square tensors as the sliders say, until all are there or memory ends.",
+        sentence="Square tensors as set with the sliders, until all exist or memory runs out.",
         ends_in=("over_budget", "card_full"),
     ),
 )
 
 
 def find_preset(name: str) -> Preset:
-    """Return a preset; raises `StudioError` with the names there are."""
+    """Return a preset; raise `StudioError` with the names of all presets."""
     for preset in PRESETS:
         if preset.name == name:
             return preset
     names = ", ".join(preset.name for preset in PRESETS)
     raise StudioError(
         FailureKind.BAD_REQUEST,
-        f"“{name[:20]}” is not a preset of the memory lab: there are {names}.",
+        f"“{name[:20]}” is not a preset of the memory lab. Choose one of {names}.",
     )
 
 
 def moments_of(name: str, bench: MemoryBench) -> Moments:
-    """Return a preset's experiment, which has not begun."""
+    """Return a preset's experiment before its first step."""
     return _SCRIPTS[find_preset(name).name](bench)
 
 
 def _until_full(bench: MemoryBench, sizes: Iterable[int]) -> Moments:
-    """Make tensors and keep them."""
+    """Make tensors and keep them until memory runs out."""
     kept = []
     for size_bytes in sizes:
         tensor = bench.take(size_bytes)
@@ -292,7 +292,7 @@ def _one_big(bench: MemoryBench) -> Moments:
 def _custom(bench: MemoryBench) -> Moments:
     plan = bench.plan
     if plan is None:
-        raise StudioError(FailureKind.BAD_REQUEST, "“custom” needs a plan: which tensors to make.")
+        raise StudioError(FailureKind.BAD_REQUEST, "“custom” needs a plan of the tensors to make.")
     kept: list[object] = []
     number = 0
     while plan.count is None or number < plan.count:
@@ -313,7 +313,7 @@ def _custom(bench: MemoryBench) -> Moments:
 
 
 def _leak(bench: MemoryBench) -> Moments:
-    """Keep a third of what every step takes."""
+    """Keep a third of the memory of every step."""
     kept_bytes = max(bench.room_bytes // 24 // MIB * MIB, MIB)
     history = []
     while True:
@@ -331,7 +331,7 @@ def _leak(bench: MemoryBench) -> Moments:
 
 
 def _fill_and_fail(bench: MemoryBench, size_bytes: int) -> Moments:
-    """Fill a list that only this function knows, until memory ends."""
+    """Fill a list that only this function knows until memory runs out."""
     batches = []
     while True:
         batches.append(bench.take_or_raise(size_bytes))
@@ -341,9 +341,7 @@ def _fill_and_fail(bench: MemoryBench, size_bytes: int) -> Moments:
 def _after_the_error(bench: MemoryBench) -> Moments:
     size_bytes = max(bench.room_bytes * 3 // 16 // MIB * MIB, MIB)
     held: BaseException | None = None
-    yield bench.begin(
-        "filling", "A function makes tensors and keeps them in a variable of its own."
-    )
+    yield bench.begin("filling", "A function makes tensors and keeps them in a local variable.")
     try:
         yield from _fill_and_fail(bench, size_bytes)
     except RuntimeError as error:
@@ -352,16 +350,14 @@ def _after_the_error(bench: MemoryBench) -> Moments:
         bench.note_end(error)
         held = error
     yield FULL
-    yield bench.begin("held", "The function is over, and its exception is held.")
+    yield bench.begin("held", "The function has ended, but its exception is kept.")
     bench.card.empty_cache()
     yield EMPTIED
-    bench.note_stage("held", "empty_cache() gives nothing back: the traceback holds the tensors.")
+    bench.note_stage("held", "empty_cache() gives nothing back: the traceback keeps the tensors.")
     del held
-    yield bench.begin("let go", "The exception is let go, and with it the tensors.")
+    yield bench.begin("let go", "The exception is dropped, and with it the tensors.")
     yield FREED
-    bench.note_stage(
-        "let go", "Nothing is allocated any more; PyTorch keeps the memory for itself."
-    )
+    bench.note_stage("let go", "Nothing is allocated now, but PyTorch keeps the memory reserved.")
     bench.card.empty_cache()
     yield EMPTIED
     bench.note_stage("emptied", "Now empty_cache() gives it all back.")
@@ -382,12 +378,12 @@ _SCRIPTS: dict[str, _Script] = {
 def snippet_of(
     request: RunMemoryExperiment, budget_bytes: int | None, room_bytes: int, conf: str = ""
 ) -> str:
-    """Return a program that runs as it stands, on a card.
+    """Return a complete program that runs on a card.
 
     Args:
-        request: the experiment; of a modelled card, the program is for ``cuda:0``.
-        budget_bytes: what may be reserved; None for the whole card.
-        room_bytes: what the experiment sized its tensors by.
+        request: the experiment; for a modelled card, the program uses ``cuda:0``.
+        budget_bytes: the most that may be reserved; None for the whole card.
+        room_bytes: the size that the experiment based its tensors on.
         conf: the allocator's options.
     """
     device = request.device if request.device.startswith("cuda") else "cuda:0"
@@ -460,7 +456,7 @@ pins, rests = [], []
 for _ in range(6):
     part = take(part_bytes)
     del part
-    pins.append(take(pin_bytes))  # settles in the front of the freed part
+    pins.append(take(pin_bytes))  # takes the front of the freed part
     rests.append(take(part_bytes - pin_bytes))
 rests.clear()
 try:
@@ -540,7 +536,7 @@ try:
         number += 1
 {drop}except torch.OutOfMemoryError as error:
     print(error)
-print(len(tensors), "tensors are there")
+print(len(tensors), "tensors exist")
 """
 _DROP = """\
         if number > 1 and number % 2 == 1:

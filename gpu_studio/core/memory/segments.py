@@ -1,7 +1,7 @@
-"""The segments of PyTorch's allocator and the blocks in them, as arrays: ten thousand at a glance.
+"""The segments of PyTorch's allocator and their blocks as arrays, which stay fast for ten thousand.
 
-A segment is what the driver gave in one piece; a block is what the allocator cut from it. See
-``torch.cuda.memory_snapshot()``.
+A segment is one piece of memory from the driver; a block is a part that the allocator cut from it.
+See ``torch.cuda.memory_snapshot()``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 ALLOCATED, AWAITING_FREE, INACTIVE = 0, 1, 2
-STATE_WORDS = ("allocated", "awaiting its free", "free")
-_STATES = {"active_allocated": ALLOCATED, "inactive": INACTIVE}  # all else waits for a stream
+STATE_WORDS = ("allocated", "waiting to be freed", "free")
+_STATES = {"active_allocated": ALLOCATED, "inactive": INACTIVE}  # others wait for a stream
 
-_PAGE_BYTES = {True: 2 << 20, False: 20 << 20}  # of expandable segments: small pool, large pool
+_PAGE_BYTES = {True: 2 << 20, False: 20 << 20}  # expandable segments: small pool, large pool
 _DRIVER_STEP_BYTES = 2 << 20
 _SMALLEST_LARGE_BYTES = 10 << 20
 _LARGE_BUFFER_BYTES = 20 << 20
@@ -34,7 +34,7 @@ class SegmentMap:
     Attributes:
         addresses, sizes: of the segments; shape (n,), bytes.
         is_small, is_expandable: of the segments; shape (n,).
-        first_blocks: where each segment's blocks begin in the block arrays; shape (n + 1,).
+        first_blocks: the index of each segment's first block in the block arrays; shape (n + 1,).
         block_offsets, block_sizes: in bytes, the offset from the segment's address; shape (m,).
         block_states: `ALLOCATED`, `AWAITING_FREE` or `INACTIVE`; shape (m,).
     """
@@ -50,7 +50,7 @@ class SegmentMap:
         block_sizes: ArrayLike,
         block_states: ArrayLike,
     ) -> None:
-        """Take the segments in any order, and the blocks of one after those of another.
+        """Take the segments in any order, and their blocks grouped by segment.
 
         Raises:
             ValueError: blocks do not fill their segments.
@@ -68,7 +68,7 @@ class SegmentMap:
         self.block_sizes: NDArray[np.int64] = np.asarray(block_sizes, np.int64)[picks]
         states = np.asarray(block_states, np.uint8)
         if len(states) != len(picks):
-            raise ValueError("the blocks are not as many as the segments say")
+            raise ValueError("the number of blocks differs from the segments' counts")
         self.block_states: NDArray[np.uint8] = states[picks]
         starts = _sums(self.block_sizes)[:-1]
         self.block_offsets: NDArray[np.int64] = starts - np.repeat(
@@ -82,33 +82,33 @@ class SegmentMap:
 
     @property
     def block_count(self) -> int:
-        """How many blocks there are in all."""
+        """The number of blocks."""
         return len(self.block_sizes)
 
     @property
     def reserved_bytes(self) -> int:
-        """What the driver gave."""
+        """The memory from the driver."""
         return int(self.sizes.sum())
 
     @property
     def allocated_bytes(self) -> int:
-        """What living tensors hold."""
+        """The memory held by tensors."""
         return int(self._held[ALLOCATED][-1])
 
     @property
     def holes_bytes(self) -> int:
-        """What is free inside of segments."""
+        """The free memory inside segments."""
         return int(self.block_sizes[self.block_states == INACTIVE].sum())
 
     @property
     def largest_hole_bytes(self) -> int:
-        """The largest free block."""
+        """The size of the largest free block."""
         holes = self.block_sizes[self.block_states == INACTIVE]
         return int(holes.max()) if len(holes) else 0
 
     @property
     def releasable_bytes(self) -> int:
-        """What empty_cache gives back: segments without a tensor, whole free pages of others."""
+        """The bytes that empty_cache gives back: empty segments, and free whole pages of others."""
         segments = self._segments_of_blocks()
         free = self.block_states == INACTIVE
         expandable = self.is_expandable[segments]
@@ -120,18 +120,18 @@ class SegmentMap:
         return int(self.block_sizes[alone].sum() + whole.sum())
 
     def blocks_of(self, segment: int) -> slice:
-        """Return where a segment's blocks are in the block arrays."""
+        """Return the range of a segment's blocks in the block arrays."""
         return slice(int(self.first_blocks[segment]), int(self.first_blocks[segment + 1]))
 
     def held_bytes(self, segment: int, state: int = ALLOCATED) -> int:
-        """Return how much of a segment is in a state."""
+        """Return the bytes of a segment that are in a state."""
         held, place = self._held[state], self.blocks_of(segment)
         return int(held[place.stop] - held[place.start])
 
     def coverage(self, segment: int, columns: int, state: int = ALLOCATED) -> NDArray[np.float64]:
-        """Return which share of each of so many columns, side by side, is in a state, 0 to 1.
+        """Return the share of each column that is in a state, from 0 to 1.
 
-        A block that is smaller than a column counts with its share: nothing is lost.
+        The columns divide the segment evenly. A block narrower than a column adds its share.
         """
         place = self.blocks_of(segment)
         size = float(self.sizes[segment])
@@ -142,17 +142,17 @@ class SegmentMap:
         return np.clip(shares, 0.0, 1.0)
 
     def block_at(self, segment: int, offset_bytes: int) -> int:
-        """Return the block that holds a place in a segment."""
+        """Return the block at an offset in a segment."""
         place = self.blocks_of(segment)
         found = int(np.searchsorted(self.block_offsets[place], offset_bytes, side="right")) - 1
         return int(place.start) + min(max(found, 0), int(place.stop - place.start) - 1)
 
     def segment_of(self, block: int) -> int:
-        """Return the segment that a block is in."""
+        """Return the segment of a block."""
         return int(np.searchsorted(self.first_blocks, block, side="right")) - 1
 
     def _held_up_to(self, state: int) -> NDArray[np.int64]:
-        """Return what the blocks before each one hold in a state; shape (m + 1,), bytes."""
+        """Return the sum of bytes in a state before each block; shape (m + 1,)."""
         held = np.where(self.block_states == state, self.block_sizes, 0)
         return _sums(held)
 
@@ -161,7 +161,7 @@ class SegmentMap:
 
 
 def _sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sum of the values before each one, and of all; shape (n + 1,)."""
+    """Return the sum of the values before each value, and the total; shape (n + 1,)."""
     return np.concatenate(([0], np.cumsum(values)))
 
 
@@ -171,20 +171,20 @@ def _picks(
     counts: NDArray[np.int64],
     block_sizes: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Return the places of the blocks where the segments come in an order; shape (m,).
+    """Return the block indices if the segments are put in a new order; shape (m,).
 
     Args:
-        order: of the segments; shape (n,).
-        sizes: of the segments as given, in bytes; shape (n,).
-        counts: how many blocks each of them has; shape (n,).
-        block_sizes: those of one segment after those of another, in bytes; shape (m,).
+        order: the new order of the segments; shape (n,).
+        sizes: the segments' sizes in the old order, in bytes; shape (n,).
+        counts: the number of blocks of each segment; shape (n,).
+        block_sizes: the block sizes grouped by segment, in bytes; shape (m,).
 
     Raises:
         ValueError: blocks do not fill their segments.
     """
     starts, filled = _sums(counts), _sums(block_sizes)
     if starts[-1] != len(block_sizes):
-        raise ValueError("the blocks are not as many as the segments say")
+        raise ValueError("the number of blocks differs from the segments' counts")
     if not np.array_equal(np.diff(filled[starts]), sizes):
         raise ValueError("the blocks do not fill their segments")
     moved = np.repeat(starts[:-1][order] - _sums(counts[order])[:-1], counts[order])
@@ -196,7 +196,7 @@ def map_of_snapshot(segments: Iterable[Mapping[str, Any]], device: int = 0) -> S
     """Return the map of one card's segments in a snapshot.
 
     Args:
-        segments: those of ``torch.cuda.memory_snapshot()``.
+        segments: the value of ``torch.cuda.memory_snapshot()``.
         device: the index of the card.
     """
     told = [segment for segment in segments if segment.get("device", device) == device]
@@ -213,10 +213,10 @@ def map_of_snapshot(segments: Iterable[Mapping[str, Any]], device: int = 0) -> S
 
 
 def map_of_segments(read: SegmentsRead) -> SegmentMap:
-    """Return the map of what an engine read.
+    """Return the map of an engine's reading.
 
     Raises:
-        ValueError: its columns do not fit together.
+        ValueError: the columns of the reading contradict each other.
     """
     return SegmentMap(
         addresses=read.addresses,
@@ -232,15 +232,15 @@ def map_of_segments(read: SegmentsRead) -> SegmentMap:
 def largest_block_bytes(blocks: SegmentMap, free_bytes: int, limit_bytes: int | None = None) -> int:
     """Return the size of the largest tensor that could be made now.
 
-    It fits into the largest free block, or into a new segment, for which the allocator first
-    gives back all that it can. A segment is at least 20 MiB from 10 MiB down. Exact without
-    expandable segments; with them a range of addresses may fill up in an order that this does
-    not follow, and a little less is to be had (1 case of 60 at random).
+    It fits into the largest free block or into a new segment, for which the allocator first gives
+    back all that it can. A tensor under 10 MiB needs a segment of 20 MiB. The result is exact
+    without expandable segments. With them, addresses may fill up in an order that this function
+    does not follow, so that slightly less is available (1 of 60 random cases).
 
     Args:
         blocks: the allocator's segments.
-        free_bytes: what the driver has left for anybody.
-        limit_bytes: what the allocator may reserve in all; None for no limit.
+        free_bytes: the driver's free memory.
+        limit_bytes: the most that the allocator may reserve in total; None for no limit.
     """
     releasable = blocks.releasable_bytes
     allowed = limit_bytes - blocks.reserved_bytes + releasable if limit_bytes else 1 << 62
@@ -249,7 +249,7 @@ def largest_block_bytes(blocks: SegmentMap, free_bytes: int, limit_bytes: int | 
         new = _largest_mapped(blocks, free_bytes + releasable, allowed)
     else:
         new = min(_whole(free_bytes + releasable, _DRIVER_STEP_BYTES), allowed)
-        if new < _LARGE_BUFFER_BYTES:  # from 10 MiB on as it is; below, in a segment of 20 MiB
+        if new < _LARGE_BUFFER_BYTES:  # below 10 MiB in a segment of 20 MiB; larger ones as is
             new = new if new >= _SMALLEST_LARGE_BYTES else min(new, 1 << 20)
     return max(blocks.largest_hole_bytes, new)
 
@@ -259,10 +259,10 @@ def _whole(size_bytes: int, step_bytes: int) -> int:
 
 
 def _largest_mapped(blocks: SegmentMap, free_bytes: int, allowed_bytes: int) -> int:
-    """Return the largest tensor that expandable segments can have by mapping pages.
+    """Return the largest tensor that expandable segments can hold by mapping pages.
 
-    All whole free pages are given back first. Then the lowest stretch of addresses without a
-    tensor that is long enough is taken, and the driver is asked for the pages missing in it.
+    All free whole pages are given back first. Then the allocator takes the lowest stretch of
+    addresses without a tensor that is long enough, and asks the driver for its missing pages.
     """
     mapped = _whole(free_bytes, _PAGE_BYTES[False])
     largest = passed = 0
@@ -277,10 +277,10 @@ def _largest_mapped(blocks: SegmentMap, free_bytes: int, allowed_bytes: int) -> 
 
 
 def _rooms(blocks: SegmentMap) -> Iterator[tuple[int, int, int]]:
-    """Yield the stretches of addresses without a tensor that have pages missing, lowest first.
+    """Yield the stretches of addresses without a tensor that have missing pages, lowest first.
 
-    Each as its length, and what is mapped at its start and at its end once all whole free pages
-    are given back. The last one has no end.
+    Each has its length, and the mapped bytes at its start and end after all free whole pages were
+    given back. The last one is unlimited.
     """
     page = _PAGE_BYTES[False]
     large = [int(i) for i in np.flatnonzero(~blocks.is_small)]
@@ -298,7 +298,7 @@ def _rooms(blocks: SegmentMap) -> Iterator[tuple[int, int, int]]:
     yield 1 << 62, -(start - base) % page, 0
 
 
-_DIGITS = {"active_allocated": "0", "inactive": "2"}  # all else waits for a stream
+_DIGITS = {"active_allocated": "0", "inactive": "2"}  # every other state waits for a stream
 
 
 def segments_read(
@@ -308,7 +308,7 @@ def segments_read(
 
     Args:
         read: the counters of the same moment.
-        segments: of all cards, with their blocks.
+        segments: the segments of all cards, with their blocks.
         device_index: the card's index in the segments.
     """
     told = sorted(
@@ -346,7 +346,7 @@ def _pool_of(segment: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _shown(segments: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return as many whole segments, from the lowest address on, as may be sent."""
+    """Return as many whole segments as may be sent, from the lowest address on."""
     shown, blocks = [], 0
     for segment in segments:
         blocks += len(segment["blocks"])

@@ -1,8 +1,8 @@
 """Opens a memory snapshot: the pickle of ``torch.cuda.memory._dump_snapshot``, or of the model.
 
-A snapshot may come from anybody. It is read by `core.memory.plain_pickle`, which can run nothing,
-and what it holds is then taken field by field into values of our own; what does not fit is refused
-with the reason. See ``_snapshot`` in torch/cuda/memory.py for the fields.
+Snapshots can come from strangers. `core.memory.plain_pickle` reads the file and cannot run any
+code. Its values are then copied field by field into our own types; a file that does not match is
+refused with the reason. See ``_snapshot`` in torch/cuda/memory.py for the fields.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class SnapshotEntry(msgspec.Struct, frozen=True):
     Attributes:
         action: ``alloc``, ``free_requested``, ``free_completed``, ``segment_alloc``,
             ``segment_free``, ``segment_map``, ``segment_unmap``, ``snapshot`` or ``oom``.
-        address: of the block or segment; of ``oom`` what the driver had free.
-        time_us: since 1970; 0 where it was not recorded.
+        address: of the block or segment; for ``oom``, the bytes that the driver had free.
+        time_us: since 1970; 0 if it was not recorded.
     """
 
     action: str
@@ -50,9 +50,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     """A snapshot of one card.
 
     Attributes:
-        device_index: the card's index where the snapshot was made.
-        segments: as a live card tells them; the driver's free memory is not in a snapshot.
-        reserved_bytes, allocated_bytes: the sums of its segments.
+        device_index: the card's index in the program that made the snapshot.
+        segments: as for a live card; a snapshot does not contain the driver's free memory.
+        reserved_bytes, allocated_bytes: the sums over its segments.
         history: oldest first.
         conf: the allocator's options.
     """
@@ -72,29 +72,29 @@ def open_snapshot(
 
     Args:
         path: the file.
-        device_index: which card's; None for the first that has memory.
-        is_over: whether nobody wants to know any more; asked while it is read.
+        device_index: the card; None for the first one with memory.
+        is_over: returns whether the result is no longer needed; called during the reading.
 
     Raises:
-        StudioError: it cannot be read, or is refused; the sentence says why.
+        StudioError: the file cannot be read or is refused; the sentence says why.
     """
     name = path.name[:60]
     try:
         content = read_user_file(path, LARGEST_FILE_BYTES, is_over)
         return read_snapshot(content, device_index, is_over)
     except UnusableFileError as error:
-        raise StudioError(FailureKind.BAD_REQUEST, f"“{name}” cannot be read: {error}.") from error
+        raise StudioError(FailureKind.BAD_REQUEST, f"Cannot read “{name}”: {error}.") from error
     except UnsafePickleError as error:
-        raise StudioError(FailureKind.BAD_REQUEST, f"“{name}” is not opened. {error}") from error
+        raise StudioError(FailureKind.BAD_REQUEST, f"Cannot open “{name}”. {error}") from error
 
 
 def read_snapshot(
     content: bytes, device_index: int | None = None, is_over: Callable[[], bool] = lambda: False
 ) -> Snapshot:
-    """Return the snapshot in a pickle; raises `UnsafePickleError` with the reason."""
+    """Return the snapshot in a pickle; raise `UnsafePickleError` with the reason."""
     whole = load_plain(content, is_over, _Counts().take)
     if not isinstance(whole, dict) or not isinstance(whole.get("segments"), list):
-        raise UnsafePickleError("It is no memory snapshot: it has no segments.")
+        raise UnsafePickleError("This is not a memory snapshot: it has no segments.")
     segments = _segments(whole["segments"])
     traces = whole.get("device_traces", [])
     if device_index is None:
@@ -121,17 +121,17 @@ def read_snapshot(
 
 
 class _Counts:
-    """Counts what a snapshot holds while it is read: what is too much is not read to its end."""
+    """Counts a snapshot's contents during the reading, so that too much stops it early."""
 
     def __init__(self) -> None:
         self._segments = self._blocks = self._entries = 0
 
     def take(self, entries: dict[Any, Any], keys: list[Any]) -> None:
-        """Count a dictionary by the keys that it got just now; raises `UnsafePickleError`."""
+        """Count a dictionary by its new keys; raise `UnsafePickleError` if there are too many."""
         if "blocks" in keys:
             blocks = entries["blocks"]
             if not isinstance(blocks, list) or not blocks:
-                raise UnsafePickleError("It is no memory snapshot: a segment has no blocks.")
+                raise UnsafePickleError("This is not a memory snapshot: a segment has no blocks.")
             self._segments += 1
             self._blocks += len(blocks)
         elif "action" in keys:
@@ -151,8 +151,8 @@ def _segments(told: list[Any]) -> list[dict[str, Any]]:
     for segment in told:
         blocks_told = segment.get("blocks") if isinstance(segment, dict) else None
         if not isinstance(blocks_told, list) or not blocks_told:
-            raise UnsafePickleError("It is no memory snapshot: a segment has no blocks.")
-        # Counted before they are looked at: one list may stand in every segment.
+            raise UnsafePickleError("This is not a memory snapshot: a segment has no blocks.")
+        # Counted before the blocks are read: every segment may hold the same list.
         blocks += len(blocks_told)
         if blocks > MOST_SNAPSHOT_BLOCKS:
             raise UnsafePickleError(f"It has more than {MOST_SNAPSHOT_BLOCKS} blocks.")
@@ -163,18 +163,18 @@ def _segments(told: list[Any]) -> list[dict[str, Any]]:
 def _segment(told: dict[Any, Any]) -> dict[str, Any]:
     kind = told.get("segment_type")
     if kind not in ("small", "large"):
-        raise UnsafePickleError("It is no memory snapshot: a segment is neither small nor large.")
+        raise UnsafePickleError("This is not a memory snapshot: a segment has an unknown pool.")
     address, size_bytes = _number(told, "address"), _number(told, "total_size")
     blocks, at = [], address
     for block in told["blocks"]:
         if not isinstance(block, dict):
-            raise UnsafePickleError("It is no memory snapshot: a block has no fields.")
+            raise UnsafePickleError("This is not a memory snapshot: a block has no fields.")
         state = block.get("state")
         if not isinstance(state, str) or state not in _STATES:
-            raise UnsafePickleError("It is no memory snapshot: a block is in no known state.")
+            raise UnsafePickleError("This is not a memory snapshot: a block has an unknown state.")
         size = _number(block, "size")
         if size == 0 or ("address" in block and _number(block, "address") != at):
-            raise UnsafePickleError("Its blocks do not lie side by side.")
+            raise UnsafePickleError("Its blocks are not contiguous.")
         requested = _number(block, "requested_size") if "requested_size" in block else 0
         blocks.append({"address": at, "size": size, "requested_size": requested, "state": state})
         at += size
@@ -203,12 +203,12 @@ def _history(traces: object, device_index: int) -> Iterable[SnapshotEntry]:
         return
     trace = traces[device_index]
     if not isinstance(trace, list):
-        raise UnsafePickleError("It is no memory snapshot: its history is no list.")
+        raise UnsafePickleError("This is not a memory snapshot: its history is not a list.")
     if len(trace) > MOST_ENTRIES:
         raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
     for entry in trace:
         if not isinstance(entry, dict) or not isinstance(entry.get("action"), str):
-            raise UnsafePickleError("It is no memory snapshot: its history says nothing.")
+            raise UnsafePickleError("This is not a memory snapshot: its history has no fields.")
         yield SnapshotEntry(
             action=entry["action"][:40],
             address=_number(entry, "device_free" if "device_free" in entry else "addr"),
@@ -230,6 +230,6 @@ def _is_number(value: object) -> bool:
 def _number(fields: dict[Any, Any], name: str) -> int:
     value = fields.get(name)
     if not _is_number(value):
-        raise UnsafePickleError(f"It is no memory snapshot: a “{name}” is no size.")
+        raise UnsafePickleError(f"This is not a memory snapshot: a “{name}” is not a size.")
     assert isinstance(value, int)
     return value

@@ -1,15 +1,15 @@
-"""What training asks of PyTorch's allocator: weights, gradients, the optimizer's state, its step.
+"""The memory that training needs: weights, gradients, the optimizer's state and its step.
 
-``step()`` needs memory of its own, which a count of copies forgets. Read in torch 2.13's
-torch/optim, and held against PyTorch's own allocator by ``tests/soft/test_training.py``:
+``step()`` needs memory of its own, which counting copies overlooks. From torch 2.13's torch/optim,
+and compared with PyTorch's own allocator by ``tests/soft/test_training.py``:
 
-- Adam and AdamW keep two numbers a weight. Their usual way on a card, ``foreach``, makes the square
-  roots of one of them for all weights at once: a whole copy more. ``foreach=False`` makes them
-  tensor by tensor, with up to three of that tensor's size at a time. ``fused=True`` makes none, and
-  keeps its counter of steps on the card.
-- SGD needs nothing more, and with momentum keeps one number a weight.
-- With float32 masters the optimizer works on float32 copies of weights and gradients beside those
-  of the network.
+- Adam and AdamW keep two numbers per weight. On a card they use ``foreach`` by default, which
+  computes the square roots of one of them for all weights at once: a whole additional copy.
+  ``foreach=False`` goes tensor by tensor, with up to three tensors of that size at a time.
+  ``fused=True`` needs no copy, and keeps its step counter on the card.
+- SGD needs nothing more; with momentum it keeps one number per weight.
+- With float32 masters the optimizer works on float32 copies of weights and gradients, in addition
+  to the network's own.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.allocator.model import AllocatorModel
 
 OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD", "sgd_momentum": "SGD with momentum"}
-"""The optimizers that are modelled, with their names for people."""
+"""The modelled optimizers, with their display names."""
 IMPLEMENTATIONS = {"foreach": "", "fused": "fused=True", "for_loop": "foreach=False"}
-"""The ways of their step, with the argument that chooses each; PyTorch's own choice is first."""
+"""The implementations of the step, with the argument that selects each; PyTorch's default first."""
 HALF_TYPES = ("float16", "bfloat16")
 _MASTER = "float32"
 _STEPS = 2
@@ -51,14 +51,14 @@ class TrainingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The plan as people write it: ``Adam (fused=True) and float32 masters``."""
+        """The plan in words: ``Adam (fused=True) and float32 masters``."""
         way = IMPLEMENTATIONS[self.implementation]
         masters = " and float32 masters" if self.has_masters else ""
         return f"{OPTIMIZERS[self.optimizer]}{f' ({way})' if way else ''}{masters}"
 
     @property
     def states(self) -> int:
-        """How many numbers a weight the optimizer keeps."""
+        """The number of values per weight that the optimizer keeps."""
         return _STATES[self.optimizer]
 
     @property
@@ -67,7 +67,7 @@ class TrainingPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.optimizer in ("adam", "adamw")
 
     def bytes_by_purpose(self, dtype: str) -> dict[str, int]:
-        """Return the bytes a parameter of each purpose; the step's are those of all at once."""
+        """Return the bytes per parameter for each purpose; the step's if it does all at once."""
         own, item = ITEM_BYTES[dtype], ITEM_BYTES[self.optimized_dtype(dtype)]
         return {
             "tensors": own,
@@ -83,7 +83,7 @@ class TrainingPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plans_for(dtype: str) -> list[TrainingPlan]:
-    """Return the plans to offer for a network in a type, PyTorch's own choice for Adam first."""
+    """Return the plans to offer for a network's type, PyTorch's default for Adam first."""
     plans = [
         TrainingPlan(optimizer=optimizer, implementation=implementation)
         for optimizer in OPTIMIZERS
@@ -97,16 +97,16 @@ def plans_for(dtype: str) -> list[TrainingPlan]:
 def train(
     allocator: AllocatorModel, parameters: Sequence[int], dtype: str, plan: TrainingPlan
 ) -> None:
-    """Ask an allocator for what some steps of training ask for; activations are left out.
+    """Run some training steps on an allocator, without activations.
 
     Args:
-        allocator: an empty one; afterwards its peaks tell what was needed.
-        parameters: how many each tensor of the network has.
-        dtype: of weights and gradients.
-        plan: how it is trained.
+        allocator: an empty allocator; afterwards its peaks are the memory needed.
+        parameters: the number of parameters in each tensor of the network.
+        dtype: the type of weights and gradients.
+        plan: how to train.
 
     Raises:
-        ModelledOutOfMemory: there is no room.
+        ModelledOutOfMemory: the card has too little memory.
     """
     training = _Training(allocator, parameters, dtype, plan)
     for _ in range(_STEPS):
@@ -127,7 +127,7 @@ class _Training:
         self._has_state = False
 
     def step(self) -> None:
-        """Make the gradients, go through the optimizer's step, and drop the gradients."""
+        """Make the gradients, run the optimizer's step, and drop the gradients."""
         gradients = list(self._allocated(self._sizes))
         if self._plan.has_masters:
             gradients += self._allocated(self._optimized)
@@ -150,7 +150,7 @@ class _Training:
             self._free(list(self._allocated(self._optimized)))
         if self._plan.implementation != "for_loop":
             return
-        # denom = (exp_avg_sq.sqrt() / ...).add_(eps): the one before is dropped after the division.
+        # denom = (exp_avg_sq.sqrt() / ...).add_(eps): the previous one is freed after the division.
         last: list[Block] = []
         for size_bytes in self._optimized:
             root, quotient = self._allocated([size_bytes] * 2)

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     [
         ({"preset": "gt1031"}, "is not a preset"),
         ({"preset": "custom"}, "needs a plan"),
-        ({"plan": AllocationPlan(size=0)}, "size 0 is out of range"),
-        ({"plan": AllocationPlan(size=1, count=0)}, "count 0 is out of range"),
-        ({"plan": AllocationPlan(size=1, growth=-1)}, "growth -1 is out of range"),
-        ({"plan": AllocationPlan(size=1, dtype="int3")}, "“int3” is not a dtype"),
-        ({"preset": "leak", "budget_bytes": 0}, "budget in bytes 0 is out of range"),
-        ({"preset": "leak", "budget_bytes": 1, "whole_card": True}, "exclude each other"),
+        ({"plan": AllocationPlan(size=0)}, "size, 0, is out of range"),
+        ({"plan": AllocationPlan(size=1, count=0)}, "count, 0, is out of range"),
+        ({"plan": AllocationPlan(size=1, growth=-1)}, "growth, -1, is out of range"),
+        ({"plan": AllocationPlan(size=1, dtype="int3")}, "“int3” is not a supported dtype"),
+        ({"preset": "leak", "budget_bytes": 0}, "budget in bytes, 0, is out of range"),
+        ({"preset": "leak", "budget_bytes": 1, "whole_card": True}, "not both"),
         ({"preset": "leak", "watch_s": float("nan")}, "out of range"),
         ({"preset": "leak", "watch_s": -1.0}, "out of range"),
     ],
@@ -52,12 +52,12 @@ def test_a_place_for_the_snapshot_is_looked_at_first(tmp_path: Path):
     """A minute of filling a card would be for nothing; and no folder is made unasked."""
     missing = tmp_path / "a" / "b"
     for path, words in (
-        (missing / "snapshot.pickle", f"there is no folder {missing}: make it first"),
-        (tmp_path, f"{tmp_path} is a folder: name a file in it"),
+        (missing / "snapshot.pickle", f"the folder {missing} does not exist. Create it first"),
+        (tmp_path, f"{tmp_path} is a folder. Name a file in it"),
     ):
         with pytest.raises(StudioError) as caught:
             check_experiment(experiment("gt1030", snapshot_path=str(path)))
-        assert str(caught.value) == f"The snapshot cannot be written: {words}."
+        assert str(caught.value) == f"Cannot write the snapshot: {words}."
     assert list(tmp_path.iterdir()) == []
     check_experiment(experiment("gt1030", snapshot_path=str(tmp_path / "snapshot.pickle")))
     check_experiment(experiment("gt1030", snapshot_path="snapshot.pickle"))

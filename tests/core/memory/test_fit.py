@@ -87,7 +87,7 @@ def test_without_gradients_a_much_larger_batch_fits():
     assert fit.largest_inference_batch > 8 * fit.largest_training_batch > 0
     side = fit.largest_square_side
     assert f"{side} × {side}" in fit.sentence
-    assert f"a batch of {format_count(fit.largest_training_batch)} fits" in fit.sentence
+    assert f"{format_count(fit.largest_training_batch)} in training" in fit.sentence
 
 
 def test_expandable_segments_round_to_larger_pages():

@@ -143,8 +143,8 @@ def plain(text):
 def test_over_the_budget_names_the_limit_and_what_was_free():
     outcome = told(oom_finished("over_budget"))
     sentence = plain(outcome.sentence)
-    assert "Tensor 5 asked for 256 MiB when 1 GiB were allocated." in sentence
-    assert "allows 1.17 GiB; 634 MiB of the card were still free" in sentence
+    assert "Tensor 5 asked for 256 MiB when 1 GiB was allocated." in sentence
+    assert "allows 1.17 GiB; 634 MiB of the card was still free" in sentence
     assert outcome.tone == "amber"
     assert "not full" in outcome.next_step
 
@@ -152,8 +152,8 @@ def test_over_the_budget_names_the_limit_and_what_was_free():
 def test_a_full_card_names_what_was_free_and_what_lay_in_pieces():
     outcome = told(oom_finished("card_full", free_bytes=154 << 20, unallocated_bytes=8 << 20))
     sentence = plain(outcome.sentence)
-    assert "allocated. 154 MiB of 1.95 GiB were free" in sentence
-    assert sentence.endswith(", and 8 MiB were reserved in pieces too small for it.")
+    assert "allocated. 154 MiB of 1.95 GiB was free" in sentence
+    assert sentence.endswith(", and 8 MiB was reserved in pieces that are too small.")
     assert outcome.tone == "failure"
 
 
@@ -171,9 +171,12 @@ def test_numbers_that_the_error_does_not_tell_are_left_out():
 
 def test_what_fits_is_counted():
     several = plain(told(oom_finished("fits")).sentence)
-    assert several == "4 tensors of 256 MiB, together 1 GiB, were on the card at once; now freed."
+    assert (
+        several
+        == "4 tensors of 256 MiB, together 1 GiB, were on the card at the same time; now freed."
+    )
     single = plain(told(oom_finished("fits", tensors=1)).sentence)
-    assert single == "1 tensor of 256 MiB was on the card at once; now freed."
+    assert single == "1 tensor of 256 MiB was on the card at the same time; now freed."
 
 
 @pytest.mark.parametrize("outcome", ["fits", "over_budget", "card_full", "stopped", "refused"])

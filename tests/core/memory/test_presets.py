@@ -51,10 +51,10 @@ def test_a_fragmented_card_has_more_free_than_was_asked_for():
     holes = finished.reserved_bytes - finished.allocated_bytes
     assert finished.tensor_bytes < allowed + holes, "the budget is not what failed"
     free = format_bytes(finished.budget_bytes - finished.allocated_bytes)
-    assert f"{free} were free within the budget, but the largest" in finished.explanation
+    assert f"{free} was free within the budget, but the largest" in finished.explanation
     _, finished = run(experiment("fragmentation", whole_card=True))
     free = format_bytes(finished.free_total_bytes)
-    assert f"{free} were free in all, but the largest" in finished.explanation
+    assert f"{free} was free in total, but the largest" in finished.explanation
     assert run(experiment("fragmentation"), EXPANDABLE)[1].outcome == "fits"
 
 

@@ -101,28 +101,28 @@ CORPUS: dict[str, tuple[Any, str]] = {
     "a segment that is a number": (whole(7), "has no blocks"),
     "a segment without blocks": (whole({"address": 1}), "has no blocks"),
     "a segment of no block": (whole(*[segment() | {"blocks": []}] * 2), "has no blocks"),
-    "a segment of no kind": (whole(segment(segment_type="huge")), "neither small nor large"),
+    "a segment of no kind": (whole(segment(segment_type="huge")), "unknown pool"),
     "a block that is a number": (whole(segment(7)), "no fields"),
-    "a block in no state": (whole(segment(block(state="free"))), "no known state"),
-    "a state that is a list": (whole(segment(block(state=["inactive"]))), "no known state"),
-    "a size that is a text": (whole(segment(block(size="1"))), "“size” is no size"),
-    "a size that is true": (whole(segment(block(size=True))), "“size” is no size"),
-    "a size that is a fraction": (whole(segment(block(size=1.0))), "“size” is no size"),
-    "a negative size": (whole(segment(block(size=-MIB))), "“size” is no size"),
-    "an enormous size": (whole(segment(block(size=2**62 + 1))), "“size” is no size"),
-    "a size of nothing": (whole(segment(block(size=0))), "side by side"),
-    "an address elsewhere": (whole(segment(block(address=5))), "side by side"),
-    "a negative address": (whole(segment(address=-1)), "“address” is no size"),
+    "a block in no state": (whole(segment(block(state="free"))), "unknown state"),
+    "a state that is a list": (whole(segment(block(state=["inactive"]))), "unknown state"),
+    "a size that is a text": (whole(segment(block(size="1"))), "“size” is not a size"),
+    "a size that is true": (whole(segment(block(size=True))), "“size” is not a size"),
+    "a size that is a fraction": (whole(segment(block(size=1.0))), "“size” is not a size"),
+    "a negative size": (whole(segment(block(size=-MIB))), "“size” is not a size"),
+    "an enormous size": (whole(segment(block(size=2**62 + 1))), "“size” is not a size"),
+    "a size of nothing": (whole(segment(block(size=0))), "not contiguous"),
+    "an address elsewhere": (whole(segment(block(address=5))), "not contiguous"),
+    "a negative address": (whole(segment(address=-1)), "“address” is not a size"),
     "blocks that do not fill": (whole(segment(total_size=2 * MIB)), "do not fill"),
-    "a device that is a text": (whole(segment(device="0")), "“device” is no size"),
-    "a history that is a text": (whole(device_traces=["alloc"]), "history is no list"),
-    "an entry that is a number": (whole(device_traces=[[1]]), "history says nothing"),
+    "a device that is a text": (whole(segment(device="0")), "“device” is not a size"),
+    "a history that is a text": (whole(device_traces=["alloc"]), "history is not a list"),
+    "an entry that is a number": (whole(device_traces=[[1]]), "history has no fields"),
     "an entry without a size": (
-        whole(device_traces=[[{"action": "alloc", "addr": 1}]]), "“size” is no size",
+        whole(device_traces=[[{"action": "alloc", "addr": 1}]]), "“size” is not a size",
     ),
     "a time that is a text": (
         whole(device_traces=[[{"action": "a", "addr": 1, "size": 1, "time_us": "now"}]]),
-        "“time_us” is no size",
+        "“time_us” is not a size",
     ),
     "the same million blocks again and again": (
         whole(*[segment(*shared, total_size=1000)] * 1001), "more than 1000000 blocks",
@@ -137,7 +137,7 @@ def test_what_is_no_snapshot_is_refused_with_the_reason(value: Any, reason: str,
     path.write_bytes(pickle.dumps(value))
     with pytest.raises(StudioError, match=reason) as refused:
         open_snapshot(path)
-    assert str(refused.value).startswith("“hostile.pickle” is not opened. ")
+    assert str(refused.value).startswith("Cannot open “hostile.pickle”. ")
 
 
 def _is_refused_before_its_end(value: Any, reason: str) -> None:
@@ -197,9 +197,9 @@ def test_one_card_of_several_is_shown():
 
 
 def test_a_file_that_is_not_there_or_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(StudioError, match="cannot be read"):
+    with pytest.raises(StudioError, match="Cannot read"):
         open_snapshot(tmp_path / "none")
-    with pytest.raises(StudioError, match="cannot be read"):
+    with pytest.raises(StudioError, match="Cannot read"):
         open_snapshot(tmp_path)
     path = tmp_path / "large"
     path.write_bytes(b"." * 100)

@@ -147,10 +147,10 @@ def test_the_experiment_needs_a_card():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"size": 0}, "size 0 is out of range"),
-        ({"count": 0}, "count 0 is out of range"),
-        ({"budget_bytes": -1}, "budget in bytes -1 is out of range"),
-        ({"dtype": "int3"}, "“int3” is not a dtype"),
+        ({"size": 0}, "size, 0, is out of range"),
+        ({"count": 0}, "count, 0, is out of range"),
+        ({"budget_bytes": -1}, "budget in bytes, -1, is out of range"),
+        ({"dtype": "int3"}, "“int3” is not a supported dtype"),
     ],
 )
 def test_an_experiment_out_of_range_is_refused(changes: dict[str, Any], words: str):

@@ -159,7 +159,7 @@ def test_a_snapshot_that_cannot_be_written_is_said(tmp_path: Any):
     path = tmp_path / "none" / "snapshot.pickle"
     failed = list(one.run(experiment("gt1030", snapshot_path=str(path))))[-1]
     assert isinstance(failed, RequestFailed)
-    assert failed.failure.message.startswith("The snapshot cannot be written")
+    assert failed.failure.message.startswith("Cannot write the snapshot")
     (read,) = one.run(ReadMemory(device=CARD))
     assert (read.allocated_bytes, read.limit_bytes) == (0, None)
 

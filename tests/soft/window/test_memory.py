@@ -83,7 +83,7 @@ def test_the_posts_experiment_ends_with_the_errors_own_numbers_in_an_engine_of_i
     assert finished.budget_bytes is not None
     assert finished.tensors == finished.budget_bytes // TENSOR == 5
     assert person.text("memory.oom.headline") == "Over the budget."
-    assert "Tensor 6 asked for 256 MiB when 1.25 GiB were allocated." in person.text(
+    assert "Tensor 6 asked for 256 MiB when 1.25 GiB was allocated." in person.text(
         "memory.oom.outcome"
     )
     assert person.engine == main, "the program's own engine was not touched"
@@ -101,7 +101,7 @@ def test_the_posts_experiment_ends_with_the_errors_own_numbers_in_an_engine_of_i
     assert (finished.outcome, finished.tensors) == ("card_full", 7)
     assert person.text("memory.oom.headline") == "The card is full."
     assert person.text("memory.oom.outcome").startswith(
-        "Tensor 8 asked for 256 MiB when 1.75 GiB were allocated. 144 MiB of 1.95 GiB were free."
+        "Tensor 8 asked for 256 MiB when 1.75 GiB was allocated. 144 MiB of 1.95 GiB was free."
     )
     assert person.property_of("memory.oom.result", "tone") == "failure"
     assert tank(person, "memory.oom.tank")["tensors"] == 7 * 256
@@ -147,7 +147,7 @@ def test_a_fragmented_card_is_whole_again_with_expandable_segments(
     _, person = sit_down_at(GT_1030)
     person.open_tab("Memory")
     person.open_page("Break it")
-    person.choose("memory.oom.preset", "Enough is free")
+    person.choose("memory.oom.preset", "Enough free memory")
     person.click("memory.oom.record")
     finished = run_experiment(person)
     assert finished.outcome == "fragmented"

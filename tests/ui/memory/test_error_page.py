@@ -33,7 +33,7 @@ def test_an_error_becomes_a_tank_a_meaning_and_what_to_try(reader, qtbot):
     qtbot.waitUntil(lambda: text(reader, "memory.error.headline") == "Fragmented.")
     tank = find(reader, "memory.error.tank", TankBar).tank
     assert {part.key for part in tank.parts} >= {"tensors", "holes", "free", "not_told"}
-    assert "20 MiB were asked for" in text(reader, "memory.error.meaning")
+    assert "asked for 20 MiB" in text(reader, "memory.error.meaning")
     assert "expandable_segments" in text(reader, "memory.error.advice")
     numbers = find(reader, "memory.error.numbers", QTableView).model()
     assert numbers.index(0, 0).data() == "Tried to allocate"
