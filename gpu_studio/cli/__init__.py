@@ -1,1 +1,1 @@
-"""The terminal's side of the program."""
+"""The command-line interface."""

@@ -1,7 +1,7 @@
-"""An engine's answers and the PC's sensors for a terminal: Ctrl-C works while either is waited for.
+"""An engine's answers and the PC's sensors for a terminal; Ctrl-C works while waiting for either.
 
-Both are iterated on a thread of their own, since a driver's call or a pipe that never answers would
-hold the terminal.
+Each is iterated on its own thread. Otherwise a driver call or a pipe that never answers would block
+the terminal.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ _STOP_PATIENCE_S = 1.0
 _SENSORS_PATIENCE_S = 15.0
 # PyTorch on a slow disk takes half a minute to load.
 _LOAD_PATIENCE_S = 90.0
-# Once it is there, CUDA starts in some seconds; a driver that hangs takes for ever.
+# After that, CUDA starts within seconds; a hanging driver never answers.
 _DRIVER_PATIENCE_S = 30.0
 _T = TypeVar("_T")
 
 
 class HeldEngineError(StudioError):
-    """PyTorch did not answer: a driver that hangs holds it."""
+    """PyTorch did not answer because the driver hangs."""
 
 
 class Interrupt:
-    """Whether Ctrl-C was pressed; a second one breaks off at once."""
+    """Whether Ctrl-C was pressed; a second Ctrl-C stops at once."""
 
     def __init__(self) -> None:
         self.is_asked = False
 
     @contextmanager
     def heard(self) -> Iterator[Interrupt]:
-        """Note Ctrl-C in this object instead of raising KeyboardInterrupt."""
+        """Record Ctrl-C in this object instead of raising KeyboardInterrupt."""
         before = signal.signal(signal.SIGINT, self._hear)
         try:
             yield self
@@ -70,7 +70,7 @@ class Interrupt:
 
 
 def answers(engine: Engine, request: Request, interrupt: Interrupt) -> Iterator[Event]:
-    """Yield the answer to a request; Ctrl-C stops the request, and its last event still comes."""
+    """Yield the events of a request; after Ctrl-C stops it, its last event still arrives."""
     stream = Stream(engine.run(request))
     asked_at_s: float | None = None
     while not stream.has_ended:
@@ -92,18 +92,18 @@ def describe(
     patience_s: float | None = None,
     question: DescribeEngine | None = None,
 ) -> EngineDescribed:
-    """Return an engine's account of itself.
+    """Return the engine's description of itself.
 
     Args:
-        engine: is asked.
-        interrupt: hears Ctrl-C.
-        patience_s: how long a driver may hold it; None is for ever.
-        question: how it is asked; cards may be woken where None.
+        engine: the engine to ask.
+        interrupt: records Ctrl-C.
+        patience_s: seconds to wait for a hanging driver; None waits forever.
+        question: the request to send; None allows waking sleeping cards.
 
     Raises:
-        HeldEngineError: it did not answer in time.
-        StudioError: it has none.
-        KeyboardInterrupt: Ctrl-C was pressed meanwhile.
+        HeldEngineError: the engine did not answer in time.
+        StudioError: the engine failed or ended.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     question = question or DescribeEngine()
     if patience_s is None:
@@ -114,13 +114,13 @@ def describe(
         except StudioError as error:
             if not is_over.is_set():
                 raise
-            message = f"It did not answer within {patience_s:.0f} s: the driver holds it."
+            message = f"PyTorch did not answer within {patience_s:.0f} s: the driver blocks it."
             raise HeldEngineError(FailureKind.ENGINE_ENDED, message) from error
 
 
 @contextmanager
 def _patience(engine: Engine, patience_s: float) -> Iterator[threading.Event]:
-    """End an engine that takes longer than this; the event says that it did."""
+    """Abandon an engine that takes longer than this; the event then is set."""
     is_over = threading.Event()
     deadline = threading.Timer(patience_s, _give_up, (engine, is_over))
     deadline.daemon = True
@@ -138,7 +138,7 @@ def _give_up(engine: Engine, is_over: threading.Event) -> None:
 
 @contextmanager
 def own_engine(log_path: Path) -> Iterator[tuple[Engine, Interrupt]]:
-    """Start an engine for one command, and hear Ctrl-C; it ends with the context."""
+    """Start an engine for one command and record Ctrl-C; leaving the context closes the engine."""
     engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
     try:
         with Interrupt().heard() as interrupt:
@@ -148,7 +148,7 @@ def own_engine(log_path: Path) -> Iterator[tuple[Engine, Interrupt]]:
 
 
 def describe_alone(log_path: Path) -> EngineDescribed:
-    """Return the account of an engine that is asked for nothing else; as `describe`."""
+    """Start an engine only to describe itself; see `describe`."""
     with own_engine(log_path) as (engine, interrupt):
         return describe(engine, interrupt)
 
@@ -156,30 +156,30 @@ def describe_alone(log_path: Path) -> EngineDescribed:
 def describe_beside(
     inventory: Inventory, engine: Engine, interrupt: Interrupt, *, wakes_cards: bool = True
 ) -> EngineDescribed:
-    """Return an engine's account of itself, unless the driver would hold it; as `describe`.
+    """Return the engine's description of itself, unless the driver would block it; see `describe`.
 
-    Loading PyTorch may take long, starting CUDA may not: so the engine is first asked for what it
-    tells once it has loaded PyTorch, without the driver.
+    Loading PyTorch may take long, starting CUDA may not. So the first request is one that needs
+    PyTorch but not the driver.
 
     Args:
-        inventory: what the sensor reader found.
-        engine: is asked.
-        interrupt: hears Ctrl-C.
-        wakes_cards: whether CUDA is asked although all cards sleep.
+        inventory: the devices that the sensor reader found.
+        engine: the engine to ask.
+        interrupt: records Ctrl-C.
+        wakes_cards: whether to ask CUDA even if all cards sleep.
 
     Raises:
-        HeldEngineError: the driver does not answer, or did not let it answer.
-        StudioError: it has none.
+        HeldEngineError: the driver does not answer, or it blocked the engine.
+        StudioError: the engine failed or ended.
     """
     if inventory.driver.is_silent:
-        message = "It is not asked, since the driver does not answer and would hold it."
+        message = "PyTorch was not started: the driver does not answer and would block it."
         raise HeldEngineError(FailureKind.ENGINE_ENDED, message)
     with _patience(engine, _LOAD_PATIENCE_S) as is_over:
         for event in answers(engine, ReadMemory(device="cpu"), interrupt):
             if interrupt.is_asked:
                 raise KeyboardInterrupt
             if isinstance(event, EngineEnded) and is_over.is_set():
-                message = f"PyTorch was not loaded within {_LOAD_PATIENCE_S:.0f} s."
+                message = f"PyTorch did not load within {_LOAD_PATIENCE_S:.0f} s."
                 raise StudioError(FailureKind.ENGINE_ENDED, message)
     question = DescribeEngine(wakes_cards=wakes_cards)
     return describe(engine, interrupt, _DRIVER_PATIENCE_S, question)
@@ -200,14 +200,14 @@ def _described(engine: Engine, question: DescribeEngine, interrupt: Interrupt) -
 
 
 class SensorWatch:
-    """This PC's sensors while something else is done; a context manager.
+    """This PC's sensors in the background; a context manager.
 
     Args:
-        log_path: where the reader's standard error goes.
+        log_path: the file for the reader's standard error.
     """
 
     def __init__(self, log_path: Path) -> None:
-        # A reading a fifth of a second after the inventory is enough for the CPU's utilization.
+        # One reading 0.2 s after the inventory is enough for the CPU's utilization.
         self._reader = SensorReader(period_s=0.2, log_path=log_path)
         self._log_path = log_path
         self._stream = Stream(self._reader.readings())
@@ -250,12 +250,12 @@ class SensorWatch:
     def _why_none(self) -> str:
         if self._stream.has_ended:
             return (
-                "The sensor reader ended before it told anything; the log says why: "
+                "The sensor reader ended before its first reading; the log says why: "
                 f"{self._log_path}"
             )
         return (
-            "The sensor reader does not answer. If the PC has an NVIDIA card, its driver may hang: "
-            "restart the PC, then try again."
+            "The sensor reader does not answer. If this PC has an NVIDIA card, its driver may "
+            "hang: restart the PC, then try again."
         )
 
 
@@ -286,7 +286,7 @@ def _with_reading(inventory: Inventory, reading: Reading) -> Inventory:
 
 
 class Stream(Generic[_T]):
-    """An iterable, iterated by another thread; `wait` gives what has come."""
+    """An iterable that another thread iterates; `wait` returns its next value."""
 
     def __init__(self, source: Iterable[_T]) -> None:
         self._arrived: queue.SimpleQueue[tuple[bool, _T | None]] = queue.SimpleQueue()
@@ -294,7 +294,7 @@ class Stream(Generic[_T]):
         threading.Thread(target=self._pump, args=(source,), daemon=True).start()
 
     def wait(self, timeout_s: float) -> _T | None:
-        """Return the next value, or None when none came in time or `has_ended`."""
+        """Return the next value; None if none arrived in time or `has_ended`."""
         try:
             is_value, value = self._arrived.get(timeout=timeout_s)
         except queue.Empty:

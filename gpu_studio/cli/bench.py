@@ -1,4 +1,4 @@
-"""``gpu-studio bench``: the window's benchmark in a terminal, by the same engine and verdict."""
+"""``gpu-studio bench``: the window's benchmark in a terminal; same engine, same verdict."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 EXPORTS = (".csv", ".json", ".md", ".txt")
 _NO_TRANSFERS = (
-    "of one call: compute {compute}; nothing is copied, since the operands are in the CPU's memory"
+    "per call: compute {compute}; no copies, because the operands are already in CPU memory"
 )
-_ONE_DEVICE = "There is no crossover to look for: only one device was measured."
+_ONE_DEVICE = "No crossover: only one device was measured."
 _USUAL_SIZES = (512, 1024, 2048)
 _USUAL_DTYPE = "float32"
 _COLUMNS = (
@@ -65,19 +65,19 @@ def run_bench(
     export_to: Path | None = None,
     record_to: Path | None = None,
 ) -> int:
-    """Run everything that was asked for; return the exit status.
+    """Run the request; return the exit status.
 
     Args:
-        request: what was asked for.
-        log_path: where the engine writes its log.
+        request: the runs to make.
+        log_path: the engine's log file.
         as_json: print every event instead of a table.
-        kept: where finished runs are kept; None for nowhere.
-        export_to: a file for the results, whose ending says the format.
-        record_to: a file for all events, to be replayed.
+        kept: the history that keeps finished runs; None keeps none.
+        export_to: a file for the results; its extension is the format.
+        record_to: a file for all events, which can be replayed.
 
     Raises:
-        WrongUseError: there is no such workload, or it does not run so.
-        StudioError: no such device, no engine, or a file that cannot be written.
+        WrongUseError: no such workload, or it does not support these options.
+        StudioError: no such device, no engine, or a file cannot be written.
     """
     recorder = Recorder(log_path, as_json=as_json, path=record_to)
 
@@ -100,7 +100,7 @@ def run_bench(
 
 
 def exit_status(runs: BenchRuns, *, interrupted: bool) -> int:
-    """Return how all runs together went."""
+    """Return the exit status of all runs together."""
     if interrupted:
         return INTERRUPTED
     return FAILED if runs.has_failed else DONE
@@ -113,10 +113,10 @@ def with_engine(
     as_json: bool,
     kept: History | None = None,
 ) -> tuple[BenchRuns, bool]:
-    """Do something with an engine of its own; return its runs, and whether Ctrl-C ended them.
+    """Start an engine and do the work; return its runs, and whether Ctrl-C ended them.
 
     Raises:
-        StudioError: the engine does not start; or what the work raises.
+        StudioError: the engine does not start, or the work raised it.
     """
     progress = Progress()
     engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
@@ -143,13 +143,13 @@ def with_engine(
 
 
 def verdicts(results: Sequence[RunFinished]) -> Iterator[str]:
-    """Yield the sentence about each kind of work."""
+    """Yield one verdict for each group of comparable results."""
     for kind in _kinds(results):
         yield verdict(kind)
 
 
 def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> None:
-    """Write runs to a file in the format of its ending.
+    """Write runs to a file in the format of its extension.
 
     Raises:
         StudioError: the file cannot be written.
@@ -161,39 +161,39 @@ def export(runs: Sequence[Run], description: EngineDescribed, path: Path) -> Non
         ".txt": lambda: to_text(runs),
     }
     try:
-        # CSV brings its own ends of lines.
+        # The CSV writer writes its own line endings.
         with path.open("w", encoding="utf-8", newline="") as file:
             file.write(made[path.suffix.lower()]())
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise StudioError(
-            FailureKind.NOT_SAVED, f"The results cannot be written to {path}: {reason}."
+            FailureKind.NOT_SAVED, f"Cannot write the results to {path}: {reason}."
         ) from error
 
 
 def check_export(path: Path) -> Path:
-    """Return a path whose ending names a format, and to which a file can be written.
+    """Return the path if its extension is a known format and the file can be written.
 
     Raises:
-        WrongUseError: it names none; its folder is not there, or it is a folder itself.
+        WrongUseError: unknown extension, missing folder, or the path is a folder.
     """
     if path.suffix.lower() not in EXPORTS:
         raise WrongUseError(
-            f"“{path.name[:40]}” does not say a format: let it end in {', '.join(EXPORTS)}."
+            f"“{path.name[:40]}” has no known format: use the extension {', '.join(EXPORTS)}."
         )
     return check_place(path)
 
 
 def _no_crossover(results: Sequence[RunFinished]) -> str:
-    """Say why a sweep has no crossover to look for."""
+    """Return why a sweep has no crossover."""
     wrong = sorted({result.device for result in results if result.verified is False})
     if wrong:
-        return f"There is no crossover to look for: wrong results on {', '.join(wrong)}."
+        return f"No crossover: wrong results on {', '.join(wrong)}."
     return _ONE_DEVICE
 
 
 def _conclude(results: Sequence[RunFinished], is_sweep: bool, *, as_json: bool) -> None:
-    """Say what the results come to; beside JSON only what the events do not say."""
+    """Print the verdicts; with JSON, only the crossovers, which the events do not contain."""
     places: list[str] = []
     if is_sweep:
         for kind in _kinds(results):
@@ -219,7 +219,7 @@ def _kinds(results: Sequence[RunFinished]) -> list[list[RunFinished]]:
 
 
 class BenchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for; None leaves the choice to the workload, or takes all devices."""
+    """The runs to make; None means the workload's default, or all devices."""
 
     workload: str
     sizes: tuple[int, ...] | None = None
@@ -235,32 +235,32 @@ class BenchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def addresses(description: EngineDescribed) -> list[str]:
-    """Return the devices that an engine can use."""
+    """Return the addresses of the devices that an engine can use."""
     return ["cpu", *(f"cuda:{index}" for index in range(description.device_count))]
 
 
 def find_workload(description: EngineDescribed, name: str) -> WorkloadDescription:
-    """Return a workload.
+    """Return the workload of this name.
 
     Raises:
-        WrongUseError: there is none of that name.
-        StudioError: it cannot run here, with what would make it run.
+        WrongUseError: there is no such workload.
+        StudioError: it cannot run here; the message says what would change that.
     """
     found = next((one for one in description.workloads if one.name == name), None)
     if found is None:
         names = ", ".join(one.name for one in description.workloads)
-        raise WrongUseError(f"There is no workload “{name[:40]}”; there are {names}.")
+        raise WrongUseError(f"There is no workload “{name[:40]}”: choose {names}.")
     if found.skipped:
         raise StudioError(FailureKind.BAD_REQUEST, f"{found.name} cannot run here: {found.skipped}")
     return found
 
 
 def plans(request: BenchRequest, description: EngineDescribed) -> list[RunPlan]:
-    """Return the plans of a request, one a dtype, the CPU before the cards.
+    """Return the plans of a request, one for each dtype; the CPU comes before the cards.
 
     Raises:
-        WrongUseError: the workload is not there, or does not run so.
-        StudioError: a device is not there, or the workload cannot run here.
+        WrongUseError: no such workload, or it does not support these options.
+        StudioError: no such device, or the workload cannot run here.
     """
     workload = find_workload(description, request.workload)
     _refuse_modes(request, workload)
@@ -319,7 +319,7 @@ def _options(asked: dict[str, str], workload: WorkloadDescription) -> dict[str, 
             raise WrongUseError(f"{workload.name} has no option “{name[:20]}”: {known}.")
         if value not in there_are[name]:
             raise WrongUseError(
-                f"“{value[:20]}” is no value of {name}: choose {', '.join(there_are[name])}."
+                f"“{value[:20]}” is not a value of {name}: choose {', '.join(there_are[name])}."
             )
     return asked
 
@@ -334,9 +334,9 @@ def _devices(
             raise StudioError(FailureKind.NO_SUCH_DEVICE, _no_such(device, description))
         if device not in usable:
             kinds = " and ".join(workload.device_kinds)
-            raise WrongUseError(f"{workload.name} does not run on {device}: it is for {kinds}.")
+            raise WrongUseError(f"{workload.name} does not run on {device}, only on {kinds}.")
     if not usable:
-        reason = description.cuda_reason or "there is no card that PyTorch can use"
+        reason = description.cuda_reason or "PyTorch cannot use any card here."
         raise StudioError(FailureKind.NO_SUCH_DEVICE, f"{workload.name} needs a card: {reason}")
     return sorted(asked or usable, key=lambda device: device != "cpu")
 
@@ -349,14 +349,14 @@ def _no_such(device: str, description: EngineDescribed) -> str:
 
 
 class BenchRuns:
-    """Makes the runs of plans and shows each.
+    """Makes the runs of plans and shows each one.
 
     Args:
-        engine: makes them.
-        interrupt: Ctrl-C ends the run under way, and no other begins.
-        progress: the line that says what is going on.
+        engine: makes the runs.
+        interrupt: Ctrl-C stops the current run, and no further run starts.
+        progress: the progress line.
         as_json: print every event instead of rows.
-        finished: is called with every run that finished.
+        finished: called with every finished run.
     """
 
     def __init__(
@@ -375,11 +375,11 @@ class BenchRuns:
         self._said: set[str] = set()
         self.runs: list[Run] = []
         self.size_texts: Mapping[str, str] = {}
-        """How each workload writes its sizes, for what is said before a run tells it."""
+        """The size format of each workload, for messages before a run reports its own."""
         self.tells_transfers = False
-        """Whether the copies were asked for: on the CPU there are none, which is said."""
+        """Whether copies were requested; a remark then says that the CPU needs none."""
         self.may_skip = False
-        """Whether what only some devices can do is skipped on the others, which nobody named."""
+        """Whether to skip unsupported runs on a device that the user did not name."""
 
     @property
     def results(self) -> list[RunFinished]:
@@ -388,12 +388,12 @@ class BenchRuns:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a run ended by an error, or was skipped on every device."""
+        """Whether a run failed, or was skipped on every device."""
         failed = (run for run in self.runs if run.state is RunState.FAILED)
         return any(not (self._is_skipped(run) and self._is_made_elsewhere(run)) for run in failed)
 
     def _is_skipped(self, run: Run) -> bool:
-        """Return whether a run was refused where nobody asked for it by name."""
+        """Return whether a run was refused on a device that the user did not name."""
         refused = run.failure is not None and run.failure.kind is FailureKind.BAD_REQUEST
         return self.may_skip and refused and not run.has_begun
 
@@ -404,13 +404,13 @@ class BenchRuns:
         )
 
     def make(self, plan: RunPlan) -> None:
-        """Make all runs of a plan, and those that follow from their results."""
+        """Make all runs of a plan, and the further runs that their results ask for."""
         requests = plan.requests(len(self.runs) + 1)
         while requests and self.make_all(requests):
             requests = plan.next_requests(self.results, len(self.runs) + 1)
 
     def make_all(self, requests: Sequence[RunWorkload]) -> bool:
-        """Make runs in their order; return whether all were made."""
+        """Make runs in order; return whether all were made."""
         for number, request in enumerate(requests):
             if self._is_over():
                 return False
@@ -429,7 +429,7 @@ class BenchRuns:
         if not self._as_json and self._titled != run.request.workload:
             self._titled = run.request.workload
             self._said.clear()
-            say(f"{self._titled}, time of one call")
+            say(f"{self._titled}, time per call")
             say(self._table.heading)
         for event in answers(self._engine, run.request, self._interrupt):
             run.apply(event)
@@ -450,7 +450,7 @@ class BenchRuns:
         if self.tells_transfers and result.device == "cpu":
             lines.append(_NO_TRANSFERS.format(compute=format_duration(result.median_s)))
         for line in lines:
-            # What a workload has to say of itself is the same at every size.
+            # A workload's findings are the same at every size: print them once.
             if line not in self._said or line not in result.findings:
                 say(f"{_INDENT}{line}")
         self._said.update(result.findings)
@@ -463,22 +463,22 @@ class BenchRuns:
 
 
 def remarks(result: RunFinished) -> Iterator[str]:
-    """Yield what has to be said of a result beside its row, a line each."""
+    """Yield the remarks to print below a result's row, one line each."""
     for doubt in stamp_of(result).doubts:
         yield f"in doubt: {doubt}"
     if is_worth_a_line(result):
         yield is_this_normal(result)
     if result.loaded_s is not None and result.device != "cpu":
         loaded = format_duration(result.loaded_s)
-        yield f"the card had worked for {loaded} when the first sample was taken"
+        yield f"the card was already under load for {loaded} before the first sample"
     if result.computed_in not in ("", result.dtype):
         yield computed_in_words(result)
     if len(result.parts_s) > 1:
-        yield f"of one call: {_parts(result.parts_s.items())}"
+        yield f"per call: {_parts(result.parts_s.items())}"
     if result.peak_allocated_bytes is not None:
         yield f"peak memory: {result.peak_allocated_bytes / (1 << 20):.1f} MiB"
     if result.naive is not None:
-        yield f"a naive script: {result.naive.sentence}"
+        yield f"timed naively: {result.naive.sentence}"
     yield from result.findings
 
 

@@ -1,4 +1,4 @@
-"""What ``gpu-studio bench`` can list: the workloads there are, and the runs that were kept."""
+"""The lists of ``gpu-studio bench``: the workloads, and the history of kept runs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NAME_WIDTH = 16
 
 
 def history() -> History:
-    """Return the history in the user's data folder, which the window keeps as well."""
+    """Return the history in the user's data folder, which the window shares."""
     return History(platformdirs.user_data_path("gpu-studio", appauthor=False) / FOLDER_NAME)
 
 
 def list_workloads(log_path: Path, *, as_json: bool) -> int:
-    """Print what can be run, and what not and why; return the exit status."""
+    """Print the workloads, and why some cannot run here; return the exit status."""
     workloads = describe_alone(log_path).workloads
     if as_json:
         say_bytes(msgspec.json.encode({"workloads": workloads}) + b"\n")
@@ -42,7 +42,7 @@ def list_workloads(log_path: Path, *, as_json: bool) -> int:
 
 
 def workload_lines(workload: WorkloadDescription) -> Iterator[str]:
-    """Yield what a terminal says of a workload."""
+    """Yield the lines that describe a workload."""
     indent = " " * _NAME_WIDTH
     yield f"{workload.name:<{_NAME_WIDTH}}{workload.title}: {workload.sentence}"
     if workload.skipped:
@@ -55,7 +55,7 @@ def workload_lines(workload: WorkloadDescription) -> Iterator[str]:
 
 
 def list_history(kept: History, *, as_json: bool) -> int:
-    """Print the runs that were kept, the newest first; return the exit status.
+    """Print the kept runs, newest first; return the exit status.
 
     Raises:
         StudioError: the folder cannot be read.
@@ -67,14 +67,14 @@ def list_history(kept: History, *, as_json: bool) -> int:
     for entry in contents.entries:
         say(_entry_line(entry))
     if not contents.entries:
-        say(f"Nothing is kept yet in {kept.folder}.")
+        say(f"No runs kept yet in {kept.folder}.")
     for refusal in contents.refused:
         note(f"{refusal.file_name}: {refusal.reason}")
     return DONE
 
 
 def import_file(kept: History, path: Path) -> int:
-    """Keep the results in a file; return the exit status.
+    """Import the results in a file into the history; return the exit status.
 
     Raises:
         StudioError: the file is refused, or the results cannot be saved.
@@ -88,10 +88,10 @@ def import_file(kept: History, path: Path) -> int:
 
 
 def rename(kept: History, key: str, name: str) -> int:
-    """Give a kept run a name, or take it away with an empty one; return the exit status.
+    """Name a kept run, or remove its name if `name` is empty; return the exit status.
 
     Raises:
-        WrongUseError: the key is of no kept run, or of several.
+        WrongUseError: the key matches no kept run, or several.
         StudioError: the name cannot be saved.
     """
     entry = _find(kept, key)
@@ -101,11 +101,11 @@ def rename(kept: History, key: str, name: str) -> int:
 
 
 def delete(kept: History, keys: Sequence[str]) -> int:
-    """Forget kept runs, all or none; return the exit status.
+    """Delete kept runs, all or none; return the exit status.
 
     Raises:
-        WrongUseError: a key is of no kept run, or of several.
-        StudioError: a file cannot be removed.
+        WrongUseError: a key matches no kept run, or several.
+        StudioError: a file cannot be deleted.
     """
     entries = [_find(kept, key) for key in keys]
     for entry in entries:
@@ -115,13 +115,13 @@ def delete(kept: History, keys: Sequence[str]) -> int:
 
 
 def _find(kept: History, key: str) -> HistoryEntry:
-    """Return the run of a key, or of its end if that is no other's."""
+    """Return the run with this key; the end of a key is enough if it is unique."""
     found = [entry for entry in kept.contents().entries if key and entry.key.endswith(key)]
     if len(found) == 1:
         return found[0]
     shown = key[:40]
     if found:
-        raise WrongUseError(f"“{shown}” is the end of {len(found)} runs' keys: give more of it.")
+        raise WrongUseError(f"“{shown}” matches {len(found)} runs: give more of the key.")
     raise WrongUseError(f"No kept run has the key “{shown}”; “bench --history” shows the keys.")
 
 

@@ -1,4 +1,4 @@
-"""The options of ``gpu-studio bench``, read with one sentence for every mistake."""
+"""The options of ``gpu-studio bench``; every mistake gets a one-sentence error."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def add_command(commands: Commands) -> None:
     """Add the command to the parser."""
     bench = commands.add_parser(
         "bench",
-        help="time a workload on the CPU and on the cards",
-        description="Time a workload on the CPU and on the cards, and say which wins.",
+        help="time a workload on the CPU and on your cards",
+        description="Time a workload on the CPU and on your cards, and see which is faster.",
         allow_abbrev=False,
     )
-    bench.add_argument("workload", nargs="?", metavar="WORKLOAD", help="what to run; see --list")
+    bench.add_argument("workload", nargs="?", metavar="WORKLOAD", help="the workload; see --list")
     _add_what(bench)
     _add_how(bench)
     _add_output(bench)
@@ -40,43 +40,43 @@ def add_command(commands: Commands) -> None:
 
 
 def _add_output(bench: argparse.ArgumentParser) -> None:
-    bench.add_argument("--json", action="store_true", help="one event a line on standard output")
+    bench.add_argument("--json", action="store_true", help="print JSON, one event per line")
     bench.add_argument(
         "--export", metavar="FILE", help="write the results to FILE: .csv, .json, .md or .txt"
     )
     bench.add_argument(
         "--record", metavar="FILE",
-        help="write every event to FILE, a recording that another PC can replay",
+        help="record every event to FILE; any PC can replay it",
     )  # fmt: skip
     bench.add_argument("--no-history", action="store_true", help="do not keep the results")
 
 
 def _add_instead(bench: argparse.ArgumentParser) -> None:
-    """Add what is done instead of running anything."""
+    """Add the options that run nothing."""
     bench.add_argument(
         "--replay", metavar="FILE",
-        help="show the runs in FILE, a recording or what --json printed, as they came, and end",
+        help="replay the runs in FILE, a recording or saved --json output, then exit",
     )  # fmt: skip
     bench.add_argument(
-        "--at-once", action="store_true", help="with --replay: do not take the time it took"
+        "--at-once", action="store_true", help="with --replay: do not wait between events"
     )
-    bench.add_argument("--list", action="store_true", help="list the workloads and end")
+    bench.add_argument("--list", action="store_true", help="list the workloads and exit")
     bench.add_argument(
         "--history",
         action="store_true",
-        help="list the runs kept so far, each with its key, and end",
+        help="list the kept runs with their keys, then exit",
     )
     bench.add_argument(
         "--rename", nargs=2, metavar=("KEY", "NAME"),
-        help="name a kept run, or take its name away with an empty one, and end",
+        help="name a kept run (an empty name removes it), then exit",
     )  # fmt: skip
     bench.add_argument(
         "--delete", action="append", metavar="KEY",
-        help="delete a kept run for good, and end; may be given several times",
+        help="delete a kept run permanently, then exit; repeatable",
     )  # fmt: skip
     bench.add_argument(
         "--import", metavar="FILE", dest="import_from",
-        help="keep the results in FILE, from another PC or an export, and end",
+        help="add the results in FILE (from another PC or an export) to the history, then exit",
     )  # fmt: skip
 
 
@@ -84,55 +84,55 @@ def _add_what(bench: argparse.ArgumentParser) -> None:
     sizes = bench.add_mutually_exclusive_group()
     sizes.add_argument(
         "--size", metavar="N[,N…]",
-        help="sizes, such as the sides of square matrices (default: 512,1024,2048, or the "
+        help="sizes, such as the sides of square matrices (default: 512,1024,2048 or the "
         "workload's own)",
     )  # fmt: skip
     sizes.add_argument(
         "--sweep", metavar="LOW:HIGH",
         help="both sizes and the powers of two between them (or a list of sizes), then finer "
-        "where the curves cross",
+        "steps around the crossover",
     )  # fmt: skip
     bench.add_argument(
         "--dtype", metavar="D[,D…]",
-        help="float16, bfloat16, float32, float64 (default: float32, or the workload's own)",
+        help="float16, bfloat16, float32, float64 (default: float32 or the workload's own)",
     )  # fmt: skip
     bench.add_argument(
-        "--device", metavar="cpu[,cuda:0…]", help="where to run (default: everywhere)"
+        "--device", metavar="cpu[,cuda:0…]", help="the devices to use (default: all)"
     )
     bench.add_argument(
         "--option", metavar="NAME=VALUE", action="append", default=[],
-        help="an option of the workload; may be given several times",
+        help="an option of the workload; repeatable",
     )  # fmt: skip
     bench.add_argument(
         "--preset", metavar="gt1030",
-        help="“The GT 1030 experiment”: a published table, and this PC beside it",
+        help="“The GT 1030 experiment”: compare this PC with a published table",
     )  # fmt: skip
     bench.add_argument(
         "--full-length", action="store_true",
-        help="of the preset: time as many calls as the table, after saying how long that takes",
+        help="with --preset: time as many calls as the table; prints first how long that takes",
     )  # fmt: skip
 
 
 def _add_how(bench: argparse.ArgumentParser) -> None:
     bench.add_argument(
         "--budget-s", metavar="S", default=f"{_USUAL_BUDGET_S:g}",
-        help="seconds of timing for each run, beside its warm-up (default: %(default)s)",
+        help="seconds of timing per run, without warm-up (default: %(default)s)",
     )  # fmt: skip
     bench.add_argument(
         "--mode", metavar="hot|cold", default="hot",
-        help="whether a call finds its operands in the cache (default: %(default)s)",
+        help="whether operands are in the cache at each call (default: %(default)s)",
     )  # fmt: skip
     bench.add_argument(
         "--with-transfers", action="store_true",
-        help="time the cards a second time, with the copies in each call",
+        help="also time the cards with copies to and from the GPU in each call",
     )  # fmt: skip
     bench.add_argument(
         "--sustained", action="store_true",
-        help="the speed that lasts: load the device for 15 s first, then time it for 15 s or more",
+        help="sustained speed: load the device for 15 s first, then time it for at least 15 s",
     )  # fmt: skip
     bench.add_argument(
         "--naive", action="store_true",
-        help="say beside each result what a script without warm-up and synchronize prints",
+        help="also show what a script without warm-up and synchronize would print",
     )  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def _run_list(options: argparse.Namespace, log_path: Path) -> int:
 
 def _replayed_file(options: argparse.Namespace) -> Path:
     if options.replay is None:
-        raise WrongUseError("--at-once belongs to a recording: add --replay FILE.")
+        raise WrongUseError("--at-once needs a recording: add --replay FILE.")
     asked = (
         "workload", "size", "sweep", "dtype", "device", "option", "preset", "record", "naive",
         "with_transfers", "full_length",
@@ -216,30 +216,30 @@ def _replayed_file(options: argparse.Namespace) -> Path:
         given = "mode"
     if given is not None:
         shown = given.upper() if given == "workload" else "--" + given.replace("_", "-")
-        raise WrongUseError(f"A recording says itself what was run: leave {shown} out.")
+        raise WrongUseError(f"The recording already says what was run: leave {shown} out.")
     return Path(options.replay)
 
 
 def _check_preset(options: argparse.Namespace) -> None:
     if options.preset is None:
-        raise WrongUseError("--full-length belongs to a preset: add --preset gt1030.")
+        raise WrongUseError("--full-length needs a preset: add --preset gt1030.")
     if options.preset not in PRESETS:
         raise WrongUseError(
-            f"There is no preset “{options.preset[:20]}”; there is {', '.join(PRESETS)}."
+            f"There is no preset “{options.preset[:20]}”: choose {', '.join(PRESETS)}."
         )
     asked = ("workload", "size", "sweep", "dtype", "option", "with_transfers")
     given = [name for name in asked if getattr(options, name)]
     if given or options.mode != "hot":
         name = given[0] if given else "mode"
         shown = name.upper() if name == "workload" else "--" + name.replace("_", "-")
-        raise WrongUseError(f"A preset says itself what to run: leave {shown} out.")
+        raise WrongUseError(f"The preset already says what to run: leave {shown} out.")
 
 
 def _request(options: argparse.Namespace) -> BenchRequest:
     from gpu_studio.cli.bench import BenchRequest
 
     if not options.workload:
-        raise WrongUseError("Name a workload; “gpu-studio bench --list” shows those there are.")
+        raise WrongUseError("Name a workload; “gpu-studio bench --list” shows them all.")
     try:
         sizes = None
         if options.sweep is not None:

@@ -1,4 +1,4 @@
-"""``gpu-studio bench --preset gt1030``: a published table, and this PC beside it."""
+"""``gpu-studio bench --preset gt1030``: this PC beside a published table."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def run_preset(
     export_to: Path | None,
     record_to: Path | None,
 ) -> int:
-    """Run the experiment and set it beside what was published; return the exit status.
+    """Run the experiment and print it beside the published results; return the exit status.
 
     Raises:
-        StudioError: a device is not there, or the engine does not start.
+        StudioError: no such device, or the engine does not start.
     """
     table = published_table()
     tell = note if as_json else say
@@ -50,7 +50,7 @@ def run_preset(
     def work(runs: BenchRuns, description: EngineDescribed) -> None:
         where = tuple(devices or addresses(description))
         asked = BenchRequest(workload=table.workload, dtypes=(table.dtype,), devices=where)
-        plans(asked, description)  # refuses what this engine cannot do
+        plans(asked, description)  # raises if this engine cannot run them
         recorder.begin(description, {table.workload}, set(where))
         tell(f"{table.source}: {table.cpu} and {table.card}. {table.method}")
         runs.make(experiment(table, where, budget_s, sustained=sustained))
@@ -69,7 +69,7 @@ def run_preset(
 
 
 def _make_in_full(runs: BenchRuns, table: PublishedTable, tell: Callable[[str], None]) -> None:
-    """Make every iteration of the table, unless a budgeted run of it has failed."""
+    """Run as many iterations as the table, unless a budgeted run failed."""
     if len(runs.results) == len(runs.runs):
         requests = full_length(table, runs.results, len(runs.runs) + 1)
         tell(full_length_sentence(table, requests))
@@ -77,7 +77,7 @@ def _make_in_full(runs: BenchRuns, table: PublishedTable, tell: Callable[[str], 
 
 
 def experiment_lines(table: PublishedTable, results: Sequence[RunFinished]) -> list[str]:
-    """Return the published table with this PC beside it, a device a line and size."""
+    """Return the published table beside this PC, one line for each device and size."""
     layout = TerminalTable((("size", -13), ("iterations", -10), ("time", -9), ("device", 0)))
     lines = [layout.heading]
     names = {result.device: result.device_name for result in results}

@@ -1,4 +1,4 @@
-"""Runs of the terminal as a recording: on standard output with ``--json``, in a file as well."""
+"""Record the terminal's runs: to standard output with ``--json``, or to a file."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Says where runs are from, and keeps them.
+    """Describes the PC that makes the runs, and writes them to a file.
 
     Args:
-        log_path: where the sensor reader, which knows the driver, writes its log.
-        as_json: every event is printed: what `begin` prints goes before them.
-        path: a file for `save`; None for none.
+        log_path: the log file of the sensor reader, which reads the driver's version.
+        as_json: whether events are printed; `begin` then prints the header first.
+        path: the file for `save`; None writes none.
     """
 
     def __init__(self, log_path: Path, *, as_json: bool, path: Path | None) -> None:
@@ -47,12 +47,12 @@ class Recorder:
     def begin(
         self, described: EngineDescribed, workloads: Collection[str], devices: Collection[str]
     ) -> None:
-        """Take down where the runs that follow are made.
+        """Record the PC of the runs that follow.
 
         Args:
             described: the engine.
-            workloads: the names of those that will be run.
-            devices: the addresses on which.
+            workloads: the names of the workloads to run.
+            devices: the addresses of the devices to use.
         """
         if not self._as_json and self._path is None:
             return
@@ -64,22 +64,22 @@ class Recorder:
             say_bytes(encode_all([self._header, described_for_others(described, workloads)]))
 
     def save(self, runs: Sequence[Run]) -> None:
-        """Write the file, if one was asked for.
+        """Write the file, if there is to be one.
 
         Raises:
-            StudioError: it cannot be written.
+            StudioError: the file cannot be written.
         """
         if self._path is None or self._header is None or self._described is None:
             return
         if not any(map(is_recordable, runs)):
-            note("No run began, so that there is nothing to record.")
+            note("No run started, so there is nothing to record.")
             return
         try:
             write_atomically(self._path, recording_of(self._header, self._described, runs))
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise StudioError(
-                FailureKind.NOT_SAVED, f"The recording cannot be written to {self._path}: {reason}."
+                FailureKind.NOT_SAVED, f"Cannot write the recording to {self._path}: {reason}."
             ) from error
 
     def _pc(self, described: EngineDescribed, devices: Collection[str]) -> RecordedPc:
@@ -101,10 +101,10 @@ class Recorder:
 
 
 def check_place(path: Path) -> Path:
-    """Return a path to which a file can be written, as far as can be told before the runs.
+    """Return the path if, before the runs, it looks writable.
 
     Raises:
-        WrongUseError: its folder is not there, or it is a folder itself.
+        WrongUseError: its folder does not exist, or the path is a folder.
     """
     if path.is_dir():
         raise WrongUseError(f"“{path}” is a folder: name a file.")

@@ -1,4 +1,4 @@
-"""``gpu-studio bench --replay FILE``: somebody's runs, as if they were made now."""
+"""``gpu-studio bench --replay FILE``: recorded runs, shown as if they were made now."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def run_replay(path: Path, *, at_once: bool, as_json: bool, export_to: Path | None) -> int:
-    """Replay all runs of a recording, labelled; return the exit status. Nothing is kept.
+    """Replay all runs of a recording, labeled as recorded; return the exit status. Nothing is kept.
 
     Args:
         path: the recording.
-        at_once: wait for nothing, instead of taking the time that it took.
-        as_json: print its events instead of a table.
-        export_to: a file for the results, whose ending says the format.
+        at_once: do not wait between events.
+        as_json: print the events instead of a table.
+        export_to: a file for the results; its extension is the format.
 
     Raises:
         StudioError: the file is refused, or the results cannot be written.
@@ -53,7 +53,7 @@ def run_replay(path: Path, *, at_once: bool, as_json: bool, export_to: Path | No
         for sentence in verdicts(runs.results):
             say()
             say(sentence)
-    # That a run failed where it was recorded is what the recording says, and no failure here.
+    # A failed run is part of the recording. It does not make the replay fail.
     return INTERRUPTED if interrupt.is_asked else DONE
 
 

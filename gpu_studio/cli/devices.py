@@ -1,4 +1,4 @@
-"""``gpu-studio devices``: what is in this PC, and can PyTorch use it?"""
+"""``gpu-studio devices``: the devices in this PC, and whether PyTorch can use them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
         say(f"{address:<10}PyTorch, just started: {allocated} allocated, {reserved} reserved")
     say()
     if description is None:
-        say(f"PyTorch does not start: {error}")
+        say(f"PyTorch did not start: {error}")
         return FAILED
     for line in finding_lines(inventory, description):
         say(line)
@@ -73,9 +73,9 @@ def show_devices(log_path: Path, *, as_json: bool) -> int:
 def _read_allocators(
     engine: Engine, description: EngineDescribed, interrupt: Interrupt
 ) -> dict[str, MemoryRead]:
-    """Return what PyTorch has of each card, by address, without making a CUDA context.
+    """Return the memory that PyTorch holds on each card, by address, without a CUDA context.
 
-    In an engine that has not used a card yet it is nothing, and the reading says 0.
+    An engine that has not used a card yet holds none: the reading is 0.
     """
     reads = {}
     for index in range(description.device_count):
@@ -91,7 +91,7 @@ def _read_allocators(
 
 
 def device_lines(inventory: Inventory, description: EngineDescribed | None) -> Iterator[str]:
-    """Yield the devices, one paragraph each, then PyTorch and the driver."""
+    """Yield one paragraph per device, then PyTorch and the driver."""
     for device in inventory.devices:
         address = device.address or "(hidden)"
         yield f"{address:<10}{device.name}"
@@ -106,15 +106,15 @@ def device_lines(inventory: Inventory, description: EngineDescribed | None) -> I
         yield f"{'(no CUDA)':<10}{name}"
     if description is not None:
         build = description.cuda_build
-        built_for = f"CUDA {build}" if build else "the CPU alone"
+        built_for = f"CUDA {build}" if build else "the CPU only"
         yield f"{'PyTorch':<10}{description.torch_version}, built for {built_for}"
     driver = inventory.driver
-    cuda = f", for CUDA up to {driver.cuda_version}" if driver.cuda_version else ""
+    cuda = f", supports CUDA up to {driver.cuda_version}" if driver.cuda_version else ""
     yield f"{'Driver':<10}{driver.error or driver.version or 'unknown'}{cuda}"
 
 
 def finding_lines(inventory: Inventory, description: EngineDescribed) -> Iterator[str]:
-    """Yield what is found, worst first, each with its next step."""
+    """Yield the findings, worst first, each with its next step."""
     for finding in find(inventory, description):
         yield finding.sentence
         if finding.action:
@@ -173,7 +173,7 @@ def _card_facts(card: Device) -> Iterator[str]:
 
 def _process(process: GpuProcess) -> str:
     size_bytes = process.memory_bytes
-    memory = "memory not told" if size_bytes is None else format_bytes(size_bytes)
+    memory = "memory unknown" if size_bytes is None else format_bytes(size_bytes)
     user = f", {process.user}" if process.user else ""
     return f"{process.name} ({process.pid}{user}): {process.kind}, {memory}"
 

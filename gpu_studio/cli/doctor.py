@@ -1,4 +1,4 @@
-"""``gpu-studio doctor``: can PyTorch use this PC's cards, and if not, why and what next?"""
+"""``gpu-studio doctor``: whether PyTorch can use this PC's cards; if not, why, and what next."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MARKS = {"good": "[ok]     ", "note": "[note]   ", "warning": "[warning]", "fai
 
 
 def examine(log_path: Path, *, as_json: bool, with_kernel: bool) -> int:
-    """Print what is found, worst first; return 0 where a card can be used, 1 where not."""
+    """Print the findings, worst first; return 0 if PyTorch can use a card, otherwise 1."""
     progress = Progress()
     try:
         with Interrupt().heard() as interrupt, SensorWatch(log_path) as watch:
@@ -60,7 +60,7 @@ def examine(log_path: Path, *, as_json: bool, with_kernel: bool) -> int:
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield findings as a terminal shows them, each with its evidence and its next step."""
+    """Yield the findings as terminal lines, each with its evidence and next step."""
     for finding in findings:
         yield f"{_MARKS[finding.severity]} {finding.sentence}"
         if finding.evidence:
@@ -72,23 +72,23 @@ def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
 def identity_lines(
     inventory: Inventory, engine: EngineDescribed | None, probe: PcProbed | None
 ) -> Iterator[str]:
-    """Yield each card with its numbers, and what all is judged by."""
+    """Yield each card with its identifiers, then the versions that the findings rest on."""
     for card in inventory.cards:
         yield f"{card.short_name}: {identity_line(card)}"
     if engine is not None:
-        build = f"CUDA {engine.cuda_build}" if engine.cuda_build else "the CPU alone"
-        kernel = "a real kernel was tried" if probe else "no kernel was tried"
+        build = f"CUDA {engine.cuda_build}" if engine.cuda_build else "the CPU only"
+        kernel = "tested with a real kernel" if probe else "no kernel was run"
         yield f"PyTorch {engine.torch_version}, built for {build}; {kernel}"
-    yield f"Driver: {inventory.driver.version or inventory.driver.error or 'not told'}"
+    yield f"Driver: {inventory.driver.version or inventory.driver.error or 'unknown'}"
     yield ""
 
 
 def _ask_engine(inventory: Inventory, interrupt: Interrupt, log_path: Path) -> EngineDescribed:
-    """Return the engine's account of itself.
+    """Return the engine's description of itself.
 
     Raises:
-        HeldEngineError: a driver that hangs holds it, or would.
-        StudioError: PyTorch does not start.
+        HeldEngineError: a hanging driver blocks the engine, or would.
+        StudioError: PyTorch did not start.
     """
     engine = ProcessEngine(EngineEnvironment(), log_path=log_path)
     try:
@@ -96,7 +96,7 @@ def _ask_engine(inventory: Inventory, interrupt: Interrupt, log_path: Path) -> E
     except HeldEngineError:
         raise
     except StudioError as error:
-        message = f"PyTorch does not start: {error}"
+        message = f"PyTorch did not start: {error}"
         raise StudioError(error.kind, message) from error
     finally:
         engine.close()

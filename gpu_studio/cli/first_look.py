@@ -1,4 +1,4 @@
-"""The program's main job where no window can be shown: devices, the finding, a comparison."""
+"""The program's main job without a window: the devices, the findings, and a comparison."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _WORKLOADS = ("elementwise", "matmul")
 _SIZES = (128, 512, 2048)
 _BUDGET_S = 0.5
 _HOW_TO_GET_THE_WINDOW = (
-    "For the window, with live curves and the memory of your card, start gpu-studio on a desktop; "
-    "over SSH, connect with “ssh -X”. “gpu-studio --help” lists what the terminal can do."
+    "The window shows live curves and your card's memory: start gpu-studio on a desktop, or "
+    "connect with “ssh -X”. “gpu-studio --help” lists the terminal commands."
 )
 
 
 def take_first_look(log_path: Path) -> int:
-    """Print what this PC is and how its CPU and cards compare; return the exit status.
+    """Print this PC's devices and how the CPU and cards compare; return the exit status.
 
     Raises:
         StudioError: the engine does not start, or the driver does not answer.

@@ -1,7 +1,7 @@
-"""The commands of the terminal and their exit status: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C.
+"""The terminal commands and their exit status: 0 done, 1 failed, 2 wrong use, 130 Ctrl-C.
 
-A mistake is one line on standard error. Only what a command needs is imported, since answering
-``--help`` must not take as long as importing numpy.
+A mistake is one line on standard error. Each command imports only the modules that it needs:
+``--help`` must not wait for numpy.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _COMMANDS = (
     add_place,
     add_pitfall,
 )
-# “| head”: nobody wants to know more. Windows says "invalid argument" for it.
-_NOBODY_READS = (errno.EPIPE, errno.EINVAL)
-# How signs are encoded for a terminal that lacks them, and the name of that for Python's codecs.
+# The reader has closed the pipe, as “| head” does. Windows reports "invalid argument" for it.
+_PIPE_CLOSED = (errno.EPIPE, errno.EINVAL)
+# The codec error handler that replaces characters which a terminal cannot show.
 _LETTERS = "gpu_studio.letters"
 _LETTERS_FOR = {
     "×": "x", "µ": "u", "“": '"', "”": '"', "’": "'", "…": "...", "°": "", "–": "-", "−": "-",
@@ -51,7 +51,7 @@ _LETTERS_FOR = {
 
 _ABOUT = """\
 See what your graphics card is, whether PyTorch can use it, how fast it is, and where its memory
-goes. Without a command, the window opens."""
+goes. Without a command, gpu-studio opens the window."""
 _EXAMPLES = """\
 examples:
   gpu-studio                                    open the window
@@ -59,12 +59,12 @@ examples:
   gpu-studio doctor                             can PyTorch use it, and if not, what next?
   gpu-studio bench --list                       what can be timed
   gpu-studio bench matmul --size 512,2048       time it on every device
-  gpu-studio bench matmul --sweep 64:4096       find the size from which the GPU wins
+    gpu-studio bench matmul --sweep 64:4096       find the size from which the GPU is faster
   gpu-studio bench elementwise --size 512 --dtype float32 --device cpu,cuda:0 --json
-  gpu-studio bench --replay run.jsonl           watch what --record or --json kept
+    gpu-studio bench --replay run.jsonl           replay runs saved with --record or --json
   gpu-studio memory explain error.txt           what an out-of-memory error means
-  gpu-studio place convnet --device cuda:0      move a model, and see the proof
-  gpu-studio pitfall mixed_devices              make a common mistake, and mend it"""
+    gpu-studio place convnet --device cuda:0      move a model, and see that nothing changed
+    gpu-studio pitfall mixed_devices              make a common mistake, then fix it"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -81,9 +81,9 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:
-        # What is still in the buffer goes nowhere, or the interpreter's end would try it again.
+        # Discard the buffered rest. Otherwise Python would try to write it again on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if error.errno not in _NOBODY_READS:
+        if error.errno not in _PIPE_CLOSED:
             _complain(f"gpu-studio: {error.strerror or error}")
         return FAILED
 
@@ -100,7 +100,7 @@ def _prepare_output() -> None:
 
 
 def _with_letters(error: UnicodeError) -> tuple[str, int]:
-    """Answer for a terminal that does not know a sign: 64 x 64, and never a crash."""
+    """Replace characters that the terminal cannot encode: "64 x 64" instead of a crash."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end]
     return "".join(map(_letters_for, text)), error.end
@@ -109,7 +109,7 @@ def _with_letters(error: UnicodeError) -> tuple[str, int]:
 def _letters_for(sign: str) -> str:
     if sign in _LETTERS_FOR:
         return _LETTERS_FOR[sign]
-    # A letter with a mark, as in a name or a folder, loses the mark.
+    # A letter with an accent, as in a user or folder name, loses the accent.
     plain = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode("ascii")
     return plain or "?"
 
@@ -144,7 +144,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _start_log() -> Path:
-    """Send the log to the file that the window uses too; return where children write theirs."""
+    """Log to the file that the window also uses; return its path for child processes."""
     import platformdirs
 
     try:

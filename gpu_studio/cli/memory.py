@@ -1,4 +1,4 @@
-"""``gpu-studio memory``: what an out-of-memory text means, the memory lab, and what fits."""
+"""``gpu-studio memory``: explain an out-of-memory error, run the memory lab, see what fits."""
 
 from __future__ import annotations
 
@@ -50,30 +50,30 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.training import TrainingPlan
     from gpu_studio.core.protocol import Event
 
-# A letter has at most so many bytes in any of the encodings that are read.
+# The most bytes that a character takes in any of the supported encodings.
 _MOST_BYTES = 4 * MOST_CHARACTERS
 
 
 def explain_file(name: str, *, last: bool, as_json: bool) -> int:
-    """Print what the error in a file means; return the exit status.
+    """Explain the error in a file; return the exit status.
 
     Args:
         name: the file; ``-`` is standard input.
-        last: of several errors the last.
-        as_json: its numbers alone.
+        last: explain the last of several errors instead of the first.
+        as_json: print only the numbers, as JSON.
 
     Raises:
         WrongUseError: the file cannot be read.
     """
     found = explain_oom_text(_decoded(_content(name)), last=last)
     if found is None:
-        note("There is no out-of-memory error of PyTorch in this text.")
+        note("This text has no PyTorch out-of-memory error.")
         if as_json:
             say_bytes(b"{}\n")
         return FAILED
     if found.errors > 1:
         which = "last" if last else "first"
-        note(f"There are {found.errors} errors in this text; this is the {which}.")
+        note(f"This text has {found.errors} errors; this is the {which}.")
     if as_json:
         say_bytes(msgspec.json.encode(found.numbers) + b"\n")
         return DONE
@@ -83,7 +83,7 @@ def explain_file(name: str, *, last: bool, as_json: bool) -> int:
         say()
         for part, memory, share, meaning in found.tank.rows():
             say(f"  {part:<16}{memory:>12}{share:>8}  {meaning}")
-        say("  Sizes are those of the text, which has two decimals of them.")
+        say("  The sizes come from the text, which has two decimals.")
     say()
     for number, step in enumerate(found.first_steps, 1):
         say(f"{number}. {step}")
@@ -97,20 +97,20 @@ def _content(name: str) -> bytes:
         with open_user_file(Path(name)) as file:
             return file.read(_MOST_BYTES)
     except UnusableFileError as error:
-        raise WrongUseError(f"“{name[:80]}” is not opened: {error}.") from error
+        raise WrongUseError(f"Cannot open “{name[:80]}”: {error}.") from error
     except OSError as error:
-        raise WrongUseError(f"“{name[:80]}” cannot be read: {error.strerror or error}.") from error
+        raise WrongUseError(f"Cannot read “{name[:80]}”: {error.strerror or error}.") from error
 
 
 def _decoded(content: bytes) -> str:
-    """Return a text as UTF-8, or as the UTF-16 that a Windows shell writes to files."""
+    """Decode UTF-8, or the UTF-16 that a Windows shell writes to files."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", "replace")
     return content.decode("utf-8", "replace")
 
 
 def list_presets(*, as_json: bool) -> int:
-    """Print the experiments there are; return the exit status."""
+    """Print the experiments; return the exit status."""
     if as_json:
         say_bytes(msgspec.json.encode({"presets": PRESETS}) + b"\n")
         return DONE
@@ -120,12 +120,12 @@ def list_presets(*, as_json: bool) -> int:
 
 
 def free_cache(device: str, size: int, log_path: Path, *, as_json: bool) -> int:
-    """Use a card's memory, drop it, and empty PyTorch's cache; return the exit status.
+    """Allocate on a card, drop the tensors, empty PyTorch's cache; return the exit status.
 
     Args:
         device: a card's address.
-        size: the side of the matrices that are made and dropped first.
-        log_path: where the engine writes its log.
+        size: the side of the matrices to allocate.
+        log_path: the engine's log file.
         as_json: print every event instead of sentences.
     """
     with own_engine(log_path) as (engine, interrupt):
@@ -157,8 +157,8 @@ def _say_emptied(emptied: CacheEmptied) -> None:
         )
         say(f"{when + ':':<8}{allocated} allocated, {reserved} reserved")
     say(
-        f"empty_cache gave {format_bytes(emptied.freed_bytes)} back to the driver; "
-        f"{format_bytes(emptied.predicted_bytes)} were free and whole before."
+        f"empty_cache gave {format_bytes(emptied.freed_bytes)} back to the driver; before, "
+        f"{format_bytes(emptied.predicted_bytes)} were in completely free segments."
     )
     say()
     for line in emptied.snippet.splitlines():
@@ -166,7 +166,7 @@ def _say_emptied(emptied: CacheEmptied) -> None:
 
 
 def engine_for(device: str, conf: str, log_path: Path) -> Engine:
-    """Return the engine of a device, which starts with these allocator options."""
+    """Return an engine for a device; it starts with these allocator options."""
     environment = EngineEnvironment(allocator_configuration=conf or None)
     if is_modelled(device):
         return ModelledEngine(environment)
@@ -217,7 +217,7 @@ def _show(event: Event, progress: Progress, *, as_json: bool) -> None:
 
 def _say_end(finished: OomFinished) -> None:
     outcome = outcome_told(finished)
-    modelled = " (modelled, no card was asked)" if finished.modelled else ""
+    modelled = " (modeled; no card was used)" if finished.modelled else ""
     for stage in finished.stages:
         say(f"  {stage.stage}: {stage.sentence}")
     say(f"{outcome.headline}{modelled}")
@@ -228,7 +228,7 @@ def _say_end(finished: OomFinished) -> None:
 
 
 def list_cards(*, as_json: bool) -> int:
-    """Print the cards that can be modelled; return the exit status."""
+    """Print the modeled cards; return the exit status."""
     cards, table = modelled_cards(), modelled_card_table()
     if as_json:
         told = [
@@ -260,8 +260,8 @@ def show_fit(
     """Print what fits on a device; return the exit status.
 
     Raises:
-        StudioError: there is no such card, or it cannot be used.
-        KeyboardInterrupt: Ctrl-C was pressed while a card was asked.
+        StudioError: no such card, or PyTorch cannot use it.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     card = card_at(device) if is_modelled(device) else _as_it_is(device, conf, log_path)
     fit = fit_on(card, conf)
@@ -276,14 +276,14 @@ def show_fit(
         return DONE
     if is_modelled(device):
         context = format_bytes(card.context_bytes)
-        say(f"{card.name}, modelled; its CUDA context is assumed to take {context}.")
+        say(f"{card.name}, modeled; assumes a CUDA context of {context}.")
     say(fit.sentence)
     say(network.sentence)
     return DONE
 
 
 def _as_it_is(device: str, conf: str, log_path: Path) -> ModelledCardChoice:
-    """Return a real card as it is now: its size, and all that is taken of it."""
+    """Return a real card's present state: its size, and the memory already in use."""
     plan = AllocationPlan(size=1, count=1)
     request = RunMemoryExperiment(preset="custom", device=device, plan=plan)
     engine = engine_for(device, conf, log_path)
@@ -304,7 +304,7 @@ def _as_it_is(device: str, conf: str, log_path: Path) -> ModelledCardChoice:
     finally:
         engine.close()
     if start is None or start.total_bytes is None or start.free_bytes is None:
-        raise StudioError(FailureKind.INTERNAL, f"{device} does not tell its memory.")
+        raise StudioError(FailureKind.INTERNAL, f"{device} does not report its memory.")
     return ModelledCardChoice(
         name=device,
         total_bytes=start.total_bytes,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.training import TrainingPlan
 
 _MOST_MIB = 1 << 30
-_DEVICE_HELP = "a card such as cuda:0, or a modelled one: model:1996 has 1996 MiB"
+_DEVICE_HELP = "a card such as cuda:0, or a modeled card: model:1996 has 1996 MiB"
 _CONF_HELP = "the allocator's options, as in PYTORCH_CUDA_ALLOC_CONF"
 
 
@@ -23,23 +23,23 @@ def add_command(commands: Commands) -> None:
     """Add the command to the parser."""
     memory = commands.add_parser(
         "memory",
-        help="explain an out-of-memory error, break memory safely, see what fits, empty the cache",
-        description="Where a card's memory goes: explain an out-of-memory error, run an experiment "
-        "that ends in one, see what fits, or what empty_cache gives back.",
+        help="explain an out-of-memory error, cause one safely, see what fits, empty the cache",
+        description="See where a card's memory goes: explain an out-of-memory error, cause one "
+        "safely, see what fits, or see what empty_cache gives back.",
         allow_abbrev=False,
     )
     parts = memory.add_subparsers(
         dest="part", metavar="explain|oom|fit|free", parser_class=OneLineParser, required=True
     )
     explain = parts.add_parser(
-        "explain", help="what an out-of-memory text means", allow_abbrev=False,
-        description="What a PyTorch out-of-memory text means, and what to try first.",
+        "explain", help="explain an out-of-memory error", allow_abbrev=False,
+        description="Explain a PyTorch out-of-memory error, and what to try first.",
     )  # fmt: skip
-    explain.add_argument("file", metavar="FILE", help="a file with the text, or - for the input")
+    explain.add_argument("file", metavar="FILE", help="a file with the error, or - for stdin")
     explain.add_argument(
-        "--last", action="store_true", help="of several errors the last, not the first"
+        "--last", action="store_true", help="explain the last of several errors, not the first"
     )
-    explain.add_argument("--json", action="store_true", help="its numbers as one JSON object")
+    explain.add_argument("--json", action="store_true", help="print the numbers as one JSON object")
     explain.set_defaults(run=_explain)
     _add_oom(parts)
     _add_fit(parts)
@@ -48,13 +48,13 @@ def add_command(commands: Commands) -> None:
 
 def _add_free(parts: Commands) -> None:
     free = parts.add_parser(
-        "free", help="what empty_cache gives back to the driver", allow_abbrev=False,
-        description="Put two matrices and their product on a card, drop them, and see what PyTorch "
-        "keeps of their memory until torch.cuda.empty_cache() gives it back.",
+        "free", help="see what empty_cache gives back to the driver", allow_abbrev=False,
+        description="Put two matrices and their product on a card, drop them, and see how much "
+        "memory PyTorch keeps until torch.cuda.empty_cache() gives it back.",
     )  # fmt: skip
     free.add_argument("--device", metavar="D", help="a card such as cuda:0")
-    free.add_argument("--size", metavar="N", default="2048", help="the matrices' side (2048)")
-    free.add_argument("--json", action="store_true", help="one event a line on standard output")
+    free.add_argument("--size", metavar="N", default="2048", help="the side of the matrices (2048)")
+    free.add_argument("--json", action="store_true", help="print JSON, one event per line")
     free.set_defaults(run=_free)
 
 
@@ -71,38 +71,42 @@ def _free(options: argparse.Namespace, log_path: Path) -> int:
 def _add_oom(parts: Commands) -> None:
     oom = parts.add_parser(
         "oom", help="run an experiment of the memory lab", allow_abbrev=False,
-        description="Run an experiment of the memory lab. Without --budget-mib PyTorch may take "
-        "three quarters of what is free.",
+        description="Run an experiment of the memory lab. Without --budget-mib, PyTorch may "
+        "reserve three quarters of the free memory.",
     )  # fmt: skip
-    oom.add_argument("--preset", metavar="NAME", help="which one; see --list")
+    oom.add_argument("--preset", metavar="NAME", help="the experiment; see --list")
     oom.add_argument("--device", metavar="D", help=_DEVICE_HELP)
-    oom.add_argument("--budget-mib", metavar="N", help="what PyTorch may reserve at most")
+    oom.add_argument("--budget-mib", metavar="N", help="the most memory PyTorch may reserve")
     oom.add_argument(
         "--whole-card", action="store_true",
         help="no budget: a desktop on the card may stutter or lose windows",
     )  # fmt: skip
     oom.add_argument("--conf", metavar="TEXT", default="", help=_CONF_HELP)
     oom.add_argument("--size", metavar="N", default="1024", help="custom: the first tensor's side")
-    oom.add_argument("--count", metavar="N", help="custom: how many (default: until it breaks)")
-    oom.add_argument("--dtype", metavar="D", default="float32", help="custom: their type")
-    oom.add_argument("--growth", metavar="N", default="0", help="custom: added to each next side")
     oom.add_argument(
-        "--free-every-second", action="store_true", help="custom: drop each second tensor"
+        "--count", metavar="N", help="custom: number of tensors (default: until it fails)"
+    )
+    oom.add_argument("--dtype", metavar="D", default="float32", help="custom: the dtype")
+    oom.add_argument("--growth", metavar="N", default="0", help="custom: growth of each next side")
+    oom.add_argument(
+        "--free-every-second", action="store_true", help="custom: drop every second tensor"
     )
     oom.add_argument("--snapshot", metavar="FILE", default="", help="write a memory snapshot")
-    oom.add_argument("--json", action="store_true", help="one event a line on standard output")
-    oom.add_argument("--list", action="store_true", help="list the experiments and end")
+    oom.add_argument("--json", action="store_true", help="print JSON, one event per line")
+    oom.add_argument("--list", action="store_true", help="list the experiments and exit")
     oom.set_defaults(run=_oom)
 
 
 def _add_fit(parts: Commands) -> None:
     fit = parts.add_parser(
-        "fit", help="what fits on a card", allow_abbrev=False,
-        description="What fits on a card: the largest matrix, the largest batch of the sample "
-        "network, and a network with so many parameters.",
+        "fit", help="see what fits on a card", allow_abbrev=False,
+        description="See what fits on a card: the largest matrix, the largest batch of the sample "
+        "network, and a network with a given number of parameters.",
     )  # fmt: skip
     fit.add_argument("--device", metavar="D", help=_DEVICE_HELP)
-    fit.add_argument("--parameters", metavar="N", default="1e9", help="default: %(default)s")
+    fit.add_argument(
+        "--parameters", metavar="N", default="1e9", help="parameter count (default: %(default)s)"
+    )
     fit.add_argument("--dtype", metavar="D", default="float32", help="default: %(default)s")
     fit.add_argument(
         "--optimizer", metavar="O", default="adam",
@@ -110,15 +114,15 @@ def _add_fit(parts: Commands) -> None:
     )  # fmt: skip
     fit.add_argument(
         "--implementation", metavar="I", default="foreach",
-        help="of its step: foreach (PyTorch's default on a card), fused or for_loop",
+        help="the optimizer's step: foreach (PyTorch's default on a card), fused or for_loop",
     )  # fmt: skip
     fit.add_argument(
         "--masters", action="store_true",
-        help="the optimizer has float32 copies of a float16 or bfloat16 network",
+        help="the optimizer keeps float32 copies of a float16 or bfloat16 network",
     )  # fmt: skip
     fit.add_argument("--conf", metavar="TEXT", default="", help=_CONF_HELP)
-    fit.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    fit.add_argument("--list", action="store_true", help="list the modelled cards and end")
+    fit.add_argument("--json", action="store_true", help="print one JSON object")
+    fit.add_argument("--list", action="store_true", help="list the modeled cards and exit")
     fit.set_defaults(run=_fit)
 
 
@@ -137,7 +141,7 @@ def _oom(options: argparse.Namespace, log_path: Path) -> int:
     if options.list:
         return list_presets(as_json=options.json)
     if not options.preset:
-        raise WrongUseError("Name a preset; “gpu-studio memory oom --list” shows those there are.")
+        raise WrongUseError("Name a preset; “gpu-studio memory oom --list” shows them all.")
     budget_mib = _whole_number("budget in MiB", options.budget_mib, 1, _MOST_MIB)
     plan = None
     if options.preset == "custom":
@@ -169,7 +173,7 @@ def _fit(options: argparse.Namespace, log_path: Path) -> int:
         return list_cards(as_json=options.json)
     if options.dtype not in DTYPES:
         raise WrongUseError(
-            f"“{options.dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}."
+            f"“{options.dtype[:20]}” is not a supported dtype: choose {', '.join(DTYPES)}."
         )
     _check_conf(options.conf)
     return show_fit(
@@ -188,7 +192,7 @@ def _training_plan(options: argparse.Namespace) -> TrainingPlan:
 
     for text, known in ((options.optimizer, OPTIMIZERS), (options.implementation, IMPLEMENTATIONS)):
         if text not in known:
-            raise WrongUseError(f"“{text[:20]}” is not known: choose {', '.join(known)}.")
+            raise WrongUseError(f"“{text[:20]}” is unknown: choose {', '.join(known)}.")
     if options.masters and options.dtype not in HALF_TYPES:
         raise WrongUseError(f"--masters needs --dtype {' or '.join(HALF_TYPES)}.")
     return TrainingPlan(
@@ -233,7 +237,7 @@ def _whole_number(name: str, text: str | None, least: int, largest: int) -> int 
     is_number = text.isascii() and text.isdecimal() and len(text) <= 18
     if not is_number or not least <= int(text) <= largest:
         raise WrongUseError(
-            f"“{text[:20]}” is no {name}: give a whole number from {least} to {largest}."
+            f"“{text[:20]}” is not a {name}: give a whole number from {least} to {largest}."
         )
     return int(text)
 
@@ -247,7 +251,7 @@ def _parameters(text: str) -> int:
         number = 0.0
     if not 1 <= number <= MOST_PARAMETERS:
         raise WrongUseError(
-            f"“{text[:20]}” is no number of parameters: give 1 to {MOST_PARAMETERS:g}, for example "
+            f"“{text[:20]}” is not a number of parameters: give 1 to {MOST_PARAMETERS:g}, such as "
             "1e9."
         )
     return round(number)

@@ -1,4 +1,4 @@
-"""The terminal's commands and their options; bench and memory have files of their own."""
+"""The terminal's commands and options; bench and memory have separate files."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    # One command is added to these.
+    # The subparsers to which each add_… function adds its command.
     Commands: TypeAlias = "argparse._SubParsersAction[OneLineParser]"
 
 _ABOUT_DOCTOR = """\
-Says whether PyTorch can use this PC's cards, and what to do where it cannot. A real kernel is run
-on each card, in a process of its own. The exit status is 0 when a card can be used, 1 when not."""
+Checks whether PyTorch can use your cards, and says what to do if it cannot. Runs a real kernel on
+each card, in a separate process. Exit status: 0 if PyTorch can use a card, otherwise 1."""
 
 
 def device_address(text: str) -> str:
-    """Return a device's address; ``cuda`` alone is PyTorch's current card, at first number 0."""
+    """Return a device's address; ``cuda`` alone is PyTorch's current card, initially number 0."""
     return "cuda:0" if text == "cuda" else text
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser whose mistakes are one line, without the usage in front."""
+    """A parser whose errors are one line, without the usage text."""
 
     def error(self, message: str) -> NoReturn:
         """Raise `WrongUseError`."""
@@ -37,11 +37,11 @@ def add_devices(commands: Commands) -> None:
     """Add ``gpu-studio devices``."""
     devices = commands.add_parser(
         "devices",
-        help="what is in this PC, and can PyTorch use it?",
-        description="What is in this PC, and can PyTorch use it?",
+        help="list the devices in this PC, and whether PyTorch can use them",
+        description="List the devices in this PC, and whether PyTorch can use them.",
         allow_abbrev=False,
     )
-    devices.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    devices.add_argument("--json", action="store_true", help="print one JSON object")
     devices.set_defaults(run=_run_devices)
 
 
@@ -55,15 +55,15 @@ def add_doctor(commands: Commands) -> None:
     """Add ``gpu-studio doctor``."""
     doctor = commands.add_parser(
         "doctor",
-        help="why can PyTorch not use my card, and what next?",
+        help="find out why PyTorch cannot use your card, and what to do next",
         description=_ABOUT_DOCTOR,
         allow_abbrev=False,
     )
-    doctor.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
     doctor.add_argument(
         "--no-kernel",
         action="store_true",
-        help="judge by lists and versions alone: makes no CUDA context",
+        help="check versions and capabilities only; creates no CUDA context",
     )
     doctor.set_defaults(run=_run_doctor)
 
@@ -78,9 +78,9 @@ def add_place(commands: Commands) -> None:
     """Add ``gpu-studio place``."""
     place = commands.add_parser(
         "place",
-        help="move a model or a file of tensors to a device, with the proof",
-        description="Move a model or a file of tensors to a device: each tensor's place before and "
-        "after, what it cost, and the proof that nothing changed.",
+        help="move a model or a tensor file to a device, and check that nothing changed",
+        description="Move a model or a tensor file to a device. Shows each tensor's device before "
+        "and after, the time and memory, and proof that nothing changed.",
         allow_abbrev=False,
     )
     place.add_argument(
@@ -92,14 +92,14 @@ def add_place(commands: Commands) -> None:
     )
     place.add_argument(
         "--dtype", metavar="D", default="",
-        help="what floating-point tensors become: float16, bfloat16, float32, float64",
+        help="convert floating-point tensors to float16, bfloat16, float32 or float64",
     )  # fmt: skip
     place.add_argument(
         "--then", metavar="D", type=device_address, action="append", default=[],
-        help="move it on from there, for example back to cpu; may be given several times",
+        help="then move it to another device, for example back to cpu; repeatable",
     )  # fmt: skip
-    place.add_argument("--json", action="store_true", help="one event a line on standard output")
-    place.add_argument("--list", action="store_true", help="list the built-in models and end")
+    place.add_argument("--json", action="store_true", help="print JSON, one event per line")
+    place.add_argument("--list", action="store_true", help="list the built-in models and exit")
     place.set_defaults(run=_run_place)
 
 
@@ -114,7 +114,7 @@ def _run_place(options: argparse.Namespace, log_path: Path) -> int:
         raise WrongUseError("Name a device with --device: cpu, or a card such as cuda:0.")
     if options.dtype and options.dtype not in DTYPES:
         raise WrongUseError(
-            f"“{options.dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}."
+            f"“{options.dtype[:20]}” is not a supported dtype: choose {', '.join(DTYPES)}."
         )
     devices = (options.device, *options.then)
     return run_place(options.thing, devices, options.dtype, log_path, as_json=options.json)
@@ -124,20 +124,20 @@ def add_pitfall(commands: Commands) -> None:
     """Add ``gpu-studio pitfall``."""
     pitfall = commands.add_parser(
         "pitfall",
-        help="fall into a common mistake on purpose, and see the fix",
-        description="Fall into a common mistake on purpose: the real error or the real slow "
-        "number, why, and the number with the fix.",
+        help="make a common mistake on purpose, and see the fix",
+        description="Make a common mistake on purpose: see the real error or slow time, why it "
+        "happens, and the result after the fix.",
         allow_abbrev=False,
     )
-    pitfall.add_argument("name", nargs="?", metavar="NAME", help="which one; see --list")
+    pitfall.add_argument("name", nargs="?", metavar="NAME", help="the pitfall; see --list")
     pitfall.add_argument(
         "--device",
         metavar="D",
         type=device_address,
-        help="cpu, or a card (default: the first that this PyTorch can use, else cpu)",
+        help="cpu, or a card (default: the first card that PyTorch can use, otherwise cpu)",
     )
-    pitfall.add_argument("--json", action="store_true", help="one event a line on standard output")
-    pitfall.add_argument("--list", action="store_true", help="list the pitfalls and end")
+    pitfall.add_argument("--json", action="store_true", help="print JSON, one event per line")
+    pitfall.add_argument("--list", action="store_true", help="list the pitfalls and exit")
     pitfall.set_defaults(run=_run_pitfall)
 
 
@@ -147,5 +147,5 @@ def _run_pitfall(options: argparse.Namespace, log_path: Path) -> int:
     if options.list:
         return list_pitfalls(log_path, as_json=options.json)
     if not options.name:
-        raise WrongUseError("Name a pitfall; “gpu-studio pitfall --list” shows those there are.")
+        raise WrongUseError("Name a pitfall; “gpu-studio pitfall --list” shows them all.")
     return run_pitfall(options.name, options.device, log_path, as_json=options.json)

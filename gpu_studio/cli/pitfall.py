@@ -1,4 +1,4 @@
-"""``gpu-studio pitfall``: the lab in a terminal, by the same engine."""
+"""``gpu-studio pitfall``: the pitfall lab in a terminal, with the same engine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PART_TITLES = {"broken": "Broken", "fixed": "Fixed"}
 
 
 def run_pitfall(name: str, device: str | None, log_path: Path, *, as_json: bool) -> int:
-    """Run a pitfall, broken and fixed; return the exit status.
+    """Run a pitfall's broken and fixed code; return the exit status.
 
     Raises:
         WrongUseError: there is no such pitfall.
@@ -53,7 +53,7 @@ def run_pitfall(name: str, device: str | None, log_path: Path, *, as_json: bool)
 
 
 def list_pitfalls(log_path: Path, *, as_json: bool) -> int:
-    """Print what can be broken; return the exit status."""
+    """Print the pitfalls; return the exit status."""
     pitfalls = describe_alone(log_path).pitfalls
     if as_json:
         say_bytes(msgspec.json.encode({"pitfalls": pitfalls}) + b"\n")
@@ -68,7 +68,7 @@ def _find(name: str, description: EngineDescribed) -> PitfallDescription:
         if pitfall.name == name:
             return pitfall
     names = ", ".join(pitfall.name for pitfall in description.pitfalls)
-    raise WrongUseError(f"There is no pitfall “{name[:40]}”; there are {names}.")
+    raise WrongUseError(f"There is no pitfall “{name[:40]}”: choose {names}.")
 
 
 def _perform(

@@ -1,4 +1,4 @@
-"""``gpu-studio place``: the Switcher's move in a terminal, by the same engine."""
+"""``gpu-studio place``: the Switcher's move in a terminal, with the same engine."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def run_place(
 
     Args:
         thing: the model's name, or a path.
-        devices: where it goes, one after the other.
-        dtype: what floating-point tensors become; empty leaves them as they are.
-        log_path: where the engine writes its log.
+        devices: the target devices, one after the other.
+        dtype: the new dtype of floating-point tensors; empty changes none.
+        log_path: the engine's log file.
         as_json: print every event instead of a table.
 
     Raises:
-        WrongUseError: it is neither a model nor a file.
+        WrongUseError: `thing` is neither a model nor a file.
         StudioError: the engine does not start.
     """
     with Progress() as progress, own_engine(log_path) as (engine, interrupt):
@@ -85,7 +85,7 @@ def _request(thing: str, device: str, dtype: str, description: EngineDescribed) 
     path = Path(thing)
     if not path.exists() and path.suffix not in (".pt", ".pth", ".bin", ".ckpt"):
         raise WrongUseError(
-            f"“{thing[:60]}” is neither a model nor a file. There are {', '.join(names)}."
+            f"“{thing[:60]}” is neither a model nor a file. The models are {', '.join(names)}."
         )
     return PlaceModel(path=str(path.absolute()), device=device, dtype=dtype)
 
@@ -119,7 +119,7 @@ def _show(
     as_json: bool,
     log_path: Path | None = None,
 ) -> Event | None:
-    """Print an answer as it comes; return its last event."""
+    """Print the events as they arrive; return the last one."""
     table, last = TerminalTable(_COLUMNS), None
     has_head = False
     for event in answers(engine, request, interrupt):
@@ -144,7 +144,7 @@ def _show(
 
 
 def _link(request: PlaceModel | InspectFile, log_path: Path | None) -> Link | None:
-    """Return what connects the card of a move; None for the CPU, or where nobody tells."""
+    """Return the link to the card of a move; None for the CPU or if it is unknown."""
     if not isinstance(request, PlaceModel) or request.device == "cpu" or log_path is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Lines on a terminal: a table that grows, and a progress line beside it."""
+"""Terminal output: a growing table, and a progress line."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _WIDEST_PROGRESS = 78
 
 
 class Progress:
-    """One line that is written over, on a terminal alone: a file gets none of it.
+    """A progress line that overwrites itself; redirected output gets none of it.
 
     Args:
-        stream: where to write; standard error by default, so that results can be redirected.
+        stream: standard error by default, so that results can be redirected.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -40,7 +40,7 @@ class Progress:
         self._width = len(text)
 
     def clear(self) -> None:
-        """Take the line away, before something is written in its place."""
+        """Erase the line before other output takes its place."""
         if self._is_live and self._width:
             self._stream.write("\r" + " " * self._width + "\r")
             self._stream.flush()
@@ -48,10 +48,10 @@ class Progress:
 
 
 class TerminalTable:
-    """A table of text whose rows are shown as they come.
+    """A text table whose rows are printed as they arrive.
 
     Args:
-        columns: headings and their widths; a negative width aligns to the right.
+        columns: headings and widths; a negative width aligns right.
     """
 
     def __init__(self, columns: Sequence[tuple[str, int]]) -> None:
@@ -59,7 +59,7 @@ class TerminalTable:
         self.heading = self.row([heading for heading, _ in columns])
 
     def row(self, cells: Sequence[str]) -> str:
-        """Return one line."""
+        """Return a row as one line."""
         aligned = (
             cell.rjust(-width) if width < 0 else cell.ljust(width)
             for cell, width in zip(map(plain, cells), self._widths, strict=True)
@@ -68,7 +68,7 @@ class TerminalTable:
 
 
 def plain(text: str) -> str:
-    """Return a text in one line, in characters that every terminal is likely to have."""
+    """Return the text as one line, in characters that most terminals have."""
     text = text.replace("\u202f", " ")
     return "".join(character if character.isprintable() else " " for character in text)
 
@@ -80,17 +80,17 @@ def say(text: str = "") -> None:
 
 
 def say_bytes(line: bytes) -> None:
-    """Write a line of JSON, which is UTF-8 whatever the terminal is."""
+    """Write a line of JSON, always in UTF-8."""
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
 
 
 def note(text: str) -> None:
-    """Write a line beside the result."""
+    """Write a line to standard error, beside the result."""
     sys.stderr.write(plain(text) + "\n")
     sys.stderr.flush()
 
 
 def now() -> str:
-    """Return the time in ISO 8601, to milliseconds, with its time zone."""
+    """Return the time in ISO 8601 with milliseconds and time zone."""
     return datetime.now(timezone.utc).astimezone().isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""How a command ends."""
+"""The exit status of a command."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ DONE, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 
 class WrongUseError(Exception):
-    """What was typed makes no sense; the text is the line to show."""
+    """The command line makes no sense; the text is the message to show."""
