@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""GPU Studio's set-up: makes .venv, installs the right PyTorch, and starts the program.
+"""GPU Studio's setup: creates .venv, installs the right PyTorch, and starts the program.
 
     python3 packaging/bootstrap.py run [ARGS...]
     python3 packaging/bootstrap.py test [PYTEST ARGS...]
     python3 packaging/bootstrap.py shortcut
 
-Standard library only. The work is in the folder studio_setup; this file alone has to be readable
-by any Python, however old, so that a wrong one gets a sentence and no syntax error.
+Standard library only. The work is in the folder studio_setup. Any Python, however old, must be able
+to read this file: an unsupported Python then gets a sentence instead of a syntax error.
 """
 
 # ruff: noqa: UP020, UP032
@@ -20,7 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def unfit_python(root):
-    """Say why this Python cannot be used, or None where it can."""
+    """Return why this Python cannot be used; None if it can."""
     with io.open(os.path.join(root, "resources", "wheels.json"), encoding="utf-8") as file:
         allowed = json.load(file)["python"]
     oldest, newest = tuple(allowed["oldest"]), tuple(allowed["newest"])
@@ -46,7 +46,7 @@ def _is_free_threaded():
 
 
 def main():
-    """Check the interpreter, then hand over."""
+    """Check the interpreter, then run the command."""
     try:
         sentence = unfit_python(ROOT)
     except (OSError, KeyError, ValueError):
@@ -54,7 +54,7 @@ def main():
     if sentence is not None:
         sys.stderr.write(sentence + "\n")
         return 1
-    # The folder of this file comes first on the path, the program's own folder next.
+    # Python has put this file's folder first on the path; the program's folder goes next.
     sys.path.insert(1, ROOT)
     import pathlib
 

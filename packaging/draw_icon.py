@@ -2,7 +2,7 @@
 
     .venv/bin/python packaging/draw_icon.py
 
-The drawings are kept in the repository, since a shortcut is made before Qt can be sure to work.
+The images are kept in the repository because a shortcut is made before Qt is known to work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ICO_SIZES = (16, 20, 24, 32, 40, 48, 64, 256)
 
 
 def png(renderer: QSvgRenderer, size: int) -> bytes:
-    """The drawing as a PNG of that many pixels a side."""
+    """Return the drawing as a square PNG, `size` pixels a side."""
     image = QImage(size, size, QImage.Format.Format_ARGB32_Premultiplied)
     image.fill(Qt.GlobalColor.transparent)
     painter = QPainter(image)
@@ -32,7 +32,7 @@ def png(renderer: QSvgRenderer, size: int) -> bytes:
 
 
 def ico(drawings: dict[int, bytes]) -> bytes:
-    """Windows' icon file of several PNG drawings: a header, a row of 16 bytes each, the PNGs."""
+    """Return a Windows icon file: a header, a 16-byte entry for each PNG, then the PNGs."""
     offset = 6 + 16 * len(drawings)
     rows, content = b"", b""
     for size, drawing in drawings.items():
@@ -44,7 +44,7 @@ def ico(drawings: dict[int, bytes]) -> bytes:
 
 
 def main() -> None:
-    """Write both files beside the SVG."""
+    """Write both files next to the SVG."""
     application = QGuiApplication(["draw_icon", "-platform", "offscreen"])
     renderer = QSvgRenderer(str(_FOLDER / "gpu-studio.svg"))
     (_FOLDER / "gpu-studio.png").write_bytes(png(renderer, 256))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Double-click this in a fresh download: it sets GPU Studio up and opens it.
-# Without a terminal, a small window shows the progress; without tkinter, a terminal is opened.
+# Double-click this after you download GPU Studio: it sets GPU Studio up and opens it.
+# Without a terminal, a small window shows the progress; without tkinter, a terminal opens.
 
 here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd) || exit 1
 
@@ -31,7 +31,7 @@ for candidate in python3 python3.14 python3.13 python3.12 python3.11 python3.10;
     fi
 done
 if [ -z "$python" ]; then
-    say 'GPU Studio needs Python 3.10 to 3.14: install the package python3, then start this again.'
+    say 'GPU Studio needs Python 3.10 to 3.14: install the package python3, then start GPU Studio again.'
     exit 1
 fi
 
@@ -57,4 +57,4 @@ for terminal in gnome-terminal kgx ptyxis; do
 done
 unset GPU_STUDIO_IN_TERMINAL
 "$python" "$here/bootstrap.py" run "$@" ||
-    say "GPU Studio could not be set up; the reasons are in $(dirname -- "$here")/.setup/log.txt."
+    say "GPU Studio could not be set up. The log says why: $(dirname -- "$here")/.setup/log.txt."

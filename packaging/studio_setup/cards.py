@@ -1,4 +1,4 @@
-"""Which NVIDIA cards and which driver this PC has, found without anything installed."""
+"""Find this PC's NVIDIA cards and their driver before anything is installed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _WSL_TOOL = "/usr/lib/wsl/lib/nvidia-smi"
 
 @dataclass(frozen=True)
 class Sighting:
-    """What the driver said.
+    """The driver's answer.
 
     Attributes:
-        cards: The cards it named; empty where there is no card or no answer.
+        cards: The cards that it listed; empty if there is no card or no answer.
         driver_version: For example "580.65.06", or None.
-        trouble: Why a card that is in the PC may be missing from `cards`, or None.
-        timed_out: Whether the driver gave no answer in time.
+        trouble: Why a card in the PC may be missing from `cards`, or None.
+        timed_out: Whether the driver did not answer in time.
     """
 
     cards: tuple[CudaCard, ...]
@@ -40,7 +40,7 @@ class Sighting:
 
 
 def cards_in(report: str) -> tuple[tuple[CudaCard, ...], str | None]:
-    """Read `compute_cap, driver_version, name` lines; anything else in the text is passed over.
+    """Read `compute_cap, driver_version, name` lines; other lines are ignored.
 
     After a driver update without a restart, nvidia-smi prints its error message on stdout.
     """
@@ -50,7 +50,7 @@ def cards_in(report: str) -> tuple[tuple[CudaCard, ...], str | None]:
 
 
 def find_cards() -> Sighting:
-    """Ask nvidia-smi, and where that gives no card, the driver's library."""
+    """Ask nvidia-smi; if it lists no card, ask the driver's library."""
     tool = shutil.which("nvidia-smi") or (_WSL_TOOL if os.path.exists(_WSL_TOOL) else None)
     commands = [[sys.executable, "-I", str(Path(__file__).with_name(_NVML))]]
     if tool:
@@ -69,9 +69,9 @@ def find_cards() -> Sighting:
 
 
 def answer_of(command: list[str], timeout_s: float) -> str | None:
-    """What a command prints, stdout and stderr; "" where it cannot be started, None on a time-out.
+    """Return a command's stdout and stderr; "" if it cannot be started, None on a timeout.
 
-    A child that hangs in the driver may not die of a kill, so it is left behind, never waited for.
+    A child that hangs in the driver may survive a kill, so the setup never waits for it.
     """
     try:
         child = subprocess.Popen(
@@ -95,10 +95,10 @@ def answer_of(command: list[str], timeout_s: float) -> str | None:
 
 def _trouble(report: str) -> str | None:
     if "mismatch" in report:
-        return "The NVIDIA driver was updated: restart the PC, then start this again."
+        return "The NVIDIA driver was updated: restart the PC, then start GPU Studio again."
     if sys.platform == "linux" and nvidia_pci_devices("/"):
         return (
-            "There is an NVIDIA card in this PC, but no NVIDIA driver answers: install the driver, "
-            "restart, then start this again."
+            "This PC has an NVIDIA card, but no NVIDIA driver answers: install the driver, restart "
+            "the PC, then start GPU Studio again."
         )
     return None

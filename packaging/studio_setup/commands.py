@@ -1,4 +1,4 @@
-"""The commands of bootstrap.py. Read at every start: it imports little before it is sure to."""
+"""The commands of bootstrap.py. Runs at every start, so it imports other modules only if needed."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _CALL = (
 )
 USAGE = f"""usage: {_CALL} [--torch TAG] [--packages newest] [--progress window] COMMAND
 
-  run [ARGS...]              set up if needed, then open the window, or pass ARGS to the program
-  test [PYTEST ARGS...]      the same with the test dependencies, then run the whole test suite
-  test --soft-cards [ARGS]   run the tests that need CUDA's PyTorch on stand-ins for a card
-  test --windows [ARGS]      run the tests on a Windows PC under Wine (Debian on x86-64)
+    run [ARGS...]              set up if needed, then open the window (or run GPU Studio with ARGS)
+    test [PYTEST ARGS...]      set up with the test dependencies, then run the whole test suite
+    test --soft-cards [ARGS]   run the tests for CUDA builds of PyTorch on simulated cards
+    test --windows [ARGS]      run the tests in Windows under Wine (Debian on x86-64)
   shortcut                   put GPU Studio in the applications menu and on the desktop
 
-  --torch TAG                use that build of PyTorch from now on: cpu, cu126, cu130, or auto
-  --packages newest          use the newest packages instead of the tested ones; tested goes back
-  --progress window          show the set-up's progress in a small window
+    --torch TAG                use this build of PyTorch from now on: cpu, cu126, cu130 or auto
+    --packages newest          use the newest packages; "tested" goes back to the tested ones
+    --progress window          show the setup's progress in a small window
 """
 _COMMANDS = ("run", "test", "shortcut")
-# The values that an option takes; any build of PyTorch for the first.
+# The values of each option; --torch takes the tag of any build of PyTorch.
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "--torch": (),
     "--progress": ("window", "terminal"),
@@ -40,7 +40,7 @@ _WINDOWS = "--windows"
 
 
 class WrongUseError(Exception):
-    """The command line cannot be understood; the text is one line."""
+    """The command line makes no sense; the text is one line."""
 
 
 class Request(NamedTuple):
@@ -48,10 +48,10 @@ class Request(NamedTuple):
 
     Attributes:
         command: "run", "test", "shortcut" or "help".
-        arguments: What comes after it.
-        torch_tag: The build asked for by name, or None.
-        in_window: Whether progress is to be shown in a window.
-        packages: "tested" or "newest" where that was asked for, or None.
+        arguments: The arguments after the command.
+        torch_tag: The requested build of PyTorch, or None.
+        in_window: Whether to show the progress in a window.
+        packages: "tested" or "newest" if requested, otherwise None.
     """
 
     command: str
@@ -62,7 +62,7 @@ class Request(NamedTuple):
 
 
 def parse(arguments: list[str]) -> Request:
-    """Read the command line; what follows the command belongs to the program.
+    """Read the command line; the program gets the arguments after the command.
 
     Raises:
         WrongUseError: There is no such command or option.
@@ -74,7 +74,7 @@ def parse(arguments: list[str]) -> Request:
         if option in ("-h", "--help"):
             return Request("help", [])
         if option not in _OPTIONS or not rest:
-            raise WrongUseError(f"{option} is no option here, or lacks its value.")
+            raise WrongUseError(f"{option} is not an option here, or its value is missing.")
         value = rest.pop(0)
         if option == "--torch":
             torch_tag = value
@@ -95,19 +95,19 @@ def parse(arguments: list[str]) -> Request:
 
 
 def run_command(root: Path, arguments: list[str]) -> int:
-    """Do what the command line says.
+    """Run the command.
 
     Args:
         root: The checkout.
         arguments: The command line without the script's name.
 
     Returns:
-        The exit status: the program's own, or 1 where the set-up failed, 2 for wrong use.
+        The exit status: the program's, or 1 if the setup failed, 2 for wrong use.
     """
     try:
         request = parse(arguments)
     except WrongUseError as error:
-        tell(f"{error} {_CALL} --help says more.")
+        tell(f"{error} For help, type: {_CALL} --help")
         return 2
     if request.command == "help":
         print(USAGE, end="")
@@ -120,10 +120,10 @@ def run_command(root: Path, arguments: list[str]) -> int:
         tell(str(error))
         return 1
     except OSError as error:
-        tell(f"The set-up stopped: {error}.")
+        tell(f"The setup stopped: {error}.")
         return 1
     except KeyboardInterrupt:
-        print("\nStopped. The next start goes on from here.", file=sys.stderr)
+        print("\nStopped. The next start continues from here.", file=sys.stderr)
         return 130
 
 
@@ -159,7 +159,7 @@ def _start(root: Path, request: Request) -> int:
 
 
 def need_of(root: Path, request: Request) -> Need:
-    """What a command needs of the environment."""
+    """Return what a command needs from the environment."""
     from studio_setup.need import Need, has_display
 
     is_test = request.command == "test"
@@ -202,4 +202,4 @@ def _offer_shortcut(root: Path) -> None:
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
         _make_shortcut(root)
     else:
-        print(f"You can do it at any time: {_CALL} shortcut", file=sys.stderr)
+        print(f"You can do this later: {_CALL} shortcut", file=sys.stderr)

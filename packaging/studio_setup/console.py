@@ -1,6 +1,6 @@
-"""What the set-up says while it works: calm lines on stderr, everything else in a log file.
+"""The setup's output: a few lines on stderr, everything else in a log file.
 
-Stdout belongs to the program that is started afterwards.
+Stdout belongs to the program that starts afterwards.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ if TYPE_CHECKING:
 
 
 class SetupError(Exception):
-    """The set-up cannot go on; the text says why and what to do."""
+    """The setup cannot continue; the text says why and what to do."""
 
 
 class Console(Protocol):
-    """Where the set-up's progress goes."""
+    """Shows the setup's progress."""
 
     def step(self, number: int, count: int, text: str) -> None:
-        """Begin one of the set-up's few steps."""
+        """Start one of the setup's steps."""
 
     def note(self, text: str) -> None:
-        """Say one sentence."""
+        """Print a sentence."""
 
     def detail(self, text: str, fraction: float | None) -> None:
-        """Show what is being done just now; `fraction` is 0 to 1, or None when not known."""
+        """Show the current action; `fraction` is 0 to 1, or None if unknown."""
 
     def stops_with(self, stop: Callable[[], None]) -> None:
-        """Say how to end what has begun, for a user who does not want to wait for it."""
+        """Set the function that ends the current action if the user stops the setup."""
 
 
 class TerminalConsole:
-    """Progress as lines; on a terminal, the detail of the moment on a line that is rewritten."""
+    """Prints progress as lines; on a terminal, the last line shows the current action."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        # Without a console (pythonw) there is no stderr, and print writes nothing.
+        # Without a console (pythonw), stderr is None and print writes nothing.
         self._stream = stream or sys.stderr
         self._is_terminal = self._stream is not None and self._stream.isatty()
         self._shown = 0
 
     def step(self, number: int, count: int, text: str) -> None:
-        """Begin one of the set-up's few steps."""
+        """Start one of the setup's steps."""
         self.note(f"{number}/{count} {text}")
 
     def note(self, text: str) -> None:
-        """Say one sentence."""
+        """Print a sentence."""
         self._clear()
         print(text, file=self._stream, flush=True)
 
     def detail(self, text: str, fraction: float | None) -> None:
-        """Show what is being done just now, on a terminal only."""
+        """Show the current action, on a terminal only."""
         if not self._is_terminal:
             return
         share = "" if fraction is None else f" {100 * fraction:.0f} %"
@@ -62,7 +62,7 @@ class TerminalConsole:
         self._shown = len(line)
 
     def stops_with(self, stop: Callable[[], None]) -> None:
-        """On a terminal, Ctrl+C reaches every process by itself."""
+        """Do nothing: on a terminal, Ctrl+C reaches every process."""
 
     def _clear(self) -> None:
         if self._shown:
@@ -71,7 +71,7 @@ class TerminalConsole:
 
 
 class Log:
-    """The log file of one set-up; a folder that cannot be written to ends the set-up."""
+    """The log file of one setup; a folder that cannot be written to ends the setup."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,8 +80,8 @@ class Log:
             path.write_text("", encoding="utf-8")
         except OSError as error:
             raise SetupError(
-                f"The folder {path.parent.parent} cannot be written to ({error.strerror}): "
-                "copy GPU Studio to a folder of your own and start it there."
+                f"GPU Studio cannot write to {path.parent.parent} ({error.strerror}): copy "
+                "GPU Studio to a folder in your home folder and start it there."
             ) from error
 
     def write(self, text: str) -> None:
@@ -90,6 +90,6 @@ class Log:
             file.write(text.rstrip("\n") + "\n")
 
     def last_lines(self, count: int) -> list[str]:
-        """The last lines that say something."""
+        """Return the last lines that are not empty."""
         lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
         return [line for line in lines if line.strip()][-count:]

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 def make_environment(
     environment: Path, console: Console, log: Log, pass_fds: tuple[int, ...] = ()
 ) -> None:
-    """Make an empty virtual environment; one that was not finished is deleted first.
+    """Create an empty virtual environment; first delete an unfinished one.
 
     Raises:
-        SetupError: It cannot be made.
+        SetupError: It cannot be created.
     """
     _clear(environment, console)
     stamps.mark_ours(str(environment))
-    # From inside another environment, the interpreter below it. An environment remembers what it
-    # was made by, and Windows' shortcut is of the one without a console.
+    # Inside another environment, use its base interpreter. An environment records the interpreter
+    # that made it, and the Windows shortcut starts the one without a console.
     python = interpreter(getattr(sys, "_base_executable", ""))
     command = [python, "-I", "-m", "venv", str(environment)]
     log.write(f"$ {' '.join(command)}")
@@ -50,7 +50,7 @@ def make_environment(
     log.write(done.stdout + done.stderr)
     if done.returncode != 0:
         raise SetupError(
-            f"Making the environment {environment} did not work: "
+            f"Python could not create the environment {environment}: "
             f"{(log.last_lines(1) or ['no reason given'])[-1]}\nThe whole log: {log.path}"
         )
 
@@ -66,14 +66,14 @@ def _clear(environment: Path, console: Console) -> None:
         environment.rename(aside)
     except OSError as error:
         raise SetupError(
-            f"{environment} cannot be replaced ({error.strerror}): close GPU Studio and whatever "
-            "else runs from it, then start this again."
+            f"Cannot replace {environment} ({error.strerror}): close GPU Studio and all programs "
+            "that run from this folder, then start GPU Studio again."
         ) from error
-    console.note(f"    There was a {environment.name} that is not GPU Studio's: now {aside.name}.")
+    console.note(f"    Renamed a {environment.name} that is not GPU Studio's to {aside.name}.")
 
 
 def _empty(environment: Path) -> None:
-    # The mark stays: a kill in the middle must leave a folder that is known as ours.
+    # Keep the mark: if killed halfway, the folder must still be recognizable as ours.
     for path in environment.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -82,31 +82,31 @@ def _empty(environment: Path) -> None:
 
 
 def require_space(folder: Path, needed_bytes: int) -> None:
-    """Refuse before a download that cannot fit; the folder need not be there yet.
+    """Refuse a download that cannot fit on the disk; the folder need not exist yet.
 
     Raises:
-        SetupError: Less is free on that disk.
+        SetupError: The disk has less free space.
     """
     folder = next(one for one in (folder, *folder.parents) if one.exists())
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise SetupError(
-            f"The installation needs {needed_bytes / 1e9:.1f} GB and {free_bytes / 1e9:.1f} GB are "
-            f"free at {folder}: free some space, then start this again."
+            f"The installation needs {needed_bytes / 1e9:.1f} GB, but {folder} has only "
+            f"{free_bytes / 1e9:.1f} GB free: free some space, then start GPU Studio again."
         )
 
 
 def install_project(
     pip: Pip, root: Path, pinned_torch: str, extras: Iterable[str], newest: bool = False
 ) -> None:
-    """Install what the program needs, and the program as a pointer to the checkout.
+    """Install the program's dependencies, and the program as a pointer to the checkout.
 
     Args:
-        pip: pip of the environment, which has PyTorch already.
+        pip: pip of the environment, which already has PyTorch.
         root: The checkout.
         pinned_torch: The requirement that keeps PyTorch as it is.
-        extras: The optional dependencies to install too.
-        newest: Whether what is there is replaced by the newest versions that are allowed.
+        extras: The optional dependencies to install as well.
+        newest: Whether to upgrade installed packages to the newest allowed versions.
 
     Raises:
         SetupError: pip failed.
@@ -119,13 +119,13 @@ def install_project(
         requirements += project["optional-dependencies"][extra]
     newer = ("--upgrade", "--upgrade-strategy", "eager") if newest else ()
     if not pip.install(*newer, *requirements):
-        raise pip.failure("Installing what the program needs")
+        raise pip.failure("Installing the dependencies")
     wheel = build_pointer_wheel(project, root, environment / "tmp")
     if not pip.install("--no-index", "--no-deps", "--force-reinstall", str(wheel)):
         raise pip.failure("Installing the program")
     shutil.rmtree(environment / "tmp", ignore_errors=True)
-    # The window is there sooner where nothing has to be compiled first; a folder that may not be
-    # written to only costs that.
+    # Compile now, so that the window opens faster. If the folder is read-only, only this speed is
+    # lost.
     command = [python, "-I", "-m", "compileall", "-q", str(root / "gpu_studio")]
     subprocess.run(
         command, capture_output=True, env=clean_environ(), check=False, creationflags=NO_WINDOW
@@ -133,7 +133,7 @@ def install_project(
 
 
 def try_imports(environment: Path, modules: Iterable[str], log: Log) -> None:
-    """Import once what was installed, so that a broken installation is found here.
+    """Import the installed modules once, so that a broken installation fails here.
 
     Raises:
         SetupError: An import failed.
@@ -158,12 +158,12 @@ def try_imports(environment: Path, modules: Iterable[str], log: Log) -> None:
 
 
 def import_hint(last_line: str) -> str:
-    """What to do about an import that fails right after the installation."""
+    """Return what to do about an import that fails right after the installation."""
     if "DLL load failed" in last_line or "WinError 126" in last_line or "c10.dll" in last_line:
         return (
             "A Windows library is missing: install the Microsoft Visual C++ Redistributable "
-            "(https://aka.ms/vs/17/release/vc_redist.x64.exe), then start this again."
+            "(https://aka.ms/vs/17/release/vc_redist.x64.exe), then start GPU Studio again."
         )
     if "cannot open shared object file" in last_line:
-        return "A system library is missing: install the one named here, then start this again."
-    return "What was installed cannot be imported: start this again."
+        return "A system library is missing: install it (see below), then start GPU Studio again."
+    return "The installed packages cannot be imported: start GPU Studio again."

@@ -1,9 +1,10 @@
-"""A cheap look at what could change the choice of PyTorch: the cards and their driver.
+"""A cheap check of the facts that decide the build of PyTorch: the cards and their driver.
 
-Read at every start, so it asks no driver and starts no process. Linux: the driver's version in
-/sys/module/nvidia, the display devices on the PCI bus, and under WSL the driver's files, which come
-from Windows. Windows: the display adapters of the registry; one that was taken out is still listed
-there, and its PyTorch works without it. Only when this differs from the stamp is the driver asked.
+It runs at every start, so it asks no driver and starts no process. On Linux it reads the driver's
+version in /sys/module/nvidia, the display devices on the PCI bus, and under WSL the driver's files,
+which come from Windows. On Windows it reads the display adapters in the registry. A removed card
+stays listed there, which is harmless: its PyTorch works without it. The setup asks the driver only
+if the fingerprint differs from the stamp.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _DISPLAY_CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bf
 
 
 def hardware_fingerprint(system: str = sys.platform, root: str = "/") -> str:
-    """A text that changes when a card or the driver changes; empty where there is neither."""
+    """Return a text that changes if a card or the driver changes; empty if there is neither."""
     if system == "win32":
         import winreg
 
@@ -40,12 +41,12 @@ def hardware_fingerprint(system: str = sys.platform, root: str = "/") -> str:
 
 
 def driver_module_version(root: str = "/") -> str:
-    """The version of the loaded NVIDIA kernel module (Linux), or "" where there is none."""
+    """Return the version of the loaded NVIDIA kernel module (Linux), or "" if there is none."""
     return _text(os.path.join(root, "sys/module/nvidia/version"))
 
 
 def nvidia_pci_devices(root: str = "/") -> list[str]:
-    """The NVIDIA graphics cards on the PCI bus (Linux), as "10de:1d01", with or without driver."""
+    """Return the NVIDIA cards on the PCI bus (Linux), as "10de:1d01", with or without a driver."""
     folder = os.path.join(root, "sys/bus/pci/devices")
     try:
         addresses = os.listdir(folder)
@@ -77,8 +78,8 @@ def _registry_adapters(winreg: Any) -> list[str]:
     adapters = []
     with display_class:
         for name in _subkeys(winreg, display_class):
-            # Other keys stand beside the adapters, some of which may not be opened, and an adapter
-            # whose driver was removed keeps its key without a version.
+            # The key also has subkeys that are no adapters, some of them protected. An adapter
+            # whose driver was removed keeps its subkey without a version.
             try:
                 with winreg.OpenKey(display_class, name) as adapter:
                     device = winreg.QueryValueEx(adapter, "MatchingDeviceId")[0]
@@ -91,7 +92,7 @@ def _registry_adapters(winreg: Any) -> list[str]:
 
 
 def _subkeys(winreg: Any, key: Any) -> list[str]:
-    """The names of the keys in a key; a card that was moved or taken out leaves gaps in them."""
+    """Return the names of a key's subkeys; a moved or removed card leaves gaps in the numbers."""
     names: list[str] = []
     while True:
         try:

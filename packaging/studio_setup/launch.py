@@ -1,18 +1,18 @@
-"""Hand over to a program in the environment."""
+"""Start a program in the environment."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-# As subprocess.CREATE_NO_WINDOW, without importing that at every start: a set-up without a console
-# would open a black window for each Python that it asks something.
+# The value of subprocess.CREATE_NO_WINDOW, without importing subprocess at every start. Otherwise a
+# setup without a console would open a black window for each Python process.
 NO_WINDOW = 0x0800_0000 if sys.platform == "win32" else 0
 _WARNING = 0x30  # MB_ICONWARNING of winuser.h
 
 
 def clean_environ() -> dict[str, str]:
-    """This process's environment without what would lead another Python into the wrong folders."""
+    """Return the environment variables without those that point another Python to wrong folders."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -21,7 +21,7 @@ def clean_environ() -> dict[str, str]:
 
 
 def tell(sentence: str) -> None:
-    """Say why nothing was started; after a double-click on Windows there is no terminal for it."""
+    """Say why nothing started; in a dialog on Windows, because a double-click has no terminal."""
     if sys.stderr is not None:
         print(sentence, file=sys.stderr)
     elif sys.platform == "win32":
@@ -31,7 +31,7 @@ def tell(sentence: str) -> None:
 
 
 def become(command: list[str], environ: dict[str, str]) -> int:
-    """Become the command; on Windows, run it and give its exit status."""
+    """Replace this process with the command; on Windows, run it and return its exit status."""
     if os.name != "nt":
         sys.stdout.flush()
         sys.stderr.flush()
@@ -40,7 +40,7 @@ def become(command: list[str], environ: dict[str, str]) -> int:
 
 
 def run(command: list[str], environ: dict[str, str]) -> int:
-    """Run the command to its end and give its exit status."""
+    """Run the command and return its exit status."""
     import subprocess
 
     try:
@@ -50,7 +50,7 @@ def run(command: list[str], environ: dict[str, str]) -> int:
 
 
 def start_detached(command: list[str], environ: dict[str, str]) -> int:
-    """Start a windowed program on Windows and leave it alone."""
+    """Start a windowed program on Windows and do not wait for it."""
     import subprocess
 
     flags = getattr(subprocess, "DETACHED_PROCESS", 0)
@@ -59,7 +59,7 @@ def start_detached(command: list[str], environ: dict[str, str]) -> int:
 
 
 def python_version_of(python: str) -> str:
-    """An interpreter's "3.11", or "" where it does not start."""
+    """Return an interpreter's version, such as "3.11", or "" if it does not start."""
     import subprocess
 
     code = "import sys; print('%d.%d' % sys.version_info[:2])"

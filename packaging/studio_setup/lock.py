@@ -1,4 +1,4 @@
-"""One set-up at a time in one folder."""
+"""A lock: only one setup at a time in a folder."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _POLL_S = 0.5
 
 @contextlib.contextmanager
 def one_at_a_time(path: Path, console: Console) -> Iterator[tuple[int, ...]]:
-    """Hold the lock, waiting while another set-up has it.
+    """Hold the lock; wait while another setup has it.
 
     The system releases the lock when its holder ends, however it ends.
 
     Yields:
-        The `pass_fds` for children that write into the environment (empty on Windows): they hold
-        the lock too, so that it outlives a killed set-up for as long as its pip is at work.
+        The `pass_fds` for children that write into the environment (empty on Windows). They
+        inherit the lock, so if the setup is killed, the lock lasts until its pip ends.
 
     Raises:
         SetupError: The folder cannot be written to.
@@ -37,14 +37,14 @@ def one_at_a_time(path: Path, console: Console) -> Iterator[tuple[int, ...]]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise SetupError(
-            f"The folder {path.parent.parent} cannot be written to ({error.strerror}): "
-            "copy GPU Studio to a folder of your own and start it there."
+            f"GPU Studio cannot write to {path.parent.parent} ({error.strerror}): copy GPU Studio "
+            "to a folder in your home folder and start it there."
         ) from error
     try:
         if not _try_lock(descriptor):
             console.note(
-                "Another set-up of GPU Studio is at work in this folder: waiting for it to end "
-                "(Ctrl+C stops waiting)."
+                "Another GPU Studio setup is running in this folder: waiting for it to finish "
+                "(press Ctrl+C to stop waiting)."
             )
             while not _try_lock(descriptor):
                 time.sleep(_POLL_S)

@@ -1,10 +1,10 @@
-"""Install the versions that were tested, each file checked against its hash.
+"""Install the tested package versions; check each file against its hash.
 
-packaging/locks/ has a file for each platform, written by packaging/write_locks.py. A lock makes
-the set-up safer and never harder. Whatever it leaves out is installed afterwards as pyproject.toml
-allows it: PyTorch itself, a platform or a Python without a lock, a version that an index no longer
-has. A file with another hash stops the set-up only where pip asks PyPI alone. If you configured a
-mirror, an index or a folder of wheels, you want the files from there, and are told.
+packaging/locks/ has a file for each platform, written by packaging/write_locks.py. A lock makes the
+setup safer and never harder. pip installs the rest afterwards, as pyproject.toml allows: PyTorch
+itself, everything on a platform or a Python without a lock, and versions that an index no longer
+has. A file with a different hash stops the setup only if pip uses PyPI alone. If you configured a
+mirror, an index or a folder of wheels, you want those files: the setup uses them and says so.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _OTHER_HASH = "DO NOT MATCH THE HASHES"
 
 
 def lock_path(root: Path) -> Path:
-    """This platform's lock, which need not be there."""
+    """Return the path of this platform's lock; the file may not exist."""
     name = platform_key(platform.system(), platform.machine())
     return root / "packaging" / "locks" / f"{name}.txt"
 
 
 def lines_of(lock: str, sections: Iterable[str]) -> list[str]:
-    """The requirements of some sections of a lock; a section begins with its name, "# [run]"."""
+    """Return the requirements in some sections of a lock; "# [run]" starts the section "run"."""
     wanted, found, is_wanted = set(sections), [], False
     for line in lock.splitlines():
         if line.startswith("# ["):
@@ -41,16 +41,16 @@ def lines_of(lock: str, sections: Iterable[str]) -> list[str]:
 
 
 def install_locked(pip: Pip, root: Path, tag: str, with_tests: bool) -> None:
-    """Install what the lock names for this PC, where it can be had.
+    """Install the packages that the lock lists for this PC, if they are available.
 
     Args:
-        pip: pip of the environment, which has PyTorch already.
+        pip: pip of the environment, which already has PyTorch.
         root: The checkout.
         tag: The build of PyTorch.
-        with_tests: Whether the tests' packages are wanted too.
+        with_tests: Whether to install the tests' packages as well.
 
     Raises:
-        SetupError: PyPI gave a file that is not the one that was tested.
+        SetupError: PyPI sent a file that differs from the tested one.
     """
     try:
         lock = lock_path(root).read_text(encoding="utf-8")
@@ -60,14 +60,14 @@ def install_locked(pip: Pip, root: Path, tag: str, with_tests: bool) -> None:
     path = pip.environment / "tmp" / "locked.txt"
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    # What depends on what was resolved when the lock was written.
+    # No dependencies: they were resolved when the lock was written.
     if pip.install("--require-hashes", "--only-binary", ":all:", "--no-deps", "-r", str(path)):
         return
     if pip.last_words_contain(_OTHER_HASH):
         if not pip.has_places_of_its_own():
             raise pip.failure("Installing the tested packages")
         pip.console.note(
-            "    The place that pip is configured with has other files than PyPI: taking those."
+            "    pip is configured to use a place that has other files than PyPI: using those."
         )
     else:
-        pip.console.note("    Not all of the tested versions can be had here: taking what fits.")
+        pip.console.note("    Some tested versions are not available here: using other versions.")

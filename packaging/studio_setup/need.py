@@ -1,4 +1,4 @@
-"""What has to be there for what the user asked for. Read at every start: it imports little."""
+"""What a command needs from the environment. Runs at every start, so it imports little."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 def has_display(environ: Mapping[str, str], system: str = sys.platform) -> bool:
-    """Whether there is a screen to open a window on: on Linux, an X or a Wayland display."""
+    """Return whether a window can open: on Linux, whether there is an X or Wayland display."""
     if system != "linux":
         return True
     return bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
 
 
 class Need:
-    """A command's need of the environment.
+    """What a command needs from the environment.
 
     Args:
         root: The checkout.
         extras: The optional dependencies that the command uses.
-        opens_window: Whether it uses Qt.
-        has_screen: Whether that would be on a real screen.
-        wanted_tag: The build of PyTorch asked for by name, "auto", or None for no wish.
-        packages: `stamp.TESTED` or `stamp.NEWEST`, or None for no wish.
+        opens_window: Whether the command uses Qt.
+        has_screen: Whether the window opens on a real screen.
+        wanted_tag: The requested build of PyTorch, "auto", or None if none was requested.
+        packages: `stamp.TESTED` or `stamp.NEWEST`, or None if none was requested.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Need:
         return stamps.python_in(str(self.environment))
 
     def judged(self) -> tuple[dict[str, Any] | None, Verdict]:
-        """The stamp, and what has to be done."""
+        """Return the stamp and the setup's next task."""
         from studio_setup.launch import python_version_of
 
         stamp = stamps.read_stamp(str(self.environment))
@@ -76,17 +76,18 @@ class Need:
         return stamp, verdict
 
     def lacks_libraries(self, stamp: dict[str, Any]) -> bool:
-        """Whether a window is wanted whose system libraries were not all seen yet.
+        """Return whether the window still needs system libraries that were not found yet.
 
-        The stamp's level is 1 with those for drawing off the screen, 2 with a real screen's too.
+        The stamp's level is 1 if the libraries for off-screen drawing were found, 2 if those for a
+        real screen were found as well.
         """
         return self.opens_window and stamp.get("libraries", 0) < 1 + self.has_screen
 
     def is_met(self) -> bool:
-        """Whether the program can start at once.
+        """Return whether the program can start without any setup.
 
-        In a folder that takes nothing, what was set up is started as it is: neither another
-        PyTorch nor what is known of the system's libraries could be written down.
+        In a read-only folder, the program starts as it was set up: the setup could neither
+        install another PyTorch nor record the system's libraries.
         """
         stamp, verdict = self.judged()
         if stamp is None or verdict not in (Verdict.FRESH, Verdict.HARDWARE):
@@ -101,12 +102,12 @@ class Need:
         return not (lacks_libraries and missing_libraries(self.has_screen))
 
     def offer_is_due(self) -> bool:
-        """Whether the shortcut was never offered; from now on it was."""
+        """Return whether the shortcut was never offered; record that it now was."""
         stamp = stamps.read_stamp(str(self.environment)) or {}
         if stamp.get("shortcut_offered"):
             return False
         try:
             stamps.write_stamp(str(self.environment), stamp | {"shortcut_offered": True})
-        except OSError:  # a folder that takes nothing: it would be offered at every start
+        except OSError:  # a read-only folder: the offer would come back at every start
             return False
         return True

@@ -1,9 +1,9 @@
-"""Ask the NVIDIA driver for its cards, through ctypes, in a process of its own.
+"""Ask the NVIDIA driver for its cards through ctypes, in a separate process.
 
-Run as a script, because a driver call that never returns cannot be ended in any other way. Prints a
-line a card in the form of `nvidia-smi --query-gpu=compute_cap,driver_version,name
---format=csv,noheader`, for drivers whose nvidia-smi does not know compute_cap, and for PCs where
-nvidia-smi is not on the path.
+This runs as a script because only ending the process can end a driver call that never returns. It
+prints one line per card in the format of `nvidia-smi --query-gpu=compute_cap,driver_version,name
+--format=csv,noheader`. It is for drivers whose nvidia-smi does not know compute_cap, and for PCs
+without nvidia-smi on the path.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _library() -> ctypes.CDLL:
 
 
 def card_lines(nvml: ctypes.CDLL) -> list[str]:
-    """One line a card; empty where the driver refuses."""
+    """Return one line per card; empty if the driver refuses."""
     if nvml.nvmlInit_v2() != 0:
         return []
     driver = ctypes.create_string_buffer(96)

@@ -1,4 +1,4 @@
-"""pip in an environment: its words go to the log, its progress to the console."""
+"""Run pip in an environment: its output goes to the log, its progress to the console."""
 
 from __future__ import annotations
 
@@ -30,45 +30,45 @@ _HINTS = (
     (
         r"DO NOT MATCH THE HASHES",
         "A file from the package index is not the one that GPU Studio was tested with, so it was "
-        "not installed. Start this again on another network. If it stays so, please report it; "
-        "--packages newest installs without this check.",
+        "not installed. Start GPU Studio again on another network. If that does not help, please "
+        "report it; --packages newest installs without this check.",
     ),
     (
         r"WinError 206|Windows Long Path",
-        "The folder's name is too long for Windows: move GPU Studio into a folder such as "
+        "The folder's name is too long for Windows: move GPU Studio to a folder such as "
         r"C:\GPU Studio, then start it there.",
     ),
     (
         r"No space left|not enough space",
-        "The disk is full: free some space, then start this again.",
+        "The disk is full: free some space, then start GPU Studio again.",
     ),
     (
         r"CERTIFICATE_VERIFY_FAILED|SSLError",
-        "The connection's certificate is not trusted here: name the right one in PIP_CERT.",
+        "This PC does not trust the connection's certificate: put the right one in PIP_CERT.",
     ),
     (
         r"getaddrinfo|Name or service|Temporary failure|Max retries|timed out|NewConnectionError",
-        "The package index cannot be reached: check the internet connection, then start this "
-        "again.",
+        "The package index cannot be reached: check your internet connection, then start GPU "
+        "Studio again.",
     ),
     (
         r"Access is denied|WinError (5|32)|Permission denied",
-        "A file is in use or protected: close GPU Studio, then start this again.",
+        "A file is in use or protected: close GPU Studio, then start it again.",
     ),
     (
         r"No matching distribution|Could not find a version",
-        "The package index has no fitting file for this Python and system: try another Python "
-        "version, or check where pip is configured to look.",
+        "The package index has no file for this Python and system: try another Python version, or "
+        "check pip's configuration.",
     ),
 )
 
 
 def what_to_do(log_text: str) -> str:
-    """One sentence that fits the error in pip's words."""
+    """Return one sentence of advice for an error in pip's output."""
     for pattern, sentence in _HINTS:
         if re.search(pattern, log_text):
             return sentence
-    return "Start this again; if it stays so, the log says more."
+    return "Start GPU Studio again. If that does not help, read the log."
 
 
 class Pip:
@@ -84,7 +84,7 @@ class Pip:
         self._has_raw_progress: bool | None = None
 
     def install(self, *arguments: str) -> bool:
-        """Run `pip install`; whether it succeeded."""
+        """Run `pip install`; return whether it succeeded."""
         if self._has_raw_progress is None:
             self._has_raw_progress = self._version() >= _RAW_PROGRESS_SINCE
         progress = "raw" if self._has_raw_progress else "off"
@@ -92,24 +92,24 @@ class Pip:
 
     @property
     def log_path(self) -> Path:
-        """Where pip's words go."""
+        """The file for pip's output."""
         return self._log.path
 
     def learn_to_show_progress(self) -> None:
-        """Get a pip that tells how far a download is; without one, it goes on silently."""
+        """Update pip to a version that reports download progress; without one, pip is silent."""
         if self._version() < _RAW_PROGRESS_SINCE:
             self._run("install", "--upgrade", "--retries", "0", "--timeout", "10", "pip")
 
     def uninstall(self, name: str) -> bool:
-        """Run `pip uninstall`; whether it succeeded."""
+        """Run `pip uninstall`; return whether it succeeded."""
         return self._run("uninstall", "--yes", name)
 
     def last_words_contain(self, text: str) -> bool:
-        """Whether the last lines of the log have that text."""
+        """Return whether the last lines of the log contain the text."""
         return text in "\n".join(self._log.last_lines(_LAST_WORDS))
 
     def has_places_of_its_own(self) -> bool:
-        """Whether pip is configured to look elsewhere than on PyPI."""
+        """Return whether pip is configured to use other sources than PyPI."""
         command = [python_in(str(self.environment)), "-I", "-m", "pip", "config", "list"]
         done = subprocess.run(
             command,
@@ -124,11 +124,11 @@ class Pip:
         return any(match[2].rstrip("/") != _PYPI for match in found if match)
 
     def failure(self, what: str) -> SetupError:
-        """The error to raise after an installation that failed."""
+        """Return the error to raise after a failed installation."""
         lines = self._log.last_lines(_LOG_LINES_SHOWN)
         shown = "\n".join(f"    {line[:160]}" for line in lines)
         hint = what_to_do("\n".join(self._log.last_lines(_LAST_WORDS)))
-        return SetupError(f"{what} did not work. {hint}\n{shown}\nThe whole log: {self._log.path}")
+        return SetupError(f"{what} failed. {hint}\n{shown}\nThe whole log: {self._log.path}")
 
     def _version(self) -> tuple[int, ...]:
         code = "import pip; print(pip.__version__)"
@@ -146,7 +146,7 @@ class Pip:
         pip = ["-m", "pip", "--disable-pip-version-check", "--no-input"]
         command = [python, "-I", "-X", "utf8", *pip, *arguments]
         self._log.write(f"$ {' '.join(command)}")
-        # Not the system's folder: /tmp is often a RAM disk, too small for a CUDA build.
+        # Not the system's temporary folder: /tmp is often a RAM disk, too small for a CUDA build.
         temporary = self.environment / "tmp"
         temporary.mkdir(exist_ok=True)
         environ = clean_environ() | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))

@@ -1,8 +1,8 @@
-"""Where a checkout's environment is: beside it, unless Windows could not name what is in there.
+"""Choose the environment's folder: in the checkout, unless its file names get too long for Windows.
 
-Without long paths, which Windows has switched off, no file's name may be longer than 259 characters
-(Microsoft, "Maximum Path Length Limitation"), and PyTorch brings licences that lie 190 deep. The
-download would be in vain: pip finds out while it unpacks.
+By default, Windows allows paths of at most 259 characters (Microsoft, "Maximum Path Length
+Limitation"). PyTorch has license files whose paths take 190 of them. pip would notice only while it
+unpacks, after the whole download.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ _SWITCH = r"SYSTEM\CurrentControlSet\Control\FileSystem"
 
 
 def environment_folder(root: Path, system: str = sys.platform, home: Path | None = None) -> Path:
-    """The folder of a checkout's environment, whether it is there or not.
+    """Return the folder of a checkout's environment, which may not exist yet.
 
     Args:
         root: The checkout.
-        system: As `sys.platform`.
-        home: The user's folder; None asks the system.
+        system: A value of `sys.platform`.
+        home: The user's home folder; None asks the system.
     """
     beside = root / ".venv"
     is_short = len(str(beside)) + 1 + _LONGEST_INSIDE <= _LONGEST_NAME
     if system != "win32" or is_short or allows_long_names():
         return beside
-    # Not below AppData: the Store's Python is shown another one.
+    # Not in AppData: Windows redirects it for Python from the Microsoft Store.
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:8]
     return (home or Path.home()) / ".gpu-studio" / name
 
 
 def allows_long_names() -> bool:
-    """Whether this Windows was told to take names of any length."""
+    """Return whether long paths are enabled in this Windows."""
     winreg: Any = importlib.import_module("winreg")
     try:
         with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _SWITCH) as key:

@@ -1,4 +1,4 @@
-"""The set-up's progress in a small window, for a start by double-click without a terminal."""
+"""The setup's progress in a small window, for a double-click without a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POLL_MS = 50
 
 
 class WindowConsole:
-    """Progress as messages to the window's thread. Ends the work when the window was closed."""
+    """Sends progress to the window's thread, and ends the work if the window is closed."""
 
     def __init__(self) -> None:
         self.messages: queue.SimpleQueue[tuple[str, str, float | None]] = queue.SimpleQueue()
@@ -26,38 +26,38 @@ class WindowConsole:
         self._stop: Callable[[], None] | None = None
 
     def step(self, number: int, count: int, text: str) -> None:
-        """Begin one of the set-up's few steps."""
+        """Start one of the setup's steps."""
         self._send("step", f"{number}/{count} {text}", (number - 1) / count)
 
     def note(self, text: str) -> None:
-        """Say one sentence."""
+        """Print a sentence."""
         self._send("note", text.strip(), None)
 
     def detail(self, text: str, fraction: float | None) -> None:
-        """Show what is being done just now."""
+        """Show the current action."""
         share = "" if fraction is None else f" {100 * fraction:.0f} %"
         self._send("detail", f"{text[:70]}{share}", None)
 
     def stops_with(self, stop: Callable[[], None]) -> None:
-        """Say how to end what has begun."""
+        """Set the function that ends the current action."""
         self._stop = stop
         if self._closed.is_set():
             stop()
 
     def close(self) -> None:
-        """End the work: pip may be silent for minutes, so it is not waited for."""
+        """End the work at once: pip may be silent for minutes."""
         self._closed.set()
         if self._stop is not None:
             self._stop()
 
     def _send(self, kind: str, text: str, fraction: float | None) -> None:
         if self._closed.is_set():
-            raise SetupError("Stopped. The next start goes on from here.")
+            raise SetupError("Stopped. The next start continues from here.")
         self.messages.put((kind, text, fraction))
 
 
 class _ProgressWindow:
-    """Title, bar, the detail of the moment, and the sentences so far."""
+    """The title, the progress bar, the current action, and the messages so far."""
 
     def __init__(self, root: tkinter.Tk, console: WindowConsole) -> None:
         from tkinter import ttk
@@ -88,7 +88,7 @@ class _ProgressWindow:
         if kind == "step":
             self._step.configure(text=text)
         elif kind == "failed":
-            self._step.configure(text="The set-up stopped")
+            self._step.configure(text="The setup stopped")
             self._close.configure(text="Close")
         if fraction is not None:
             self._bar.configure(value=fraction)
@@ -102,8 +102,8 @@ def show_progress(work: Callable[[Console], None]) -> bool | None:
     """Do the work on a thread while a window shows its progress.
 
     Returns:
-        Whether the work succeeded, or None where no such window can be opened (no tkinter or no
-        display); then nothing was begun.
+        Whether the work succeeded; None if the window cannot open (no tkinter or no display),
+        and then no work was started.
     """
     try:
         import tkinter
@@ -122,8 +122,8 @@ def show_progress(work: Callable[[Console], None]) -> bool | None:
         except (SetupError, OSError) as error:
             console.messages.put(("failed", str(error), None))
         except BaseException:
-            # Else the window would wait for ever; the traceback goes to stderr.
-            console.messages.put(("failed", "The set-up broke off: start it in a terminal.", None))
+            # Otherwise the window would wait forever; the traceback goes to stderr.
+            console.messages.put(("failed", "The setup crashed: start it in a terminal.", None))
             raise
         else:
             outcome.append(True)

@@ -1,7 +1,7 @@
-"""The program itself in its environment: a wheel that only points at the checkout.
+"""Install the program into its environment: a wheel that only points to the checkout.
 
-Made here with the standard library, so that nothing has to be fetched to build it, and installed by
-pip, which makes the `gpu-studio` commands of each system.
+The standard library builds it, so that no build tool has to be downloaded. pip installs it and
+creates the system's `gpu-studio` commands.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from studio_setup.launch import NO_WINDOW
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Python 3.10 has no tomllib, but its pip carries one.
+# Python 3.10 has no tomllib, but its pip contains tomli.
 _READ_PROJECT = """
 import json, sys
 try:
@@ -32,7 +32,7 @@ with open(sys.argv[1], "rb") as file:
 
 
 def read_project(python: Path, pyproject: Path) -> dict[str, Any]:
-    """The table [project] of pyproject.toml, read by the environment's interpreter.
+    """Return the table [project] of pyproject.toml, read by the environment's interpreter.
 
     Raises:
         SetupError: The file cannot be read.
@@ -42,7 +42,7 @@ def read_project(python: Path, pyproject: Path) -> dict[str, Any]:
         command, capture_output=True, encoding="utf-8", check=False, creationflags=NO_WINDOW
     )
     if done.returncode != 0:
-        raise SetupError(f"{pyproject} cannot be read: download GPU Studio again.")
+        raise SetupError(f"Cannot read {pyproject}: download GPU Studio again.")
     project: dict[str, Any] = json.loads(done.stdout)
     return project
 
@@ -52,8 +52,8 @@ def build_pointer_wheel(project: dict[str, Any], root: Path, folder: Path) -> Pa
 
     Args:
         project: The table [project] of pyproject.toml.
-        root: The checkout that the wheel points at.
-        folder: Where to write it.
+        root: The checkout that the wheel points to.
+        folder: The folder for the wheel.
 
     Returns:
         The wheel's path.
@@ -62,7 +62,7 @@ def build_pointer_wheel(project: dict[str, Any], root: Path, folder: Path) -> Pa
     stem = f"{name}-{project['version']}"
     meta = f"{stem}.dist-info"
     files = {
-        # A line of ASCII code: older Pythons read paths here in the locale's encoding.
+        # ASCII code only: older Pythons read .pth files in the locale's encoding.
         f"{name}.pth": f"import sys; sys.path.append({str(root)!a})\n",
         f"{meta}/METADATA": _metadata(project),
         f"{meta}/WHEEL": "Wheel-Version: 1.0\nGenerator: gpu-studio-setup\n"

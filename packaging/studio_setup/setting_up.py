@@ -1,4 +1,4 @@
-"""The set-up itself: which steps a verdict asks for, in which order, and what is remembered."""
+"""The setup: the steps for each verdict, their order, and the facts to remember."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _STEPS = 4
 
 
 class SetUp:
-    """Brings the environment of a checkout to what is needed.
+    """Brings a checkout's environment to the state that a command needs.
 
     Args:
-        need: What is to be run afterwards, and where.
-        console: Where to say what is being done.
+        need: The command's needs.
+        console: Shows the progress.
     """
 
     def __init__(self, need: Need, console: Console) -> None:
@@ -48,13 +48,13 @@ class SetUp:
         self.pip: Pip
 
     def run(self) -> None:
-        """Do what is needed.
+        """Run the setup if it is needed.
 
         Raises:
-            SetupError: It did not work; the text says what to do.
+            SetupError: The setup failed; the text says what to do.
         """
         with one_at_a_time(self.root / ".setup" / "lock", self.console) as pass_fds:
-            # Another set-up may have done it while this one waited.
+            # Another setup may have finished while this one waited.
             stamp, verdict = self.need.judged()
             self.log = Log(self.root / ".setup" / "log.txt")
             self.pip = Pip(self.environment, self.console, self.log, pass_fds)
@@ -71,9 +71,9 @@ class SetUp:
     def _install(self, old: dict[str, Any] | None, verdict: Verdict) -> None:
         began = time.monotonic()
         is_new = verdict is Verdict.BUILD
-        doing = "Setting up GPU Studio" if is_new else "Bringing GPU Studio up to date"
+        doing = "Setting up GPU Studio" if is_new else "Updating GPU Studio"
         self.console.note(f"{doing} in {self.environment} (once).")
-        self._step(1, "Looking at this PC")
+        self._step(1, "Checking this PC")
         wanted = self.need.wanted_tag or (old or {}).get("wanted", "auto")
         sighting = find_cards()
         kept_tag = old["tag"] if old and not is_new else None
@@ -82,7 +82,7 @@ class SetUp:
         level = self._install_libraries(with_venv=is_new)
         if is_new:
             require_space(self.environment, load_table().build(choice.tag).disk_bytes)
-            self._step(2, "Making the environment")
+            self._step(2, "Creating the environment")
             make_environment(self.environment, self.console, self.log, self.pip.pass_fds)
         extras = sorted({*self.need.extras, *(old or {}).get("extras", ())})
         packages = self.need.packages or (old or {}).get("packages", TESTED)
@@ -97,10 +97,10 @@ class SetUp:
         stamps.remove_stamp(str(self.environment))
         try:
             self._step(3, f"Installing PyTorch {choice.torch_version} ({choice.tag})")
-            if choice.tag != CPU_TAG:  # gigabytes, which are not to come down in silence
+            if choice.tag != CPU_TAG:  # gigabytes: show the download's progress
                 self.pip.learn_to_show_progress()
             pinned = install_torch(self.pip, choice)
-            self._step(4, "Installing the window, and what it and PyTorch need")
+            self._step(4, "Installing the window and the other packages")
             is_newest = facts["packages"] == NEWEST
             if not is_newest:
                 install_locked(self.pip, self.root, choice.tag, bool(facts["extras"]))
@@ -108,7 +108,7 @@ class SetUp:
             modules = ["torch", "PySide6.QtWidgets"] if facts["libraries"] else ["torch"]
             try_imports(self.environment, modules, self.log)
         except SetupError:
-            # What was there before, where it still works, needs no new download next time.
+            # If the old environment still works, keep it: that saves the next download.
             if old is not None and self._still_works():
                 stamps.write_stamp(str(self.environment), old)
             raise
@@ -122,11 +122,11 @@ class SetUp:
         choice = _choice(sighting, old["wanted"], old["tag"])
         stays = choice.tag in (old["tag"], CPU_TAG)
         if stays:
-            # A CUDA build serves a PC whose card is gone: no download for that.
+            # A CUDA build also works without a card: a removed card needs no download.
             stamp = old | _what_was_seen(sighting) | {"hardware": self.need.present["hardware"]}
             stamps.write_stamp(str(self.environment), stamp)
             return
-        self.console.note("The cards of this PC or their driver changed.")
+        self.console.note("This PC's cards or their driver changed.")
         self._say(sighting, choice)
         facts = {key: old[key] for key in ("wanted", "extras", "libraries")}
         facts["packages"] = old.get("packages", TESTED)
@@ -136,7 +136,7 @@ class SetUp:
         except SetupError as error:
             if stamps.read_stamp(str(self.environment)) is None:
                 raise
-            self.console.note(f"{error}\nGoing on with the PyTorch that is there.")
+            self.console.note(f"{error}\nContinuing with the installed PyTorch.")
 
     def _still_works(self) -> bool:
         try:
@@ -146,7 +146,7 @@ class SetUp:
         return installed_torch(self.environment) is not None
 
     def _install_libraries(self, with_venv: bool) -> int:
-        """Install what Qt and venv miss, or say what to type; the level that is there then."""
+        """Install the libraries for Qt and venv, or print the command; return the new level."""
         level = 2 if self.need.has_screen else 1
         packages = list(libraries.missing_libraries(self.need.has_screen).values())
         venv = libraries.missing_venv_package() if with_venv else None
@@ -155,22 +155,22 @@ class SetUp:
             if sys.platform != "win32" and os.geteuid() == 0:
                 self.console.note(f"    Installing with apt: {' '.join(wanted)}")
                 if not libraries.apt_install(wanted, self.log):
-                    self.console.note(f"    apt failed; its words are in {self.log.path}")
-            elif not venv and not self.need.opens_window:  # else the refusal says it
+                    self.console.note(f"    apt failed; its output is in {self.log.path}")
+            elif not venv and not self.need.opens_window:  # otherwise the error below says it
                 self.console.note(
-                    "    The window needs system libraries that are missing here. Type:\n"
+                    "    The window needs missing system libraries. To install them, type:\n"
                     f"    {libraries.apt_command(libraries.apt_names(wanted))}"
                 )
         if with_venv and (venv := libraries.missing_venv_package()):
-            hint = "Install the full Python from python.org, then start this again."
+            hint = "Install the full Python from python.org, then start GPU Studio again."
             if libraries.has_apt():
                 line = libraries.apt_command(libraries.apt_names([venv, *packages]))
-                hint = f"Type the following, then start this again:\n    {line}"
-            raise SetupError(f"This Python cannot make environments. {hint}")
+                hint = f"Type the following, then start GPU Studio again:\n    {line}"
+            raise SetupError(f"This Python cannot create environments. {hint}")
         return level if not libraries.missing_libraries(self.need.has_screen) else 0
 
     def _require_libraries(self) -> None:
-        """Refuse to open a window that cannot open; remember it when nothing is missing."""
+        """Raise if the window cannot open; if no library is missing, record that."""
         stamp = stamps.read_stamp(str(self.environment))
         if stamp is None or not self.need.lacks_libraries(stamp):
             return
@@ -186,7 +186,7 @@ class SetUp:
             )
         raise SetupError(
             f"The window cannot open without {', '.join(missing)}. Install them {hint}\n"
-            "and start this again. The terminal's commands work without."
+            "and start GPU Studio again. The terminal commands work without them."
         )
 
     def _step(self, number: int, text: str) -> None:
@@ -205,10 +205,10 @@ def _choice(sighting: Sighting, wanted: str, installed_tag: str | None) -> Wheel
         return choice_of_tag(wanted)
     except KeyError:
         known = ", ".join(build.tag for build in load_table().builds)
-        raise SetupError(f"There is no build {wanted}: choose auto, {known}.") from None
+        raise SetupError(f"There is no PyTorch build {wanted}: choose auto, {known}.") from None
 
 
 def _what_was_seen(sighting: Sighting) -> dict[str, Any]:
-    # A loaded driver that named no card may have been asked at a bad moment.
+    # A loaded driver that listed no card may have been busy at that moment.
     unanswered = not sighting.cards and (sighting.timed_out or bool(driver_module_version()))
     return {"look_again": unanswered}

@@ -1,4 +1,4 @@
-"""A launcher with an icon, where a person double-clicks it."""
+"""A launcher with an icon, in the menu and on the desktop."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ foreach ($place in 'Desktop', 'Programs') {
 
 
 def make_shortcut(root: Path) -> list[Path]:
-    """Make the launcher for this system; it goes through bootstrap.py, which notices a new card.
+    """Make the launcher for this system; it runs bootstrap.py, which notices a new card.
 
     Args:
         root: The checkout.
 
     Returns:
-        The files that were made.
+        The new files.
 
     Raises:
-        SetupError: It cannot be made here.
+        SetupError: The launcher cannot be made here.
     """
     python = getattr(sys, "_base_executable", None) or sys.executable
     system: str = sys.platform
@@ -55,23 +55,23 @@ def make_shortcut(root: Path) -> list[Path]:
             return _make_entries(root, Path(python), os.environ, Path.home())
     except OSError as error:
         raise SetupError(
-            f"The shortcut cannot be made: {error.filename}: {error.strerror}."
+            f"Cannot create the shortcut: {error.filename}: {error.strerror}."
         ) from error
-    raise SetupError("A shortcut can be made on Linux and Windows.")
+    raise SetupError("Shortcuts are available on Linux and Windows only.")
 
 
 def quoted(argument: str) -> str:
-    """An argument for the key Exec, by the rules of the Desktop Entry Specification 1.5.
+    """Quote an argument for the key Exec, by the Desktop Entry Specification 1.5.
 
-    Inside double quotes, four characters need a backslash; every backslash is doubled once more,
-    since the value is a string with escapes of its own; and a percent sign is doubled.
+    Inside double quotes, four characters need a backslash. Every backslash is then doubled,
+    because the value is itself an escaped string. A percent sign is doubled.
     """
     inner = re.sub(r'(["`$\\])', r"\\\1", argument).replace("\\", "\\\\").replace("%", "%%")
     return f'"{inner}"'
 
 
 def desktop_entry(template: str, python: Path, root: Path) -> str:
-    """The launcher's text: the template with the command of this checkout."""
+    """Return the launcher's text: the template with this checkout's command."""
     script = root / "packaging" / "bootstrap.py"
     command = " ".join(
         [quoted(str(python)), quoted(str(script)), "--progress", "window", "run"],
@@ -80,9 +80,9 @@ def desktop_entry(template: str, python: Path, root: Path) -> str:
 
 
 def desktop_folder(environ: Mapping[str, str], home: Path) -> Path | None:
-    """The folder whose files show on the desktop, or None where there is none.
+    """Return the folder of the desktop, or None if there is none.
 
-    user-dirs.dirs names it, in the language of the user; a folder equal to home means none.
+    user-dirs.dirs names it, in the user's language; a folder equal to home means none.
     """
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "user-dirs.dirs"
     folder = home / "Desktop"
@@ -118,7 +118,7 @@ def _make_entries(root: Path, python: Path, environ: Mapping[str, str], home: Pa
 
 def _tell_the_desktop(share: Path, made: list[Path]) -> None:
     commands = [["update-desktop-database", "-q", str(share / "applications")]]
-    # GNOME starts an entry on the desktop only when it is marked as trusted.
+    # GNOME starts a desktop entry only if it is marked as trusted.
     commands += [["gio", "set", str(path), "metadata::trusted", "true"] for path in made[1:]]
     for command in commands:
         if shutil.which(command[0]):
@@ -146,5 +146,5 @@ def _make_links(root: Path, python: Path) -> list[Path]:
     )
     made = [Path(line.strip()) for line in done.stdout.splitlines() if line.strip()]
     if done.returncode != 0 or not made:
-        raise SetupError(f"Windows did not make the shortcut: {done.stderr.strip()[:200]}")
+        raise SetupError(f"Windows could not create the shortcut: {done.stderr.strip()[:200]}")
     return made

@@ -1,7 +1,8 @@
-"""Run the tests that need CUDA's PyTorch on a PC without a card, on stand-ins for its libraries.
+"""Run the tests for CUDA builds of PyTorch without a card, on stand-ins for the driver's libraries.
 
-Two environments of their own, since they hold other builds of PyTorch than the PC needs: the newest
-CUDA of the pinned version, and the newest PyPI build that has code for Maxwell, Pascal and Volta.
+They need two separate environments, because their builds of PyTorch differ from the PC's: the
+newest CUDA of the pinned version, and the newest PyPI build that has code for Maxwell, Pascal and
+Volta.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from studio_setup.console import Console
 
 _SUITE = "tests/soft"
-# Three equals signs: PyPI's CUDA build, never a local +cpu one. The newest Python of each, and the
-# tests to run in it: the whole suite, or its part on old cards.
+# Three equals signs: PyPI's CUDA build, never a local +cpu one. Then the newest Python of each, and
+# the tests to run: the whole suite, or the part about old cards.
 _BUILDS: tuple[tuple[str, str, tuple[int, int], tuple[str, ...]], ...] = (
     ("cu130", "torch===2.13.0", (3, 14), ()),
     ("cu126", "torch===2.7.1", (3, 13), ("-m", "old_cards")),
@@ -37,7 +38,7 @@ _DISK_BYTES = 6_000_000_000
 
 
 def why_skipped(root: Path) -> str | None:
-    """Why these tests cannot run here, or None."""
+    """Return why these tests cannot run here, or None."""
     if not (root / _SUITE).is_dir():
         return f"there is no folder {_SUITE}."
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
@@ -48,17 +49,17 @@ def why_skipped(root: Path) -> str | None:
 
 
 def test_with_soft_cards(root: Path, arguments: list[str]) -> int:
-    """Make the environments and run the suite in each.
+    """Create the environments and run the suite in each.
 
     Args:
         root: The checkout.
         arguments: For pytest.
 
     Returns:
-        0 where every suite passed or was skipped, else the first other exit status.
+        0 if every suite passed or was skipped, otherwise the first other exit status.
 
     Raises:
-        SetupError: An environment could not be made.
+        SetupError: An environment could not be created.
     """
     console = TerminalConsole()
     if reason := why_skipped(root):

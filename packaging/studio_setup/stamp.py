@@ -1,8 +1,8 @@
-"""Whether the environment is the one this checkout and this PC need.
+"""Check whether the environment is the one that this checkout and this PC need.
 
-The environment is built in place. The stamp is written last, so an environment without one was
-interrupted and is built again; a copied or renamed one has broken scripts and is built again too.
-This module is read at every start: it imports little.
+The environment is built in place, and the stamp is written last. So an environment without a stamp
+was interrupted and is built again. A copied or renamed one has broken scripts and is built again
+too. This module runs at every start, so it imports little.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-# Which packages are installed: those of the lock, or the newest that pyproject.toml allows.
+# The installed packages: those in the lock, or the newest that pyproject.toml allows.
 TESTED, NEWEST = "tested", "newest"
 _FORMAT = 1
 _STAMP = "gpu-studio-stamp.json"
-# Written before anything else: the environment is ours to delete, even half built.
+# Written first: it marks the environment as ours to delete, even half built.
 _MARK = "made-by-gpu-studio"
 
 
 class Verdict(enum.Enum):
-    """What has to be done before the program can start."""
+    """The setup's task before the program can start."""
 
     FRESH = "nothing"
     HARDWARE = "a card or the driver changed: choose PyTorch again"
-    UPDATE = "the requirements changed: install into the environment that is there"
-    BUILD = "there is no finished environment: build one"
+    UPDATE = "the requirements changed: install into the existing environment"
+    BUILD = "no finished environment: build one"
 
 
 def python_in(environment: str) -> str:
-    """The interpreter of an environment."""
+    """Return the interpreter of an environment."""
     parts = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
     return os.path.join(environment, *parts)
 
 
 def read_stamp(environment: str) -> dict[str, Any] | None:
-    """The stamp of an environment, or None where there is none that can be read."""
+    """Return the stamp of an environment; None if there is no readable one."""
     try:
         with open(os.path.join(environment, _STAMP), encoding="utf-8") as file:
             stamp = json.load(file)
@@ -51,7 +51,7 @@ def read_stamp(environment: str) -> dict[str, Any] | None:
 
 
 def write_stamp(environment: str, stamp: dict[str, Any]) -> None:
-    """Write the stamp in one go."""
+    """Write the stamp atomically."""
     path = os.path.join(environment, _STAMP)
     with open(path + ".new", "w", encoding="utf-8") as file:
         json.dump(stamp, file, indent=2)
@@ -59,30 +59,30 @@ def write_stamp(environment: str, stamp: dict[str, Any]) -> None:
 
 
 def remove_stamp(environment: str) -> None:
-    """From here to the next `write_stamp`, an interruption means building again."""
+    """Remove the stamp: an interruption before the next `write_stamp` means building again."""
     if os.path.exists(os.path.join(environment, _STAMP)):
         os.remove(os.path.join(environment, _STAMP))
 
 
 def mark_ours(environment: str) -> None:
-    """Make the environment's folder and say in it who made it."""
+    """Create the environment's folder with a file that says what made it."""
     os.makedirs(environment, exist_ok=True)
     with open(os.path.join(environment, _MARK), "w", encoding="utf-8") as file:
         file.write("packaging/bootstrap.py builds this folder and may delete it.\n")
 
 
 def is_mark(name: str) -> bool:
-    """Whether that is the name of the file that `mark_ours` writes."""
+    """Return whether `mark_ours` writes a file of this name."""
     return name == _MARK
 
 
 def is_ours(environment: str) -> bool:
-    """Whether the folder was made by `mark_ours`."""
+    """Return whether `mark_ours` made the folder."""
     return os.path.exists(os.path.join(environment, _MARK))
 
 
 def requirements_hash(root: str) -> str:
-    """One hash over the files that decide what is installed."""
+    """Return one hash of the files that decide which packages are installed."""
     total = hashlib.sha256()
     locks = os.path.join(root, "packaging", "locks")
     paths = [os.path.join(root, name) for name in ("pyproject.toml", "resources/wheels.json")]
@@ -95,7 +95,7 @@ def requirements_hash(root: str) -> str:
 
 
 def present_facts(root: str, environment: str, hardware: str) -> dict[str, Any]:
-    """What the stamp of a finished environment has to say today."""
+    """Return the values that the stamp of an up-to-date environment has."""
     return {
         "format": _FORMAT,
         "place": os.path.abspath(environment),
@@ -113,16 +113,16 @@ def judge(
     python_of_environment: Callable[[], str],
     packages: str | None = None,
 ) -> Verdict:
-    """Compare a stamp with the present.
+    """Compare a stamp with the present facts; return the setup's task.
 
     Args:
         stamp: From `read_stamp`.
         present: From `present_facts`.
-        extras: The optional dependencies that are needed now.
-        wanted_tag: The build that was asked for by name ("auto" to choose), or None for no wish.
-        python_of_environment: Asked only when another Python than the stamped one runs this:
-            the environment serves as long as its own interpreter is still what it was.
-        packages: `TESTED` or `NEWEST` where that was asked for, None for no wish.
+        extras: The optional dependencies that the command needs.
+        wanted_tag: The requested build ("auto" to choose), or None if none was requested.
+        python_of_environment: Called only if a Python other than the stamped one runs this: the
+            environment stays good as long as its own interpreter is unchanged.
+        packages: `TESTED` or `NEWEST` if requested, otherwise None.
     """
     if stamp is None or any(stamp.get(key) != present[key] for key in ("format", "place")):
         return Verdict.BUILD

@@ -1,8 +1,8 @@
-"""How the test suite runs: most of it in parallel, by file, then what needs the PC to itself.
+"""Run the test suite: most of it in parallel, by file, then the tests that need a quiet PC.
 
-A test marked ``alone`` measures something that a busy neighbor would spoil. A file's tests stay
-in one worker, so what a file's tests share is made once. Windows has one pass: there every worker
-would start Python, Qt and PyTorch anew, and no gain was measured.
+A test marked ``alone`` measures something that a busy neighbor would spoil. A file's tests stay in
+one worker, so their shared fixtures are made once. Windows has a single pass: every worker would
+start Python, Qt and PyTorch again, and we measured no gain.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _ALONE = "alone"
-_NO_TESTS = 5  # pytest's exit status if it has collected none
+_NO_TESTS = 5  # pytest's exit status if it collected none
 # A worker holds Qt, and often a child with PyTorch.
 _WORKER_BYTES = 1_500_000_000
 _MOST_WORKERS = 8
 _FLAGS = re.compile(r"-[qvlxs]+")  # one letter each, typed together
-# With one of these you ask for something of one process: a debugger, one report, a list.
+# These options need a single process: a debugger, one report, a list.
 _ONE_PROCESS = (
     "-n", "--numprocesses", "--dist", "--capture", "--pdb", "--trace", "--collect-only",
     "--co", "--junit-xml", "--junitxml", "--setup-plan", "--setup-only", "--fixtures", "--markers",
@@ -32,7 +32,7 @@ _ONE_PROCESS = (
 
 
 def worker_count() -> int:
-    """Return how many tests may run at once on this PC; 1 for one after the other."""
+    """Return how many tests may run at once on this PC; 1 means one after the other."""
     workers = 1
     if sys.platform != "win32":
         affinity = getattr(os, "sched_getaffinity", None)
@@ -49,8 +49,8 @@ def passes(arguments: Sequence[str], workers: int) -> list[list[str]]:
     """Return pytest's arguments for each of its runs.
 
     Args:
-        arguments: What was typed. A file's or a test's name, or an option that asks for one
-            process, makes it one run, exactly as typed.
+        arguments: The arguments that you typed. The name of a file or a test, or an option that
+            needs a single process, makes it one run, exactly as typed.
         workers: How many tests may run at once.
     """
     if workers < 2 or any(map(_asks_for_one_process, arguments)):
@@ -69,7 +69,7 @@ def run_suite(
 ) -> int:
     """Run the tests; return 0, or the exit status of the first run that failed.
 
-    A failure ends the suite there only if you asked for that with ``-x``.
+    A failure ends the suite only if you asked for that with ``-x``.
     """
     planned = passes(arguments, worker_count() if workers is None else workers)
     statuses = []
@@ -102,7 +102,7 @@ def _ends_early(arguments: Sequence[str]) -> bool:
 
 
 def _marker_expression(arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """Split the value of ``-m`` from the rest; pytest takes the last one alone."""
+    """Split the value of ``-m`` from the rest; pytest uses only the last one."""
     expression, rest = "", []
     waiting = iter(arguments)
     for argument in waiting:

@@ -1,7 +1,7 @@
-"""The system libraries that Qt loads, and the font that it draws with: no wheel carries them.
+"""The system libraries and the font that Qt needs and no wheel contains.
 
-The lists were found in fresh Debian 12 systems with PySide6-Essentials: what a window needs that is
-drawn off the screen, and what a real screen needs in addition.
+The lists were found on fresh Debian 12 systems with PySide6-Essentials: the libraries for a window
+that is drawn off screen, and the additional ones for a real screen.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ SCREEN = {
     "libxcb-keysyms.so.1": "libxcb-keysyms1",
     "libxcb-shape.so.0": "libxcb-shape0",
 }
-# Qt brings no font and draws empty boxes without one.
+# Qt contains no font; without one, it draws empty boxes.
 FONT = {"a font": "fonts-dejavu-core"}
-_CHECK_MARK = b":charset=2714"  # as fc-list takes it
-# Debian 13 and Ubuntu 24.04 renamed it when they moved to 64-bit times.
+_CHECK_MARK = b":charset=2714"  # fc-list's syntax
+# Debian 13 and Ubuntu 24.04 renamed it in the move to 64-bit time.
 _GLIB_NEW = "libglib2.0-0t64"
 
 
 def loads(soname: str) -> bool:
-    """Whether the dynamic loader finds a library."""
+    """Return whether the dynamic loader finds a library."""
     try:
         ctypes.CDLL(soname)
     except OSError:
@@ -51,9 +51,9 @@ def loads(soname: str) -> bool:
 
 
 def has_fonts() -> bool:
-    """Whether fontconfig, which Qt asks on Linux, knows a font with the window's check mark.
+    """Return whether fontconfig, which Qt uses on Linux, has a font with the window's check mark.
 
-    Liberation and Inter have letters and no such mark; Qt takes it from any other font there is.
+    Liberation and Inter have letters but no check mark; Qt takes it from any other font.
     """
     try:
         library = ctypes.CDLL("libfontconfig.so.1")
@@ -65,7 +65,7 @@ def has_fonts() -> bool:
     wanted = ctypes.c_void_p(library.FcNameParse(_CHECK_MARK))
     told = ctypes.c_void_p(library.FcObjectSetCreate())
     found = library.FcFontList(None, wanted, told)
-    # An FcFontSet begins with the number of its fonts.
+    # An FcFontSet starts with the number of its fonts.
     return bool(found) and ctypes.c_int.from_address(found).value > 0
 
 
@@ -75,13 +75,13 @@ def missing_libraries(
     is_there: Callable[[str], bool] = loads,
     is_font_there: Callable[[], bool] = has_fonts,
 ) -> dict[str, str]:
-    """What Qt will miss, {soname: Debian package}, a font included; empty off Linux.
+    """Return the libraries and font that Qt lacks, as {soname: Debian package}; empty off Linux.
 
     Args:
-        screen: Whether a window is to be opened on a real screen.
-        system: As `sys.platform`.
-        is_there: Whether a library of that soname can be loaded.
-        is_font_there: Whether the system has a font.
+        screen: Whether a window opens on a real screen.
+        system: A value of `sys.platform`.
+        is_there: Returns whether the library of this soname can be loaded.
+        is_font_there: Returns whether the system has a font.
     """
     if system != "linux":
         return {}
@@ -91,7 +91,7 @@ def missing_libraries(
 
 
 def missing_venv_package() -> str | None:
-    """The Debian package with the half of `venv` that Debian splits off, if it is missing."""
+    """Return the Debian package with the split-off half of `venv`, if it is missing."""
     if importlib.util.find_spec("ensurepip") is not None:
         return None
     major, minor = sys.version_info[:2]
@@ -99,7 +99,7 @@ def missing_venv_package() -> str | None:
 
 
 def has_apt() -> bool:
-    """Whether this is Debian, Ubuntu or a relative."""
+    """Return whether this is Debian, Ubuntu or a relative."""
     return shutil.which("apt-get") is not None
 
 
@@ -107,15 +107,15 @@ def as_named_here(packages: list[str], known_names: str) -> list[str]:
     """Replace the packages that newer releases renamed.
 
     Args:
-        packages: Names as in Debian 12.
-        known_names: What `apt-cache pkgnames libglib2.0-0` prints here.
+        packages: The names in Debian 12.
+        known_names: The output of `apt-cache pkgnames libglib2.0-0` here.
     """
     renamed = _GLIB_NEW in known_names.split()
     return [_GLIB_NEW if renamed and name == "libglib2.0-0" else name for name in packages]
 
 
 def apt_names(packages: list[str]) -> list[str]:
-    """The packages under the names this release gives them."""
+    """Return the packages under the names that this release gives them."""
     command = ["apt-cache", "pkgnames", "libglib2.0-0"]
     try:
         known = subprocess.run(command, capture_output=True, text=True, check=False).stdout
@@ -125,12 +125,12 @@ def apt_names(packages: list[str]) -> list[str]:
 
 
 def apt_command(packages: list[str]) -> str:
-    """The one line that someone who is not root has to type."""
+    """Return the command for a user who is not root."""
     return f"sudo apt-get install -y {' '.join(packages)}"
 
 
 def apt_install(packages: list[str], log: Log) -> bool:
-    """Install as root, without questions; False where apt fails (its words are in the log)."""
+    """Install as root, without questions; return False if apt fails (its output is in the log)."""
     environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     for arguments in (["update"], ["install", "-y", "--no-install-recommends"]):
         names = apt_names(packages) if arguments[0] == "install" else []
@@ -147,5 +147,5 @@ def apt_install(packages: list[str], log: Log) -> bool:
             check=False,
         )
         log.write(done.stdout)
-    # An index that could not be refreshed is no failure as long as the packages came.
+    # It does not matter if the index could not be refreshed, as long as the packages install.
     return done.returncode == 0

@@ -1,4 +1,4 @@
-"""Put the chosen build of PyTorch into an environment."""
+"""Install the chosen build of PyTorch into an environment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SITE_PACKAGES = ("lib/python*/site-packages", "Lib/site-packages")
 
 
 def installed_torch(environment: Path) -> tuple[str, str | None] | None:
-    """(version, CUDA version or None) of the PyTorch in an environment, without importing it."""
+    """Return (version, CUDA version or None) of an environment's PyTorch, without importing it."""
     for folder in _SITE_PACKAGES:
         for path in environment.glob(f"{folder}/torch/version.py"):
             text = path.read_text(encoding="utf-8")
@@ -33,9 +33,9 @@ def installed_torch(environment: Path) -> tuple[str, str | None] | None:
 
 
 def pinned_torch(environment: Path) -> str | None:
-    """The requirement that keeps the PyTorch of an environment as it is.
+    """Return the requirement that keeps the PyTorch of an environment as it is.
 
-    torch/version.py names the build ("2.13.0+cpu") where the package from PyPI, which pip has to
+    torch/version.py names the build ("2.13.0+cpu"), but the package from PyPI, which pip has to
     find again, is called "2.13.0".
     """
     for folder in _SITE_PACKAGES:
@@ -47,34 +47,34 @@ def pinned_torch(environment: Path) -> str | None:
 
 
 def install_torch(pip: Pip, choice: WheelChoice) -> str:
-    """Install the chosen build, alone: what it needs comes with the other packages.
+    """Install the chosen build without its dependencies; they come with the other packages.
 
-    What is local comes first, since pip needs more than a minute to find out that an index cannot
-    be reached: a wheel in a folder that pip is configured with (`find-links`) is taken without
-    asking any index. Then PyTorch's own index is asked, and no other beside it: pip would take a
-    package of that name and a higher version from whichever has it. The places that pip is
-    configured with come last, for those behind a mirror.
+    A local wheel comes first, because pip needs more than a minute to find out that an index
+    cannot be reached: a wheel in a folder of pip's configuration (`find-links`) is installed
+    without asking any index. Then pip asks only PyTorch's own index: with a second index, pip
+    would take the highest version from either. The indexes in pip's configuration come last, for
+    users behind a mirror.
 
     Args:
         pip: pip of the environment.
         choice: The build.
 
     Returns:
-        The requirement that pins what is installed now.
+        The requirement that pins the installed build.
 
     Raises:
-        SetupError: No place has that build.
+        SetupError: No index or folder has the build.
     """
     if not _install_local(pip, choice):
         _install_from_index(pip, choice)
     pinned = pinned_torch(pip.environment)
     if pinned is None or installed_torch(pip.environment) is None:
-        raise SetupError("PyTorch was installed, but its files are not there: start this again.")
+        raise SetupError("The files of PyTorch are missing: start GPU Studio again.")
     return pinned
 
 
 def _install_local(pip: Pip, choice: WheelChoice) -> bool:
-    # Of 2.13.0+cpu and 2.13.0, pip takes the former where both are there.
+    # If both 2.13.0+cpu and 2.13.0 are there, pip takes 2.13.0+cpu.
     is_cpu = choice.tag == CPU_TAG
     requirement = f"torch=={choice.torch_version}" if is_cpu else choice.requirement
     if not pip.install("--no-index", "--no-deps", requirement):
@@ -94,25 +94,25 @@ def _install_from_index(pip: Pip, choice: WheelChoice) -> None:
                 return
             failure = pip.failure(f"Installing {choice.requirement}")
         else:
-            # pip's own words would speak of the other places only.
+            # pip's own message would mention only the other indexes.
             host = choice.index_url.split("/")[2]
             failure = SetupError(
-                f"{host} cannot be reached, and no place that pip is configured with has "
-                f"{choice.requirement}: check the internet connection, then start this again.\n"
-                f"The whole log: {pip.log_path}"
+                f"Cannot reach {host}, and no other index or folder in pip's configuration has "
+                f"{choice.requirement}: check your internet connection, then start GPU Studio "
+                f"again.\nThe whole log: {pip.log_path}"
             )
     if not pip.install("--no-deps", choice.requirement):
         raise failure or pip.failure(f"Installing {choice.requirement}")
 
 
 def is_reachable(url: str) -> bool:
-    """Whether a server answers at all, be it with an error; proxies are honoured."""
+    """Return whether a server answers at all, even with an error; uses the system's proxies."""
     try:
         urllib.request.urlopen(f"{url}/torch/", timeout=_REACH_TIMEOUT_S).close()
     except urllib.error.HTTPError as error:
         error.close()
     except urllib.error.URLError as error:
-        # pip has its own certificates and may succeed where this does not.
+        # pip has its own certificates and may succeed even if this fails.
         return "CERTIFICATE_VERIFY_FAILED" in str(error.reason)
     except OSError:
         return False

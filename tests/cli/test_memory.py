@@ -129,7 +129,7 @@ def test_oom_with_a_budget_and_a_configuration(type_in: Any):
 def test_oom_in_words_says_that_it_is_modelled(type_in: Any):
     status, lines, _ = type_in("oom", "--preset", "after_the_error", "--device", "model:1996")
     assert status == 0
-    assert any("modelled" in line for line in lines)
+    assert any("modeled" in line for line in lines)
     assert any("traceback" in line for line in lines)
 
 
@@ -161,7 +161,7 @@ def test_fit(type_in: Any):
     options = ("--device", "model:1996", "--parameters", "1e9", "--dtype", "float16")
     status, lines, _ = type_in("fit", *options)
     assert status == 0
-    assert "modelled" in lines[0]
+    assert "modeled" in lines[0]
     assert "22528 × 22528" in lines[1]
     assert "inference fits" in lines[2]
     finished = json.loads(type_in("fit", *options, "--json")[1][-1])

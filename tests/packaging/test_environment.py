@@ -134,7 +134,7 @@ def test_a_broken_installation_is_found(
         ("ImportError: libEGL.so.1: cannot open shared object file", "system library"),
         ("OSError: [WinError 126] The specified module could not be found", "Visual C++"),
         ("ImportError: DLL load failed while importing QtWidgets", "Visual C++"),
-        ("SyntaxError: null bytes", "start this again"),
+        ("SyntaxError: null bytes", "again"),
     ],
 )
 def test_what_to_do_about_a_failed_import(line: str, words: str) -> None:
@@ -148,10 +148,10 @@ def test_what_to_do_about_a_failed_import(line: str, words: str) -> None:
         ("SSLError(SSLCertVerificationError: CERTIFICATE_VERIFY_FAILED", "PIP_CERT"),
         ("NewConnectionError: Temporary failure in name resolution", "internet connection"),
         ("ERROR: [WinError 32] The process cannot access the file", "close GPU Studio"),
-        ("ERROR: No matching distribution found for torch", "no fitting file"),
+        ("ERROR: No matching distribution found for torch", "another Python version"),
         ("OSError: [WinError 206] The filename or extension is too long", "name is too long"),
         ("[Errno 2] HINT: … does not have Windows Long Path support enabled.", "name is too long"),
-        ("something new", "the log says more"),
+        ("something new", "log"),
     ],
 )
 def test_what_to_do_about_pip(text: str, words: str) -> None:
@@ -189,7 +189,8 @@ def test_a_failure_shows_the_last_lines_and_where_the_rest_is(
         log.write(f"line {number}\n\n")
     log.write("ERROR: No matching distribution found for numpy")
     text = str(Pip(tmp_path, console, log).failure("Installing numpy"))
-    assert text.startswith("Installing numpy did not work. The package index has no fitting file")
+    assert text.startswith("Installing numpy failed.")
+    assert "another Python version" in text
     assert "line 8" in text
     assert "line 5" not in text
     assert str(log.path) in text
@@ -197,7 +198,7 @@ def test_a_failure_shows_the_last_lines_and_where_the_rest_is(
 
 def test_a_folder_that_cannot_be_written_to_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / ".setup").write_text("a file in the way", encoding="utf-8")
-    with pytest.raises(SetupError, match="cannot be written to"):
+    with pytest.raises(SetupError, match="cannot write to"):
         Log(tmp_path / ".setup" / "log.txt")
 
 
@@ -219,7 +220,7 @@ def test_the_second_set_up_waits_and_says_so(
         assert len(pass_fds) == 1
     assert len(waits) == 1
     assert len(console.lines) == 1
-    assert "Another set-up of GPU Studio is at work" in console.lines[0]
+    assert console.lines[0].startswith("Another GPU Studio setup")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors are not handed on there")
@@ -285,5 +286,5 @@ def test_a_broken_pyproject_is_a_sentence(tmp_path: Path) -> None:
     from pathlib import Path
 
     (tmp_path / "pyproject.toml").write_text("[project", encoding="utf-8")
-    with pytest.raises(SetupError, match="cannot be read"):
+    with pytest.raises(SetupError, match=r"pyproject\.toml"):
         read_project(Path(sys.executable), tmp_path / "pyproject.toml")

@@ -56,7 +56,7 @@ class FakePip:
         return True
 
     def failure(self, what: str) -> SetupError:
-        return SetupError(f"{what} did not work.")
+        return SetupError(f"{what} failed.")
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_an_unreachable_index_is_named_and_never_waited_for(
 ) -> None:
     reachable(False)
     pip = FakePip(tmp_path, console, lambda arguments: False)
-    with pytest.raises(SetupError, match=r"download\.pytorch\.org cannot be reached"):
+    with pytest.raises(SetupError, match=r"Cannot reach download\.pytorch\.org"):
         install_torch(pip, CPU)
     assert pip.installed[1:] == [("--no-deps", "torch==2.13.0+cpu")]
 
@@ -175,7 +175,7 @@ def test_an_index_without_the_build_is_a_failure(
 ) -> None:
     reachable(True)
     pip = FakePip(tmp_path, console, lambda arguments: False)
-    with pytest.raises(SetupError, match=r"Installing torch==2\.13\.0\+cu126 did not work"):
+    with pytest.raises(SetupError, match=r"Installing torch==2\.13\.0\+cu126 failed"):
         install_torch(pip, CU126)
 
 
