@@ -227,8 +227,8 @@ def _check_conf(conf: str) -> None:
 
     try:
         parse_configuration(conf)
-    except (ValueError, IndexError, RuntimeError) as error:
-        raise WrongUseError(f"PyTorch refuses the options “{conf[:80]}”: {error}") from error
+    except ValueError as error:
+        raise WrongUseError(f"These allocator options cannot be used: {error}.") from error
 
 
 def _whole_number(name: str, text: str | None, least: int, largest: int) -> int | None:

@@ -41,7 +41,7 @@ class ModelledMemory:
         conf: the allocator's options.
 
     Raises:
-        ValueError, IndexError, RuntimeError: ``conf`` is wrong; the texts are PyTorch's.
+        ValueError: ``conf`` is wrong; see `parse_configuration`.
     """
 
     is_modelled = True

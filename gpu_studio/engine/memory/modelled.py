@@ -128,9 +128,9 @@ class ModelledEngine(InProcessEngine):
         if self._memory is None or self._memory.device != address:
             try:
                 self._memory = ModelledMemory(card_at(address), self._conf)
-            except (ValueError, IndexError, RuntimeError) as error:
+            except ValueError as error:
                 raise StudioError(
                     FailureKind.BAD_REQUEST,
-                    f"PyTorch refuses the allocator configuration “{self._conf[:80]}”: {error}",
+                    f"These allocator options cannot be used: {error}.",
                 ) from error
         return self._memory

@@ -82,10 +82,10 @@ def test_what_it_cannot_do_is_said():
     assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
 
 
-def test_pytorchs_own_words_for_a_wrong_configuration():
+def test_a_wrong_configuration_is_refused_by_its_option():
     (failed,) = engine("max_split_size_mb:3").run(ReadMemory(device=CARD))
     assert failed.failure.kind is FailureKind.BAD_REQUEST
-    assert "max_split_size_mb too small" in failed.failure.message
+    assert "max_split_size_mb:3" in failed.failure.message
 
 
 def test_memory_stays_reserved_until_the_cache_is_emptied():

@@ -36,7 +36,7 @@ from gpu_studio.core.memory.allocator.blocks import (
     Pool,
 )
 from gpu_studio.core.memory.allocator.errors import beyond_an_exbibyte, card_full
-from gpu_studio.core.memory.allocator.options import UNLIMITED, parse_configuration
+from gpu_studio.core.memory.allocator.options import UNLIMITED, parse_configuration, size_of
 from gpu_studio.core.memory.allocator.segments import ModelledCard, Segments
 from gpu_studio.core.memory.allocator.statistics import Statistics, signed
 
@@ -63,8 +63,7 @@ class AllocatorModel:
         card: the card's memory; its ``other_bytes`` may change, as other processes come and go.
 
     Raises:
-        ValueError, IndexError, RuntimeError: ``conf`` is wrong; the words are PyTorch's.
-        ValueError: a size or a fraction that cannot be.
+        ValueError: ``conf`` is wrong (see `parse_configuration`), a size or a fraction cannot be.
         TypeError: what is no whole number of bytes, no fraction, or no text.
     """
 
@@ -349,8 +348,8 @@ def _settings(configuration: AllocatorConfiguration) -> dict[str, Any]:
         "release_lock_on_cudamalloc": configuration.release_lock_on_cudamalloc,
         "pinned_use_cuda_host_register": configuration.pinned_use_cuda_host_register,
         "graph_capture_record_stream_reuse": configuration.graph_capture_record_stream_reuse,
-        "max_round_threshold": signed(configuration.pinned_max_round_threshold_bytes),
-        "max_cached_size": signed(configuration.pinned_max_cached_size_bytes),
+        "max_round_threshold": signed(size_of(configuration.pinned_max_round_threshold_mb)),
+        "max_cached_size": signed(size_of(configuration.pinned_max_cached_size_mb)),
         "roundup_power2_divisions": {
             str(1 << slot): divisions
             for slot, divisions in enumerate(configuration.roundup_power2_divisions)
