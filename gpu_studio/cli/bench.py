@@ -394,7 +394,8 @@ class BenchRuns:
 
     def _is_skipped(self, run: Run) -> bool:
         """Return whether a run was refused on a device that the user did not name."""
-        refused = run.failure is not None and run.failure.kind is FailureKind.BAD_REQUEST
+        kinds = (FailureKind.BAD_REQUEST, FailureKind.DTYPE_UNSUPPORTED)
+        refused = run.failure is not None and run.failure.kind in kinds
         return self.may_skip and refused and not run.has_begun
 
     def _is_made_elsewhere(self, run: Run) -> bool:

@@ -18,6 +18,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.resources import MissingResourceError
 
 _log = logging.getLogger(__name__)
+_BFLOAT16_PRODUCTS_FROM = (7, 0)
 _CARD_ADDRESS = re.compile(r"cuda:(\d{1,4})")
 # "Unexpected error from cudaGetDeviceCount(). Did you run … Error 804: forward compatibility was …"
 _START_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
@@ -178,6 +179,25 @@ def _advice_for(compute_capability: tuple[int, int]) -> str:
         return advice_for(compute_capability)
     except MissingResourceError:
         return "Another build of PyTorch is needed."
+
+
+def refuse_bfloat16_products(device: torch.device) -> None:
+    """Raise `StudioError` for a card whose cuBLAS has no products in bfloat16.
+
+    Before compute capability 7.0 it raises CUBLAS_STATUS_NOT_SUPPORTED: a P100 (6.0) does, a V100
+    (7.0) computes (pytorch/pytorch issues 57773 and 124996).
+    """
+    if device.type != "cuda":
+        return
+    capability = torch.cuda.get_device_capability(device)
+    if capability < _BFLOAT16_PRODUCTS_FROM:
+        major, minor = capability
+        raise StudioError(
+            FailureKind.DTYPE_UNSUPPORTED,
+            f"The {card_name(device)} (compute capability {major}.{minor}) cannot multiply "
+            "matrices in bfloat16: cuBLAS refuses it before compute capability 7.0. Choose "
+            "float32 or float16.",
+        )
 
 
 def has_context(device: torch.device) -> bool:

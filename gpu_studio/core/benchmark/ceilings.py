@@ -115,6 +115,33 @@ def card_ceilings(
     )
 
 
+def shortest_s(
+    ceilings: Ceilings,
+    *,
+    operations: float = 0.0,
+    bytes_moved: float = 0.0,
+    link_bytes: float = 0.0,
+) -> dict[Limit, float]:
+    """Return the shortest time that each known ceiling allows for some work, in seconds.
+
+    Args:
+        ceilings: of the device, in the dtype of the work.
+        operations: what is computed.
+        bytes_moved: what is read and written in the device's memory.
+        link_bytes: what is sent over PCIe, the busier way.
+    """
+    amounts = {
+        Limit.ARITHMETIC: operations,
+        Limit.MEMORY: bytes_moved,
+        Limit.LINK: link_bytes,
+    }
+    return {
+        limit: amount / peak
+        for limit, amount in amounts.items()
+        if amount and (peak := ceilings.peak(limit))
+    }
+
+
 def share_of_ceiling(
     ceilings: Ceilings,
     median_s: float,
@@ -132,22 +159,15 @@ def share_of_ceiling(
         bytes_moved: what it read and wrote in the device's memory.
         link_bytes: what it sent over PCIe, the busier way.
     """
-    amounts = {
-        Limit.ARITHMETIC: operations,
-        Limit.MEMORY: bytes_moved,
-        Limit.LINK: link_bytes,
-    }
-    shortest_s = {
-        limit: amount / peak
-        for limit, amount in amounts.items()
-        if amount and (peak := ceilings.peak(limit))
-    }
-    if not shortest_s or median_s <= 0:
+    least_s = shortest_s(
+        ceilings, operations=operations, bytes_moved=bytes_moved, link_bytes=link_bytes
+    )
+    if not least_s or median_s <= 0:
         return None
-    limit = max(shortest_s, key=lambda one: shortest_s[one])
+    limit = max(least_s, key=lambda one: least_s[one])
     unit = "FLOP/s" if limit is Limit.ARITHMETIC else "B/s"
     peak_text = format_rate(ceilings.peak(limit) or 0.0, unit)
-    return CeilingShare(shortest_s[limit] / median_s, limit, f"{_WORDS[limit]}, {peak_text}")
+    return CeilingShare(least_s[limit] / median_s, limit, f"{_WORDS[limit]}, {peak_text}")
 
 
 def limit_of(ceiling: str) -> Limit | None:
@@ -244,8 +264,8 @@ def _slow_dtype(dtype: str, device: Device | None) -> Iterator[str]:
     capability = device.compute_capability
     if not fastest:
         yield (
-            f"Compute capability {capability} has no arithmetic for {dtype}: PyTorch converts to "
-            "float32 and back."
+            f"Compute capability {capability} has no arithmetic for {dtype}, which is emulated: "
+            "use float32 or float16 here."
         )
     elif usual and fastest < usual:
         yield (

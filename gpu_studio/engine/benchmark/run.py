@@ -23,6 +23,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.tensors import check_dtype, check_size
 from gpu_studio.core.units import format_bytes, format_size
+from gpu_studio.engine.benchmark.card_limits import refuse_long_kernel, refuse_unsupported_products
 from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.naive import time_naively
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     import torch
 
     from gpu_studio.core.protocol import WorkloadDescription
-    from gpu_studio.engine.sensor import Sensor, Watch
+    from gpu_studio.engine.sensor import CardState, Sensor, Watch
     from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.call import Call
     from gpu_studio.engine.workloads.case import Case
@@ -118,6 +119,7 @@ class WorkloadRun:
         yield self._phase("set-up")
         prove_kernels(case.device)
         refuse_too_large(workload, case)
+        refuse_long_kernel(workload, case, self._card_state(case))
         if request.naive:
             # First of all, as in a script: nothing of this work has run before.
             found.naive = time_naively(workload, case)
@@ -248,6 +250,11 @@ class WorkloadRun:
             return CpuWatch()
         return CardWatch(self._sensor, uuid_of(case.device))
 
+    def _card_state(self, case: Case) -> CardState | None:
+        """Return what the driver says of a case's card; None on the CPU or if nobody can tell."""
+        uuid = uuid_of(case.device) if self._sensor is not None else None
+        return self._sensor.read(uuid) if self._sensor is not None and uuid else None
+
     def _started(self, workload: Workload, case: Case) -> RunStarted:
         request = self._request
         return RunStarted(
@@ -294,6 +301,7 @@ def admit(request: RunWorkload, workload: Workload) -> Case:
     )
     refuse_mode(description, "naive", request.naive)
     workload.check(case)
+    refuse_unsupported_products(workload, case)
     return case
 
 
@@ -360,6 +368,7 @@ def check_answers(
     if case.size == small.size:
         return check, None
     expected_call_s = _expected_call_s(workload, case, small)
+    refuse_long_kernel(workload, case, None, expected_call_s)
     check_stop()
     if not check.verified:
         return check, expected_call_s

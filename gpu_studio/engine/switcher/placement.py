@@ -18,6 +18,7 @@ from gpu_studio.engine.device import (
     cuda_state,
     free_bytes,
     prove_kernels,
+    refuse_bfloat16_products,
     start_cuda,
     synchronize,
     uuid_of,
@@ -109,6 +110,8 @@ class Placement:
     def _check(self, thing: Placed, device: torch.device, dtype: torch.dtype | None) -> None:
         """Raise `StudioError` where the device cannot take a thing, which stays where it was."""
         try:
+            if thing.needs_kernels and torch.bfloat16 in _dtypes_after(thing, dtype):
+                refuse_bfloat16_products(device)
             if thing.needs_kernels or dtype is not None:
                 # This also makes a card's context, which takes long and is no part of the move.
                 prove_kernels(device)
@@ -159,6 +162,12 @@ def _row(name: str, kind: str, tensor: torch.Tensor, before: _Place) -> PlaceRow
         device_after=after.device,
         dtype_before=before.dtype,
     )
+
+
+def _dtypes_after(thing: Placed, dtype: torch.dtype | None) -> set[torch.dtype]:
+    """Return the floating-point types that a thing has after a move."""
+    now = {tensor.dtype for _, _, tensor in thing.tensors() if tensor.is_floating_point()}
+    return now if dtype is None else {dtype}
 
 
 def _refuse_too_large(thing: Placed, device: torch.device) -> None:

@@ -73,6 +73,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     operations are written; ``throughput_work`` is what one call does in the unit of the workload's
     throughput. ``memory_bytes`` exist on the device at the peak, ``host_bytes`` in the CPU's memory
     beside it where the device is a card. ``link_bytes`` cross the PCIe link, the busier way.
+    ``longest_kernel`` is the share of it all that one kernel does: 0 for copies, which are none.
     """
 
     operations: float
@@ -81,6 +82,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     host_bytes: int = 0
     link_bytes: float = 0.0
+    longest_kernel: float = 1.0
 
 
 def make_case(

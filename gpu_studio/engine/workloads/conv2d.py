@@ -45,6 +45,7 @@ _first_call_s: dict[tuple[str, int, torch.dtype, str], float] = {}
 class Conv2d(Workload):
     """A 3 × 3 convolution of pictures, and its gradients; see `workload.Workload`."""
 
+    has_products = True
     description = WorkloadDescription(
         name="conv2d",
         title="Convolution",
@@ -85,6 +86,8 @@ class Conv2d(Workload):
             throughput_work=operations,
             # Pictures, result, their gradients, and about as much again for cuDNN to work in.
             memory_bytes=(2 * 4 * pictures + 2 * weights) * case.item_bytes,
+            # Forward, and back for the pictures and for the weights: as much work each.
+            longest_kernel=1 / 3,
         )
 
     def prepare(self, case: Case) -> Call:

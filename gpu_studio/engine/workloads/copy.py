@@ -84,6 +84,7 @@ class Copy(Workload):
                 bytes_moved=2.0 * size_bytes,
                 throughput_work=2.0 * size_bytes,
                 memory_bytes=2 * size_bytes,
+                longest_kernel=0.0,
             )
         return Work(
             operations=0.0,
@@ -92,6 +93,7 @@ class Copy(Workload):
             memory_bytes=size_bytes,
             host_bytes=size_bytes,
             link_bytes=float(size_bytes),
+            longest_kernel=0.0,
         )
 
     def prepare(self, case: Case) -> Call:

@@ -22,6 +22,7 @@ from gpu_studio.engine.workloads.train_network import (
     CLASSES,
     HIDDEN,
     INPUTS,
+    LONGEST_PRODUCT,
     parameters_count,
     step_operations,
 )
@@ -108,6 +109,7 @@ class DataParallel(Workload):
             throughput_work=float(case.size),
             memory_bytes=copies_bytes * (1 if case.is_on_card else processes) + activations_bytes,
             host_bytes=processes * copies_bytes if case.is_on_card else 0,
+            longest_kernel=LONGEST_PRODUCT / processes,
         )
 
     def prepare(self, case: Case) -> Call:

@@ -99,6 +99,7 @@ class Dataloader(Workload):
             throughput_work=float(data_set.samples),
             memory_bytes=on_device + 4 * batch_bytes + 3 * weights * case.item_bytes,
             host_bytes=2 * data_set.size_bytes,
+            longest_kernel=0.5 / batches,
         )
 
     def prepare(self, case: Case) -> Call:

@@ -33,6 +33,8 @@ class LinearLayer(TensorWorkload):
     The operand is a batch, shape (size, inputs); the result has shape (size, outputs).
     """
 
+    has_products = True
+
     @abstractmethod
     def features(self, case: Case) -> tuple[int, int]:
         """Return the layer's inputs and outputs."""

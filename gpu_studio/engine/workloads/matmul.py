@@ -34,6 +34,8 @@ _LARGEST_CHECKED = 1 << 16
 class Matmul(TensorWorkload):
     """The product of two square matrices; see `workload.TensorWorkload`."""
 
+    has_products = True
+
     description = WorkloadDescription(
         name="matmul",
         title="Matrix product",

@@ -15,6 +15,8 @@ INPUTS, HIDDEN, CLASSES = 784, 1024, 10
 LEARNING_RATE = 0.1
 MOMENTUM = 0.9
 _LAYERS = ((INPUTS, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, CLASSES))
+LONGEST_PRODUCT = HIDDEN * HIDDEN / (3 * sum(a * b for a, b in _LAYERS) - INPUTS * HIDDEN)
+"""The share of a step's operations that its largest product has."""
 _SEED = 20250130
 
 

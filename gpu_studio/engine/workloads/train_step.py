@@ -21,6 +21,7 @@ from gpu_studio.engine.workloads.train_network import (
     HIDDEN,
     INPUTS,
     LEARNING_RATE,
+    LONGEST_PRODUCT,
     MOMENTUM,
     Training,
     make_batch,
@@ -58,6 +59,7 @@ _TOLERANCE_ROOTS = 3.0
 class TrainStep(Workload):
     """A step of a network with three layers; see `workload.Workload`."""
 
+    has_products = True
     description = WorkloadDescription(
         name="train_step",
         title="One step of learning",
@@ -111,6 +113,7 @@ class TrainStep(Workload):
             throughput_work=operations,
             # Weights, gradients, momentum and their copies in 16 bits; activations both ways.
             memory_bytes=(4 * weights + 4 * activations) * case.item_bytes,
+            longest_kernel=LONGEST_PRODUCT,
         )
 
     def prepare(self, case: Case) -> Call:

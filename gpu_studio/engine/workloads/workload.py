@@ -30,6 +30,8 @@ class Workload(ABC):
 
     description: WorkloadDescription
     small_up_to: int = WHOLE_UP_TO
+    # Whether cuBLAS multiplies matrices in it: not every card can in every type.
+    has_products: bool = False
 
     def skipped(self) -> str:
         """Return why it cannot run on this PC and what would make it run; empty where it can.
