@@ -47,3 +47,8 @@ def is_shown(tab, name):
     catch_up(tab)
     found = tab.findChild(QWidget, name)
     return found is not None and found.isVisible()
+
+
+def found(studio, code):
+    """Return the sentence of a finding, by its code."""
+    return next(one.sentence for one in studio.doctor.findings if one.code == code)

@@ -6,10 +6,12 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QPlainTextEdit, QPushButton
 
 from gpu_studio.ui.devices.copy_button import CopyDialog
 
+WHOLE = "GPU-1234 <b>"
+
 
 @pytest.fixture
 def dialog(qtbot):
-    made = CopyDialog(lambda form, masked: f"{form} {'masked' if masked else 'GPU-1234 <b>'}")
+    made = CopyDialog(lambda form, masked: f"{form} {'masked' if masked else WHOLE}")
     qtbot.addWidget(made)
     return made
 
@@ -21,7 +23,7 @@ def test_what_is_shown_is_what_is_copied(dialog):
     assert preview.toPlainText() == "markdown masked"
     dialog.findChild(QCheckBox, "devices.copy.whole").setChecked(True)
     dialog.findChild(QPushButton, "devices.copy.now").click()
-    assert QGuiApplication.clipboard().text() == preview.toPlainText() == "markdown GPU-1234 <b>"
+    assert QGuiApplication.clipboard().text() == preview.toPlainText() == f"markdown {WHOLE}"
 
 
 def test_masking_is_the_default(dialog):

@@ -42,7 +42,8 @@ def test_sensors_are_curves_with_their_values_in_words(
     assert (list(xs), list(ys)) == ([1.0, 2.0], [26.0, 40.0])
     low, high = plot.plot.viewRange()[0]
     assert (low, high) == (pytest.approx(-58.0), pytest.approx(2.0))
-    assert "between 26" in plot.accessibleDescription().replace("\u202f", " ")
+    described = plot.accessibleDescription().replace("\u202f", " ")
+    assert all(told in described for told in ("26", "40 °C", "+14 °C"))
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -61,7 +62,7 @@ def test_a_refused_sensor_says_so_in_place_of_a_curve(
     assert is_shown(tab, "devices.sensor.fan.plot")
     power = find(tab, QLabel, "devices.details.power")
     assert said(tab, "devices.details.power") == "n/a (limit 19 W)"
-    assert "does not report it" in power.toolTip()
+    assert power.toolTip()  # says why
     assert power.property("role") == "muted"
 
 
@@ -97,9 +98,10 @@ def test_the_curves_are_a_table_too(qtbot, studio, with_cuda, tab, sensor_source
     assert [cell.replace("\u202f", " ") for cell in cells] == [
         "Temperature", "40 °C", "+10 °C", "30 °C", "35 °C", "40 °C",
     ]  # fmt: skip
+    while_table = toggle.text()
     qtbot.mouseClick(toggle, Qt.MouseButton.LeftButton)
     assert is_shown(tab, "devices.sensor.temperature.plot")
-    assert toggle.text() == toggle.accessibleName() == "Show as table"
+    assert while_table != toggle.text() == toggle.accessibleName()
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -142,9 +144,11 @@ def test_processes_are_shown_and_sorted_by_a_click(
     )
     show_reading(qtbot, studio, sensor_source, with_processes(inventory, 1.0, *processes))
     view = find(tab, QTableView, "devices.processes")
-    assert column(view, 1) == ["Xorg", "python  (this program's engine)"]
+    other, own = column(view, 1)
+    assert other == "Xorg"
+    assert own.startswith("python  (")  # marked as the program's engine
     header = view.horizontalHeader()
-    assert view.model().headerData(4, Qt.Orientation.Horizontal) == "GPU memory ↓"
+    assert view.model().headerData(4, Qt.Orientation.Horizontal).endswith("↓")
     place = QPoint(header.sectionViewportPosition(0) + 10, 10)
     qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert column(view, 0) == ["900", "4711"]
@@ -215,9 +219,10 @@ def test_copying_masks_what_names_the_card(qtbot, studio, with_cuda, tab, form, 
     assert copied.startswith(start_of_text)
     assert "GT 1030" in copied
     assert gt_1030_card().uuid not in copied
-    assert "masked" in said(tab, "devices.copied")
+    masked = said(tab, "devices.copied")
+    assert masked
     find(tab, QAction, "devices.copy.unmasked").trigger()
     assert QGuiApplication.clipboard().text() == copied
     find(tab, QAction, f"devices.copy.{form}").trigger()
     assert gt_1030_card().uuid in QGuiApplication.clipboard().text()
-    assert said(tab, "devices.copied") == "Copied. Nothing is masked."
+    assert said(tab, "devices.copied") not in ("", masked)

@@ -17,6 +17,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.memory_tab import LAB_PAGE
+from tests.driving import numbers
 from tests.fakes.memory_answers import (
     oom_finished,
 )
@@ -30,11 +31,11 @@ def test_the_first_preset_is_the_experiment_of_the_post(tab, studio, qtbot):
     assert preset.currentData() == "gt1030"
     assert "Radosław Śmigielski" in text(tab, "memory.oom.source")
     assert text(tab, "memory.oom.size.words") == "8192 × 8192 = 256 MiB"
-    assert text(tab, "memory.oom.count.words") == "until it breaks"
+    assert find(tab, "memory.oom", OomPanel).plan.count is None
+    assert numbers(text(tab, "memory.oom.count.words")) == []
     assert find(tab, "memory.oom.dtype", QComboBox).currentText() == "float32"
     # Three quarters of what is left for an engine of its own: 3/4 of 1538 MiB, in steps of 16.
-    budget = "¾ of what is free, about 1.12 GiB"
-    qtbot.waitUntil(lambda: text(tab, "memory.oom.budget.words") == budget)
+    qtbot.waitUntil(lambda: "1.12 GiB" in text(tab, "memory.oom.budget.words"))
     assert find(tab, "memory.oom", OomPanel).budget_bytes is None, "the engine knows better"
 
 
@@ -46,13 +47,13 @@ def test_a_moved_slider_makes_the_experiment_ones_own(tab, studio, qtbot):
     size.setFocus()
     qtbot.keyClick(size, Qt.Key.Key_Left)
     assert text(tab, "memory.oom.size.words").startswith("5792 × 5792 = 128 MiB")
-    assert size.accessibleName().startswith("Tensor size: 5792")
+    assert "5792" in size.accessibleName()
     assert find(tab, "memory.oom.preset", QComboBox).currentText() == "Your own"
     assert find(tab, "memory.oom.steps").isVisible()
     qtbot.keyClick(find(tab, "memory.oom.count", QSlider), Qt.Key.Key_Home)
     assert text(tab, "memory.oom.count.words").startswith("1 = 128 MiB")
     qtbot.keyClick(find(tab, "memory.oom.growth", QSlider), Qt.Key.Key_Right)
-    assert text(tab, "memory.oom.growth.words") == "+ 8 a side"
+    assert text(tab, "memory.oom.growth.words").startswith("+ 8")
     find(tab, "memory.oom.frees", QCheckBox).click()
     assert find(tab, "memory.oom", OomPanel).plan == AllocationPlan(
         size=5792, count=1, dtype="float32", frees_every_second=True, growth=8
@@ -83,7 +84,7 @@ def test_a_budget_moved_by_hand_stays(tab, studio, qtbot):
     qtbot.keyClick(budget, Qt.Key.Key_Left)
     moved = budget.value()
     assert moved == before - 1
-    assert text(tab, "memory.oom.budget.words") == "1.11 GiB of 1.95 GiB"
+    assert numbers(text(tab, "memory.oom.budget.words")) == ["1.11", "1.95"]
     tab.model.memory_changed.emit()
     assert budget.value() == moved
     qtbot.keyClick(budget, Qt.Key.Key_End)
@@ -107,10 +108,10 @@ def test_the_whole_card_is_filled_only_after_a_confirmation(
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     find(tab, "memory.oom.whole_card", QCheckBox).click()
     assert not find(tab, "memory.oom.budget").isEnabled()
-    assert text(tab, "memory.oom.budget.words") == "all of 1.95 GiB"
+    assert numbers(text(tab, "memory.oom.budget.words")) == ["1.95"]
     monkeypatch.setattr(QMessageBox, "exec", answer(QMessageBox.StandardButton.Cancel))
     click(qtbot, tab, "memory.oom.run")
-    assert "turn black" in asked[0]
+    assert len(asked) == 1
     assert tab.model.experiment.request is None
     monkeypatch.setattr(QMessageBox, "exec", answer(QMessageBox.StandardButton.Yes))
     click(qtbot, tab, "memory.oom.run")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from PySide6.QtWidgets import QComboBox
 
@@ -32,25 +34,25 @@ def test_what_a_modelled_gt_1030_holds_and_what_not(fits, qtbot):
     free = AllocatorModel(1996 * MIB, 60 * MIB)
     free.allocate(4 * side * side)  # the model itself says so
     assert 22_000 < side < 23_000
-    assert text(fits, "memory.fit.inference.verdict").startswith("✖ Inference does not fit: 1.")
-    assert "Training with Adam does not fit: 16.7 GiB are missing" in text(
-        fits, "memory.fit.training_fit.verdict"
-    )
+    inference = text(fits, "memory.fit.inference.verdict")
+    assert inference.startswith("✖")
+    assert re.search(r"1\.\d+ GiB", inference)
+    training = text(fits, "memory.fit.training_fit.verdict")
+    assert training.startswith("✖")
+    assert all(fact in training for fact in ("Adam", "16.7 GiB"))
     tank = find(fits, "memory.fit.training_fit.tank", TankBar)
     assert tank.tank.card_bytes == 1996 * MIB
     tank.grab()
     network = find(fits, "memory.fit.parameters", QComboBox)
     network.setCurrentText("90M")
-    qtbot.waitUntil(
-        lambda: text(fits, "memory.fit.training_fit.verdict") == "✔ Training with Adam fits"
-    )
+    qtbot.waitUntil(lambda: text(fits, "memory.fit.training_fit.verdict").startswith("✔"))
 
 
 def test_the_optimizer_and_its_way_decide_what_training_needs(fits, qtbot):
     optimizer = find(fits, "memory.fit.optimizer", QComboBox)
     dtype = find(fits, "memory.fit.dtype", QComboBox)
     optimizer.setCurrentText("SGD")
-    qtbot.waitUntil(lambda: "Training with SGD" in text(fits, "memory.fit.training_fit.verdict"))
+    qtbot.waitUntil(lambda: "SGD" in text(fits, "memory.fit.training_fit.verdict"))
     assert optimizer.findText("Adam (fused=True) and float32 masters") == -1
     dtype.setCurrentText("bfloat16")
     assert optimizer.currentText() == "SGD"
@@ -74,7 +76,7 @@ def test_a_number_that_is_none_is_refused_in_place(fits, qtbot):
 
 def test_the_pcs_ram_is_no_card(memory, fits):
     memory.devices.choose("cpu")
-    assert "Choose a card above" in text(fits, "memory.fit.reason")
+    assert "card" in text(fits, "memory.fit.reason")
 
 
 def test_every_control_has_a_name_to_be_read_aloud(fits):

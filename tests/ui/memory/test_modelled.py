@@ -13,12 +13,8 @@ from gpu_studio.ui.memory import oom_panel
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.memory_tab import LAB_PAGE, SEGMENTS, MemoryTab
+from tests.driving import numbers
 from tests.ui.by_name import click, find, text
-
-HEADLINES = {
-    "over_budget": "Over the budget.", "card_full": "The card is full.", "leak": "A leak.",
-    "fragmented": "Fragmented.", "fits": "Everything fits.",
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -55,7 +51,9 @@ def run(qtbot, tab, preset):
 )
 def test_each_preset_ends_in_its_named_outcome(tab, qtbot, preset, ends_in):
     run(qtbot, tab, preset)
-    assert text(tab, "memory.oom.headline") == HEADLINES[ends_in]
+    finished = tab.model.experiment.results[0].finished
+    assert finished.outcome == ends_in
+    assert text(tab, "memory.oom.headline") == outcome.outcome_told(finished).headline
     assert text(tab, "memory.oom.conf").endswith("MODELLED")
     tank = tab.model.tank
     assert sum(part.size_bytes for part in tank.parts) == tank.total_bytes == 1996 << 20
@@ -70,7 +68,7 @@ def test_an_error_is_read_once_and_its_outcome_explained_once(tab, qtbot, monkey
     })  # fmt: skip
     oom_text.read_oom_text.cache_clear()
     run(qtbot, tab, "gt1030")
-    assert "out of memory" in tab.model.experiment.results[0].finished.error_text
+    assert tab.model.experiment.results[0].finished.error_text
     assert tab.model.tank is not None
     assert [bool(letters) for letters in texts] == [True]
     assert len(explained) == 1
@@ -83,8 +81,9 @@ def counted(function, calls):
 def test_the_batch_is_compared_with_and_without_gradients(tab, qtbot):
     run(qtbot, tab, "activations")
     stages = text(tab, "memory.oom.stages")
-    assert "The largest batch with gradients was" in stages
-    assert "The largest batch under torch.no_grad() was" in stages
+    with_gradients, without = (line for line in stages.splitlines() if "largest batch" in line)
+    assert "torch.no_grad()" in without
+    assert int(numbers(without)[0]) > int(numbers(with_gradients)[0])
 
 
 def test_a_recorded_snapshot_is_opened_again(tab, tmp_path, monkeypatch, qtbot):
@@ -104,8 +103,8 @@ def test_a_recorded_snapshot_is_opened_again(tab, tmp_path, monkeypatch, qtbot):
 def test_empty_cache_on_a_modelled_card_frees_what_it_said(tab, qtbot):
     run(qtbot, tab, "gt1030")
     tab.show_page(0)
-    qtbot.waitUntil(lambda: "can free all 1.25 GiB" in text(tab, "memory.cache"))
+    qtbot.waitUntil(lambda: "1.25 GiB" in text(tab, "memory.cache"))
     qtbot.waitUntil(find(tab, "memory.empty_cache").isEnabled)
     click(qtbot, tab, "memory.empty_cache")
-    qtbot.waitUntil(lambda: "freed 1.25 GiB, as it said" in text(tab, "memory.cache"))
+    qtbot.waitUntil(lambda: "freed 1.25 GiB" in text(tab, "memory.cache"))
     assert tab.model.latest.reserved_bytes == 0

@@ -15,6 +15,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory_tab import SEGMENTS
+from tests.driving import numbers
 from tests.fakes.memory_answers import (
     memory_read,
     segments_read,
@@ -34,11 +35,10 @@ def test_the_segments_are_read_while_they_are_looked_at(tab, with_segments, engi
     start(qtbot, tab, studio, SEGMENTS)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None)
-    assert text(tab, "memory.largest") == "5 MiB in one piece"
-    assert "of 20 MiB free in all: 75 % fragmented" in text(tab, "memory.fragmentation")
-    assert "1 segment with 3 blocks: 15 MiB allocated" in view.accessibleDescription().replace(
-        "\u202f", " "
-    )
+    assert text(tab, "memory.largest").startswith("5 MiB")
+    assert all(fact in text(tab, "memory.fragmentation") for fact in ("20 MiB", "75 %"))
+    described = view.accessibleDescription().replace("\u202f", " ")
+    assert all(fact in described for fact in ("1 segment", "3 blocks", "15 MiB"))
     asked = sum(isinstance(request, ReadSegments) for request in engines.requests)
     qtbot.waitUntil(
         lambda: sum(isinstance(one, ReadSegments) for one in engines.requests) >= asked + 3
@@ -48,29 +48,32 @@ def test_the_segments_are_read_while_they_are_looked_at(tab, with_segments, engi
 def test_the_map_is_walked_with_the_keyboard_and_tells_each_block(
     tab, with_segments, studio, qtbot
 ):
+    def is_told(block):
+        return numbers(text(tab, "memory.block"))[:2] == [str(block), "3"]
+
     start(qtbot, tab, studio, SEGMENTS)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None)
     blocks = find(tab, "memory.blocks", QTableView).model()
     assert blocks.rowCount() == 3, "the first segment's, until another is chosen"
     view.setFocus()
-    qtbot.waitUntil(lambda: text(tab, "memory.block").startswith("Block 1 of 3: allocated, 10 MiB"))
+    qtbot.waitUntil(lambda: is_told(1))
+    assert "10 MiB" in text(tab, "memory.block")
     assert blocks.rowCount() == 3
     assert [blocks.index(2, column).data().replace("\u202f", " ") for column in range(3)] == [
         "15 MiB", "5 MiB", "free",
     ]  # fmt: skip
     qtbot.keyClick(view, Qt.Key.Key_End)
-    assert "free, 5 MiB (5242880 bytes), 15 MiB into the large segment of 20 MiB" in text(
-        tab, "memory.block"
-    )
+    facts = ("free", "5 MiB", "5242880 bytes", "15 MiB", "20 MiB")
+    assert all(fact in text(tab, "memory.block") for fact in facts)
     qtbot.keyClick(view, Qt.Key.Key_Left)
-    assert text(tab, "memory.block").startswith("Block 2 of 3")
+    assert is_told(2)
     middle = view.places.block(0).center().toPoint()
     places = cycle((middle, middle + QPoint(1, 0)))
 
     def is_told_when_pointed_at():
         qtbot.mouseMove(view.viewport(), next(places))
-        return text(tab, "memory.block").startswith("Block 1 of 3")
+        return is_told(1)
 
     qtbot.waitUntil(is_told_when_pointed_at)
 
@@ -81,11 +84,8 @@ def test_what_is_free_beyond_a_budget_is_no_fragmentation(tab, scripts, studio, 
         segments_read(memory_read(request.device, allocated=15, reserved=20, limit_bytes=22 * MIB))
     ]
     start(qtbot, tab, studio, SEGMENTS)
-    qtbot.waitUntil(
-        lambda: (
-            "of 7 MiB free within the budget: 29 % fragmented" in text(tab, "memory.fragmentation")
-        )
-    )
+    qtbot.waitUntil(lambda: "29 %" in text(tab, "memory.fragmentation"))
+    assert "7 MiB" in text(tab, "memory.fragmentation")
 
 
 def test_without_segments_the_map_says_where_they_come_from(tab, scripts, studio, qtbot):
@@ -99,4 +99,5 @@ def test_without_segments_the_map_says_where_they_come_from(tab, scripts, studio
     start(qtbot, tab, studio, SEGMENTS)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None)
-    assert "has not asked this card for memory yet" in view.accessibleDescription()
+    assert len(view.blocks) == 0
+    assert numbers(view.accessibleDescription()) == []

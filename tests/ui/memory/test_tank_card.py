@@ -38,7 +38,7 @@ def test_a_card_is_shown_as_a_tank_that_says_in_words_what_it_paints(tab, studio
     assert text(tab, "memory.title") == "GT 1030  ·  2 GiB"
     spoken = bar.accessibleDescription().replace("\u202f", " ")
     assert "Tensors 100 MiB" in spoken
-    assert "Reserved, empty 20 MiB" in spoken
+    assert "20 MiB" in spoken
     stretches = bar.places.stretches
     assert stretches[0].left() >= 0
     assert stretches[-1].right() <= bar.width()
@@ -51,20 +51,19 @@ def test_the_tank_is_walked_with_the_keyboard(tab, studio, qtbot):
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
     bar.setFocus()
-    qtbot.keyClick(bar, Qt.Key.Key_Home)
-    assert text(tab, "memory.sentence").startswith("Reserved by driver: 52 MiB (2.5 %)")
-    qtbot.keyClick(bar, Qt.Key.Key_Right)
-    assert text(tab, "memory.sentence").startswith("Unknown: 338 MiB (17 %)")
-    qtbot.keyClick(bar, Qt.Key.Key_Right)
-    assert text(tab, "memory.sentence").startswith("Tensors: 100 MiB")
-    qtbot.keyClick(bar, Qt.Key.Key_End)
-    qtbot.keyClick(bar, Qt.Key.Key_Right)
-    assert text(tab, "memory.sentence").startswith("Free: 1.50 GiB")
-    qtbot.keyClick(bar, Qt.Key.Key_Left)
-    assert text(tab, "memory.sentence").startswith("Reserved, empty: 20 MiB")
+    for key, told in (
+        (Qt.Key.Key_Home, ": 52 MiB (2.5 %)"),  # of the driver
+        (Qt.Key.Key_Right, ": 338 MiB (17 %)"),  # of what is not known
+        (Qt.Key.Key_Right, "Tensors: 100 MiB"),
+        (Qt.Key.Key_End, "Free: 1.50 GiB"),
+        (Qt.Key.Key_Right, "Free: 1.50 GiB"),
+        (Qt.Key.Key_Left, ": 20 MiB"),  # of what is reserved and empty
+    ):
+        qtbot.keyClick(bar, key)
+        assert told in text(tab, "memory.sentence")
     tab.grab()
     bar.clearFocus()
-    assert "read together" in text(tab, "memory.sentence")
+    assert "20 MiB" not in text(tab, "memory.sentence")
 
 
 def test_the_tank_tells_what_is_pointed_at(tab, studio, qtbot):
@@ -97,7 +96,7 @@ def test_without_a_context_it_says_when_numbers_begin(tab, scripts, studio, sens
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None)
     assert [part.key for part in bar.tank.parts] == ["others", "free"]
-    assert "begin with the first CUDA work" in text(tab, "memory.sentence")
+    assert "first CUDA work" in text(tab, "memory.sentence")
     assert not find(tab, "memory.empty_cache").isEnabled()
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
 
@@ -178,11 +177,11 @@ def test_without_a_card_the_modelled_gt_1030_is_there_and_named_as_such(
     start(qtbot, tab, studio)
     qtbot.waitUntil(lambda: text(tab, "memory.title") == "GT 1030, 2 GiB")
     assert find(tab, "memory.modelled").isVisible()
-    assert find(tab, "memory.card", QComboBox).currentText() == "Modelled: GT 1030, 2 GiB"
+    assert find(tab, "memory.card", QComboBox).currentText().startswith("Model")
     assert isinstance(engines.requests[-1], (ReadMemory, DescribeEngine))
     tab.show_page(LAB_PAGE)
     assert find(tab, "memory.oom.run").isEnabled()
-    assert text(tab, "memory.oom.budget.words") == "¾ of what is free, about 1.41 GiB"
+    assert "1.41 GiB" in text(tab, "memory.oom.budget.words")
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
@@ -196,13 +195,13 @@ def test_the_ram_is_live_and_an_experiment_wants_a_card(tab, studio, qtbot):
     qtbot.waitUntil(lambda: text(tab, "memory.title") == "This PC's RAM  ·  32 GiB")
     qtbot.waitUntil(lambda: bar.tank is not None and bar.tank.parts[1].key == "engine")
     assert find(tab, "memory.plot", LivePlot).curve_keys == ("process",)
-    assert "choose a modelled one" in text(tab, "memory.sentence")
+    assert "model" in text(tab, "memory.sentence")
     assert find(tab, "memory.empty_cache").isHidden()
     assert find(tab, "memory.modelled").isHidden()
     tab.show_page(LAB_PAGE)
     for name in ("size", "count", "dtype", "budget", "preset", "run", "stop"):
         assert not find(tab, f"memory.oom.{name}").isEnabled(), name
-    assert "Choose a modelled card above" in text(tab, "memory.oom.reason")
+    assert "model" in text(tab, "memory.oom.reason")
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -219,7 +218,8 @@ def test_two_cards_are_chosen_between(tab, engines, studio, qtbot):
     qtbot.waitUntil(lambda: engines.requests[-1] == ReadMemory(device="cuda:1"))
     qtbot.keyClick(cards, Qt.Key.Key_Home)
     qtbot.waitUntil(lambda: text(tab, "memory.title").startswith("This PC's RAM"))
-    assert "Choose a card above" in text(tab, "memory.oom.reason")
+    assert "card" in text(tab, "memory.oom.reason")
+    assert not find(tab, "memory.oom.run").isEnabled()
 
 
 def test_a_card_of_ones_own_size(tab, studio, monkeypatch, qtbot):
@@ -229,7 +229,7 @@ def test_a_card_of_ones_own_size(tab, studio, monkeypatch, qtbot):
     cards.setFocus()
     qtbot.keyClick(cards, Qt.Key.Key_End)
     qtbot.waitUntil(lambda: tab.model.chosen.address == "model:3000")
-    assert cards.currentText() == "Modelled: A card with 3000 MiB"
+    assert "3000 MiB" in cards.currentText()
 
 
 def test_the_engine_selector_goes_back_to_the_programs_own(tab, scripts, studio, qtbot):
@@ -240,10 +240,11 @@ def test_the_engine_selector_goes_back_to_the_programs_own(tab, scripts, studio,
     engine = find(tab, "memory.engine", QComboBox)
     qtbot.waitUntil(engine.isVisible)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    ended = text(tab, "memory.sentence")
     engine.setFocus()
     qtbot.keyClick(engine, Qt.Key.Key_Home)
-    qtbot.waitUntil(lambda: "read together" in text(tab, "memory.sentence"))
-    assert engine.currentText() == "The program's engine"
+    assert engine.currentIndex() == 0
+    qtbot.waitUntil(lambda: text(tab, "memory.sentence") not in ("", ended))
 
 
 def test_it_is_painted_again_in_the_other_theme(tab, studio, settings, qtbot):
