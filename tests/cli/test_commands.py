@@ -182,6 +182,7 @@ def test_devices_in_words(type_in):
     assert "PyTorch   2." in done.stdout
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows always has a display")
 def test_without_a_display_the_terminal_does_the_main_job(type_in):
     done = type_in()
     assert done.returncode == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,6 @@ from tests.core.memory.test_oom_text import OWN, newer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -197,7 +197,7 @@ def test_fit(type_in: Any):
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--conf", "max_split_size_mb:3"],
          "max_split_size_mb"),
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--snapshot", "/no/such/a.pickle"],
-         "/no/such does not exist"),
+         f"{Path('/no/such')} does not exist"),
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--snapshot", "/"], "a folder"),
         (["oom", "--preset", "custom", "--device", "model:1996", "--dtype", "int3"], "int3"),
         (["oom", "--preset", "custom", "--device", "model:1996", "--count", "-1"], "count"),

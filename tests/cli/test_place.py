@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ def typed(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "gpu_studio", *arguments],
         capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},  # a pipe of Windows has its own
     )  # fmt: skip
 
 
