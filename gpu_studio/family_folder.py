@@ -14,6 +14,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 if sys.platform != "win32":
@@ -33,14 +34,19 @@ class FamilyFolder:
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock: int | None = None
+        self._closing = threading.Lock()
         with contextlib.suppress(OSError):  # a disk without locks: it is never taken for left over
             self._lock = _locked(self.path / _OWNER)
 
     def close(self) -> None:
-        """Remove the folder with all that is in it; a second call does nothing."""
-        if self._lock is not None:
-            os.close(self._lock)  # Windows removes no file that is open
-            self._lock = None
+        """Remove the folder with all that is in it; a second call does nothing.
+
+        The thread that reads a child and the one that closes it may both call this at once.
+        """
+        with self._closing:
+            lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)  # Windows removes no file that is open
         shutil.rmtree(self.path, ignore_errors=True)
 
 

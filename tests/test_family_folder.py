@@ -146,3 +146,20 @@ def test_a_program_without_a_temporary_folder_starts_all_the_same(temporary: Pat
     assert child._family._folder is None
     child.kill()
     child.end(PATIENCE_S)
+
+
+def test_two_threads_that_end_a_family_close_its_lock_once(monkeypatch: pytest.MonkeyPatch):
+    folder, close, closed = FamilyFolder(), os.close, []
+    lock = folder._lock
+
+    def close_while_another_does(descriptor: int) -> None:
+        if descriptor == lock:
+            closed.append(descriptor)
+            if len(closed) == 1:
+                folder.close()
+        close(descriptor)
+
+    monkeypatch.setattr(family_folder.os, "close", close_while_another_does)
+    folder.close()
+    assert closed == [lock]
+    assert not folder.path.exists()
