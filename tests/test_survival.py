@@ -75,6 +75,21 @@ def test_an_engine_that_keeps_dying_while_idle_is_left_alone(
     start(qtbot, session)
 
 
+def test_an_engine_that_works_between_its_deaths_is_always_replaced(
+    qtbot: QtBot, session: EngineSession
+) -> None:
+    child = start(qtbot, session)
+    for _ in range(engine_session._MOST_DEATHS + 1):
+        reply = session.submit(run_request())
+        with qtbot.waitSignal(reply.event_received):
+            pass
+        with qtbot.waitSignal(reply.finished):
+            session.stop()
+        with qtbot.waitSignal(session.engine_described):
+            child.kill()
+        child = ready(qtbot, session)
+
+
 def test_an_engine_that_is_held_is_silent_until_it_is_let_go(
     qtbot: QtBot, session: EngineSession
 ) -> None:

@@ -6,12 +6,21 @@ import pytest
 from gpu_studio.core.devices.devices import CardReading, Telemetry
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import DescribeEngine, EngineEnded, ReadMemory, RequestFailed
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineEnded,
+    ReadMemory,
+    RequestFailed,
+    RunFailed,
+    RunStopped,
+    RunWorkload,
+)
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import START_AGAIN, HeadlineModel, headline_from
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
+from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Pause
 
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
@@ -107,6 +116,32 @@ def test_an_engine_that_dies_is_told_and_replaced(qtbot, studio, engines, model)
     assert model.headline is not None
     model.dismiss()
     assert model.headline is None
+
+
+@pytest.mark.parametrize("way", ["success", "failure", "stop", "death"])
+def test_a_lost_engine_is_forgotten_once_another_has_done_its_work(
+    qtbot, studio, engines, model, way
+):
+    start(qtbot, studio)
+    engines.scripts[ReadMemory] = DIES
+    with qtbot.waitSignal(studio.session.engine_described):
+        studio.session.submit(ReadMemory(device="cpu"))
+    assert model.headline.code == "engine_lost"
+    request = RunWorkload(
+        run_id="1", workload="elementwise", device="cpu", size=64, dtype="float32"
+    )
+    failure = Failure(FailureKind.INTERNAL, "The device is not there.")
+    engines.scripts[RunWorkload] = {
+        "success": list(run_events(request)),
+        "failure": [RunFailed(run_id="1", failure=failure)],
+        "stop": [RunStopped(run_id="1", samples=0)],
+        "death": DIES,
+    }[way]
+    reply = studio.session.submit(request)
+    with qtbot.waitSignal(reply.finished):
+        pass
+    assert (model.headline is None) is (way == "success")
+    qtbot.waitUntil(lambda: studio.session.state is EngineState.READY)
 
 
 def test_an_engine_that_dies_again_and_again_can_be_started_again(qtbot, studio, engines, model):
