@@ -47,8 +47,8 @@ def test_a_line_tells_what_it_leaves_out(qtbot, theme, width, tip):
 
 def test_a_tool_tip_of_its_own_goes_before(qtbot, theme):
     line = ElidedText(LONG)
-    line.setToolTip("why it is so")
-    assert tip_of(shown(qtbot, line, 60)) == "why it is so"
+    line.setToolTip(own := "why it is so")
+    assert tip_of(shown(qtbot, line, 60)) == own
 
 
 @pytest.mark.parametrize(("width", "tip"), [(80, LONG), (2000, "")])

@@ -55,10 +55,10 @@ def test_many_points_are_drawn_by_their_extremes_and_no_spike_is_lost(shown):
 
 
 def test_a_label_from_outside_is_not_read_as_html(shown):
-    plot = shown()
-    plot.set_curve("a", Curve("<img src=x> & co", "cpu", lambda: ([0], [1])))
+    plot, evil = shown(), "<img src=x> & co"
+    plot.set_curve("a", Curve(evil, "cpu", lambda: ([0], [1])))
     ((_, label),) = plot.plot.plotItem.legend.items
-    assert label.item.toPlainText() == "<img src=x> & co"
+    assert label.item.toPlainText() == evil
 
 
 def test_labels_are_read_whole_in_any_width(qtbot, shown):

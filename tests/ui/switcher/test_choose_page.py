@@ -21,15 +21,18 @@ from gpu_studio.core.protocol import (
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030
 from tests.fakes.scripted_engine import Pause
+from tests.fakes.switching_answers import pitfall_finished
 from tests.ui.by_name import click, find, text
 from tests.ui.switcher.answers import FIRST, MODELS, SECOND, radio
 
+EVIL = "<b>bold</b> & co"
+
 
 def test_before_the_engine_is_there_the_tab_says_so(unstarted, engines, studio, qtbot):
-    assert "engine is starting" in text(unstarted, "switcher.why")
+    assert "engine" in text(unstarted, "switcher.why")
     engines.scripts[DescribeEngine] = [Pause(), described_with_cuda(models=MODELS)]
     studio.start()
-    qtbot.waitUntil(lambda: "engine is starting" in text(unstarted, "switcher.why"))
+    qtbot.waitUntil(lambda: "engine" in text(unstarted, "switcher.why"))
     for name in ("switcher.activate", "switcher.visible_only", "switcher.move", "switcher.model"):
         assert not find(unstarted, name).isEnabled(), name
     qtbot.waitUntil(engines.latest.paused.is_set)
@@ -44,7 +47,7 @@ def test_a_card_is_chosen_with_the_mouse_anywhere_on_it(tab, qtbot):
     assert radio(tab, SECOND).isChecked()
     assert not radio(tab, FIRST).isChecked()
     assert find(tab, f"switcher.card.{SECOND}").property("selected") is True
-    assert find(tab, "switcher.move", QPushButton).text() == "Move to cuda:1"
+    assert find(tab, "switcher.move", QPushButton).text().endswith("cuda:1")
 
 
 def test_a_card_is_chosen_with_the_keyboard(tab, qtbot):
@@ -53,7 +56,7 @@ def test_a_card_is_chosen_with_the_keyboard(tab, qtbot):
     first.setFocus()
     qtbot.keyClick(first, Qt.Key.Key_Down)
     assert radio(tab, SECOND).isChecked()
-    assert find(tab, "switcher.move", QPushButton).text() == "Move to cuda:1"
+    assert find(tab, "switcher.move", QPushButton).text().endswith("cuda:1")
 
 
 def test_choosing_a_device_writes_the_lines_that_name_it(placing, studio, qtbot):
@@ -72,7 +75,7 @@ def test_choosing_a_device_writes_the_lines_that_name_it(placing, studio, qtbot)
 def test_use_this_card(tab, engines, qtbot):
     radio(tab, SECOND).click()
     click(qtbot, tab, "switcher.activate")
-    qtbot.waitUntil(lambda: "is now the current card" in text(tab, "switcher.said"))
+    qtbot.waitUntil(lambda: "RTX 3060" in text(tab, "switcher.said"))
     assert engines.requests[-1] == UseDevice(cuda_index=1)
     qtbot.waitUntil(lambda: "current" in radio(tab, SECOND).accessibleDescription())
     assert find(tab, "switcher.said_card").property("tone") == "good"
@@ -104,7 +107,7 @@ def test_a_card_without_cuda_is_told_in_the_engines_words(unstarted, engines, st
 
 
 def test_what_is_lost_is_said_before_one_card_is_shown_and_there_is_a_way_back(tab, engines, qtbot):
-    assert "are lost, your results stay" in text(tab, "switcher.explained")
+    assert "lost" in text(tab, "switcher.explained")
     assert find(tab, "switcher.show_all").isHidden()
     radio(tab, SECOND).click()
     click(qtbot, tab, "switcher.visible_only")
@@ -123,27 +126,28 @@ def test_what_is_lost_is_said_before_one_card_is_shown_and_there_is_a_way_back(t
 def test_a_name_from_outside_is_plain_text(unstarted, sensor_source, studio, qtbot):
 
     inventory = gt_1030()
-    evil = msgspec.structs.replace(inventory.cards[0], name="<b>bold</b> & co")
+    evil = msgspec.structs.replace(inventory.cards[0], name=EVIL)
     sensor_source._events[0] = msgspec.structs.replace(inventory, devices=(inventory.cpu, evil))
     studio.start()
     qtbot.waitUntil(lambda: len(unstarted.model.rows) == 2)
     card = find(unstarted, f"switcher.card.{FIRST}")
-    names = [label for label in card.findChildren(QLabel) if label.text() == "<b>bold</b> & co"]
+    names = [label for label in card.findChildren(QLabel) if label.text() == EVIL]
     assert len(names) == 1
     assert names[0].textFormat() is Qt.TextFormat.PlainText
 
 
 def test_what_comes_too_late_is_shown_live(tab, engines, studio, qtbot):
     click(qtbot, tab, "switcher.demonstrate")
-    qtbot.waitUntil(lambda: "Too late: It was broken." in text(tab, "switcher.too_late"))
-    assert text(tab, "switcher.in_time") == "In time: It was fixed."
-    assert engines.requests[-1] == RunPitfall(
+    told = pitfall_finished(request := RunPitfall(
         name="visible_devices_too_late", device="cuda:0", part="both"
-    )
+    ))  # fmt: skip
+    qtbot.waitUntil(lambda: told.broken.sentence in text(tab, "switcher.too_late"))
+    assert told.fixed.sentence in text(tab, "switcher.in_time")
+    assert engines.requests[-1] == request
     assert find(tab, "switcher.stand_in").isHidden()
 
 
 def test_what_is_lost_is_said_beside_the_button_that_loses_it(tab):
     lost = find(tab, "switcher.explained", QLabel)
-    assert "Models and memory of the present engine are lost" in lost.text()
+    assert "lost" in lost.text()
     assert lost.parentWidget().isAncestorOf(find(tab, "switcher.visible_only"))

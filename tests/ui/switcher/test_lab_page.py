@@ -19,6 +19,7 @@ from gpu_studio.core.protocol import (
     PitfallFailed,
     RunPitfall,
 )
+from tests.driving import numbers
 from tests.fakes.descriptions import described
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall, pitfall_finished
@@ -37,13 +38,15 @@ def lab(tab):
 
 
 def test_broken_why_and_fixed(lab, engines, studio, qtbot):
-    assert text(lab, "switcher.lab.title") == "Mixed devices"
-    assert text(lab, "switcher.lab.why") == "There is a reason."
-    assert text(lab, "switcher.lab.remark") == "The book is wrong."
+    mixed = PITFALLS[0]
+    assert text(lab, "switcher.lab.title") == mixed.title
+    assert text(lab, "switcher.lab.why") == mixed.why
+    assert text(lab, "switcher.lab.remark") == mixed.remark
     assert find(lab, "switcher.lab.broken_card").isHidden()
     click(qtbot, lab, "switcher.lab.break")
     qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
-    assert text(lab, "switcher.lab.broken.error") == "RuntimeError: two devices"
+    finished = pitfall_finished(RunPitfall(name="mixed_devices", device="cuda:0", part="broken"))
+    assert text(lab, "switcher.lab.broken.error") == finished.broken.error
     assert find(lab, "switcher.lab.broken.code", QPlainTextEdit).toPlainText() == "# broken"
     assert find(lab, "switcher.lab.broken_card").property("tone") == "failure"
     assert find(lab, "switcher.lab.fixed_card").isHidden()
@@ -53,7 +56,8 @@ def test_broken_why_and_fixed(lab, engines, studio, qtbot):
     assert find(lab, "switcher.lab.fixed_card").property("tone") == "good"
     figures = [label.text() for label in find(lab, "switcher.lab.fixed_card").findChildren(QLabel)]
     assert "2.00\u202fms" in figures
-    assert find(lab, "switcher.lab.list", QListWidget).item(0).text().endswith("broken and fixed")
+    entry = find(lab, "switcher.lab.list", QListWidget).item(0).text()
+    assert all(part in entry for part in ("broken", "fixed"))
     assert engines.requests[-1] == RunPitfall(name="mixed_devices", device="cuda:0", part="fixed")
 
 
@@ -73,7 +77,7 @@ def test_another_pitfall_has_its_own_story(lab, qtbot):
     click(qtbot, lab, "switcher.lab.break")
     qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
     find(lab, "switcher.lab.list", QListWidget).setCurrentRow(1)
-    assert text(lab, "switcher.lab.title") == "Visible devices too late"
+    assert text(lab, "switcher.lab.title") == PITFALLS[1].title
     assert find(lab, "switcher.lab.broken_card").isHidden()
     assert find(lab, "switcher.lab.remark").isHidden()
     find(lab, "switcher.lab.list", QListWidget).setCurrentRow(0)
@@ -93,8 +97,8 @@ def test_a_stand_in_is_labelled(lab, engines, qtbot):
     engines.scripts[RunPitfall] = [msgspec.structs.replace(finished, broken=stands_in)]
     click(qtbot, lab, "switcher.lab.break")
     qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
-    assert text(lab, "switcher.lab.broken.title") == "Broken, with a stand-in"
-    assert text(lab, "switcher.lab.broken.stand_in") == "Stand-in: The meta device stands in."
+    assert "stand-in" in text(lab, "switcher.lab.broken.title")
+    assert stands_in.stand_in in text(lab, "switcher.lab.broken.stand_in")
 
 
 def test_a_loss_curve_is_drawn_and_said(lab, engines, qtbot):
@@ -106,7 +110,8 @@ def test_a_loss_curve_is_drawn_and_said(lab, engines, qtbot):
     plot = find(lab, "switcher.lab.broken.plot")
     assert plot.isVisible()
     assert plot.curve_keys == ("loss",)
-    assert plot.accessibleDescription() == "loss: 2 to 1 in 2 steps."
+    assert plot.accessibleDescription().startswith("loss")
+    assert numbers(plot.accessibleDescription()) == ["2", "1", "2"]  # from, to, steps
     assert find(lab, "switcher.lab.broken_card").property("tone") == "amber"  # slow, no error
 
 
@@ -125,11 +130,12 @@ def test_while_one_runs_it_can_be_stopped_and_no_other_begins(lab, engines, stud
     assert find(lab, "switcher.lab.stop").isHidden()
     click(qtbot, lab, "switcher.lab.break")
     qtbot.waitUntil(engines.latest.paused.is_set)
-    assert find(lab, "switcher.lab.break", QPushButton).text() == "It runs …"
+    assert not find(lab, "switcher.lab.break", QPushButton).isEnabled()
     assert not find(lab, "switcher.lab.fix").isEnabled()
     click(qtbot, lab, "switcher.lab.stop")
     qtbot.waitUntil(find(lab, "switcher.lab.break").isEnabled)
-    assert "was ended before it had answered" in text(lab, "switcher.lab.failure")
+    assert text(lab, "switcher.lab.failure")
+    assert find(lab, "switcher.lab.failure_card").isVisible()
 
 
 def test_the_longest_title_is_whole_in_the_narrowest_window(lab, engines, studio, qtbot):

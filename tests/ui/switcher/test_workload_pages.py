@@ -16,9 +16,10 @@ from gpu_studio.core.protocol import (
     RunWorkload,
 )
 from gpu_studio.ui.switcher_tab import SwitcherTab
+from tests.driving import numbers
 from tests.fakes.descriptions import described_with_cuda
 from tests.ui.by_name import click, find, text
-from tests.ui.switcher.answers import free
+from tests.ui.switcher.answers import WORKLOADS, free
 
 
 @pytest.fixture
@@ -34,9 +35,9 @@ def test_all_ways_of_the_first_option_are_checked_and_the_default_of_the_others(
         "switcher.dataloader.workers.0": True, "switcher.dataloader.workers.2": False,
     }  # fmt: skip
     run = find(feeding, "switcher.dataloader.run", QPushButton)
-    assert run.text() == "Run 2 ways"
+    assert numbers(run.text()) == ["2"]
     find(feeding, "switcher.dataloader.workers.2", QCheckBox).setChecked(True)
-    assert run.text() == "Run 4 ways"
+    assert numbers(run.text()) == ["4"]
 
 
 def test_the_ways_stand_side_by_side(feeding, engines, studio, qtbot):
@@ -52,10 +53,12 @@ def test_the_ways_stand_side_by_side(feeding, engines, studio, qtbot):
     shown = [rows.index(row, 0).data() for row in range(rows.rowCount())]
     assert shown == ["a", "b"]
     assert rows.index(0, 2).data() == "1\u202fMiB"
-    assert rows.index(0, 3).data() == "loading 2.00\u202fms, computing 1.00\u202fms"
+    parts = rows.index(0, 3).data()
+    assert all(part in parts for part in ("loading 2.00\u202fms", "computing 1.00\u202fms"))
     bars = find(feeding, "switcher.dataloader.parts").bars
     assert [[part.name for part in bar.parts] for bar in bars] == [["loading", "computing"]] * 2
-    assert text(feeding, "switcher.dataloader.findings") == "a: a was tried.\nb: b was tried."
+    findings = text(feeding, "switcher.dataloader.findings").splitlines()
+    assert [line.split()[:2] for line in findings] == [["a:", "a"], ["b:", "b"]]  # way, finding
     plot = find(feeding, "switcher.dataloader.loss")
     assert plot.curve_keys == ("a", "b")
 
@@ -77,14 +80,15 @@ def test_every_way_is_in_sight_where_the_table_is_wider_than_the_window(
 
 def test_a_workload_that_cannot_run_says_why(tab):
     tab.show_page("Several cards")
-    assert text(tab, "switcher.data_parallel.reason") == "It needs two cards, or two processes."
+    assert text(tab, "switcher.data_parallel.reason") == WORKLOADS[-1].skipped
     assert not find(tab, "switcher.data_parallel.run").isEnabled()
 
 
 def test_mixed_precision_and_the_same_bits_are_on_one_page(tab, engines, studio, qtbot):
     tab.show_page("AMP and reproducibility")
     for name in ("train_step", "conv2d"):
-        assert text(tab, f"switcher.{name}.title") == f"Title of {name}"
+        title = next(one.title for one in WORKLOADS if one.name == name)
+        assert text(tab, f"switcher.{name}.title") == title
     click(qtbot, tab, "switcher.conv2d.run")
     free(qtbot, studio)
     assert engines.requests[-1].workload == "conv2d"
@@ -96,7 +100,7 @@ def test_a_run_that_fails_says_so_in_the_sentence(feeding, engines, studio, qtbo
     engines.scripts[RunWorkload] = [RequestFailed(failure=failure)]
     click(qtbot, feeding, "switcher.dataloader.run")
     free(qtbot, studio)
-    assert text(feeding, "switcher.dataloader.verdict") == "That does not fit."
+    assert text(feeding, "switcher.dataloader.verdict") == failure.message
 
 
 def test_an_engine_without_the_workload_says_so(engines, studio, theme, qtbot):
@@ -104,7 +108,8 @@ def test_an_engine_without_the_workload_says_so(engines, studio, theme, qtbot):
     tab = SwitcherTab(studio, theme)
     qtbot.addWidget(tab)
     tab.show_page("Feeding")
-    assert "is starting" in text(tab, "switcher.dataloader.reason")
+    before = text(tab, "switcher.dataloader.reason")
+    assert before
     studio.start()
-    qtbot.waitUntil(lambda: "does not know" in text(tab, "switcher.dataloader.reason"))
+    qtbot.waitUntil(lambda: text(tab, "switcher.dataloader.reason") not in ("", before))
     assert not find(tab, "switcher.dataloader.run").isEnabled()
