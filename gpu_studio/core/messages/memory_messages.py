@@ -1,4 +1,4 @@
-"""What window and engine say to each other about memory."""
+"""The messages between window and engine about memory."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ OUTCOMES = (
     "fits", "card_full", "fragmented", "over_budget", "spilled", "taken_by_others", "leak",
     "stopped",
 )  # fmt: skip
-"""What an experiment can end in.
+"""The possible outcomes of an experiment.
 
 ``fits``
-    everything was there at once, and no memory was lost.
+    everything fit at the same time, and memory did not run out.
 ``card_full``
-    the driver has not enough left, and no free memory inside what PyTorch holds would be enough.
+    the driver has too little left, and PyTorch's reserved but free memory would not be enough.
 ``fragmented``
-    enough is free in all, but in pieces that are too small.
+    enough memory is free in total, but in pieces that are too small.
 ``over_budget``
-    PyTorch itself refused, because of the budget.
+    PyTorch itself refused because of the budget.
 ``spilled``
-    no error, although more was allocated than the card had free: the driver went on in RAM.
+    no error, although more was allocated than the card had free: the driver continued in RAM.
 ``taken_by_others``
-    it would have fitted, had other processes not taken memory meanwhile.
+    it would have fit if other processes had not taken memory in the meantime.
 ``leak``
-    a step that should give back what it took kept some, every time, until memory ended.
+    a step that should give back its memory kept some, every time, until memory ran out.
 ``stopped``
-    the user ended it.
+    the user stopped it.
 """
 
 
 class ReadMemory(Message, frozen=True, kw_only=True):
-    """How is the memory of a device used? Makes no CUDA context: without one it says so."""
+    """Ask for the use of a device's memory, without making a CUDA context."""
 
     device: str
 
@@ -44,20 +44,20 @@ class EmptyCache(Message, frozen=True, kw_only=True):
 
 
 class ReadSegments(Message, frozen=True, kw_only=True):
-    """Which segments and blocks does the allocator of a card have? Answered by `SegmentsRead`."""
+    """Ask for the segments and blocks of a card's allocator. Answered by `SegmentsRead`."""
 
     device: str
 
 
 class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Square tensors, one after another: what the preset ``custom`` does.
+    """Square tensors, one after another, for the preset ``custom``.
 
     Attributes:
         size: the side of the first tensor.
-        count: how many; None goes on until memory ends.
-        dtype: of all of them.
-        frees_every_second: whether each second tensor is dropped as soon as the next is there.
-        growth: what is added to the side at every step.
+        count: the number of tensors; None continues until memory runs out.
+        dtype: the type of all tensors.
+        frees_every_second: whether every second tensor is dropped as soon as the next one exists.
+        growth: added to the side at every step.
     """
 
     size: int
@@ -70,21 +70,21 @@ class AllocationPlan(msgspec.Struct, frozen=True, kw_only=True):
 class RunMemoryExperiment(Message, frozen=True, kw_only=True):
     """Run a preset of the memory lab (`core.memory.presets.PRESETS`).
 
-    It is answered by any number of `StageBegan`, `MemoryRead` and `SegmentsRead`, and `OomFinished`
-    at the end. The allocator's options are those that the engine was started with
+    The answer is any number of `StageBegan`, `MemoryRead` and `SegmentsRead`, then `OomFinished`.
+    The allocator's options are those with which the engine was started
     (`EngineEnvironment.allocator_configuration`).
 
     Attributes:
         device: ``cuda:0``; or ``model:1996``, a modelled card on which CUDA sees 1996 MiB.
-        plan: for ``custom`` alone.
-        budget_bytes: what the allocator may reserve at most (``set_per_process_memory_fraction``),
-            so that a real out-of-memory error comes before the card is full; None for three
-            quarters of what is free at the start.
-        whole_card: no budget at all; then budget_bytes must be None.
+        plan: only for ``custom``.
+        budget_bytes: the most that the allocator may reserve
+            (``set_per_process_memory_fraction``), so that a real out-of-memory error comes before
+            the card is full; None for three quarters of the memory free at the start.
+        whole_card: no budget; budget_bytes must then be None.
         snapshot_path: record the allocator's history, and write the snapshot of the moment before
-            everything is freed to this file; empty for none.
-        watch_s: spread the steps over about so long, for somebody who watches; 0 is at once.
-        reads_every_step: a reading after every step, not only some 60 a second.
+            everything is freed to this file; empty for no snapshot.
+        watch_s: spread the steps over about this time, for watching; 0 is no delay.
+        reads_every_step: a reading after every step, not only about 60 per second.
     """
 
     preset: str
@@ -98,19 +98,19 @@ class RunMemoryExperiment(Message, frozen=True, kw_only=True):
 
 
 class MemoryRead(Message, frozen=True, kw_only=True):
-    """One reading of a device's memory, taken by the engine in one go.
+    """One consistent reading of a device's memory by the engine.
 
-    On a card: PyTorch's allocator (``allocated``, ``reserved``, ``releasable``: what empty_cache
-    can give back now) and the driver's total and free. All None while the engine has no CUDA
-    context. On the CPU: the engine's own process memory and the PC's.
+    On a card: PyTorch's allocator (``allocated``, ``reserved``, ``releasable``: the bytes that
+    empty_cache can give back now) and the driver's total and free. All are None while the engine
+    has no CUDA context. On the CPU: the memory of the engine's process and of the PC.
 
-    ``requested`` is what was asked for before rounding, ``peak_allocated`` the most since the
-    counters were last reset, ``segments`` how many there are, ``limit`` what the allocator may
-    reserve at most (null without a limit). ``mark`` names a moment of an experiment: ``start``,
+    ``requested`` counts the requests before rounding, ``peak_allocated`` is the maximum since the
+    last reset, ``segments`` the number of segments, ``limit`` the most that the allocator may
+    reserve (null without a limit). ``mark`` names a moment of an experiment: ``start``,
     ``allocated``, ``freed``, ``empty_cache``, ``oom``; ``step`` counts its allocations.
-    ``engine_bytes`` is what the driver counts for the engine's process on the card, its context
-    included: asked where an experiment ends, null where nobody tells (Windows). ``modelled`` says
-    that no card was asked: the numbers are the allocator model's.
+    ``engine_bytes`` is the driver's count for the engine's process on the card, including its
+    context: read at the end of an experiment, null if not available (Windows). ``modelled`` means
+    that the numbers come from the allocator model, not from a card.
     """
 
     device: str
@@ -136,25 +136,25 @@ class MemoryRead(Message, frozen=True, kw_only=True):
 
 
 MOST_BLOCKS = 10_000
-"""How many blocks a `SegmentsRead` has at most."""
+"""The maximum number of blocks in a `SegmentsRead`."""
 
 
 class SegmentsRead(Message, frozen=True, kw_only=True):
     """The segments of a card's allocator and their blocks, in columns.
 
-    A column has one entry a segment, in the order of addresses, or one entry a block, those of
-    one segment after those of another (`core.memory.segments.SegmentMap` takes them as they
-    are). Beyond `MOST_BLOCKS` whole segments are left out of the columns; the sums count them.
+    A column has one entry per segment, in the order of addresses, or one entry per block, grouped
+    by segment (`core.memory.segments.SegmentMap` takes them in this form). Beyond `MOST_BLOCKS`,
+    whole segments are left out of the columns, but the sums count them.
 
     Attributes:
         read: the counters of the same moment.
-        largest_block_bytes: the largest tensor that could be made now: beside
+        largest_block_bytes: the largest tensor that could be made now: compared with
             ``free_total_bytes``, fragmentation in one number.
-        free_total_bytes: what is free in all: the driver's and the holes in what is reserved.
+        free_total_bytes: all free memory: the driver's, and the holes in reserved memory.
         addresses, sizes, is_small, is_expandable, streams, pools, block_counts: of segments.
         block_sizes, requested_sizes: of blocks, in bytes.
-        block_states: a digit a block: 0 allocated, 1 awaiting its free, 2 free.
-        left_out_segments, left_out_blocks: what the columns do not have.
+        block_states: one digit per block: 0 allocated, 1 waiting to be freed, 2 free.
+        left_out_segments, left_out_blocks: the number of those missing from the columns.
     """
 
     device: str
@@ -177,7 +177,7 @@ class SegmentsRead(Message, frozen=True, kw_only=True):
 
 
 class StageBegan(Message, frozen=True, kw_only=True):
-    """An experiment goes on to its next part: a name for the marker, and what happens now."""
+    """An experiment begins its next stage: a name for the marker, and a sentence about it."""
 
     stage: str
     sentence: str
@@ -185,7 +185,7 @@ class StageBegan(Message, frozen=True, kw_only=True):
 
 
 class CacheEmptied(Message, frozen=True, kw_only=True):
-    """What empty_cache was expected to free, and what it freed."""
+    """The expected and the actual bytes that empty_cache freed."""
 
     device: str
     predicted_bytes: int
@@ -197,9 +197,9 @@ class CacheEmptied(Message, frozen=True, kw_only=True):
 
 
 class StageResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a part of an experiment came to, in words and numbers.
+    """The result of an experiment's stage, in words and numbers.
 
-    ``batch`` is the largest batch that went through; ``peak_allocated_bytes`` what that took.
+    ``batch`` is the largest batch that fit, ``peak_allocated_bytes`` the memory for it.
     """
 
     stage: str
@@ -215,24 +215,23 @@ class OomFinished(Message, frozen=True, kw_only=True):
 
     Attributes:
         outcome: one of `OUTCOMES`.
-        preset: which experiment.
-        tensors, tensor_bytes: how many were there at the end, and what the one took that was
-            asked for last.
-        steps: how many allocations were asked for; of ``activations`` and ``leak``, how many
-            batches and steps.
-        allocated_bytes, reserved_bytes: read at the failure, or at the end without one.
+        preset: the experiment.
+        tensors, tensor_bytes: the number of tensors at the end, and the size of the last request.
+        steps: the number of requested allocations; for ``activations`` and ``leak``, of batches
+            and steps.
+        allocated_bytes, reserved_bytes: at the failure, or at the end without a failure.
         tried_bytes, total_bytes, free_bytes, limit_bytes, unallocated_bytes, private_pools_bytes:
-            the error's own numbers, null where its text does not have them. The text has two
-            decimals; where a counter of that moment agrees with it, its exact number stands here.
-        largest_block_bytes: the largest tensor that could have been made then.
-        free_total_bytes: what was free then in all, the holes in what is reserved included.
-        others_grew_bytes: what other processes took between the start and the failure.
-        budget_bytes: the limit that was set; null for the whole card.
+            the error's own numbers, null if its text does not have them. The text has two
+            decimals; if a counter of that moment agrees with it, this is its exact number.
+        largest_block_bytes: the largest tensor that could have been made at that moment.
+        free_total_bytes: all memory free at that moment, including holes in reserved memory.
+        others_grew_bytes: the bytes that other processes took between start and failure.
+        budget_bytes: the limit; null for the whole card.
         conf: the allocator's options.
-        explanation: what happened, in a sentence or two; ``next_step`` what to try.
-        stages: what each part came to.
-        snapshot_path: where the snapshot was written; empty for none.
-        modelled: no card was asked.
+        explanation: what happened, in one or two sentences; ``next_step``: what to try.
+        stages: the result of each stage.
+        snapshot_path: the snapshot file; empty if there is none.
+        modelled: whether the card was modelled.
     """
 
     device: str
@@ -267,9 +266,9 @@ def cache_emptied(before: MemoryRead, after: MemoryRead, snippet: str = "") -> C
     """Return the answer to `EmptyCache`.
 
     Args:
-        before: its ``releasable_bytes`` are what was expected; None counts as nothing.
-        after: what it has less of ``reserved_bytes`` was freed.
-        snippet: the lines that did it.
+        before: its ``releasable_bytes`` are the expectation; None counts as 0.
+        after: its decrease in ``reserved_bytes`` is the freed memory.
+        snippet: the PyTorch lines for it.
     """
     return CacheEmptied(
         device=before.device,

@@ -1,4 +1,4 @@
-"""The base of everything that window and engine say to each other."""
+"""The base of all messages between window and engine."""
 
 from __future__ import annotations
 

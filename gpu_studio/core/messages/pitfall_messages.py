@@ -1,4 +1,4 @@
-"""What window and engine say to each other about the pitfalls lab."""
+"""The messages between window and engine about the pitfalls."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gpu_studio.core.messages.message import Message
 
 
 class RunPitfall(Message, frozen=True, kw_only=True):
-    """Fall into a pitfall on purpose.
+    """Run a pitfall on purpose.
 
-    ``part`` is ``broken``, ``fixed`` or ``both``. ``device`` is the one that would be used
-    together with the CPU; ``cpu`` where there is no card.
+    ``part`` is ``broken``, ``fixed`` or ``both``. ``device`` is the device to use together with
+    the CPU; ``cpu`` if there is no card.
     """
 
     name: str
@@ -21,11 +21,11 @@ class RunPitfall(Message, frozen=True, kw_only=True):
 
 
 class PitfallDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """One pitfall, told by the file that implements it.
+    """One pitfall, described by the file that implements it.
 
-    ``sentence`` is what goes wrong, ``why`` one paragraph, ``remedy`` the fix in a sentence.
-    ``source`` names where it is taught; ``remark`` says where that is wrong or old; ``otherwise``
-    is the sentence for a PC on which the fix gained nothing.
+    ``sentence`` says what goes wrong, ``why`` explains it in a paragraph, ``remedy`` is the fix in
+    a sentence. ``source`` names the tutorial that teaches it, ``remark`` what is wrong or outdated
+    there. ``otherwise`` is the sentence for a PC on which the fix gained nothing.
     """
 
     name: str
@@ -39,10 +39,10 @@ class PitfallDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One number that was measured.
+    """One measured number.
 
-    ``unit`` is ``s``, ``bytes``, ``share``, ``×`` or empty. ``aim`` is what the fix is meant to do
-    with it: make it ``less`` or ``more``; empty where it is not to be set against the other part's.
+    ``unit`` is ``s``, ``bytes``, ``share``, ``×`` or empty. ``aim`` is the intended effect of the
+    fix, ``less`` or ``more``; empty if the number is not compared with the other part's.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PitfallOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the broken or of the fixed code.
+    """The outcome of the broken or the fixed code.
 
-    ``error`` is the real error's own text, ``sentence`` says in words what was seen. ``stand_in``
-    says what took the place of something that this PC does not have; empty where all was real.
+    ``error`` is the text of the real error, ``sentence`` describes the outcome. ``stand_in`` names
+    the replacement for something that this PC does not have; empty if everything was real.
     """
 
     part: str
@@ -69,7 +69,7 @@ class PitfallOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PitfallStarted(Message, frozen=True, kw_only=True):
-    """A part begins; ``snippet`` is the code that does the same."""
+    """A part begins; ``snippet`` is equivalent code."""
 
     name: str
     part: str
@@ -77,10 +77,10 @@ class PitfallStarted(Message, frozen=True, kw_only=True):
 
 
 class PitfallFinished(Message, frozen=True, kw_only=True):
-    """What came of a pitfall: the parts that were asked for, and both snippets.
+    """The outcomes of the requested parts of a pitfall, and both snippets.
 
-    ``comparison`` says what the fix did to the numbers, in words; empty where one part alone was
-    run, or where the two have no number to be compared.
+    ``comparison`` says how the fix changed the numbers, in words; empty if only one part ran, or
+    if the two parts share no number.
     """
 
     name: str
@@ -95,7 +95,7 @@ class PitfallFinished(Message, frozen=True, kw_only=True):
 
 
 class PitfallFailed(Message, frozen=True, kw_only=True):
-    """A pitfall could not be run; the error is not the one that it is about."""
+    """A pitfall failed to run, with a different error from the one it demonstrates."""
 
     name: str
     failure: Failure

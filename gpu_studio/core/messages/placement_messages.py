@@ -1,4 +1,4 @@
-"""What window and engine say to each other about cards in use and what is placed on them."""
+"""The messages between window and engine about the current card and moving data to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class UseDevice(Message, frozen=True, kw_only=True):
 
 
 class InspectFile(Message, frozen=True, kw_only=True):
-    """What does a file of tensors hold? Its header is read and nothing of it is loaded."""
+    """Ask for the contents of a tensor file. Only its header is read, and nothing is loaded."""
 
     path: str
 
@@ -30,8 +30,8 @@ class PlaceTensors(Message, frozen=True, kw_only=True):
 class PlaceModel(Message, frozen=True, kw_only=True):
     """Move a model, or a file's tensors, to a device and prove that nothing changed.
 
-    ``model`` names a built-in one; where ``path`` is given it is a file that ``torch.save`` wrote.
-    ``dtype`` is what its floating-point tensors become; empty leaves them as they are.
+    ``model`` names a built-in model; ``path``, if given, is a file from ``torch.save``. ``dtype``
+    is the new type of floating-point tensors; empty keeps their types.
     """
 
     device: str
@@ -49,7 +49,7 @@ class ModelDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceUsed(Message, frozen=True, kw_only=True):
-    """The current card is now this one."""
+    """The new current card."""
 
     cuda_index: int
     name: str
@@ -58,10 +58,10 @@ class DeviceUsed(Message, frozen=True, kw_only=True):
 
 
 class FileInspected(Message, frozen=True, kw_only=True):
-    """What a file says of itself in its header: it can be opened safely.
+    """The contents of a file according to its header, which can be read safely.
 
-    ``left_out`` counts the values beside the tensors, which are not loaded. ``is_mapped`` says that
-    its tensors can stay in the file until they are moved.
+    ``left_out`` counts the values beside the tensors, which are not loaded. ``is_mapped`` means
+    that its tensors can stay in the file until they are moved.
     """
 
     path: str
@@ -74,7 +74,7 @@ class FileInspected(Message, frozen=True, kw_only=True):
 
 
 class PlaceRow(Message, frozen=True, kw_only=True):
-    """One tensor that was placed; ``bytes`` is its size in memory after it."""
+    """One moved tensor; ``bytes`` is its size in memory afterwards."""
 
     name: str
     kind: str
@@ -87,12 +87,12 @@ class PlaceRow(Message, frozen=True, kw_only=True):
 
 
 class PlaceFinished(Message, frozen=True, kw_only=True):
-    """A model or a file was moved: what it cost, and the proof.
+    """The result of moving a model or a file: its cost, and the proof.
 
     ``proof`` says what ``same_output`` compares: the ``output`` for one input before and after,
-    within the dtype's tolerance, or the tensors' own ``values``, read back and compared with the
-    file. The deltas are what this move took of PyTorch's allocator (allocated, reserved) and of the
-    card (driver); null on the CPU, where PyTorch does not count.
+    within the dtype's tolerance, or the ``values`` of the tensors, read back and compared with the
+    file. The deltas are the growth of PyTorch's memory (allocated, reserved) and of the card's
+    (driver); null on the CPU, which PyTorch does not count.
     """
 
     model: str
@@ -114,10 +114,11 @@ class PlaceFinished(Message, frozen=True, kw_only=True):
 
 
 class TensorsPlaced(Message, frozen=True, kw_only=True):
-    """Two matrices are on a device: how long each way took, and where their product is.
+    """Two matrices are on a device: the time for each, and the device of their product.
 
-    ``moved_s`` is for the copy alone, ``made_s`` for making the other one there, both until the
-    device was done. ``same_values`` says that the moved one, read back, is bit for bit the same.
+    ``moved_s`` is the time of the copy, ``made_s`` that of creating the other matrix there, both
+    until the device had finished. ``same_values``: the moved matrix, read back, is identical bit
+    for bit.
     """
 
     device: str

@@ -1,4 +1,4 @@
-"""What window and engine say to each other about runs of workloads."""
+"""The messages between window and engine about runs of workloads."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import msgspec
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.messages.message import Message
 
-# How a size is written unless a workload says otherwise: `WorkloadDescription.size_text`.
+# How to write a size unless a workload says otherwise: `WorkloadDescription.size_text`.
 SQUARE = "{size} × {size}"
 
 
 class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run times and how: the part that its request, its start and its result share.
+    """The parameters of a run, shared by its request, its start and its result.
 
-    ``options`` are the workload's own (`WorkloadOption`); in a request, a missing one has its
+    ``options`` are the workload's own (`WorkloadOption`); in a request, a missing option has its
     default. ``cache`` is ``hot`` or ``cold`` (the device's cache is overwritten before each call,
-    which is not timed but counts for the budget). ``transfers`` puts the copies to and from the
-    device into each call. ``sustained`` asks for the speed that lasts: a long load before the first
-    sample, no rests, and a budget of at least as long.
+    untimed, but within the budget). ``transfers`` includes the copies to and from the device in
+    each call. ``sustained`` measures the sustained speed: a long load before the first sample, no
+    rests, and a budget of at least the same length.
     """
 
     workload: str
@@ -34,17 +34,17 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters alone, by name: for another message of the same run, or to compare."""
+        """Return the parameters by name: for another message of the same run, or to compare."""
         return {name: getattr(self, name) for name in RunParameters.__struct_fields__}
 
 
 class RunWorkload(RunParameters, Message, frozen=True, kw_only=True):
-    """Time one workload on one device. ``budget_s`` counts the timed part alone.
+    """Time one workload on one device. ``budget_s`` counts only the timed part.
 
-    ``naive`` asks for what a script without warm-up and synchronize would have printed, beside the
-    result. ``calls`` asks for exactly so many timed calls, however long they take; ``budget_s``
-    then says how long that is expected to be. ``rest_s`` is how long to rest after each line of
-    samples, so that a window draws them while nothing is timed.
+    ``naive`` also asks for the time that a script without warm-up and synchronize would print.
+    ``calls`` asks for exactly this many timed calls, however long they take; ``budget_s`` is then
+    the expected time. ``rest_s`` is the pause after each line of samples, so that the window draws
+    them while nothing is timed.
     """
 
     run_id: str
@@ -56,7 +56,7 @@ class RunWorkload(RunParameters, Message, frozen=True, kw_only=True):
 
 
 class WorkloadOption(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be chosen about a workload; the first of ``values`` is the default."""
+    """A choice that a workload offers; the first of ``values`` is the default."""
 
     name: str
     title: str
@@ -65,12 +65,12 @@ class WorkloadOption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """What a workload is, told by the file that implements it.
+    """A workload, described by the file that implements it.
 
-    ``size_title`` says what a size is, ``size_text`` how one is written (``{size}`` is replaced).
-    ``skipped`` is the reason why it cannot run here and what would make it run; empty where it can.
-    ``refuses`` has the modes (``cold``, ``transfers``, ``naive``) in which the workload makes no
-    sense, each with a sentence why.
+    ``size_title`` names the size, ``size_text`` is its format (``{size}`` is replaced). ``skipped``
+    says why the workload cannot run here and how to fix that; empty if it can. ``refuses`` lists
+    the modes (``cold``, ``transfers``, ``naive``) that make no sense for the workload, each with
+    a sentence that says why.
     """
 
     name: str
@@ -91,8 +91,8 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
 class RunStarted(RunParameters, Message, frozen=True, kw_only=True):
     """A run was accepted; ``expected_call_s`` is known after the first call (`RunPhaseChanged`).
 
-    ``options`` has the defaults, too. ``device_name`` is told by recordings: who watches one cannot
-    look it up. A start of an older version does not tell ``sustained``.
+    ``options`` includes the defaults. ``device_name`` is set in recordings, because a viewer
+    cannot look it up. Older versions do not set ``sustained``.
     """
 
     run_id: str
@@ -104,7 +104,7 @@ class RunStarted(RunParameters, Message, frozen=True, kw_only=True):
 
 
 class RunPhaseChanged(Message, frozen=True, kw_only=True):
-    """What a run does now: ``set-up``, ``verification``, ``warm-up`` or ``timing``."""
+    """The phase of a run: ``set-up``, ``verification``, ``warm-up`` or ``timing``."""
 
     run_id: str
     phase: str
@@ -112,7 +112,7 @@ class RunPhaseChanged(Message, frozen=True, kw_only=True):
 
 
 class SamplesMeasured(Message, frozen=True, kw_only=True):
-    """A batch of samples: seconds a call each, every one the mean of ``calls_per_sample`` calls."""
+    """A batch of samples: seconds per call, each the mean of ``calls_per_sample`` calls."""
 
     run_id: str
     samples_s: tuple[float, ...]
@@ -121,10 +121,10 @@ class SamplesMeasured(Message, frozen=True, kw_only=True):
 
 
 class NaiveTime(msgspec.Struct, frozen=True, kw_only=True):
-    """What a script without warm-up and synchronize prints for one call, and what it missed.
+    """The time of one call that a script without warm-up and synchronize prints.
 
-    ``printed_s`` is the clock when the first call had returned, ``finished_s`` when the device had
-    done it, both with the operands made inside, as such a script does.
+    ``printed_s`` is the time when the first call returned, ``finished_s`` when the device had
+    finished it. Both include making the operands, as in such a script.
     """
 
     printed_s: float
@@ -135,20 +135,21 @@ class NaiveTime(msgspec.Struct, frozen=True, kw_only=True):
 class RunFinished(RunParameters, Message, frozen=True, kw_only=True):
     """The end of a run and its result.
 
-    ``verified`` is true, false, or null where it could not be checked. ``throttled`` means heat, a
-    brake, or a clock far below the base clock; ``power_capped`` that the power limit set the clock,
-    which is normal under load. These two, ``other_processes`` and ``share_of_ceiling`` are null
-    where they are not known.
-    ``throughput`` is in ``throughput_unit`` (``B/s``, ``FLOP/s``), from the median.
-    ``options`` has the defaults, too. ``parts_s`` splits one
-    call by name (``copy in``, ``launch``, ``compute``, ``copy out``; ``loading``, …), ``curves``
-    has what the work itself produced (``loss``), ``findings`` what it showed, in sentences.
-    ``doubts`` are the work's own against that: sentences, by a word or two each.
-    ``computed_in`` is what the arithmetic was done in: a dtype's name, or ``tf32``; empty in a
-    result of a version that did not tell it. ``tf32`` is whether it was TF32; null on the CPU.
-    ``loaded_s`` is how long the device had worked without a pause when the first sample was taken,
-    earlier runs included; null in a result of a version that did not tell it.
-    ``timed_s`` is all timed calls together; null in a result of a version that did not tell it.
+    ``verified`` is true or false, or null if it could not be checked. ``throttled`` means heat, a
+    hardware slowdown, or a clock far below the base clock. ``power_capped`` means that the power
+    limit set the clock, which is normal under load. These two, ``other_processes`` and
+    ``share_of_ceiling`` are null if unknown. ``throughput`` is in ``throughput_unit`` (``B/s``,
+    ``FLOP/s``), from the median.
+
+    ``options`` includes the defaults. ``parts_s`` splits one call by name (``copy in``, ``launch``,
+    ``compute``, ``copy out``; ``loading``, …), ``curves`` has values that the work itself produced
+    (``loss``), ``findings`` its results in sentences. ``doubts`` are the work's own reasons against
+    them: sentences, each with a short name. ``computed_in`` is the type of the arithmetic: a
+    dtype's name, or ``tf32``. ``tf32`` says whether it was TF32; null on the CPU. ``loaded_s`` is
+    the time that the device had worked without a pause before the first sample, including earlier
+    runs. ``timed_s`` is the sum of all timed calls.
+
+    Older versions leave ``computed_in`` empty, and ``loaded_s`` and ``timed_s`` null.
     """
 
     run_id: str
@@ -191,14 +192,14 @@ class RunFinished(RunParameters, Message, frozen=True, kw_only=True):
 
 
 class RunStopped(Message, frozen=True, kw_only=True):
-    """The user ended a run; its samples so far stay valid."""
+    """The user stopped a run; its samples up to then stay valid."""
 
     run_id: str
     samples: int = 0
 
 
 class RunFailed(Message, frozen=True, kw_only=True):
-    """A run ended by an error."""
+    """A run ended with an error."""
 
     run_id: str
     failure: Failure

@@ -1,4 +1,4 @@
-"""The figures of a pitfall in words."""
+"""A pitfall's figures in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         PitfallOutcome,
     )
 
-# Two measurements of the same work differ by this much between runs.
+# Two measurements of the same work can differ by this much between runs.
 _EVEN = 0.05
 
 
@@ -40,16 +40,16 @@ def format_figure(figure: Figure) -> str:
 
 
 def is_even(one: float, other: float) -> bool:
-    """Return whether two measurements are too close to be called different."""
+    """Return whether two measurements are too close to call."""
     return abs(one - other) <= _EVEN * max(abs(one), abs(other))
 
 
 def compare_parts(
     pitfall: PitfallDescription, broken: PitfallOutcome | None, fixed: PitfallOutcome | None
 ) -> str:
-    """Say how the fix changed the figures, for better or worse.
+    """Return how the fix changed the figures, for better or worse.
 
-    Empty if a part did not run, or if the parts have no figure in common.
+    Empty if a part did not run, or if the two parts share no figure.
     """
     pairs = _pairs(broken, fixed)
     if not pairs:
@@ -66,7 +66,7 @@ def compare_parts(
 
 
 def has_paid(broken: PitfallOutcome | None, fixed: PitfallOutcome | None) -> bool:
-    """Return whether every common figure got better; true if there is none."""
+    """Return whether every shared figure improved; true if there is none."""
     return all(_is_reached(before, now) for before, now in _pairs(broken, fixed))
 
 
@@ -85,7 +85,7 @@ def _pairs(
 
 
 def _inside(title: str) -> str:
-    """Return a title as it is written inside a sentence."""
+    """Return a title in the form for the middle of a sentence."""
     return title[:1].lower() + title[1:]
 
 

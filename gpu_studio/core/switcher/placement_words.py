@@ -1,4 +1,4 @@
-"""What moving a model proved, and why a device could not be used, in words."""
+"""The proof of moving a model, and the reason why a device is not available, in words."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 _NEXT_STEPS = {
     FailureKind.FILE_REFUSED: "Choose another file.",
-    FailureKind.NO_CUDA: "The Devices tab says what is missing and how to get it.",
-    FailureKind.NO_SUCH_DEVICE: "Choose one of those.",
+    FailureKind.NO_CUDA: "The Devices tab shows what is missing and how to fix it.",
+    FailureKind.NO_SUCH_DEVICE: "Choose one of them.",
     FailureKind.NO_KERNEL: "The Devices tab names the build that has code for it.",
     FailureKind.OUT_OF_MEMORY: "Close other programs that use the card, or free it in Memory.",
 }
 
 
-# Below it a move is mostly the waiting for each copy to begin.
+# Below this size, a move consists mostly of the overhead of each copy.
 _TELLING_BYTES = 1 << 20
 
 
 def explain_move(finished: PlaceFinished, link: Link | None = None) -> str:
-    """Return the bytes, the time, the memory it took and the proof that nothing changed.
+    """Return the bytes, the time, the memory and the proof of a move, in words.
 
     Args:
         finished: the move.
-        link: what connects the card with the PC; None where nobody tells.
+        link: the card's connection to the PC; None if unknown.
     """
     parts = [_moved(finished)]
     if finished.moved_bytes and finished.elapsed_s:
@@ -53,7 +53,7 @@ def explain_move(finished: PlaceFinished, link: Link | None = None) -> str:
 
 
 def describe_file(inspected: FileInspected) -> str:
-    """Return what a file holds, before it is opened."""
+    """Return a file's contents in words, before it is opened."""
     many = "1 tensor" if inspected.tensors == 1 else f"{inspected.tensors} tensors"
     text = (
         f"{format_bytes(inspected.size_bytes)} on disk, {many} of "
@@ -64,11 +64,11 @@ def describe_file(inspected: FileInspected) -> str:
             "1 other value" if inspected.left_out == 1 else f"{inspected.left_out} other values"
         )
         text += f" {others} in it will be left out."
-    return f"{text} It is opened with weights_only, which runs no code."
+    return f"{text} PyTorch opens it with weights_only, which runs no code."
 
 
 def explain_tensors(placed: TensorsPlaced, link: Link | None = None) -> str:
-    """Return how both matrices came to the device, and where their product is."""
+    """Return how both matrices reached the device, and the device of their product."""
     parts = [
         f"x: made on the CPU in {format_duration(placed.cpu_made_s)}, moved in "
         f"{format_duration(placed.moved_s)}",
@@ -80,9 +80,9 @@ def explain_tensors(placed: TensorsPlaced, link: Link | None = None) -> str:
     if placed.allocated_delta_bytes is not None:
         parts.append(f"allocated {_signed(placed.allocated_delta_bytes)}")
     parts.append(
-        "x read back is the same, bit for bit"
+        "x, read back, is identical bit for bit"
         if placed.same_values
-        else "x read back is not the same"
+        else "x, read back, is different"
     )
     parts.append(f"their product is on {placed.result_device}")
     return "  ·  ".join(parts)
@@ -98,9 +98,9 @@ def _rate(bytes_per_s: float, moved_bytes: int, link: Link | None) -> str:
     if link is None or most is None:
         return text
     part = format_percent(bytes_per_s / most)
-    text += f", {part} of the {format_rate(most, 'B/s')} of its link (PCIe {link.text})"
+    text += f", {part} of the {format_rate(most, 'B/s')} of the card's link (PCIe {link.text})"
     if moved_bytes < _TELLING_BYTES:
-        text += ": for so few bytes the time is mostly the start of each copy"
+        text += ": for so few bytes, most of the time is copy overhead"
     return text
 
 
@@ -118,16 +118,16 @@ def _moved(finished: PlaceFinished) -> str:
 
 def _proof(finished: PlaceFinished) -> str:
     if finished.same_output is None:
-        return "the output was not compared"
+        return "the outputs were not compared"
     if finished.proof == "values":
         return _proof_of_values(finished)
     if finished.largest_difference is None:
-        return "same input, but the output has become NaN"
+        return "same input, but the output is now NaN"
     difference = _scientific(finished.largest_difference)
     if finished.same_output:
         return f"same input, same output (largest difference {difference})"
     return (
-        f"same input, but another output: largest difference {difference}, "
+        f"same input, different output: largest difference {difference}, "
         f"more than the {_scientific(finished.tolerance)} that rounding explains"
     )
 
@@ -136,15 +136,15 @@ def _proof_of_values(finished: PlaceFinished) -> str:
     difference = finished.largest_difference
     if finished.same_output:
         if not finished.tolerance:
-            return "read back, bit for bit what the file holds"
+            return "read back, identical to the file bit for bit"
         told = _scientific(difference or 0.0)
-        return f"read back, what the file holds but for rounding (largest difference {told})"
+        return f"read back, identical to the file except for rounding (largest difference {told})"
     if finished.tolerance:
         return (
-            "read back, it is not what the file holds: some values are too large or too small for "
-            "the new type"
+            "read back, different from the file: some values are too large or too small for the "
+            "new type"
         )
-    return "read back, it is not what the file holds"
+    return "read back, different from the file"
 
 
 def _scientific(value: float) -> str:
@@ -156,12 +156,12 @@ def _scientific(value: float) -> str:
 
 
 def explain_failure(failure: Failure) -> str:
-    """Return the engine's sentence and what to do next."""
+    """Return the engine's sentence and the next step."""
     return f"{failure.message} {_NEXT_STEPS.get(failure.kind, 'The details are in the log.')}"
 
 
 def explain_end(ended: EngineEnded) -> str:
-    """Return why there is no answer."""
+    """Return the reason why there is no answer."""
     if ended.stopped:
-        return "The engine was ended before it had answered. A fresh one starts by itself."
-    return f"{describe_exit(ended.exit_code)} A fresh one starts by itself."
+        return "The engine was stopped before it answered. A new engine starts automatically."
+    return f"{describe_exit(ended.exit_code)} A new engine starts automatically."

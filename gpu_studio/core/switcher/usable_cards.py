@@ -1,4 +1,4 @@
-"""Which of an engine's cards its PyTorch can compute on."""
+"""The cards of an engine that its PyTorch can use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def usable_cards(description: EngineDescribed) -> list[str]:
     """Return the addresses of the cards that this PyTorch has code for, in its order.
 
-    A card that tells no compute capability counts as usable: only a kernel can say more.
+    A card without a known compute capability counts as usable: only a kernel can decide.
     """
     unserved = {
         card.cuda_index

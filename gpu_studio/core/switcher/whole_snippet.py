@@ -1,4 +1,4 @@
-"""What a snippet needs so that its ``cuda:1`` is the same card in the user's own shell."""
+"""Completes a snippet so that its ``cuda:1`` is the same card in your own shell."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ print("made on", x.device)
 def complete(snippet: str, *, device_count: int, visible_devices: str | None) -> str:
     """Return a snippet that sees the cards as the engine does.
 
-    CUDA numbers the fastest card first unless CUDA_DEVICE_ORDER says otherwise, and hides those
-    that CUDA_VISIBLE_DEVICES leaves out. Both are read once, so they are set before PyTorch is
-    imported. With one card and nothing hidden a snippet stays as short as it is.
+    CUDA numbers the fastest card first unless CUDA_DEVICE_ORDER says otherwise, and hides the cards
+    that CUDA_VISIBLE_DEVICES leaves out. It reads both variables once, so the snippet sets them
+    before it imports PyTorch. With a single card and nothing hidden, the snippet stays short.
 
     Args:
-        snippet: lines of Python that run as they stand.
-        device_count: the cards that the engine sees; none where CUDA is not available.
-        visible_devices: the engine's CUDA_VISIBLE_DEVICES; None where it is not set.
+        snippet: complete lines of Python.
+        device_count: the number of cards that the engine sees; 0 if CUDA is not available.
+        visible_devices: the engine's CUDA_VISIBLE_DEVICES; None if it is not set.
     """
     if "cuda" not in snippet or not device_count:
         return snippet
@@ -40,17 +40,17 @@ def complete(snippet: str, *, device_count: int, visible_devices: str | None) ->
 
 
 def runs_as_it_stands(snippet: str) -> bool:
-    """Return whether pasting a snippet is enough: some have to be a file that is started."""
+    """Return whether a snippet runs when pasted; some must be started as a file."""
     return not snippet.startswith(_STARTED_AS_FILE)
 
 
 def snippet_for_device(address: str) -> str:
-    """Return lines that make a tensor on a device; `complete` has still to be asked."""
+    """Return lines that make a tensor on a device; pass them to `complete`."""
     return _ON_DEVICE.format(address=address)
 
 
 def _split_remark(snippet: str) -> tuple[str, str]:
-    """Return the comment that a snippet begins with, and the lines below it."""
+    """Return the comment at the start of a snippet, and the lines below it."""
     lines = snippet.splitlines(keepends=True)
     count = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
     return "".join(lines[:count]), "".join(lines[count:])

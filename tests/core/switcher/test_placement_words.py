@@ -52,10 +52,10 @@ def test_on_the_cpu_nothing_moves_and_nothing_is_counted():
     [
         (
             {"same_output": False, "largest_difference": 0.031},
-            "another output: largest difference 0.031, more than the 1.0e-5 that rounding",
+            "different output: largest difference 0.031, more than the 1.0e-5 that rounding",
         ),
-        ({"same_output": False, "largest_difference": None}, "has become NaN"),
-        ({"same_output": None, "largest_difference": None}, "was not compared"),
+        ({"same_output": False, "largest_difference": None}, "is now NaN"),
+        ({"same_output": None, "largest_difference": None}, "not compared"),
     ],
 )
 def test_a_move_that_is_not_proved_says_so(changes, said):
@@ -73,19 +73,17 @@ def test_every_failure_keeps_the_engines_sentence_and_has_a_next_step(kind):
 
 def test_an_engine_that_ended_is_told():
     assert "signal 9" in explain_end(EngineEnded(exit_code=-9))
-    assert "before it had answered" in explain_end(EngineEnded(exit_code=None, stopped=True))
+    assert "before it answered" in explain_end(EngineEnded(exit_code=None, stopped=True))
 
 
 def test_the_bandwidth_is_set_against_the_link():
     link = Link(generation=3, width=4)
     large = place_finished(moved_bytes=1_969_200_000, elapsed_s=1.0)
-    assert "1.97 GB/s, 50 % of the 3.94 GB/s of its link (PCIe gen 3 × 4)" in plain(
+    assert "1.97 GB/s, 50 % of the 3.94 GB/s of the card's link (PCIe gen 3 × 4)" in plain(
         explain_move(large, link)
     )
-    assert "start of each copy" not in explain_move(large, link)
-    assert "so few bytes the time is mostly the start of each copy" in explain_move(
-        place_finished(), link
-    )
+    assert "copy overhead" not in explain_move(large, link)
+    assert "so few bytes, most of the time is copy overhead" in explain_move(place_finished(), link)
 
 
 def test_a_move_over_an_unknown_link_is_not_compared_with_it():
@@ -101,10 +99,10 @@ def test_all_three_deltas_of_memory_are_told():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"tolerance": 0.0, "largest_difference": 0.0}, "bit for bit what the file holds"),
-        ({"tolerance": 0.01, "largest_difference": 0.002}, "but for rounding"),
+        ({"tolerance": 0.0, "largest_difference": 0.0}, "identical to the file bit for bit"),
+        ({"tolerance": 0.01, "largest_difference": 0.002}, "except for rounding"),
         ({"same_output": False, "tolerance": 0.01}, "too large or too small for the new type"),
-        ({"same_output": False, "tolerance": 0.0}, "it is not what the file holds"),
+        ({"same_output": False, "tolerance": 0.0}, "different from the file"),
     ],
 )
 def test_a_files_proof_is_its_values(changes, said):
@@ -116,8 +114,8 @@ def test_a_file_is_described_before_it_is_opened():
         path="x.pt", size_bytes=3 << 20, tensors=2, tensor_bytes=2 << 20, left_out=1
     )
     assert plain(describe_file(inspected)) == (
-        "3 MiB on disk, 2 tensors of 2 MiB in memory. 1 other value in it will be left out. It is "
-        "opened with weights_only, which runs no code."
+        "3 MiB on disk, 2 tensors of 2 MiB in memory. 1 other value in it will be left out. PyTorch "
+        "opens it with weights_only, which runs no code."
     )
 
 

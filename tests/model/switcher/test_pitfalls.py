@@ -141,6 +141,6 @@ def test_a_stop_reaches_the_engine(model, engines, qtbot):
     qtbot.waitUntil(engines.latest.paused.is_set)
     engine = engines.latest
     model.stop()
-    qtbot.waitUntil(lambda: "ended before it had answered" in model.tried("tiny_model").failure)
+    qtbot.waitUntil(lambda: "before it answered" in model.tried("tiny_model").failure)
     assert engine.calls[:2] == ["stop", "abandon"]
     assert model.running is None
