@@ -1,4 +1,4 @@
-"""Lines of CSV (RFC 4180) in which no text can become a formula of a spreadsheet."""
+"""CSV lines (RFC 4180) whose texts a spreadsheet cannot take for formulas."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 Cell = str | int | float | bool | None
 
-# A spreadsheet takes a cell that begins so for a formula and runs it: OWASP, "CSV Injection".
+# A spreadsheet runs a cell that begins like this as a formula: OWASP, "CSV Injection".
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def csv_line(cells: Iterable[Cell]) -> str:
-    """Return one line, its end included; numbers stay numbers, None is an empty cell."""
+    """Return one line with its line end; numbers stay numbers, None is an empty cell."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerow([_escaped(cell) for cell in cells])
     return text.getvalue()
@@ -25,7 +25,7 @@ def csv_line(cells: Iterable[Cell]) -> str:
 def _escaped(cell: Cell) -> Cell:
     """Return a cell that no spreadsheet takes for a formula; numbers stay numbers.
 
-    A zero character is left out: RFC 4180 has none, and `csv` of Python 3.10 takes none.
+    Zero characters are removed: RFC 4180 has none, and `csv` of Python 3.10 rejects them.
     """
     if isinstance(cell, bool):
         return "true" if cell else "false"

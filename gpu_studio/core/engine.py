@@ -1,4 +1,4 @@
-"""What an engine is, whoever does the work: a child process, this process, or a recording."""
+"""The interface of an engine: a child process, this process, or a recording."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _log = logging.getLogger(__name__)
 
 
 class EngineEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be chosen only before an engine starts: CUDA reads it once, at its own start."""
+    """The settings of an engine that CUDA reads once, at its start."""
 
     visible_devices: str | None = None
     allocator_configuration: str | None = None
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables that say it to CUDA and PyTorch.
+        """Return the environment variables of these settings for CUDA and PyTorch.
 
-        PYTORCH_CUDA_ALLOC_CONF is the name that every torch from 2.6 on reads. A newer one reads
-        PYTORCH_ALLOC_CONF too, where a user's own value would be left otherwise.
+        Every torch from 2.6 on reads PYTORCH_CUDA_ALLOC_CONF. Newer versions also read
+        PYTORCH_ALLOC_CONF, in which your own value would otherwise survive.
         """
         variables = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         if self.visible_devices is not None:
@@ -42,44 +42,44 @@ class EngineEnvironment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Engine(Protocol):
-    """Does one request at a time; the window cannot tell one implementation from another.
+    """Answers one request at a time; the window cannot tell one implementation from another.
 
-    The window hands requests over with `send` and listens to `events` for as long as the engine
-    lives. The terminal asks with `run`. One engine is used in one of the two ways.
+    The window passes requests to `send` and listens to `events` during the engine's whole life. The
+    terminal uses `run`. An engine is used in only one of these two ways.
     """
 
     def run(self, request: Request) -> Iterator[Event]:
         """Yield the answer to a request; the last event is one of `protocol.is_last`.
 
-        Blocks until the next event. Never raises for a failure of the request or of the engine:
-        those are events.
+        Blocks until the next event. Never raises for a failure of the request or the engine: those
+        are events, too.
         """
 
     def send(self, request: Request) -> None:
-        """Hand over the next request, once the one before it is answered. Thread safe."""
+        """Pass the next request, after the previous one was answered. Thread safe."""
 
     def events(self) -> Iterator[Event | Heartbeat]:
-        """Yield everything the engine says, from its start to its end.
+        """Yield all events of the engine, from its start to its end.
 
-        Called on a worker thread, which blocks until the next event. The last event is one of
-        `protocol.is_end`, except after `close` and where the engine could not be started. Called
-        again, it starts the engine afresh.
+        Call it on a worker thread: it blocks until the next event. The last event is one of
+        `protocol.is_end`, except after `close` and if the engine could not start. Another call
+        starts the engine again.
         """
 
     def stop(self) -> None:
-        """Ask the running request to end between two calls. Thread safe, returns at once."""
+        """Ask the running request to end between two calls. Thread safe, returns immediately."""
 
     def abandon(self) -> None:
-        """End the engine now, in the middle of a call. Thread safe; the next run starts afresh."""
+        """End the engine now, even during a call. Thread safe; the next run starts a new one."""
 
     def close(self) -> None:
-        """Release the engine and all it holds. Thread safe."""
+        """Release the engine and its resources. Thread safe."""
 
 
 class InProcessEngine(ABC):
-    """An engine that works in the thread that listens to it.
+    """An engine that works in the thread of its listener.
 
-    A subclass answers requests in `run`.
+    A subclass answers the requests in `run`.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class InProcessEngine(ABC):
         """Yield the answer to a request; see `Engine.run`."""
 
     def send(self, request: Request) -> None:
-        """Hand over the next request; see `Engine.send`."""
+        """Pass the next request; see `Engine.send`."""
         self._requests.put(request)
 
     def events(self) -> Iterator[Event | Heartbeat]:
@@ -103,14 +103,14 @@ class InProcessEngine(ABC):
                     if is_end(event):
                         return
             except Exception as error:
-                _log.exception("An engine in this process did not survive a request")
+                _log.exception("An engine in this process failed during a request")
                 failure = failure_from(error)
-            # Outside of the except block: the error and what its frames hold are gone.
+            # Outside the except block, so that the error and the objects in its frames are freed.
             if failure is not None:
                 yield RequestFailed(failure=failure)
 
     def close(self) -> None:
-        """End `events` as soon as the running request has ended."""
+        """End `events` when the running request has ended."""
         self._requests.put(None)
 
 

@@ -8,9 +8,7 @@ def describe_exit(exit_code: int | None) -> str:
     if exit_code is None:
         return "The engine stopped answering."
     if exit_code in (-9, 137):
-        return (
-            "The engine was ended by the system (signal 9): usually the PC ran out of memory (RAM)."
-        )
+        return "The system ended the engine (signal 9): usually the PC ran out of memory (RAM)."
     if exit_code < 0:
         return f"The engine crashed (signal {-exit_code}): a driver or a library aborted it."
-    return f"The engine ended by itself with exit code {exit_code}."
+    return f"The engine quit by itself with exit code {exit_code}."

@@ -13,7 +13,7 @@ import msgspec
 
 
 class FailureKind(str, Enum):
-    """Why something could not be done; each has its own sentence and next step in the window."""
+    """The reason for a failure; the window has a sentence and a next step for each."""
 
     BAD_REQUEST = "bad_request"
     NO_CUDA = "no_cuda"
@@ -31,9 +31,9 @@ class FailureKind(str, Enum):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """What went wrong: a sentence for people, and the traceback for the log alone.
+    """A failure: a sentence for people, and the traceback only for the log.
 
-    ``fatal`` says that the engine cannot go on (a sticky CUDA error) and must be replaced.
+    ``fatal`` means that the engine cannot continue (a sticky CUDA error) and must be replaced.
     """
 
     kind: FailureKind
@@ -43,7 +43,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class StudioError(Exception):
-    """An expected failure with a sentence that can be shown as it is."""
+    """An expected failure with a sentence for the user."""
 
     def __init__(self, kind: FailureKind, message: str) -> None:
         super().__init__(message)
@@ -51,9 +51,9 @@ class StudioError(Exception):
 
 
 def failure_from(error: BaseException) -> Failure:
-    """Return an exception as a value; an unexpected one gets a plain sentence."""
+    """Return an exception as a value; an unexpected exception gets a plain sentence."""
     if isinstance(error, StudioError):
-        return Failure(error.kind, str(error))  # expected: its sentence says it all
+        return Failure(error.kind, str(error))  # expected: its sentence is enough
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     first_line = (str(error).strip().splitlines() or [""])[0][:300]
     message = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__

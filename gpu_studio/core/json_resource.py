@@ -1,4 +1,4 @@
-"""The program's own tables, read from JSON into the types that say what is in them."""
+"""Reads the program's own JSON tables into typed values."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _Table = TypeVar("_Table")
 
 
 def read_resource(name: str, table: type[_Table]) -> _Table:
-    """Return what a file that travels with the program says.
+    """Return the contents of a file that is part of the program.
 
     Args:
-        name: path below `resources`, with forward slashes.
-        table: the type it is read into.
+        name: the path below `resources`, with forward slashes.
+        table: the type of the contents.
 
     Raises:
-        MissingResourceError: it is not there or cannot be read.
+        MissingResourceError: the file is missing or cannot be read.
     """
     try:
         return msgspec.json.decode(resource_path(name).read_bytes(), type=table)

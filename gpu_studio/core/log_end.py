@@ -1,4 +1,4 @@
-"""The last lines of a log, and how they are made fit for strangers."""
+"""The last lines of a log, without private names."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 64 << 10
 _MOST_LINES = 60
-_SHORTEST_NAME = 3  # a shorter one stands inside of too many words
+_SHORTEST_NAME = 3  # a shorter name is part of too many words
 
 
 def log_end(path: Path) -> str:
-    """Return the last lines of a log file; nothing where it cannot be read."""
+    """Return the last lines of a log file; empty if it cannot be read."""
     try:
         with open_user_file(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _MOST_BYTES))
@@ -33,8 +33,8 @@ def without_names(text: str, names: Iterable[str]) -> str:
     """Return a text without UUIDs, folders and the names of a user and a PC.
 
     Args:
-        text: what is to be handed on.
-        names: of the user and of the PC.
+        text: the text to share.
+        names: the names of the user and the PC.
     """
     text = masked_text(text)
     for name in names:

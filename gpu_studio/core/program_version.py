@@ -1,4 +1,4 @@
-"""Which version of this program runs."""
+"""The version of this program."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ def program_version() -> str:
             found = re.search(r'^version = "(.+)"$', project.read_text(encoding="utf-8"), re.M)
         except OSError:
             found = None
-        return found[1] if found else "of unknown version"
+        return found[1] if found else "(unknown version)"

@@ -1,7 +1,7 @@
-"""The language between window and engine: one JSON object a line.
+"""The protocol between window and engine: one JSON object per line.
 
-The same lines are the format of recordings and what ``gpu-studio bench --json`` prints. Every
-request is answered by any number of events, of which exactly the last is a `LAST_EVENTS`.
+Recordings have the same format, and ``gpu-studio bench --json`` prints it. The answer to a request
+is any number of events; exactly the last one is a `LAST_EVENTS`.
 """
 
 from __future__ import annotations
@@ -117,17 +117,17 @@ __all__ = [
 
 
 class DescribeEngine(Message, frozen=True, kw_only=True):
-    """What are you, and what can you run? Makes no CUDA context.
+    """Ask for the engine's properties and workloads. Makes no CUDA context.
 
-    Asking CUDA wakes cards that the system has switched off to save power; with ``wakes_cards``
-    False that is left undone where all of them are, and the answer says so.
+    Asking CUDA wakes cards that the system has switched off to save power. With ``wakes_cards``
+    False, CUDA is not asked if all cards are asleep, and the answer says so.
     """
 
     wakes_cards: bool = True
 
 
 class Stop(Message, frozen=True, kw_only=True):
-    """End what is running between two calls. It has no answer of its own."""
+    """End the running request between two calls. Has no answer of its own."""
 
 
 Request = (
@@ -147,11 +147,11 @@ Request = (
 
 
 class EngineDescribed(Message, frozen=True, kw_only=True):
-    """An engine's own account of itself.
+    """The engine's description of itself.
 
-    ``own_table`` is PyTorch's own table of what its builds for this kind of PC have code for
-    (``{"12.6": ("5.0", …)}``), empty where it has none. With ``cards_asleep`` CUDA was not asked,
-    so as not to wake them: ``cuda_available`` is then no statement.
+    ``own_table`` is PyTorch's own table of the architectures in its builds for this platform
+    (``{"12.6": ("5.0", …)}``), empty if it has none. With ``cards_asleep``, CUDA was not asked, so
+    that the cards stay asleep; ``cuda_available`` then means nothing.
     """
 
     pid: int
@@ -177,15 +177,15 @@ class EngineDescribed(Message, frozen=True, kw_only=True):
 
 
 class RequestFailed(Message, frozen=True, kw_only=True):
-    """A request that is not a run could not be done."""
+    """A request other than a run failed."""
 
     failure: Failure
 
 
 class EngineEnded(Message, frozen=True, kw_only=True):
-    """The engine's process ended before it answered: its exit code, negative for a signal.
+    """The engine's process ended before it answered, with an exit code, negative for a signal.
 
-    ``stopped`` says that the user ended it, because a call was longer than a stop may wait.
+    ``stopped``: the user ended it, because a call took longer than a stop may wait.
     """
 
     exit_code: int | None
@@ -193,9 +193,9 @@ class EngineEnded(Message, frozen=True, kw_only=True):
 
 
 class Heartbeat(Message, frozen=True, kw_only=True):
-    """The engine lives: a child process says so when it has said nothing else for a second.
+    """A sign of life: a child process sends it after a second without any other message.
 
-    It answers nothing and is no part of a recording.
+    It answers nothing and is not part of a recording.
     """
 
 
@@ -252,18 +252,18 @@ def is_last(event: Event, request: Request) -> bool:
 
 
 def is_end(event: Event | Heartbeat) -> bool:
-    """Return whether the engine ends with this event: it died, or it cannot go on."""
+    """Return whether this event ends the engine: it crashed, or it cannot continue."""
     if isinstance(event, (RunFailed, RequestFailed)):
         return event.failure.fatal
     return isinstance(event, EngineEnded)
 
 
 class RecordingHeader(Message, frozen=True, kw_only=True):
-    """The first line of a recording: where its events come from.
+    """The first line of a recording: the source of its events.
 
-    ``device_name`` has the cards, ``pc`` the processor and the system they were in, ``recorded_at``
-    is ISO 8601, ``source`` the program. ``is_simulated`` says that the cards were stand-ins, as in
-    this program's own tests.
+    ``device_name`` has the cards, ``pc`` their processor and system, ``recorded_at`` is ISO 8601,
+    ``source`` is the program. ``is_simulated`` means that the cards were simulated, as in this
+    program's own tests.
     """
 
     schema: int = 1
@@ -284,22 +284,22 @@ _said_decoder: msgspec.json.Decoder[Event | Heartbeat] = msgspec.json.Decoder(Ev
 
 
 def encode(message: Message) -> bytes:
-    """Return a message as one line of JSON, newline included."""
+    """Return a message as one line of JSON, including the newline."""
     return _encoder.encode(message) + b"\n"
 
 
 def decode_request(line: bytes) -> Request:
-    """Return the request in a line; raises `msgspec.DecodeError` for anything else."""
+    """Return the request in a line; raise `msgspec.DecodeError` for anything else."""
     return _request_decoder.decode(line)
 
 
 def decode_event(line: bytes) -> Event:
-    """Return the event in a line; raises `msgspec.DecodeError` for anything else."""
+    """Return the event in a line; raise `msgspec.DecodeError` for anything else."""
     return _event_decoder.decode(line)
 
 
 def decode_said(line: bytes) -> Event | Heartbeat:
-    """Return the event or the sign of life in a line; raises as `decode_event`."""
+    """Return the event or heartbeat in a line; raise as `decode_event`."""
     return _said_decoder.decode(line)
 
 

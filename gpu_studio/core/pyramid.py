@@ -1,8 +1,8 @@
-"""Which points of a long series have to be drawn so that none of its extremes is lost.
+"""Selects the points of a long series to draw, so that none of its extremes is lost.
 
-A screen has some thousand columns of pixels: of all samples that share one, the lowest and the
-highest say what there is to see. Those are kept for blocks of samples, and for blocks of blocks,
-while a series grows, so that a frame costs the same at a thousand samples and at ten million.
+A screen has a few thousand columns of pixels. Among the samples of one column, the lowest and the
+highest are all that is visible. A pyramid keeps both for blocks of samples, and for blocks of
+blocks, while a series grows. So a frame costs the same for a thousand samples and ten million.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BASE = 64  # samples in a block of the lowest level
-_FACTOR = 8  # blocks of one level in a block of the next
+_BASE = 64  # samples per block of the lowest level
+_FACTOR = 8  # blocks of one level per block of the next
 
 
 class Pyramid:
-    """Where the lowest and the highest sample of each block are, level over level."""
+    """The positions of the lowest and the highest sample of each block, for each level."""
 
     def __init__(self) -> None:
         self._levels: list[_Level] = []
 
     def follow(self, values: NDArray[np.float64]) -> None:
-        """Take in the samples that came since the last call; amortized constant time for each.
+        """Add the samples since the last call, in amortized constant time per sample.
 
         Args:
-            values: the whole series, shape (n,): what was there before has not changed.
+            values: the whole series, shape (n,); the old samples have not changed.
         """
         size, below, number = _BASE, None, 0
         while len(values) >= size:
@@ -45,13 +45,13 @@ class Pyramid:
 
         Args:
             values: the series that was followed, shape (n,).
-            first: the first position looked at, 0 or more.
-            last: the end of what is looked at, itself not part of it; at most n.
-            most: about how many points may be drawn; there are a few more at the ends.
+            first: the first position, 0 or more.
+            last: the end of the range, exclusive; at most n.
+            most: the approximate number of points; the ends may add a few.
 
         Returns:
-            Shape (m,): all positions where there are at most ``most``; otherwise the lowest and
-            the highest of each stretch.
+            Shape (m,): all positions if there are at most ``most``, otherwise the lowest and the
+            highest of each stretch.
         """
         if last - first <= most:
             return np.arange(first, last)
@@ -68,7 +68,7 @@ class Pyramid:
 
 
 class _Level:
-    """The positions of the lowest and highest sample of each whole block of one size."""
+    """The positions of the lowest and highest sample of each complete block of one size."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -81,7 +81,7 @@ class _Level:
         return self._buffer[: self._count]
 
     def follow(self, values: NDArray[np.float64], below: NDArray[np.intp] | None) -> None:
-        """Add the blocks that are whole now, from the samples or from the level below."""
+        """Add the blocks that are now complete, from the samples or from the level below."""
         whole = len(values) // self.size
         if whole == self._count:
             return
@@ -99,7 +99,7 @@ class _Level:
 
 
 def _extremes_of(blocks: NDArray[np.float64], first: int) -> NDArray[np.intp]:
-    """Return the positions of the lowest and the highest of each row, shape (rows, 2)."""
+    """Return the positions of the lowest and the highest value of each row, shape (rows, 2)."""
     begins = first + blocks.shape[1] * np.arange(len(blocks))
     return np.stack([begins + blocks.argmin(1), begins + blocks.argmax(1)], axis=1)
 
@@ -107,7 +107,7 @@ def _extremes_of(blocks: NDArray[np.float64], first: int) -> NDArray[np.intp]:
 def _merged(
     values: NDArray[np.float64], blocks: NDArray[np.intp], together: int
 ) -> NDArray[np.intp]:
-    """Return the extremes of as many blocks together; their number is a multiple of it."""
+    """Return the extremes of groups of blocks; the number of blocks is a multiple of the group."""
     rows = np.arange(len(blocks) // together)
     lowest = blocks[:, 0].reshape(-1, together)
     highest = blocks[:, 1].reshape(-1, together)
@@ -123,7 +123,7 @@ def _merged(
 def _of_blocks(
     values: NDArray[np.float64], blocks: NDArray[np.intp], together: int
 ) -> NDArray[np.intp]:
-    """Return the extremes of every so many blocks in order; what is left over stays as it is."""
+    """Return the extremes of consecutive groups in order; a remainder stays unchanged."""
     whole = len(blocks) // together * together
     merged = _merged(values, blocks[:whole], together)
     return np.sort(np.concatenate([merged, blocks[whole:]]), axis=1).ravel()
@@ -132,7 +132,7 @@ def _of_blocks(
 def _of_stretches(
     values: NDArray[np.float64], first: int, last: int, stretch: int
 ) -> NDArray[np.intp]:
-    """Return the extremes of each stretch in order, from the samples themselves."""
+    """Return the extremes of each stretch in order, directly from the samples."""
     whole = first + (last - first) // stretch * stretch
     rows = values[first:whole].reshape(-1, stretch)
     found = np.sort(_extremes_of(rows, first), axis=1).ravel() if len(rows) else _NOTHING

@@ -1,4 +1,4 @@
-"""Where the files of the folder `resources` are, in a checkout and in an installed wheel.
+"""Finds the files of the folder `resources`, in a checkout and in an installed wheel.
 
 Standard library only: the set-up script imports this before anything is installed.
 """
@@ -11,10 +11,10 @@ _PACKAGE_DIR = Path(__file__).resolve().parent.parent
 
 
 class MissingResourceError(Exception):
-    """A file that travels with the program is not there or cannot be read.
+    """A file that is part of the program is missing or cannot be read.
 
     Attributes:
-        name: The resource's path below `resources`, with forward slashes.
+        name: The path below `resources`, with forward slashes.
     """
 
     def __init__(self, name: str, reason: str) -> None:
@@ -23,15 +23,15 @@ class MissingResourceError(Exception):
 
 
 def resource_path(name: str) -> Path:
-    """Find a file that travels with the program.
+    """Find a file that is part of the program.
 
-    A wheel carries the folder inside the package; in a checkout it lies beside the package.
+    A wheel has the folder inside the package; in a checkout it is beside the package.
 
     Args:
-        name: Path below `resources`, with forward slashes, for example "wheels.json".
+        name: The path below `resources`, with forward slashes, for example "wheels.json".
 
     Raises:
-        MissingResourceError: There is no such file in either place.
+        MissingResourceError: The file is in neither place.
     """
     for folder in (_PACKAGE_DIR / "resources", _PACKAGE_DIR.parent / "resources"):
         path = folder / name

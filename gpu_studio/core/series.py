@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Series:
     """A growing buffer of float64 values; appending is amortized constant time.
 
-    `values` is a view of what is there, shape (n,), not a copy: a plot that keeps it sees n values
-    for ever, and asks again when `len` has grown.
+    `values` is a view of the present samples, shape (n,), not a copy. A plot that keeps the view
+    always sees n values, and asks again when `len` has grown.
     """
 
     def __init__(self, capacity: int = 1024) -> None:
@@ -37,12 +37,12 @@ class Series:
         return view
 
     def pick(self, first: int, last: int, most: int) -> NDArray[np.intp]:
-        """Return the positions that have to be drawn between two positions; see `Pyramid.pick`.
+        """Return the positions to draw between two positions; see `Pyramid.pick`.
 
         Args:
-            first: the first position that is in sight; any integer.
-            last: the end of what is in sight; any integer.
-            most: about how many points may be drawn.
+            first: the first visible position; any integer.
+            last: the end of the visible range; any integer.
+            most: the approximate number of points.
         """
         values = self.values
         self._pyramid.follow(values)

@@ -1,9 +1,9 @@
-"""Robust statistics of timing samples: what every table, verdict and export reports.
+"""Robust statistics of timing samples, for every table, verdict and export.
 
-Timings are skewed to the right (an interruption only ever adds time), so the median and the
-interquartile range describe them, and the interval is the distribution-free one of order
+Timings are skewed to the right, because an interruption can only add time. So the median and the
+interquartile range describe them. The interval is the distribution-free interval of order
 statistics (NIST/SEMATECH e-Handbook of Statistical Methods, section 7.2), over groups of
-neighbours where the order of the samples is known (`grouped_interval`).
+neighbors if the order of the samples is known (`grouped_interval`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 _Z_95 = 1.959963984540054
 _EXACT_UP_TO = 60
-# Clocks and other programs drift over some milliseconds, so samples that are closer are not
-# independent; medians of consecutive groups this long nearly are.
+# Clocks and other programs drift over some milliseconds, so closer samples are not independent.
+# The medians of consecutive groups of this length nearly are.
 GROUP_S = 0.02
-# The range of five values holds the median in 94 of 100 cases only.
+# The range of five values contains the median in only 94 of 100 cases.
 SAMPLES_OF_AN_INTERVAL = 6
 FEWEST_GROUPS = 10
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a set of samples says, in seconds a call."""
+    """The statistics of a set of samples, in seconds per call."""
 
     samples: int
     median_s: float
@@ -50,7 +50,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summarize(samples_s: Iterable[float]) -> Summary | None:
-    """Return the summary of samples, seconds each, or None where there are none."""
+    """Return the summary of samples in seconds, or None if there are none."""
     ordered = sorted(samples_s)
     if not ordered:
         return None
@@ -66,7 +66,7 @@ def summarize(samples_s: Iterable[float]) -> Summary | None:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Return a quantile of an ascending sequence, linear between neighbours (Hyndman-Fan 7)."""
+    """Return a quantile of an ascending sequence, linear between neighbors (Hyndman-Fan 7)."""
     position = share * (len(ordered) - 1)
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
@@ -76,8 +76,8 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 def median_interval(ordered: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % order-statistic interval of the median of an ascending sequence.
 
-    With fewer than six samples no pair of order statistics reaches 95 %; the whole range is
-    returned then, which is wide, and so says the truth.
+    With fewer than six samples, no pair of order statistics reaches 95 %. Then the result is the
+    whole range, which is wide and therefore honest.
     """
     count = len(ordered)
     rank = _lower_rank(count)
@@ -85,16 +85,16 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float]:
 
 
 def grouped_interval(samples_s: Sequence[float], calls_per_sample: int = 1) -> tuple[float, float]:
-    """Return the 95 % interval of the median of samples in the order they were taken.
+    """Return the 95 % interval of the median of samples in the order of their measurement.
 
-    The order-statistic interval of the medians of consecutive groups of some 20 ms: that of the
-    samples themselves would take neighbours, which drift together, for independent witnesses, and
-    would be far too narrow. Where the samples last less than ten such groups, ten shorter ones are
-    made; where there are fewer than ten samples, each is a group.
+    The result is the order-statistic interval over the medians of consecutive groups of about
+    20 ms. Neighboring samples drift together, so the interval over the samples themselves would
+    treat them as independent and be far too narrow. If the samples last for fewer than ten groups,
+    ten shorter groups are made; if there are fewer than ten samples, each is a group.
 
     Args:
-        samples_s: seconds a call, at least one.
-        calls_per_sample: how many calls each is the mean of.
+        samples_s: seconds per call, at least one sample.
+        calls_per_sample: the number of calls in each sample's mean.
     """
     total_s = sum(samples_s) * calls_per_sample
     group_s = min(GROUP_S, total_s / FEWEST_GROUPS)
@@ -105,16 +105,16 @@ def grouped_interval(samples_s: Sequence[float], calls_per_sample: int = 1) -> t
         if spent_s >= group_s:
             medians_s.append(quantile(sorted(group), 0.5))
             group, spent_s = [], 0.0
-    # The last group is not whole: it is left out here, not of the median.
+    # The last group is incomplete: it is left out here, but not of the median.
     low, high = median_interval(sorted(medians_s))
     middle = quantile(sorted(samples_s), 0.5)
     return min(low, middle), max(high, middle)
 
 
 def _lower_rank(count: int) -> int:
-    """Return the largest index r for which [x(r), x(n-1-r)] holds the median with 95 % or more.
+    """Return the largest r for which [x(r), x(n-1-r)] contains the median with 95 % or more.
 
-    The median lies below x(r) when at most r of n fair coins fell "below".
+    The median is below x(r) if at most r of n fair coins came up "below".
     """
     if count > _EXACT_UP_TO:
         return max(0, math.floor(count / 2 - 0.5 - _Z_95 * math.sqrt(count) / 2))
@@ -128,8 +128,9 @@ def _lower_rank(count: int) -> int:
 
 
 def outlier_bound(summary: Summary) -> float:
-    """Return the seconds above which a sample is marked as an outlier; it is never dropped.
+    """Return the seconds above which a sample is marked as an outlier; none is ever dropped.
 
-    Three IQR above the median: of normally distributed samples one in 40,000 lies there.
+    The bound is three IQR above the median. Of normally distributed samples, 1 in 40,000 exceeds
+    it.
     """
     return summary.median_s + 3 * max(summary.iqr_s, 1e-12)

@@ -1,4 +1,4 @@
-"""The tensors that can be asked for: their dtypes, by PyTorch's names, and their longest side."""
+"""The limits of requested tensors: their dtypes, by PyTorch's names, and their longest side."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ LARGEST_SIZE = 1 << 20
 
 
 def check_dtype(dtype: str) -> None:
-    """Raise `StudioError` for what is no dtype of this program."""
+    """Raise `StudioError` if the program does not support a dtype."""
     if dtype not in DTYPES:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"“{dtype[:20]}” is not a dtype of this program: choose {', '.join(DTYPES)}.",
+            f"“{dtype[:20]}” is not a supported dtype. Choose {', '.join(DTYPES)}.",
         )
 
 
 def check_size(size: int) -> None:
-    """Raise `StudioError` for a side that no tensor of this program has."""
+    """Raise `StudioError` if the program does not support a side length."""
     if not 1 <= size <= LARGEST_SIZE:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"The size {size} is out of range: give 1 to {LARGEST_SIZE}.",
+            f"The size {size} is out of range. Use 1 to {LARGEST_SIZE}.",
         )
 
 
@@ -31,11 +31,11 @@ def parse_dtypes(text: str) -> list[str]:
     """Return the dtypes in ``float32,float16``.
 
     Raises:
-        StudioError: with one sentence that names those there are.
+        StudioError: a dtype is not supported; the sentence names the supported ones.
     """
     dtypes = list(dict.fromkeys(text.replace(",", " ").split()))
     for dtype in dtypes:
         check_dtype(dtype)
     if not dtypes:
-        raise StudioError(FailureKind.BAD_REQUEST, f"Give a dtype: {', '.join(DTYPES)}.")
+        raise StudioError(FailureKind.BAD_REQUEST, f"Choose a dtype: {', '.join(DTYPES)}.")
     return dtypes

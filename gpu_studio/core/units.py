@@ -1,4 +1,4 @@
-"""Numbers as people read them: one place decides every unit on the screen and in the terminal."""
+"""Numbers for people: this file decides every unit on the screen and in the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_DECIMALS = 12
 
 
 def three_digits(value: float) -> str:
-    """Return a number with three significant digits, or its whole part where that is longer.
+    """Return a number with three significant digits, or its whole part if that is longer.
 
     There is no exponent: 0.273, 27.3, 273, 2734.
     """
@@ -20,13 +20,13 @@ def three_digits(value: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration with the unit that fits: ``273 µs``, ``12.0 ms``."""
+    """Return a duration in the most suitable unit: ``273 µs``, ``12.0 ms``."""
     if not math.isfinite(seconds):
         return "n/a"
     if not seconds:
         return f"0{_THIN}s"
     for step, unit in _TIME_STEPS:
-        # 999.96 µs would be rounded to 1000 µs: it is 1.00 ms.
+        # 999.96 µs would be rounded to 1000 µs; 1.00 ms is right.
         if abs(seconds) >= 0.9995 * step:
             return f"{three_digits(seconds / step)}{_THIN}{unit}"
     return f"{three_digits(seconds / 1e-9)}{_THIN}ns"
@@ -51,14 +51,14 @@ def format_rate(per_second: float, unit: str) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """Return a speed-up with two significant digits, three from ten on: ``1.8 ×``, ``12.3 ×``."""
+    """Return a speedup with two significant digits, three from ten on: ``1.8 ×``, ``12.3 ×``."""
     if not math.isfinite(ratio) or ratio <= 0:
         return "n/a"
     return f"{_significant(ratio, 3 if ratio >= 10 else 2)}{_THIN}×"
 
 
 def format_about(ratio: float) -> str:
-    """Return a doubted ratio with one significant digit: ``20 ×``, ``0.05 ×``."""
+    """Return an uncertain ratio with one significant digit: ``20 ×``, ``0.05 ×``."""
     if not math.isfinite(ratio) or ratio <= 0:
         return "n/a"
     digit = 10.0 ** math.floor(math.log10(ratio))
@@ -66,7 +66,7 @@ def format_about(ratio: float) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Return a share of one as a percentage: ``74 %``, ``1.2 %``."""
+    """Return a fraction as a percentage: ``74 %``, ``1.2 %``."""
     if not math.isfinite(share):
         return "n/a"
     percent = 100 * share
@@ -79,7 +79,7 @@ def format_count(number: int) -> str:
 
 
 def format_size(size: int, text: str = "{size} × {size}") -> str:
-    """Return a size as its workload writes it: ``512 × 512``.
+    """Return a size in its workload's format: ``512 × 512``.
 
     Args:
         size: the number.
@@ -92,7 +92,7 @@ def _significant(value: float, digits: int) -> str:
     if not math.isfinite(value):
         return "n/a"
     rounded = value
-    for _ in range(2):  # 9.996 has become 10.00, which has one digit too many
+    for _ in range(2):  # 9.996 became 10.00, which has one digit too many
         if rounded == 0:
             return "0"
         decimals = digits - 1 - math.floor(math.log10(abs(rounded)))

@@ -1,7 +1,7 @@
-"""Opens what a user names as a file: ordinary files alone, and no more of one than is wanted.
+"""Opens a file that the user names: only ordinary files, and only up to a maximum size.
 
-A pipe waits for ever for somebody to write, a device never ends (``/dev/zero``) or does something
-when it is opened (a watchdog), and a file may grow while it is read.
+A pipe waits forever for a writer. A device may never end (``/dev/zero``) or may act when it is
+opened (a watchdog). And a file may grow while it is read.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _CHUNK_BYTES = 1 << 20
 
 
 class UnusableFileError(Exception):
-    """A file that is not opened or not read; the text is the reason: "it is not there"."""
+    """A file that cannot be used; the text is the reason: "it does not exist"."""
 
 
 def open_user_file(path: Path) -> BinaryIO:
-    """Open an ordinary file for reading; never waits for another program.
+    """Open an ordinary file for reading; never wait for another program.
 
     Raises:
-        UnusableFileError: it is none, it is not there, or it may not be read.
+        UnusableFileError: the file is not an ordinary file, does not exist, or cannot be read.
     """
     try:
-        # Looked at before it is opened, since opening a device may do something; and once more
-        # when it is open, since another may have taken its place.
+        # Checked before it is opened, because opening a device may trigger an action. Checked again
+        # afterwards, because another file may have replaced it.
         _require_ordinary(os.stat(path))
         flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
         descriptor = os.open(path, flags)
@@ -42,11 +42,11 @@ def open_user_file(path: Path) -> BinaryIO:
             os.close(descriptor)
             raise
     except FileNotFoundError as error:
-        raise UnusableFileError("it is not there") from error
+        raise UnusableFileError("it does not exist") from error
     except OSError as error:
         raise UnusableFileError(f"it cannot be read ({error.strerror or error})") from error
     except ValueError as error:
-        raise UnusableFileError("it cannot be read (its name is not possible)") from error
+        raise UnusableFileError("it cannot be read (its name is invalid)") from error
 
 
 def read_user_file(
@@ -55,12 +55,12 @@ def read_user_file(
     """Return the content of an ordinary file.
 
     Args:
-        path: what a user chose, dropped or typed.
-        most_bytes: a larger file is refused, also one that grows while it is read.
-        is_over: whether nobody wants the content any more.
+        path: the path that the user chose, dropped or typed.
+        most_bytes: a larger file is refused, even if it grows during the reading.
+        is_over: returns whether the contents are no longer needed.
 
     Raises:
-        UnusableFileError: as `open_user_file`; or it is too large, or nobody wants it.
+        UnusableFileError: as `open_user_file`, or the file is too large or no longer needed.
     """
     too_large = UnusableFileError(f"it is larger than {_whole(most_bytes)}")
     with open_user_file(path) as file:

@@ -1,6 +1,6 @@
 """The table of PyTorch's builds, `resources/wheels.json`, which names its sources.
 
-Standard library only, like wheels.py, which chooses from it.
+Standard library only, like wheels.py, which uses it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class TorchBuild:
     """One row of the table.
 
     Attributes:
-        tag: PyTorch's name for the build: "cu130", "cu126" or "cpu".
-        index_url: The package index that has it.
-        arch_list: Per platform ("linux-x86_64"), the architectures it has code for ("sm_75").
-        driver_floor: Per system ("linux"), the oldest driver that runs it.
-        disk_bytes: Space that installing it and the rest of the program takes, rounded up.
+        tag: PyTorch's name of the build: "cu130", "cu126" or "cpu".
+        index_url: The package index of the build.
+        arch_list: The architectures in its code ("sm_75"), by platform ("linux-x86_64").
+        driver_floor: The oldest driver that runs it, by system ("linux").
+        disk_bytes: The disk space for the build and the rest of the program, rounded up.
     """
 
     tag: str
@@ -38,12 +38,12 @@ class TorchBuild:
 
 @dataclass(frozen=True, slots=True)
 class PublishedBuild:
-    """A build that PyTorch published for some of its versions, this program's or not.
+    """A build that PyTorch published for some versions, whether this program installs it or not.
 
     Attributes:
         tag: "cu118".
-        torch: The first and the last series of PyTorch that has it with this code: ("2.0", "2.7").
-        arch_list: The architectures it has code for on x86-64.
+        torch: The first and last PyTorch series with this build and code: ("2.0", "2.7").
+        arch_list: The architectures in its code on x86-64.
     """
 
     tag: str
@@ -56,10 +56,10 @@ class WheelTable:
     """The table of builds.
 
     Attributes:
-        torch_version: The PyTorch that this program installs.
-        builds: Its builds from the newest CUDA to the CPU.
-        published: The builds of every PyTorch from 2.0 on, oldest CUDA first.
-        driver_floor: Per generation of CUDA ("12") and system, the oldest driver that runs it.
+        torch_version: The PyTorch version that this program installs.
+        builds: Its builds, from the newest CUDA to the CPU.
+        published: The builds of every PyTorch since 2.0, oldest CUDA first.
+        driver_floor: The oldest driver that runs a CUDA generation ("12"), by system.
     """
 
     torch_version: str
@@ -68,7 +68,7 @@ class WheelTable:
     driver_floor: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def build(self, tag: str) -> TorchBuild:
-        """The build of that tag.
+        """Return the build with a tag.
 
         Raises:
             KeyError: The table has no such build.
@@ -83,7 +83,7 @@ def load_table() -> WheelTable:
     """Read `resources/wheels.json`.
 
     Raises:
-        MissingResourceError: It is not there, or is not such a table.
+        MissingResourceError: The file is missing or invalid.
     """
     path = resource_path(_TABLE)
     try:

@@ -1,7 +1,7 @@
-"""Which build of PyTorch serves the cards of this PC.
+"""Chooses the PyTorch build for the cards of this PC.
 
-Standard library only: the set-up script asks it before anything is installed, and the window asks
-it when the installed PyTorch has no code for a card. The table is `resources/wheels.json`, which
+Standard library only: the set-up script uses it before anything is installed, and the window uses
+it if the installed PyTorch has no code for a card. The table is `resources/wheels.json`, which
 names its sources.
 
 A compute capability is a pair of whole numbers, (8, 6), never a float: 8.6 - 8 is not 0.6.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CPU_TAG = "cpu"
 _ARCH = re.compile(r"(sm|compute)_(\d+)(\d)([af]?)")
-# Jetson and Drive chips run only code built for exactly them: DEVICE_REQUIREMENT in
+# Jetson and Drive chips run only code that was built for exactly these chips: DEVICE_REQUIREMENT in
 # torch/cuda/__init__.py, 2.13.0.
 _EMBEDDED = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)})
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -29,10 +29,10 @@ _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 @dataclass(frozen=True, slots=True)
 class CudaCard:
-    """What decides the build for one NVIDIA card.
+    """The properties of an NVIDIA card that decide its build.
 
     Attributes:
-        name: As the driver gives it.
+        name: The driver's name of the card.
         compute_capability: (major, minor).
     """
 
@@ -41,21 +41,21 @@ class CudaCard:
 
     @property
     def label(self) -> str:
-        """Name and compute capability, for example "GeForce GT 1030 (6.1)"."""
+        """The name and compute capability, for example "GeForce GT 1030 (6.1)"."""
         major, minor = self.compute_capability
         return f"{self.name.removeprefix('NVIDIA ')} ({major}.{minor})"
 
 
 @dataclass(frozen=True, slots=True)
 class WheelChoice:
-    """The build to install, and why.
+    """The build to install, and the reason.
 
     Attributes:
         tag: "cu130", "cu126" or "cpu".
         torch_version: For example "2.13.0".
-        requirement: Exact, so that pip fails instead of taking another build.
-        index_url: Where it is, or None where the usual index has it (macOS).
-        sentence: Why this one, and what to do where a card is left out.
+        requirement: Exact, so that pip fails instead of choosing another build.
+        index_url: Its package index, or None for the default index (macOS).
+        sentence: The reason, and what to do about a card without support.
     """
 
     tag: str
@@ -66,20 +66,20 @@ class WheelChoice:
 
     @property
     def pip_command(self) -> str:
-        """What to type in the program's environment to get this build."""
+        """The command that installs this build in the program's environment."""
         index = f" --index-url {self.index_url}" if self.index_url else ""
         return f"python -m pip install {self.requirement}{index}"
 
 
 def serves(arch_list: Iterable[str], compute_capability: tuple[int, int]) -> bool:
-    """Whether code built for these architectures runs on a card.
+    """Return whether code that was built for these architectures runs on a card.
 
-    The rules of the CUDA C++ programming guide, "Binary Compatibility" and "PTX Compatibility":
-    a cubin (sm_XY) runs on cards of the same major number and the same or a higher minor one, PTX
-    (compute_XY) on every card from X.Y on; code with the suffix a only on exactly that card.
+    The rules are in the CUDA C++ programming guide, "Binary Compatibility" and "PTX Compatibility":
+    a cubin (sm_XY) runs on cards of the same major number and the same or a higher minor number;
+    PTX (compute_XY) on every card from X.Y on; code with the suffix "a" only on exactly that card.
 
     Args:
-        arch_list: As `torch.cuda.get_arch_list()` gives it. Unknown entries are passed over.
+        arch_list: The value of `torch.cuda.get_arch_list()`. Unknown entries are ignored.
         compute_capability: (major, minor).
     """
     return any(_runs_on(arch, compute_capability) for arch in arch_list)
@@ -98,13 +98,13 @@ def _runs_on(arch: str, card: tuple[int, int]) -> bool:
 
 
 def version_numbers(text: str | None) -> tuple[int, ...]:
-    """The numbers of a driver version, "580.65.06" → (580, 65, 6); empty where there are none."""
+    """Return the numbers of a version, "580.65.06" → (580, 65, 6); empty if there are none."""
     match = re.match(r"\s*(\d+(?:\.\d+)*)", text or "")
     return tuple(int(part) for part in match[1].split(".")) if match else ()
 
 
 def platform_key(system: str, machine: str) -> str:
-    """The table's name for a kind of PC: ("Windows", "AMD64") → "windows-x86_64"."""
+    """Return the table's name of a platform: ("Windows", "AMD64") → "windows-x86_64"."""
     machine = machine.lower()
     return f"{system.lower()}-{_MACHINES.get(machine, machine)}"
 
@@ -118,19 +118,19 @@ def choose_wheel(
     installed_tag: str | None = None,
     table: WheelTable | None = None,
 ) -> WheelChoice:
-    """Choose the build of PyTorch for a PC.
+    """Choose the PyTorch build for a PC.
 
     The build must have code for the card, and the driver must be new enough for the build. With
-    several cards, the most capable one that can be served decides, then the number of cards that
-    are served; where builds are equal in that, the installed one stays, then the newest is taken.
+    several cards, support for the most capable card that any build supports comes first, then the
+    number of supported cards. If builds are equal, the installed build wins, then the newest.
 
     Args:
-        cards: The NVIDIA cards; empty where there is none.
-        driver_version: For example "580.65.06"; None where it is not known.
-        system: "Linux", "Windows" or "Darwin"; this PC's when None.
-        machine: "x86_64", "aarch64" or their other names; this PC's when None.
-        installed_tag: The build that is there already, which needs no download.
-        table: The table to choose from; the program's own when None.
+        cards: The NVIDIA cards; empty if there are none.
+        driver_version: For example "580.65.06"; None if unknown.
+        system: "Linux", "Windows" or "Darwin"; this PC's if None.
+        machine: "x86_64", "aarch64" or their other names; this PC's if None.
+        installed_tag: The installed build, which needs no download.
+        table: The table of builds; the program's own if None.
 
     Raises:
         MissingResourceError: The program's own table is missing or broken.
@@ -141,7 +141,7 @@ def choose_wheel(
     if system == "darwin":
         return _choice_of_macos(table)
     if not cards:
-        sentence = "No NVIDIA card was found, so PyTorch's CPU build is used."
+        sentence = "No NVIDIA card found, so PyTorch's CPU build is used."
         return _choice(table, CPU_TAG, sentence)
     match = _Match(table, tuple(cards), driver_version, system, key)
     tag = match.best_tag(installed_tag)
@@ -156,12 +156,12 @@ def _choice_of_macos(table: WheelTable) -> WheelChoice:
         table.torch_version,
         f"torch=={table.torch_version}",
         None,
-        "PyTorch has no CUDA build for macOS, so the plain build is used.",
+        "PyTorch has no CUDA build for macOS, so the standard build is used.",
     )
 
 
 def choice_of_tag(tag: str, *, system: str | None = None) -> WheelChoice:
-    """The choice of someone who asked for a build by name.
+    """Return the choice of a build that the user requested by name.
 
     Raises:
         KeyError: The table has no such build.
@@ -170,7 +170,7 @@ def choice_of_tag(tag: str, *, system: str | None = None) -> WheelChoice:
     table = load_table()
     if (system or platform.system()).lower() == "darwin":
         return choose_wheel((), None, system="Darwin", table=table)
-    return _choice(table, table.build(tag).tag, f"The {tag} build is used, as asked for.")
+    return _choice(table, table.build(tag).tag, f"The {tag} build is used, as requested.")
 
 
 def _choice(table: WheelTable, tag: str, sentence: str) -> WheelChoice:
@@ -185,7 +185,7 @@ def _choice(table: WheelTable, tag: str, sentence: str) -> WheelChoice:
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """Cards and driver of one PC held against the table."""
+    """The cards and the driver of one PC, compared with the table."""
 
     table: WheelTable
     cards: tuple[CudaCard, ...]
@@ -227,7 +227,7 @@ class _Match:
         )
         if not any(self.platform_key in build.arch_list for build in self.table.builds):
             return (
-                f"PyTorch {self.table.torch_version} has no CUDA build for this kind of PC "
+                f"PyTorch {self.table.torch_version} has no CUDA build for this platform "
                 f"({self.platform_key}), so the CPU build is used."
             )
         if not self._serving(best):
@@ -235,8 +235,8 @@ class _Match:
         if not version_numbers(self.driver_version):
             return f"The driver of {best.label} does not answer, so the CPU build is used."
         return (
-            f"{best.label} needs driver {self._floor(best)} or newer and this one is "
-            f"{self.driver_version}, so the CPU build is used until the driver is updated."
+            f"{best.label} needs driver {self._floor(best)} or newer, but this driver is "
+            f"{self.driver_version}, so the CPU build is used until you update the driver."
         )
 
     def _serving(self, card: CudaCard) -> list[TorchBuild]:
@@ -251,8 +251,8 @@ class _Match:
         if not serving:
             return self._no_code(card)
         if not any(self.driver_runs(build) for build in serving):
-            return f"{card.label} has to wait for driver {self._floor(card)} or newer"
-        return f"{card.label} is left out, since only the {serving[0].tag} build has code for it"
+            return f"{card.label} needs driver {self._floor(card)} or newer"
+        return f"{card.label} is not supported: only the {serving[0].tag} build has code for it"
 
     def _no_code(self, card: CudaCard) -> str:
         codes = [
@@ -264,6 +264,6 @@ class _Match:
         version = self.table.torch_version
         if card.compute_capability < min(codes):
             major, minor = min(codes)
-            oldest = f"{major}.{minor}, the oldest that PyTorch {version} has code for"
+            oldest = f"{major}.{minor}, the oldest with code in PyTorch {version}"
             return f"{card.label} is older than {oldest}"
         return f"PyTorch {version} has no code for {card.label}"

@@ -34,13 +34,13 @@ def _reason(path: Path) -> str:
 
 def test_a_folder_and_what_is_not_there_are_refused(tmp_path: Path):
     assert _reason(tmp_path) == "it is a folder, not an ordinary file"
-    assert _reason(tmp_path / "none") == "it is not there"
+    assert _reason(tmp_path / "none") == "it does not exist"
     too_long = _reason(tmp_path / ("a" * 300))
     if sys.platform == "win32":  # which says the same of a name that it does not allow
-        assert too_long == "it is not there"
+        assert too_long == "it does not exist"
     else:
         assert too_long.startswith("it cannot be read (")
-    assert _reason(tmp_path / "zero\0byte") == "it cannot be read (its name is not possible)"
+    assert _reason(tmp_path / "zero\0byte") == "it cannot be read (its name is invalid)"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have no place in a folder")

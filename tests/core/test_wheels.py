@@ -67,7 +67,7 @@ def test_one_card(card: CudaCard, driver_version: str, linux: str, windows: str)
 def test_no_card_takes_the_cpu_build() -> None:
     choice = choose_wheel([], None, system="Linux", machine="x86_64")
     assert (choice.tag, choice.requirement) == ("cpu", "torch==2.13.0+cpu")
-    assert choice.sentence == "No NVIDIA card was found, so PyTorch's CPU build is used."
+    assert choice.sentence == "No NVIDIA card found, so PyTorch's CPU build is used."
 
 
 def test_macos_takes_the_plain_build_from_the_usual_index() -> None:
@@ -85,14 +85,14 @@ def test_macos_takes_the_plain_build_from_the_usual_index() -> None:
             [GT1030, RTX5090],
             "580.65.06",
             "cu130",
-            "GeForce GT 1030 (6.1) is left out, since only the cu126 build has code for it.",
+            "GeForce GT 1030 (6.1) is not supported: only the cu126 build has code for it.",
         ),
-        ([GT1030, GT1030, RTX5090], "580.65.06", "cu130", "GT 1030 (6.1) is left out"),
+        ([GT1030, GT1030, RTX5090], "580.65.06", "cu130", "GT 1030 (6.1) is not supported"),
         (
             [RTX4090, RTX5090],
             "570.86.16",
             "cu126",
-            "GeForce RTX 5090 (12.0) has to wait for driver 580 or newer.",
+            "GeForce RTX 5090 (12.0) needs driver 580 or newer.",
         ),
         ([GT710, GTX1660], "580.65.06", "cu130", "GeForce GT 710 (3.5) is older than 5.0"),
         ([GT710, GT1030], "470.256.02", "cpu", "GeForce GT 1030 (6.1) needs driver 525.60.13"),
@@ -112,20 +112,20 @@ def test_mixed_cards(cards: list[CudaCard], driver_version: str, tag: str, words
         (
             [GT710],
             "470.256.02",
-            "GeForce GT 710 (3.5) is older than 5.0, the oldest that PyTorch 2.13.0 has code for, "
+            "GeForce GT 710 (3.5) is older than 5.0, the oldest with code in PyTorch 2.13.0, "
             "so the CPU build is used.",
         ),
         (
             [RTX5090],
             "570.86.16",
-            "GeForce RTX 5090 (12.0) needs driver 580 or newer and this one is 570.86.16, "
-            "so the CPU build is used until the driver is updated.",
+            "GeForce RTX 5090 (12.0) needs driver 580 or newer, but this driver is 570.86.16, "
+            "so the CPU build is used until you update the driver.",
         ),
         (
             [GTX1660],
             "470.256.02",
-            "GeForce GTX 1660 (7.5) needs driver 525.60.13 or newer and this one is 470.256.02, "
-            "so the CPU build is used until the driver is updated.",
+            "GeForce GTX 1660 (7.5) needs driver 525.60.13 or newer, but this driver is "
+            "470.256.02, so the CPU build is used until you update the driver.",
         ),
         (
             [CudaCard("NVIDIA Next", (13, 0))],
@@ -151,7 +151,7 @@ def test_arm_has_its_own_architectures() -> None:
     assert choose_wheel([GTX1660], "580.95", system="Linux", machine="aarch64").tag == "cpu"
     choice = choose_wheel([RTX3060], "580.95", system="Windows", machine="ARM64")
     assert choice.tag == "cpu"
-    assert "no CUDA build for this kind of PC (windows-aarch64)" in choice.sentence
+    assert "no CUDA build for this platform (windows-aarch64)" in choice.sentence
 
 
 def test_an_installed_build_stays_only_where_it_serves_as_well() -> None:

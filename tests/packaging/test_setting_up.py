@@ -126,7 +126,7 @@ def test_a_first_set_up_writes_its_stamp_last(root: Path, world: World, console:
     assert (stamp["tag"], stamp["extras"], stamp["libraries"]) == ("cpu", ["test"], 1)
     assert SilentPip.renewed == 0
     assert [line[:3] for line in console.lines if line[1:2] == "/"] == ["1/4", "2/4", "3/4", "4/4"]
-    assert "    No NVIDIA card was found, so PyTorch's CPU build is used." in console.lines
+    assert "    No NVIDIA card found, so PyTorch's CPU build is used." in console.lines
 
 
 @pytest.mark.parametrize("step", ["venv", "torch", "locked cpu", "project"])

@@ -142,7 +142,7 @@ def test_a_run_without_its_end_is_cut_off_at_the_end_of_a_line_as_well() -> None
 @pytest.mark.parametrize(
     ("last", "message"),
     [
-        (EngineEnded(exit_code=-9), "ended by the system"),
+        (EngineEnded(exit_code=-9), "signal 9"),
         (
             RunFailed(
                 run_id="run-1",
@@ -240,7 +240,7 @@ def test_what_would_not_end_or_fit_is_not_read(tmp_path: Path) -> None:
         file.truncate(1 << 30)
     with pytest.raises(StudioError, match=f"larger than {LARGEST_FILE_BYTES >> 20} MiB"):
         read_recording(path)
-    with pytest.raises(StudioError, match="not there"):
+    with pytest.raises(StudioError, match="does not exist"):
         read_recording(tmp_path / "absent.jsonl")
     with pytest.raises(StudioError, match="not an ordinary file"):
         read_recording(tmp_path)

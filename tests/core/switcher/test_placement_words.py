@@ -114,8 +114,8 @@ def test_a_file_is_described_before_it_is_opened():
         path="x.pt", size_bytes=3 << 20, tensors=2, tensor_bytes=2 << 20, left_out=1
     )
     assert plain(describe_file(inspected)) == (
-        "3 MiB on disk, 2 tensors of 2 MiB in memory. 1 other value in it will be left out. PyTorch "
-        "opens it with weights_only, which runs no code."
+        "3 MiB on disk, 2 tensors of 2 MiB in memory. 1 other value in it will be left out. "
+        "PyTorch opens it with weights_only, which runs no code."
     )
 
 

@@ -168,7 +168,7 @@ def test_a_file_that_was_written_meanwhile_is_opened_again(tmp_path: Path):
     path.write_bytes(path.read_bytes()[:200])
     assert "cut off" in ask(request, dispatcher)[-1].failure.message
     path.unlink()
-    assert "it is not there" in ask(request, dispatcher)[-1].failure.message
+    assert "it does not exist" in ask(request, dispatcher)[-1].failure.message
 
 
 def test_a_file_that_nobody_wrote_stays_where_it_was_placed(
@@ -210,7 +210,7 @@ def test_the_evil_files_of_this_corpus_do_run_in_a_careless_reader(name: str, tm
 
 
 def test_what_is_no_file(tmp_path: Path):
-    assert "it is not there" in refusal(tmp_path / "nothing.pt")
+    assert "it does not exist" in refusal(tmp_path / "nothing.pt")
     assert "not an ordinary file" in refusal(tmp_path)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe.pt")
