@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _EVENT_RESOLUTION_S = 0.5e-6
+# torch.cuda._sleep counts the card's clock, which is below this on every card.
+_FASTEST_CLOCK_HZ = 3.5e9
+_HEAD_START_S = 0.5e-3
 
 
 class Stopwatch(Protocol):
@@ -83,3 +86,12 @@ def time_once(call: Callable[[], object], device: torch.device) -> float:
     call()
     synchronize(device)
     return time.perf_counter() - start_s
+
+
+def idle(device: torch.device, seconds: float) -> None:
+    """Let a card's stream do nothing for at least this long, and 0.5 ms; returns at once.
+
+    What is launched meanwhile queues up behind it: no kernel then waits for its own launch.
+    """
+    with torch.cuda.device(device):
+        torch.cuda._sleep(int((seconds + _HEAD_START_S) * _FASTEST_CLOCK_HZ))

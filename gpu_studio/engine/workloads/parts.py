@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.engine.device import free_bytes
+from gpu_studio.engine.stopwatch import idle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,9 +19,6 @@ _MOST_CALLS = 9
 _BUDGET_S = 0.3
 # What takes longer is not made a second time to see how much of it was the launch.
 _LONG_CALL_S = 0.1
-# torch.cuda._sleep counts the card's clock, which is below this on every card.
-_FASTEST_CLOCK_HZ = 3.5e9
-_HEAD_START_S = 0.5e-3
 # Of the CPU's free memory for the operands: the result has to fit as well.
 _LARGEST_SHARE = 0.25
 
@@ -99,8 +97,7 @@ def _queued_s(
     """Return the card's own seconds of a call that was launched while the card was waiting."""
     stream = torch.cuda.current_stream(device)
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    with torch.cuda.device(device):
-        torch.cuda._sleep(int((2 * launch_s + _HEAD_START_S) * _FASTEST_CLOCK_HZ))
+    idle(device, 2 * launch_s)
     start.record(stream)
     compute(*operands)
     end.record(stream)

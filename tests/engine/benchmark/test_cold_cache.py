@@ -91,6 +91,64 @@ def test_the_cache_is_overwritten_before_each_call_and_outside_of_its_time(
     assert log == ["overwritten", "called"] * 2
 
 
+class Card:
+    """A card's queue: work begins when what is before it is done, and when it is launched."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.busy_until_s = 0.0
+
+    def launch(self, takes_s: float, asking_s: float = 0.0) -> float:
+        """Queue a kernel; return when it begins."""
+        self.now_s += asking_s
+        begins_s = max(self.now_s, self.busy_until_s)
+        self.busy_until_s = begins_s + takes_s
+        return begins_s
+
+    def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
+        """Time as a `CudaStopwatch` does: between two events of the stream."""
+        start_s = self.launch(0.0)
+        call()
+        end_s = self.launch(0.0)
+        self.now_s = max(self.now_s, end_s)
+        return end_s - start_s, end_s - start_s
+
+
+@pytest.mark.parametrize(("kernels", "asking_s"), [(1, 5e-6), (60, 20e-6), (400, 10e-6)])
+def test_the_launches_of_many_kernels_are_not_timed(
+    monkeypatch: pytest.MonkeyPatch, kernels: int, asking_s: float
+):
+    """Writing over the cache of a fast card is over long before a training step is launched."""
+    card, kernel_s = Card(), 2e-6
+    monkeypatch.setattr(cold_cache.time, "perf_counter_ns", lambda: round(card.now_s * 1e9))
+    monkeypatch.setattr(cold_cache, "buffer_bytes", lambda device: 1 << 10)
+    zeros = torch.zeros
+    monkeypatch.setattr(torch, "zeros", lambda *args, device, **kwargs: zeros(*args, **kwargs))
+    monkeypatch.setattr(cold_cache, "idle", lambda device, seconds: card.launch(seconds + 0.5e-3))
+    stopwatch = ColdStopwatch(card, torch.device("cuda", 0))
+    stopwatch._buffer = SimpleNamespace(add_=lambda value: card.launch(0.1e-3))
+
+    def call() -> None:
+        for _ in range(kernels):
+            card.launch(kernel_s, asking_s)
+
+    for _ in range(5):
+        call_s, wall_s = stopwatch.time(call, 1)
+        assert call_s == pytest.approx(kernels * kernel_s)
+        assert wall_s >= kernels * asking_s
+    # The head start is that of the call, and not the one of the unknown first call.
+    assert wall_s < 3 * kernels * asking_s + 2e-3
+
+
+def test_on_the_cpu_nothing_idles_and_the_call_is_the_call(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cold_cache, "idle", lambda *arguments: pytest.fail("a CPU has no queue"))
+    monkeypatch.setattr(cold_cache, "last_level_bytes", lambda: 1 << 10)
+    timed = []
+    inner = SimpleNamespace(time=lambda call, calls: (timed.append(call), (0.5, 0.5))[1])
+    ColdStopwatch(inner, CPU).time(timed.clear, 1)
+    assert timed == [timed.clear]
+
+
 def test_a_run_with_a_cold_cache_times_one_call_a_sample(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cold_cache, "last_level_bytes", lambda: 1 << 20)
     events = ask(run_request(cache="cold"))
