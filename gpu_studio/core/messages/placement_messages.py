@@ -89,6 +89,8 @@ class PlaceRow(Message, frozen=True, kw_only=True):
 class PlaceFinished(Message, frozen=True, kw_only=True):
     """The result of moving a model or a file: its cost, and the proof.
 
+    ``elapsed_s`` is the time of the copies alone: not of reading the file, converting types, or
+    asking for memory.
     ``proof`` says what ``same_output`` compares: the ``output`` for one input before and after,
     within the dtype's tolerance, or the ``values`` of the tensors, read back and compared with the
     file. The deltas are the growth of PyTorch's memory (allocated, reserved) and of the card's

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -20,12 +19,12 @@ from gpu_studio.engine.device import (
     prove_kernels,
     refuse_bfloat16_products,
     start_cuda,
-    synchronize,
     uuid_of,
 )
 from gpu_studio.engine.device import resolve as resolve_device
 from gpu_studio.engine.switcher.models import find_model
 from gpu_studio.engine.switcher.tensor_file import open_tensors, snippet_to_open
+from gpu_studio.engine.switcher.timed_copy import TimedCopy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,15 +186,10 @@ def _refuse_too_large(thing: Placed, device: torch.device) -> None:
 
 
 def _move(thing: Placed, device: torch.device, dtype: torch.dtype | None) -> float:
-    """Move a thing; return the seconds until the last byte has arrived."""
-    sources = {tensor.device for _, _, tensor in thing.tensors()}
-    for used in sources | {device}:
-        synchronize(used)
-    start_s = time.perf_counter()
-    thing.move(device, dtype)
-    for used in sources | {device}:
-        synchronize(used)
-    return time.perf_counter() - start_s
+    """Move a thing; return the seconds of the copies alone."""
+    copy = TimedCopy(device, dtype)
+    thing.move(copy)
+    return copy.elapsed_s
 
 
 def _differences(before: _Memory, after: _Memory) -> list[int | None]:
@@ -246,8 +240,8 @@ class Placed(Protocol):
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
         """Yield name, kind and tensor of each."""
 
-    def move(self, device: torch.device, dtype: torch.dtype | None) -> None:
-        """Move all of them; ``dtype`` is what floating-point ones become."""
+    def move(self, copy: TimedCopy) -> None:
+        """Move all of them."""
 
     def begin_proof(self) -> None:
         """Note what has to be the same after the move."""
@@ -285,9 +279,9 @@ class PlacedModel:
         for name, buffer in self._model.named_buffers():
             yield name, "buffer", buffer
 
-    def move(self, device: torch.device, dtype: torch.dtype | None) -> None:
-        """Move the model; buffers of whole numbers keep their dtype."""
-        self._model.to(device, dtype)
+    def move(self, copy: TimedCopy) -> None:
+        """Move the model as its ``to`` does; buffers of whole numbers keep their dtype."""
+        self._model._apply(copy)
 
     def begin_proof(self) -> None:
         """Compute the output where the model is."""
@@ -358,15 +352,14 @@ class PlacedFile:
         for name, tensor in self._tensors.items():
             yield name, "tensor", tensor
 
-    def move(self, device: torch.device, dtype: torch.dtype | None) -> None:
+    def move(self, copy: TimedCopy) -> None:
         """Move one after the other; what was there before is free at once."""
         for name, tensor in self._tensors.items():
-            to = dtype if tensor.is_floating_point() else None
-            self._tensors[name] = tensor.to(device=device, dtype=to)
-        if dtype is not None:
+            self._tensors[name] = copy(tensor, reads_file=True)
+        if copy.dtype is not None:
             known = self._coarsest
-            if known is None or torch.finfo(dtype).eps > torch.finfo(known).eps:
-                self._coarsest = dtype
+            if known is None or torch.finfo(copy.dtype).eps > torch.finfo(known).eps:
+                self._coarsest = copy.dtype
 
     def begin_proof(self) -> None:
         """Note nothing: the file itself is what is compared with."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
@@ -13,6 +14,9 @@ from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.switcher.models import MODELS, find_model
 from gpu_studio.engine.switcher.placement import Placed, PlacedModel
 from tests.engine.answers import ask, only
+
+if TYPE_CHECKING:
+    from gpu_studio.engine.switcher.timed_copy import TimedCopy
 
 NAMES = [model.description.name for model in MODELS]
 
@@ -133,7 +137,7 @@ def test_outputs_are_compared_without_tf32():
 
 @pytest.mark.parametrize("by", [1e-3, math.nan])
 def test_a_changed_output_is_seen(monkeypatch: pytest.MonkeyPatch, by: float):
-    def spoiling(thing: PlacedModel, device: torch.device, dtype: torch.dtype | None) -> None:
+    def spoiling(thing: PlacedModel, copy: TimedCopy) -> None:
         with torch.no_grad():
             next(thing._model.parameters()).view(-1)[0] += by
 
@@ -167,8 +171,8 @@ def test_half_and_back(name: str):
 def test_a_spoiled_half_is_more_than_rounding(monkeypatch: pytest.MonkeyPatch):
     move = PlacedModel.move
 
-    def spoiling(thing: PlacedModel, device: torch.device, dtype: torch.dtype | None) -> None:
-        move(thing, device, dtype)
+    def spoiling(thing: PlacedModel, copy: TimedCopy) -> None:
+        move(thing, copy)
         with torch.no_grad():
             next(thing._model.parameters()).mul_(1.1)
 

@@ -35,6 +35,8 @@ from tests.engine.answers import ask, only
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gpu_studio.engine.switcher.timed_copy import TimedCopy
 from tests.engine.switcher.tensor_files import BAD, GOOD, LEGACY, WITNESS, saved, state_dict
 
 
@@ -147,7 +149,7 @@ def test_a_changed_bit_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path.write_bytes(saved({"w": torch.ones(100), "n": torch.tensor([float("nan")])}))
     assert ask(PlaceModel(path=str(path), device="cpu"))[-1].same_output is True
 
-    def spoiling(thing: PlacedFile, device: torch.device, dtype: torch.dtype | None) -> None:
+    def spoiling(thing: PlacedFile, copy: TimedCopy) -> None:
         changed = thing._tensors["w"].clone()
         changed[7] = torch.nextafter(changed[7], torch.tensor(2.0))
         thing._tensors["w"] = changed

@@ -1,0 +1,113 @@
+"""A move's time is that of its copies: memory, files and conversions are no bandwidth."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from gpu_studio.core.protocol import PlaceFinished, PlaceModel
+from gpu_studio.engine.switcher import placement, timed_copy
+from gpu_studio.engine.switcher.placement import PlacedModel
+from gpu_studio.engine.switcher.timed_copy import TimedCopy
+from tests.engine.answers import ask
+from tests.engine.switcher.tensor_files import saved
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CPU, META = torch.device("cpu"), torch.device("meta")
+
+
+@pytest.fixture
+def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return a clock that moves with what is done: a copy takes 1 s, all else 100 s."""
+    now_s = [0.0]
+
+    def takes(module: Any, name: str, seconds: float) -> None:
+        method = getattr(module, name)
+
+        def slow(*args: Any, **kwargs: Any) -> Any:
+            now_s[0] += seconds
+            return method(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, slow)
+
+    clock = SimpleNamespace(perf_counter=lambda: now_s[0])
+    monkeypatch.setattr(timed_copy, "time", clock)
+    takes(torch.Tensor, "copy_", 1.0)
+    for name in ("clone", "zero_", "to"):
+        takes(torch.Tensor, name, 100.0)
+    takes(torch, "empty_like", 100.0)
+    return now_s
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float16])
+@pytest.mark.parametrize("reads_file", [False, True])
+def test_memory_files_and_conversions_are_before_the_clock(
+    now_s: list[float], dtype: torch.dtype | None, reads_file: bool
+):
+    copy = TimedCopy(META, dtype)
+    moved = copy(torch.ones(4, 4), reads_file=reads_file)
+    assert (moved.device, moved.dtype) == (META, dtype or torch.float32)
+    assert now_s[0] > 100.0
+    assert copy.elapsed_s == 1.0
+    copy(torch.ones(4))
+    assert copy.elapsed_s == 2.0
+
+
+def test_what_is_there_already_is_no_copy(now_s: list[float]):
+    copy, there = TimedCopy(CPU), torch.ones(4)
+    assert copy(there) is there
+    assert TimedCopy(CPU, torch.float16)(there).dtype is torch.float16
+    assert copy.elapsed_s == 0.0
+
+
+def test_whole_numbers_keep_their_type():
+    assert TimedCopy(META, torch.float16)(torch.arange(4)).dtype is torch.int64
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.arange(12.0).reshape(3, 4).T,
+        torch.arange(4.0).expand(3, 4),
+        torch.tensor(1 + 2j).conj(),
+        torch.ones(0, 3),
+        torch.ones(4, requires_grad=True),
+        torch.eye(3).to_sparse(),
+    ],
+    ids=["transposed", "expanded", "conjugated", "empty", "with gradient", "sparse"],
+)
+def test_every_tensor_arrives_with_its_shape(tensor: torch.Tensor):
+    with torch.no_grad():
+        moved = TimedCopy(META)(tensor)
+    assert (moved.device, moved.shape, moved.dtype) == (META, tensor.shape, tensor.dtype)
+
+
+@pytest.fixture
+def to_meta(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement, "resolve_device", lambda address: torch.device(address))
+    monkeypatch.setattr(placement, "prove_kernels", lambda device: None)
+    monkeypatch.setattr(placement, "free_bytes", lambda device: 1 << 40)
+    monkeypatch.setattr(PlacedModel, "_output", lambda self: torch.ones(2, device="cpu"))
+
+
+def test_a_models_time_is_that_of_its_copies(now_s: list[float], to_meta: None):
+    finished = ask(PlaceModel(model="linear_10", device="meta"))[-1]
+    assert isinstance(finished, PlaceFinished)
+    assert finished.elapsed_s == 2.0  # a weight and a bias
+
+
+def test_a_files_time_is_that_of_its_copies(
+    now_s: list[float], to_meta: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "mine.pt"
+    path.write_bytes(saved({"w": torch.ones(100), "b": torch.ones(10)}))
+    proof = placement.Proof(same=True, largest_difference=0.0, tolerance=0.0, device="meta")
+    monkeypatch.setattr(placement.PlacedFile, "end_proof", lambda self: proof)
+    finished = ask(PlaceModel(path=str(path), device="meta"))[-1]
+    assert isinstance(finished, PlaceFinished)
+    assert finished.elapsed_s == 2.0
