@@ -97,6 +97,23 @@ window.close()
 application.processEvents()
 """
 
+_WITHOUT_A_PLACE = """
+settings.change(theme="dark")
+run.click()
+wait(lambda: not run.isEnabled())
+wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)
+print("rows", results.rowCount())
+print("banner", window.findChild(QLabel, "banner.sentence").text())
+history = window.findChild(QLabel, "benchmark.history.outcome")
+wait(history.text)
+print("history", history.text())
+window.close()
+application.processEvents()
+"""
+_NO_BYTE_MORE = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+"""
 
 _ASK = """
 import psutil

@@ -133,7 +133,7 @@ class MainWindow(QMainWindow):
     def tell(self, sentence: str) -> None:
         """Put a sentence about the program itself into the banner."""
         self._studio.headlines.tell(
-            sentence, "The details are in the log (Help, Open the log folder)."
+            sentence, "The details are in the log. If it happens again, report it.", SHOW_LOG
         )
 
     def show_diagnostics(self) -> None:

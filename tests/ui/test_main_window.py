@@ -222,11 +222,18 @@ def test_colours_are_exchanged_while_it_lives(qtbot, make_window, settings):
     assert window.palette().window().color().name() == light
 
 
-def test_something_unexpected_is_a_sentence_and_no_trace(qtbot, make_window):
-    window = shown(qtbot, make_window())
+def test_something_unexpected_is_a_sentence_and_no_trace(qtbot, make_window, tmp_path):
+    log_path = tmp_path / "gpu-studio.log"
+    window = shown(qtbot, make_window(log_path=log_path))
     show_unexpected("Something unexpected happened inside the program; it goes on.")
     assert "unexpected" in window.banner.sentence
     assert "Traceback" not in window.banner.accessibleDescription()
+    log_path.write_text("Unexpected\nOverflowError: int too large\n", encoding="utf-8")
+    click(qtbot, window, "banner.action")
+    dialog = window.findChild(DiagnosticsDialog)
+    click(qtbot, dialog, "diagnostics.copy")
+    assert "OverflowError: int too large" in QGuiApplication.clipboard().text()
+    dialog.close()
 
 
 def test_missing_resources_do_not_stop_the_window(qtbot, make_window, monkeypatch):
