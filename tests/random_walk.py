@@ -317,7 +317,12 @@ class Walk:
         settings = Settings(None)
         settings.change(budget_s=0.2, sizes="64, 256")
         reader = SensorReader(log_path=folder / "log")
-        self.window = build_window(sensor_source=reader, settings=settings, log_path=folder / "log")
+        self.window = build_window(
+            sensor_source=reader,
+            settings=settings,
+            log_path=folder / "log",
+            data_folder=folder / "data",  # in memory alone, each result would be one more
+        )
         self.window.show()
         self._studio = self.window.findChild(Studio)
         self._dialogs = QTimer(self.window)

@@ -6,6 +6,7 @@ status, what was printed, and that no process of the program is left.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _OPENING = """
 import os, sys
+from pathlib import Path
 from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import *
 from gpu_studio.app import build_window
@@ -32,9 +34,9 @@ from gpu_studio.model.engine_session import EngineState
 
 sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(99))
 application = QApplication([])
-settings = Settings(None)
+settings = Settings({settings_path})
+window = build_window(settings=settings, data_folder={data_folder})
 settings.change(budget_s={budget_s})
-window = build_window(settings=settings)
 window.show()
 studio = window.findChild(Studio)
 tabs = window.findChild(QTabWidget, "tabs")
@@ -98,19 +100,21 @@ application.processEvents()
 """
 
 _WITHOUT_A_PLACE = """
-settings.change(theme="dark")
+from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+history = window.findChild(BenchmarkHistory)
 run.click()
 wait(lambda: not run.isEnabled())
 wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)
+wait(lambda: history.trouble)
+print("history", history.trouble)
 print("rows", results.rowCount())
+settings.change(theme="dark")
 print("banner", window.findChild(QLabel, "banner.sentence").text())
-history = window.findChild(QLabel, "benchmark.history.outcome")
-wait(history.text)
-print("history", history.text())
 window.close()
 application.processEvents()
 """
-_NO_BYTE_MORE = """
+# Files can be made, and take no byte: so is a full disk, for its administrator too.
+_FULL_DISK = """
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 """
@@ -150,7 +154,12 @@ engine.suspend()
 
 
 def drive(
-    script: str, *, sizes: str = "64", budget_s: float = 0.1, temporary: Path | None = None
+    script: str,
+    *,
+    sizes: str = "64",
+    budget_s: float = 0.1,
+    temporary: Path | None = None,
+    home: Path | None = None,
 ) -> dict[str, str]:
     """Run a script in a child of its own; return what it printed, word by word.
 
@@ -159,8 +168,12 @@ def drive(
         sizes: of the benchmark.
         budget_s: of each of its runs.
         temporary: where the program leaves its temporary files; None for the system's folder.
+        home: where it keeps settings and results; None keeps none.
     """
     text = _OPENING.replace("{sizes}", sizes).replace("{budget_s}", str(budget_s)) + script
+    for name, file in (("settings_path", "settings.json"), ("data_folder", "data")):
+        place = f"Path({str(home / file)!r})" if home else "None"
+        text = text.replace(f"{{{name}}}", place)
     text = text.replace("{patience_ms}", str(2 * PATIENCE_MS))  # an engine starts in each
     child = subprocess.Popen(
         [sys.executable, "-c", text],
@@ -219,3 +232,26 @@ def test_a_killed_engine_is_reported_and_replaced_and_nothing_is_lost():
     assert said["replaced"] == "True"
     assert int(said["rows"]) >= 1
     assert "ran out of memory (RAM)" in said["banner"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no limit for the size of a file")
+def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path):
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"theme": "light"}', encoding="utf-8")
+    said = drive(_FULL_DISK + _WITHOUT_A_PLACE, home=tmp_path)
+    assert int(said["rows"]) >= 1
+    assert str(settings) in said["banner"]
+    assert "run" in said["history"]
+    assert json.loads(settings.read_text(encoding="utf-8"))["theme"] == "light"
+    assert {one.name for one in tmp_path.iterdir()} <= {"settings.json", "data"}
+
+
+def test_a_home_that_takes_nothing_is_told_and_the_program_works(tmp_path: Path):
+    # A folder without the right to write holds no administrator; a file in its place does.
+    home = tmp_path / "home"
+    home.touch()
+    said = drive(_WITHOUT_A_PLACE, home=home)
+    assert int(said["rows"]) >= 1
+    assert str(home) in said["banner"]
+    assert "run" in said["history"]
+    assert list(tmp_path.iterdir()) == [home]
