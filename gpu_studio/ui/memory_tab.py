@@ -1,4 +1,4 @@
-"""Memory: where it is now, how it grew, its segments, how it is broken on purpose, what fits."""
+"""The Memory tab: use now and over time, segments, experiments, errors, and what fits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _POLL_MS = 500
-_FAST_POLL_MS = 100  # the segment map, while it is looked at
+_FAST_POLL_MS = 100  # for the segment map, while it is visible
 _SPACING = 6
 CURVES, SEGMENTS, LAB_PAGE, ERROR, FIT = range(5)
 _PAGES = ("Curves", "Segment map", "Break it", "Read an error", "Will it fit?")
@@ -48,15 +48,15 @@ def _fit_page(model: MemoryModel, theme: Theme) -> QWidget:
 
 
 class _Pages(QStackedWidget):
-    """Takes the height that is left: wrapped text of a page out of sight asks for none."""
+    """Takes the remaining height: wrapped text of hidden pages does not count."""
 
     def hasHeightForWidth(self) -> bool:
-        """Return False: pages have room enough, or scroll."""
+        """Return False: the pages scroll if they do not fit."""
         return False
 
 
 class MemoryTab(QWidget):
-    """The tank on top; below it one page at a time."""
+    """The memory bar on top, and below it one page at a time."""
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -68,7 +68,7 @@ class MemoryTab(QWidget):
         self._tank_card = TankCard(studio.session, self.model, theme, self)
         self._pages = QTabBar()
         self._pages.setObjectName("memory.pages")
-        self._pages.setAccessibleName("Pages of the memory lab")
+        self._pages.setAccessibleName("Memory pages")
         self._pages.setDrawBase(False)
         self._pages.setExpanding(False)
         for title in _PAGES:
@@ -94,7 +94,7 @@ class MemoryTab(QWidget):
         self._lab.segments_wanted.connect(self._go_to_segments)
 
     def event(self, event: QEvent) -> bool:
-        """Leave the pages the room they need beside the tank's table."""
+        """Leave enough space for the pages below the bar's table."""
         if event.type() in (QEvent.Type.Resize, QEvent.Type.LayoutRequest):
             pages = self._pages.sizeHint().height() + self._stack.minimumSizeHint().height()
             self._tank_card.set_room(self.height() - GAP - MARGIN - 2 * _SPACING - pages)
@@ -103,7 +103,7 @@ class MemoryTab(QWidget):
     # ── pages ────────────────────────────────────────────────────────────────────────────────
 
     def show_page(self, page: int) -> None:
-        """Turn to a page."""
+        """Switch to a page."""
         self._pages.setCurrentIndex(page)
 
     def _show_page(self, page: int) -> None:
@@ -114,17 +114,17 @@ class MemoryTab(QWidget):
                 self._stack.removeWidget(place)
                 place.deleteLater()
         self._stack.setCurrentIndex(page)
-        self._tank_card.setVisible(page != ERROR)  # whose card it was, nobody knows
+        self._tank_card.setVisible(page != ERROR)  # the error may come from any card
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()
 
     def _go_to_segments(self) -> None:
         self._pages.setCurrentIndex(SEGMENTS)
 
-    # ── watching ─────────────────────────────────────────────────────────────────────────────
+    # ── polling ──────────────────────────────────────────────────────────────────────────────
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Read the memory twice a second while somebody can look; the segments more often."""
+        """Read the memory twice a second while visible; the segments more often."""
         super().showEvent(event)
         self._polls.start()
         self._poll()

@@ -1,4 +1,4 @@
-"""Switcher: choose a device, place things on it, break it on purpose, feed it, use several."""
+"""The Switcher tab: choose a device, place models, pitfalls, data loading, several cards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SwitcherTab(QWidget):
-    """A bar of pages; those behind the first two are made when they are first looked at."""
+    """A bar of pages; all but the first two are created on first use."""
 
     def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -30,7 +30,7 @@ class SwitcherTab(QWidget):
         self.pitfalls = PitfallsModel(studio, self)
         self.pages = QTabBar()
         self.pages.setObjectName("switcher.pages")
-        self.pages.setAccessibleName("Pages of the Switcher")
+        self.pages.setAccessibleName("Switcher pages")
         self.pages.setDrawBase(False)
         self.pages.setExpanding(False)
         self.pages.setUsesScrollButtons(True)
@@ -55,7 +55,7 @@ class SwitcherTab(QWidget):
             self._make_page(index)
 
     def show_page(self, title: str) -> None:
-        """Look at a page."""
+        """Switch to a page."""
         titles = [self.pages.tabText(index) for index in range(self.pages.count())]
         self.pages.setCurrentIndex(titles.index(title))
 

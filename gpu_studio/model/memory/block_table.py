@@ -1,4 +1,4 @@
-"""The blocks of one segment as a table, read from the map's arrays when a row is in sight."""
+"""The blocks of one segment as a table, read from the map's arrays for visible rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _AT, _SIZE, _STATE = range(3)
 
 
 class BlockTable(TextTable):
-    """Offset from the segment's start, size and state, a row a block."""
+    """Offset from the segment's start, size and state, one row for each block."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(("At", "Size", "State"), numbers=(_AT, _SIZE), parent=parent)
+        super().__init__(("Offset", "Size", "State"), numbers=(_AT, _SIZE), parent=parent)
         self._map: SegmentMap | None = None
         self._first = self._count = 0
 
@@ -39,11 +39,11 @@ class BlockTable(TextTable):
 
     @property
     def row_count(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return self._count
 
     def text(self, row: int, column: int) -> str:
-        """Return what stands in a cell."""
+        """Return the text of a cell."""
         from gpu_studio.core.memory.segments import STATE_WORDS
 
         assert self._map is not None

@@ -1,4 +1,4 @@
-"""``empty_cache``: what it would free, and what it freed."""
+"""``empty_cache``: the memory that it can free, and the memory that it freed."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
     from gpu_studio.model.sensors import Sensors
 
 _MIB = 1 << 20
-_READINGS = 2  # the first may have been taken just before the cache was emptied
+_READINGS = 2  # the first one may be from just before the cache was emptied
 
 
 def predict_emptying(read: MemoryRead) -> str:
-    """Return what empty_cache would do now; empty where PyTorch has no numbers."""
+    """Return a sentence on what empty_cache can free now; empty without PyTorch's numbers."""
     if read.reserved_bytes is None or read.allocated_bytes is None:
         return ""
     holes = read.reserved_bytes - read.allocated_bytes
     if holes <= 0:
-        return "Nothing is reserved and empty: empty_cache has nothing to free."
+        return "empty_cache has nothing to free: no reserved memory is empty."
     freed = read.releasable_bytes
     if freed is None:
-        return f"{format_bytes(holes)} are reserved and empty."
+        return f"{format_bytes(holes)} of reserved memory are empty."
     if freed >= holes:
-        return f"empty_cache can free all {format_bytes(holes)} that are reserved and empty."
+        return f"empty_cache can free all {format_bytes(holes)} of reserved, empty memory."
     rest = format_bytes(holes - freed)
     return (
-        f"empty_cache can free {format_bytes(freed)} of the {format_bytes(holes)} that are "
-        f"reserved and empty; the other {rest} share segments with living tensors."
+        f"empty_cache can free {format_bytes(freed)} of {format_bytes(holes)} of reserved, empty "
+        f"memory. The other {rest} share segments with live tensors."
     )
 
 
 class CacheEmptying(QObject):
-    """Empties one card's cache at a time and keeps what came of it.
+    """Empties one card's cache at a time and keeps the outcome.
 
     Signals:
-        changed(): it began, ended, its result was forgotten, or nvidia-smi's number has come.
+        changed(): it began or ended, its result was cleared, or nvidia-smi's number arrived.
     """
 
     changed = Signal()
@@ -63,21 +63,21 @@ class CacheEmptying(QObject):
 
     @property
     def is_going_on(self) -> bool:
-        """Whether the engine has not answered yet."""
+        """Whether the engine has yet to answer."""
         return self._reply is not None
 
     @property
     def result(self) -> str:
-        """What it did last; empty before."""
+        """The last outcome; empty before the first."""
         return self._result
 
     def run(self, session: EngineSession, address: str, device: Device | None) -> None:
         """Give PyTorch's free segments on a card back to the driver.
 
         Args:
-            session: whose allocator.
-            address: of the card.
-            device: the card as NVML knows it; None for a modelled one.
+            session: the engine of the allocator.
+            address: the card's address.
+            device: the card as NVML reports it; None for a modeled card.
         """
         if self._reply is not None:
             return
@@ -87,7 +87,7 @@ class CacheEmptying(QObject):
         self._say("")
 
     def forget(self) -> None:
-        """Say no longer what it did: the card or the engine is another."""
+        """Clear the outcome: the card or the engine changed."""
         self._awaited_readings = 0
         if self._result:
             self._say("")
@@ -100,19 +100,19 @@ class CacheEmptying(QObject):
                 freed = format_bytes(event.freed_bytes)
                 expected = format_bytes(event.predicted_bytes)
                 as_said = event.freed_bytes == event.predicted_bytes
-                told = "as it said" if as_said else f"{expected} were expected"
+                told = "as predicted" if as_said else f"predicted {expected}"
                 result = f"empty_cache freed {freed}, {told}."
                 self._awaited_readings = 0 if self._device is None else _READINGS
             case RequestFailed():
                 result = f"empty_cache failed: {event.failure.message}"
             case EngineEnded():
-                result = "empty_cache did not answer: the engine ended, and all it held is free."
+                result = "empty_cache did not answer. The engine ended, so all its memory is free."
             case _:
                 return
         self._say(result)
 
     def _take_sensors(self) -> None:
-        """Add what NVML, and so nvidia-smi, says of the card now."""
+        """Add the card's use from NVML, which nvidia-smi shows as well."""
         if not self._awaited_readings or self._device is None:
             return
         self._awaited_readings -= 1
@@ -123,7 +123,7 @@ class CacheEmptying(QObject):
         total_bytes = self._device.memory_total_bytes
         if used_bytes is not None and total_bytes is not None:
             shown = f"{used_bytes / _MIB:.0f} MiB of {total_bytes / _MIB:.0f} MiB"
-            self._say(f"{self._result} nvidia-smi shows {shown} in use now.")
+            self._say(f"{self._result} nvidia-smi shows {shown} in use.")
 
     def _say(self, result: str) -> None:
         self._result = result

@@ -1,4 +1,4 @@
-"""What the allocator of one engine holds and held, device by device, as far as the window knows."""
+"""The allocator readings of one engine for each device, as known to the window."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.model.engine_session import EngineSession, Reply
 
-# What the engine calls the moment of a reading: what the curves call it.
+# The engine's name of a reading's moment: its name in the curves.
 _MARKS = {
     "start": "experiment", "oom": "out of memory", "empty_cache": "empty_cache", "freed": "freed",
 }  # fmt: skip
@@ -34,13 +34,13 @@ class EngineMemory(QObject):
 
     Args:
         clock: returns the seconds since the window opened: the curves' x.
-        identity_of: returns what names the device of an address for good.
+        identity_of: returns the lasting identity of the device at an address.
 
     Signals:
-        read_taken(str): there is a newer reading of a device, by its identity.
-        segments_taken(str): there are newer segments of one.
-        marked(str): something happened to one.
-        forgotten(): what an engine held ended with it.
+        read_taken(str): a newer reading of a device is available, by the device's identity.
+        segments_taken(str): newer segments of a device are available.
+        marked(str): a device has a new mark.
+        forgotten(): the engine ended, and its memory with it.
     """
 
     read_taken = Signal(str)
@@ -74,12 +74,12 @@ class EngineMemory(QObject):
             self.pid = session.description.pid
 
     def detach(self) -> None:
-        """Forget the session; what was read stays."""
+        """Drop the session; its readings stay."""
         self.session = None
         self._clock_offset_s = None
 
     def history(self, identity: str) -> MemoryHistory:
-        """Return what a device's memory held."""
+        """Return the history of a device's memory."""
         return self._histories.setdefault(identity, MemoryHistory())
 
     def latest(self, identity: str) -> MemoryRead | None:
@@ -91,7 +91,7 @@ class EngineMemory(QObject):
         return self._segments.get(identity)
 
     def is_steady(self, identity: str, seconds: float) -> bool:
-        """Return whether as much was reserved all the last seconds, so that accounts agree."""
+        """Return whether reserved memory was constant in the last seconds, so readings agree."""
         latest = self._latest.get(identity)
         if latest is None:
             return False
@@ -101,7 +101,7 @@ class EngineMemory(QObject):
     def mark(
         self, address: str, label: str, at_s: float | None = None, *, is_failure: bool = False
     ) -> None:
-        """Mark what happened to a device."""
+        """Add a mark for an event on a device."""
         identity = self._identity_of(address)
         at_s = self._clock() if at_s is None else at_s
         self.history(identity).mark(Mark(at_s=at_s, label=label, is_failure=is_failure))
@@ -144,7 +144,7 @@ class EngineMemory(QObject):
         self.read_taken.emit(identity)
 
     def _forget_engine(self) -> None:
-        """What an engine held ends with it, and the next one has a clock of its own."""
+        """Drop the readings: an engine's memory ends with it; the next one has another clock."""
         self._clock_offset_s = self.pid = None
         self._latest.clear()
         self._segments.clear()

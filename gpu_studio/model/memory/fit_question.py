@@ -18,7 +18,7 @@ _AFTER_TYPING_MS = 200
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A card, a network of so many parameters of a type, and how it is trained."""
+    """A card, a network's number of parameters and data type, and its training plan."""
 
     card: ModelledCardChoice
     parameters: int
@@ -27,7 +27,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What fits at most, and whether the network does."""
+    """The card's limits, and whether the network fits."""
 
     question: Question
     fit: Fit
@@ -35,11 +35,11 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FitQuestion(QObject):
-    """Answers the newest question; those in between are dropped.
+    """Answers the newest question and drops those in between.
 
     Signals:
         answered(FitAnswer)
-        failed(str): it cannot be worked out, with the reason.
+        failed(str): there is no answer, for this reason.
     """
 
     answered = Signal(object)
@@ -58,13 +58,13 @@ class FitQuestion(QObject):
         self._pause.timeout.connect(self._begin)
 
     def ask(self, question: Question) -> None:
-        """Ask; nothing happens for the question that was asked last."""
+        """Ask; repeating the last question does nothing."""
         if question != self._wanted and not self._is_closed:
             self._wanted = question
             self._pause.start()
 
     def close(self) -> None:
-        """Answer no more, and wait for the thread, which must not outlive its owner."""
+        """Stop answering, and wait for the thread: it must not outlive its owner."""
         self._is_closed = True
         self._pause.stop()
         if self._task is not None:
@@ -101,7 +101,7 @@ class FitQuestion(QObject):
             self.answered.emit(answer)
 
     def _take_failure(self) -> None:
-        self.failed.emit("This cannot be worked out; the log says why.")
+        self.failed.emit("This cannot be computed. The log says why.")
 
     def _finish(self) -> None:
         self._task = None

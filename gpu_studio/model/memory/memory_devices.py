@@ -1,4 +1,4 @@
-"""Whose memory can be looked at, and whose is."""
+"""The devices whose memory can be shown, and the chosen one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class MemoryChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """A device whose memory can be looked at. ``address`` is None where PyTorch cannot use it."""
+    """A device whose memory can be shown. ``address`` is None if PyTorch cannot use it."""
 
     identity: str
     title: str
@@ -30,7 +30,7 @@ class MemoryChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_card(self) -> bool:
-        """Whether it is a card, be it a modelled one, and not the PC itself."""
+        """Whether it is a card, real or modeled, and not the PC."""
         return self.identity != "cpu"
 
     @property
@@ -42,7 +42,7 @@ class MemoryChoice(msgspec.Struct, frozen=True, kw_only=True):
 def memory_choices(
     inventory: Inventory | None, description: EngineDescribed | None
 ) -> list[MemoryChoice]:
-    """Return the PC itself and then every card; without an inventory those the engine counts."""
+    """Return the PC and then every card; without an inventory, the cards of the engine."""
     choices = [MemoryChoice(identity="cpu", title="This PC's RAM", address="cpu")]
     for address in counted_cards(description) if inventory is None else ():
         choices.append(MemoryChoice(identity=address, title=address, address=address))
@@ -58,14 +58,14 @@ def memory_choices(
 
 
 def modelled_choices(own_mib: int | None) -> list[MemoryChoice]:
-    """Return the cards that can be modelled, the smallest first, and one of one's own size."""
+    """Return the cards that can be modeled, smallest first, then the one of custom size."""
     cards = list(modelled_cards())
     if own_mib is not None:
         cards.append(card_at(f"model:{own_mib}"))
     choices = {
         card.address: MemoryChoice(
             identity=card.address,
-            title=f"Modelled: {short_name(card.name)}",
+            title=f"Modeled: {short_name(card.name)}",
             address=card.address,
             is_modelled=True,
         )
@@ -75,13 +75,13 @@ def modelled_choices(own_mib: int | None) -> list[MemoryChoice]:
 
 
 class MemoryDevices(QObject):
-    """The devices of the PC and the cards that can be modelled; one of them is chosen.
+    """The devices of the PC and the cards that can be modeled; one of them is chosen.
 
-    The card in use is followed until a person chooses.
+    Follows the card in use until the user chooses.
 
     Signals:
-        choices_changed(): devices came, went or are numbered otherwise.
-        chosen_changed(): another one is looked at.
+        choices_changed(): devices were added, removed or renumbered.
+        chosen_changed(): another device is chosen.
     """
 
     choices_changed = Signal()
@@ -101,17 +101,17 @@ class MemoryDevices(QObject):
 
     @property
     def choices(self) -> list[MemoryChoice]:
-        """The PC itself, then every card of it, then those that can be modelled."""
+        """The PC, then each of its cards, then the cards that can be modeled."""
         return self._choices
 
     @property
     def chosen(self) -> MemoryChoice:
-        """The device that is looked at."""
+        """The chosen device."""
         return next((c for c in self._choices if c.identity == self._identity), self._choices[0])
 
     @property
     def described(self) -> Device | None:
-        """What the PC says of it; None before it was found, and of a modelled card."""
+        """The device as the PC reports it; None before it is found, and for a modeled card."""
         inventory = self._sensors.inventory
         if inventory is None:
             return None
@@ -123,18 +123,18 @@ class MemoryDevices(QObject):
         return any(choice.is_real_card and choice.address for choice in self._choices)
 
     def identity_of(self, address: str) -> str:
-        """Return what names the device of an address for good."""
+        """Return the lasting identity of the device at an address."""
         inventory = self._sensors.inventory
         device = inventory.find(address) if inventory else None
         return device.identity if device else address
 
     def choose(self, identity: str) -> None:
-        """Look at another device."""
+        """Choose another device."""
         self._is_chosen_by_hand = True
         self._look_at(identity)
 
     def choose_own(self, mib: int) -> None:
-        """Model a card of one's own size and look at it; raises `StudioError` for none."""
+        """Model a card of a custom size and choose it; raises `StudioError` for a bad size."""
         self._own_mib = card_at(f"model:{mib}").total_bytes >> 20
         self._list()
         self.choose(f"model:{mib}")
@@ -146,7 +146,7 @@ class MemoryDevices(QObject):
     def _list(self) -> None:
         inventory, description = self._sensors.inventory, self._session.description
         choices = memory_choices(inventory, description)
-        with contextlib.suppress(MissingResourceError):  # then nothing can be modelled
+        with contextlib.suppress(MissingResourceError):  # without the table no card can be modeled
             choices += modelled_choices(self._own_mib)
         if choices != self._choices:
             self._choices = choices

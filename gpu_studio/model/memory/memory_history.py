@@ -1,4 +1,4 @@
-"""What one device's memory held, reading by reading, since the window opened."""
+"""The readings of one device's memory since the window opened."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import MemoryRead
 
 WINDOW_S = 120.0
-_GAP_S = 4.0  # nobody looked for longer than this: the curve has a hole there
+_GAP_S = 4.0  # a longer time without readings is a gap in the curve
 _MOST_MARKS = 400
 _MOST_POINTS = 20_000  # more than two minutes of an experiment that is read 60 times a second
-_SAME_MARK_S = 1.0  # a loop frees at every step: one mark for so long says it
+_SAME_MARK_S = 1.0  # a loop may free at every step: one mark is enough for this long
 _ROWS_SHOWN = 200
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened; ``is_failure`` is drawn in the colour of failures."""
+    """An event; if ``is_failure``, it is drawn in the color of failures."""
 
     at_s: float
     label: str
@@ -65,12 +65,12 @@ class MemoryHistory:
             )
         )
         self._times.append(at_s)
-        if len(self.points) > 2 * _MOST_POINTS:  # now and then, not at every reading
+        if len(self.points) > 2 * _MOST_POINTS:  # from time to time, not at every reading
             del self.points[:-_MOST_POINTS], self._times[:-_MOST_POINTS]
         return True
 
     def mark(self, mark: Mark) -> None:
-        """Keep what happened; the same again at once is one mark."""
+        """Keep an event; the same event soon after adds no mark."""
         last = self.marks[-1] if self.marks else None
         if last is not None and last.label == mark.label and mark.at_s - last.at_s < _SAME_MARK_S:
             return
@@ -78,14 +78,14 @@ class MemoryHistory:
         del self.marks[:-_MOST_MARKS]
 
     def since(self, start_s: float) -> list[Point]:
-        """Return the readings from a time on, and the one before, which still held at it."""
+        """Return the readings since a time, and the one before, which was still valid then."""
         return self.points[max(bisect_left(self._times, start_s) - 1, 0) :]
 
     def curve(self, start_s: float, column: str = "lower") -> tuple[list[float], list[float]]:
-        """Return x in seconds and y in bytes, with a NaN where nobody looked.
+        """Return x in seconds and y in bytes, with a NaN in each gap.
 
         Args:
-            start_s: from when on.
+            start_s: the first time, in seconds.
             column: ``lower``, ``upper``, ``active`` or ``requested``.
         """
         xs: list[float] = []
@@ -104,7 +104,7 @@ class MemoryHistory:
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """Return the newest readings and marks as a table, newest first.
 
-        Columns: seconds, allocated or process, reserved, free, what happened.
+        Columns: seconds, allocated or process, reserved, free, event.
         """
         told = [
             (

@@ -1,4 +1,4 @@
-"""The memory of the chosen card as the window knows it: now, over time, and what to say of it."""
+"""The state of the Memory tab: the chosen device's memory now and over time, and its actions."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 MAIN, LAB = "main", "lab"
-ENGINE_NAMES = {MAIN: "The program's engine", LAB: "The lab's engine"}
+ENGINE_NAMES = {MAIN: "The program's engine", LAB: "The experiment's engine"}
 
 
 class MemoryModel(QObject):
     """Reads the chosen device's memory in the chosen engine and remembers it.
 
-    `devices` says whose memory is looked at, `tanks` makes the bars of it; `experiment` and
-    `emptying` are what can be done to it.
+    `devices` has the chosen device, `tanks` makes its bars; `experiment` and
+    `emptying` are the actions on it.
 
     Signals:
-        chosen_changed(): another device or another engine is looked at.
-        memory_changed(): there is a newer reading, of the engine or of the sensors.
-        segments_changed(): there are newer segments.
-        marks_changed(): something happened that the curves mark.
-        closing(): everything is about to end: who has a thread waits for it.
+        chosen_changed(): another device or engine is chosen.
+        memory_changed(): the engine or the sensors have a newer reading.
+        segments_changed(): newer segments are available.
+        marks_changed(): the curves have a new mark.
+        closing(): the program is ending: every owner of a thread waits for it.
     """
 
     chosen_changed = Signal()
@@ -83,11 +83,11 @@ class MemoryModel(QObject):
         studio.sensors.reading_taken.connect(self._take_sensors)
         studio.closing.connect(self.closing)
 
-    # ── what is looked at ────────────────────────────────────────────────────────────────────
+    # ── the choice ───────────────────────────────────────────────────────────────────────────
 
     @property
     def chosen(self) -> MemoryChoice:
-        """The device that is looked at."""
+        """The chosen device."""
         return self.devices.chosen
 
     @property
@@ -114,13 +114,13 @@ class MemoryModel(QObject):
 
     @property
     def session(self) -> EngineSession | None:
-        """The engine that is shown, where it lives."""
+        """The session of the shown engine."""
         if self.chosen.is_modelled:
             return self._studio.lab.modelled
         return self._lab.session if self.engine == LAB else self._session
 
     def poll(self, *, with_segments: bool = False) -> None:
-        """Ask for one reading, if the engine has nothing else to do."""
+        """Ask for one reading if the engine is idle."""
         address, session = self.chosen.address, self.session
         if self.chosen.is_modelled and session is None:
             session = self._studio.lab.engage(is_modelled=True)
@@ -131,7 +131,7 @@ class MemoryModel(QObject):
         else:
             session.submit(ReadMemory(device=address))
 
-    # ── what there is to see ─────────────────────────────────────────────────────────────────
+    # ── the readings ─────────────────────────────────────────────────────────────────────────
 
     @property
     def now_s(self) -> float:
@@ -140,17 +140,17 @@ class MemoryModel(QObject):
 
     @property
     def history(self) -> MemoryHistory:
-        """What the chosen device's memory held."""
+        """The history of the chosen device's memory."""
         return self._memory.history(self.chosen.identity)
 
     @property
     def latest(self) -> MemoryRead | None:
-        """The newest reading that the engine took of the chosen device."""
+        """The engine's newest reading of the chosen device."""
         return self._memory.latest(self.chosen.identity)
 
     @property
     def segments(self) -> SegmentsRead | None:
-        """The newest segments; for as long as it is held, those that the experiment had."""
+        """The newest segments; while the tank is held, the segments of the experiment."""
         held = self._held
         if held is not None and held.segments is not None:
             return held.segments
@@ -163,16 +163,16 @@ class MemoryModel(QObject):
 
     @property
     def is_held(self) -> bool:
-        """Whether the tank shows what an experiment had reached, and not the present.
+        """Whether the tank shows the end of an experiment instead of the current state.
 
-        Of a modelled card for some seconds; of a real one as long as the lab's engine is shown,
-        which ended with its experiment.
+        For a modeled card, this lasts a few seconds; for a real card, while the lab's engine is
+        shown, which ended with its experiment.
         """
         return self._held is not None
 
     @property
     def tank(self) -> Tank | None:
-        """Where the chosen device's memory is; None until anybody has looked."""
+        """The tank of the chosen device; None before the first reading."""
         device, read, held = self.devices.described, self.latest, self._held
         tank = None
         if held is not None:
@@ -183,7 +183,7 @@ class MemoryModel(QObject):
 
     @property
     def sizes_bytes(self) -> tuple[int, int] | None:
-        """The chosen card's total, and what is free on it for an engine of its own."""
+        """The chosen card's total memory, and the memory that is free for a separate engine."""
         read = self._main.latest(self.chosen.identity)
         return self.tanks.sizes_bytes(self.chosen, self.devices.described, read)
 
@@ -195,7 +195,7 @@ class MemoryModel(QObject):
 
     @property
     def can_empty_cache(self) -> bool:
-        """Whether PyTorch holds anything on the chosen card that could be given back."""
+        """Whether PyTorch holds memory on the chosen card that it could give back."""
         read, session = self.latest, self.session
         has_something = read is not None and bool(read.reserved_bytes)
         is_there = session is not None and self.experiment.state is OomState.IDLE
@@ -203,11 +203,11 @@ class MemoryModel(QObject):
 
     @property
     def cache_sentence(self) -> str:
-        """What empty_cache did last, or would do now."""
+        """The last outcome of empty_cache, and what it can free now."""
         if not self.chosen.is_card:
-            return "empty_cache is for CUDA cards: on the CPU PyTorch keeps no cache of its own."
+            return "empty_cache is for CUDA cards. PyTorch keeps no cache on the CPU."
         if self.session is None:
-            return "The lab's engine has ended, and with it all that it had reserved."
+            return "The experiment's engine has ended, so its reserved memory is free."
         predicted = predict_emptying(self.latest) if self.latest else ""
         return " ".join(text for text in (self.emptying.result, predicted) if text)
 
@@ -218,7 +218,7 @@ class MemoryModel(QObject):
             self._result.let_go()
             self.emptying.run(session, address, self.devices.described)
 
-    # ── what comes ───────────────────────────────────────────────────────────────────────────
+    # ── events ───────────────────────────────────────────────────────────────────────────────
 
     def _take_device(self) -> None:
         self.emptying.forget()
@@ -261,7 +261,7 @@ class MemoryModel(QObject):
             self._tell_all()
 
     def _follow_experiment(self) -> None:
-        """Show the lab's engine as soon as it works."""
+        """Show the lab's engine as soon as it is running."""
         if self.experiment.state is OomState.WAITING:
             self._engine = LAB
             self._tell_all()

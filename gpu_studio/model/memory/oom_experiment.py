@@ -1,4 +1,4 @@
-"""The experiments of the memory lab: a plan, its run in an engine of its own, what came of it."""
+"""The experiments of the memory lab: a plan, its run in a separate engine, its outcome."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXPANDABLE = "expandable_segments:True"
 _LEAST_RESERVE_BYTES = 64 * MIB
 _RESERVE_SHARE = 1 / 16
 BUDGET_STEP_BYTES = 16 * MIB
-_RANKS = {"held": 1, "oom": 2}  # of the marks of a `MemoryRead`: which is kept
+_RANKS = {"held": 1, "oom": 2}  # of the marks of a `MemoryRead`: the highest is kept
 WATCH_S = 2.5  # long enough to watch, short enough to wait for
 
 SIZES = (
@@ -46,13 +46,13 @@ _FRESH_MS = 8000
 
 
 def largest_budget(total_bytes: int) -> int:
-    """Return the most that may be asked of a card: all but a reserve for its other users."""
+    """Return the largest budget for a card: all but a reserve for its other users."""
     reserve = max(_LEAST_RESERVE_BYTES, round(total_bytes * _RESERVE_SHARE))
     return max(_in_steps(total_bytes - reserve), BUDGET_STEP_BYTES)
 
 
 def default_budget(total_bytes: int, free_bytes: int) -> int:
-    """Return three quarters of what is free."""
+    """Return three quarters of the free memory."""
     return min(max(_in_steps(free_bytes * 3 // 4), BUDGET_STEP_BYTES), largest_budget(total_bytes))
 
 
@@ -61,16 +61,16 @@ def _in_steps(size_bytes: int) -> int:
 
 
 class LabResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run came to.
+    """The result of one run.
 
     Attributes:
-        request: what was asked.
+        request: the request of the run.
         conf: the allocator's options; empty for PyTorch's default.
-        outcome: in words.
-        finished: the engine's own account; None where it failed or died.
-        reached: the reading that the outcome speaks of: at the failure; without one, at the end.
+        outcome: the outcome in words.
+        finished: the engine's result; None if it failed or died.
+        reached: the reading that the outcome is about: at the failure, or else at the end.
         segments: the segments at that moment.
-        pid: the process it ran in; None where there was none yet.
+        pid: the process that it ran in; None if it had not started.
     """
 
     request: RunMemoryExperiment
@@ -83,7 +83,7 @@ class LabResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OomState(Enum):
-    """Where the experiment is.
+    """The state of the experiment.
 
     ::
 
@@ -98,12 +98,12 @@ class OomState(Enum):
 
 
 class OomExperiment(QObject):
-    """Runs one experiment at a time and keeps what came of it, and of it in other words.
+    """Runs one experiment at a time and keeps its results, with those of other options.
 
     Signals:
-        state_changed(): began, was asked to stop, or is over.
-        outcome_changed(Outcome): what there is to say now, while it runs as well.
-        results_changed(): another run is over, or earlier ones are forgotten.
+        state_changed(): the experiment began, is stopping or ended.
+        outcome_changed(Outcome): the current outcome in words, also during the run.
+        results_changed(): another run ended, or earlier results were removed.
     """
 
     state_changed = Signal()
@@ -126,7 +126,7 @@ class OomExperiment(QObject):
 
     @property
     def state(self) -> OomState:
-        """Where it is."""
+        """The state of the experiment."""
         if self._request is None:
             return OomState.IDLE
         if self._is_stopping:
@@ -135,17 +135,17 @@ class OomExperiment(QObject):
 
     @property
     def outcome(self) -> Outcome | None:
-        """What there is to say; None before the first run."""
+        """The current outcome in words; None before the first run."""
         return self._outcome
 
     @property
     def request(self) -> RunMemoryExperiment | None:
-        """What runs now."""
+        """The request that runs now."""
         return self._request
 
     @property
     def can_compare(self) -> bool:
-        """Whether the one result there is could be tried with expandable segments."""
+        """Whether the only result can be repeated with expandable segments."""
         return (
             self._request is None
             and len(self.results) == 1
@@ -154,21 +154,21 @@ class OomExperiment(QObject):
         )
 
     def run(self, request: RunMemoryExperiment, conf: str = "") -> None:
-        """Begin, and forget earlier results; does nothing while one is going on."""
+        """Start, and remove earlier results; does nothing while an experiment runs."""
         if self._request is None:
             self.results = ()
             self.results_changed.emit()
             self._begin(request, conf)
 
     def compare(self) -> None:
-        """Run the same in a fresh engine with expandable segments, to lay it beside the first."""
+        """Run the same in a new engine with expandable segments, to compare it with the first."""
         if self.can_compare:
             request = self.results[0].request
-            # A snapshot of the first is not to be written over.
+            # The snapshot of the first run must not be overwritten.
             self._begin(msgspec.structs.replace(request, snapshot_path=""), EXPANDABLE)
 
     def stop(self) -> None:
-        """Stop it; what it allocated is freed."""
+        """Stop the experiment; its memory is freed."""
         if self._reply is not None and not self._is_stopping:
             self._is_stopping = True
             self.state_changed.emit()
@@ -183,9 +183,9 @@ class OomExperiment(QObject):
         self._say(
             Outcome(
                 headline="Starting.",
-                sentence="The lab's own engine starts: PyTorch is being loaded into it."
+                sentence="The experiment's engine is starting and loading PyTorch."
                 if not modelled
-                else "The model of the allocator is made.",
+                else "The allocator's model is starting.",
             )
         )
         self.state_changed.emit()
@@ -230,10 +230,10 @@ class OomExperiment(QObject):
         self._say(Outcome(headline="Running.", sentence=f"{self.stage} {filling}".strip()))
 
     def _keep(self, read: MemoryRead, segments: SegmentsRead | None = None) -> None:
-        """Remember the moment that the outcome speaks of.
+        """Remember the reading that the outcome is about.
 
-        It is the first failure; without one, when all was there and nothing freed yet; and where
-        neither comes, because the engine died, when most was taken.
+        It is the reading at the first failure; without a failure, the one with everything allocated
+        and nothing freed. If the engine died before either, it is the one with the most memory.
         """
         reached = self._reached
         if reached is not None and reached != read:
@@ -246,7 +246,7 @@ class OomExperiment(QObject):
 
     def _finish(self, outcome: Outcome, finished: OomFinished | None = None) -> None:
         assert self._request is not None
-        # What the engine says of itself counts: the user's own environment may have options, too.
+        # The engine's own description counts: the user's environment may set options, too.
         conf = finished.conf if finished is not None else self._conf
         description = self._session.description if self._session is not None else None
         result = LabResult(
@@ -259,7 +259,7 @@ class OomExperiment(QObject):
         self.results = (*self.results, result)
         if not is_modelled(result.request.device):
             self._session = None
-            self._lab.end()  # its context would take memory of the card
+            self._lab.end()  # its context would use memory of the card
         self._say(outcome)
         self.state_changed.emit()
         self.results_changed.emit()
@@ -275,16 +275,16 @@ def _rank(read: MemoryRead) -> int:
 
 
 def explain_failure(event: RequestFailed) -> Outcome:
-    """Return why the engine refused, and what next."""
+    """Return why the engine refused, and the next step."""
     failure = event.failure
     next_step = {
-        FailureKind.NO_CUDA: "The Devices tab says what is missing.",
+        FailureKind.NO_CUDA: "See the Devices tab for what is missing.",
         FailureKind.NO_SUCH_DEVICE: "Choose another card above.",
-        FailureKind.TOO_LARGE: "Take smaller tensors or a smaller budget.",
-        FailureKind.DTYPE_UNSUPPORTED: "Choose another type.",
-    }.get(failure.kind, "The details are in the log; try it once more.")
+        FailureKind.TOO_LARGE: "Use smaller tensors or a smaller budget.",
+        FailureKind.DTYPE_UNSUPPORTED: "Choose another data type.",
+    }.get(failure.kind, "The details are in the log. Try again.")
     return Outcome(
-        headline="It could not be done.",
+        headline="The experiment failed.",
         sentence=failure.message,
         next_step=next_step,
         tone="failure",
@@ -292,27 +292,27 @@ def explain_failure(event: RequestFailed) -> Outcome:
 
 
 def explain_end(event: EngineEnded, *, has_begun: bool) -> Outcome:
-    """Return how the lab's engine ended in the middle; ``has_begun``: it had read something."""
+    """Return how the lab's engine ended during a run; ``has_begun``: it had sent a reading."""
     if event.stopped and not has_begun:
-        return Outcome(headline="Stopped.", sentence="It had not begun.")
+        return Outcome(headline="Stopped.", sentence="The experiment had not started.")
     if event.stopped:
         return Outcome(
             headline="Stopped.",
-            sentence="It was in the middle of a call, so the lab's engine was ended.",
+            sentence="It was in the middle of a call, so its engine was ended.",
         )
     return Outcome(
         headline="The engine died.",
-        sentence=f"{describe_exit(event.exit_code)} Its readings are kept, its memory is freed.",
-        next_step="It was the lab's own: the program's engine lives. Try a smaller budget.",
+        sentence=f"{describe_exit(event.exit_code)} Its readings are kept, and its memory is free.",
+        next_step="Try a smaller budget. The program's own engine is still running.",
         tone="failure",
     )
 
 
 class HeldResult(QObject):
-    """The last result of an experiment, and whether it is so new that it hides the present.
+    """The last result of an experiment, and whether it is new enough to replace the current state.
 
     Signals:
-        aged(): the last result is not new any more.
+        aged(): the last result is no longer new.
     """
 
     aged = Signal()
@@ -328,7 +328,7 @@ class HeldResult(QObject):
 
     @property
     def latest(self) -> LabResult | None:
-        """The last result; None while an experiment runs, and where nothing was read."""
+        """The last result; None while an experiment runs, and without a reading."""
         results = self._experiment.results
         if not results or self._experiment.state is not OomState.IDLE:
             return None
@@ -336,11 +336,11 @@ class HeldResult(QObject):
 
     @property
     def is_fresh(self) -> bool:
-        """Whether there is a result that came some seconds ago."""
+        """Whether there is a result from the last few seconds."""
         return self._ageing.isActive() and self.latest is not None
 
     def let_go(self) -> None:
-        """Let the present be seen now."""
+        """Show the current state from now on."""
         self._ageing.stop()
         self.aged.emit()
 

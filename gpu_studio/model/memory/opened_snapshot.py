@@ -1,4 +1,4 @@
-"""A snapshot of somebody's allocator, opened from a file; or why it is refused."""
+"""A snapshot of an allocator, opened from a file; or why it is refused."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class OpenedSnapshot(QObject):
-    """Reads one file at a time, in a thread: it may be large, and it may be anything.
+    """Reads one file at a time in a thread: it may be large, and it may contain anything.
 
     Signals:
-        changed(): opened, refused or closed.
+        changed(): a snapshot was opened, refused or closed.
     """
 
     changed = Signal()
@@ -34,7 +34,7 @@ class OpenedSnapshot(QObject):
         self._task: Task | None = None
 
     def open(self, path: Path) -> None:
-        """Read a file; does nothing while another is read."""
+        """Read a file; does nothing while another is being read."""
         if self._task is not None:
             return
         self.title, self.refusal = path.name, ""
@@ -52,12 +52,12 @@ class OpenedSnapshot(QObject):
         self._task.start()
 
     def close(self) -> None:
-        """Forget it."""
+        """Close the snapshot."""
         self.blocks, self.refusal = None, ""
         self.changed.emit()
 
     def end(self) -> None:
-        """End the reading, and wait for the thread, which must not outlive its owner."""
+        """Stop reading, and wait for the thread: it must not outlive its owner."""
         self._is_over = True
         if self._task is not None:
             self._task.wait()

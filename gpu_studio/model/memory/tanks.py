@@ -1,4 +1,4 @@
-"""The tanks of what engines read: each reading brought together with the driver's numbers."""
+"""The tanks of the engines' readings, combined with the driver's numbers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _STEADY_S = 0.3
 
 
 class CardAccount:
-    """Remembers what the CUDA context of each engine takes.
+    """Remembers the memory of each engine's CUDA context.
 
-    The driver tells of a process now and then, the engine sixty times a second: their difference
-    is the context only where both speak of the same moment. So it is learned while nothing moves,
-    and kept while it does.
+    The driver reports a process every now and then, the engine sixty times a second. Their
+    difference is the context only if both are from the same moment. So it is learned while the
+    memory is constant, and kept while it changes.
     """
 
     def __init__(self, sensors: Sensors) -> None:
@@ -36,7 +36,7 @@ class CardAccount:
         self._context_bytes: dict[int, int] = {}
 
     def learn(self, device: Device | None, memory: EngineMemory) -> None:
-        """Take a new reading of the sensors into account."""
+        """Use a new reading of the sensors."""
         read = memory.latest(device.identity) if device is not None else None
         pid = memory.pid
         if device is None or read is None or read.reserved_bytes is None or pid is None:
@@ -56,13 +56,12 @@ class CardAccount:
         """Return a card's tank.
 
         Args:
-            read: what the engine reads.
-            device: the card as NVML knows it.
+            read: the engine's reading.
+            device: the card as NVML reports it.
             pid: the engine's process.
             others: the names of this program's other engines, by process id.
-            error_bytes: all that the engine's process has, as an error's text of that moment says
-                it, to two decimals; it counts where neither the engine has asked the driver nor
-                anything was learned.
+            error_bytes: the memory of the engine's process from the error's text of that moment, to
+                two decimals; used if the engine did not ask the driver and nothing was learned.
         """
         users = card_users(self._sensors.processes(device), pid, others)
         context_bytes = self._context_bytes.get(pid) if pid is not None else None
@@ -76,11 +75,11 @@ class CardAccount:
 
 
 class Tanks:
-    """Makes tanks, and remembers what CUDA contexts take.
+    """Makes tanks, and remembers the memory of CUDA contexts.
 
     Args:
-        sensors: what NVML tells.
-        engines: this program's engines, by the names they are shown with.
+        sensors: NVML's readings.
+        engines: this program's engines, by their names on the screen.
     """
 
     def __init__(self, sensors: Sensors, engines: Mapping[str, EngineMemory]) -> None:
@@ -88,7 +87,7 @@ class Tanks:
         self._account = CardAccount(sensors)
 
     def learn(self, device: Device | None, memory: EngineMemory) -> None:
-        """Take a new reading of the sensors into account."""
+        """Use a new reading of the sensors."""
         self._account.learn(device, memory)
 
     def of(
@@ -101,10 +100,10 @@ class Tanks:
         """Return the tank of a reading; None without a CUDA context.
 
         Args:
-            read: what an engine read.
-            device: the card as NVML knows it; None of a modelled one.
+            read: an engine's reading.
+            device: the card as NVML reports it; None for a modeled card.
             pid: the engine's process.
-            error_bytes: what that process has, as an error's text says it.
+            error_bytes: the memory of that process from the error's text.
         """
         if read.process_bytes is not None:
             return tank_of_ram(read)
@@ -118,7 +117,7 @@ class Tanks:
         return self._account.tank(read, device, pid, others, error_bytes)
 
     def reached(self, result: LabResult) -> Tank | None:
-        """Return the tank of the moment that a result speaks of; None where nothing was read."""
+        """Return the tank of the moment that a result is about; None without a reading."""
         if result.reached is None:
             return None
         error_text = result.finished.error_text if result.finished is not None else ""
@@ -128,7 +127,7 @@ class Tanks:
         return self.of(result.reached, device, result.pid, error_bytes)
 
     def without_engine(self, device: Device | None) -> Tank | None:
-        """Return a device's tank as the sensors alone tell it; None before they have."""
+        """Return a device's tank from the sensors only; None before their first reading."""
         telemetry = self._sensors.latest(device) if device else None
         if device is None or telemetry is None:
             return None
@@ -137,12 +136,12 @@ class Tanks:
     def sizes_bytes(
         self, chosen: MemoryChoice, device: Device | None, read: MemoryRead | None
     ) -> tuple[int, int] | None:
-        """Return a card's total, and what is free on it for an engine of its own.
+        """Return a card's total memory, and the memory that is free for a separate engine.
 
         Args:
             chosen: the card.
-            device: as NVML knows it; None of a modelled one.
-            read: what the program's own engine read of it last.
+            device: the card as NVML reports it; None for a modeled card.
+            read: the last reading of the program's own engine.
         """
         if chosen.is_modelled and chosen.address is not None:
             card = card_at(chosen.address)

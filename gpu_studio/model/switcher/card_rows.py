@@ -1,4 +1,4 @@
-"""The devices that the Switcher offers, as rows: what each is, and whether it can be used."""
+"""The devices that the Switcher offers, as rows, and whether PyTorch can use them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     """One device to choose.
 
     Attributes:
-        number: ``cpu``, ``cuda:0``, ``hidden``, or a dash where PyTorch has no number for it.
-        facts: what follows the name: free memory, "current", why it is hidden.
-        about: the numbers a card goes by, its compute capability, and that PyTorch can use it.
-        address: what a model is moved to; None where this engine cannot address it.
-        cuda_index: what ``torch.cuda.set_device`` is given, whether CUDA works or not.
-        uuid: what CUDA_VISIBLE_DEVICES is given; None where the card tells none.
-        warning: why the card cannot be used; empty where it can.
+        number: ``cpu``, ``cuda:0``, ``hidden``, or a dash if PyTorch has no number for it.
+        facts: the texts after the name: free memory, "current", why it is hidden.
+        about: the card's numbers, its compute capability, and whether PyTorch can use it.
+        address: the target of a move; None if this engine cannot address the device.
+        cuda_index: the argument of ``torch.cuda.set_device``, even if CUDA does not work.
+        uuid: the value for CUDA_VISIBLE_DEVICES; None if the card reports none.
+        warning: why PyTorch cannot use the card; empty if it can.
     """
 
     identity: str
@@ -45,8 +45,10 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def counted_rows(description: EngineDescribed, current_device: int | None) -> list[CardRow]:
-    """Return the CPU and the cards that an engine counts: nothing else is known of them."""
-    rows = [CardRow(identity="cpu", number="cpu", name="CPU", facts="always there", address="cpu")]
+    """Return the CPU and the cards that an engine counts; nothing else is known about them."""
+    rows = [
+        CardRow(identity="cpu", number="cpu", name="CPU", facts="always available", address="cpu")
+    ]
     for index, address in enumerate(counted_cards(description)):
         is_current = index == (current_device or 0)
         rows.append(
@@ -73,18 +75,20 @@ def card_rows(
     """Return the CPU and every card.
 
     Args:
-        inventory: the devices, with the numbers that this engine gives them.
-        description: the engine's account of itself; None until it is there.
-        current_device: the card that was chosen in this engine; CUDA's own default is the first.
-        latest: the newest telemetry of a device.
-        warnings: what `card_warnings` found.
+        inventory: the devices with the numbers of this engine.
+        description: the engine's description of itself; None before it starts.
+        current_device: the card chosen in this engine; CUDA's default is the first.
+        latest: returns the newest telemetry of a device.
+        warnings: the results of `card_warnings`.
     """
     free = _free(latest(inventory.cpu))
     cpu = CardRow(
         identity="cpu",
         number="cpu",
         name=inventory.cpu.short_name,
-        facts="  ·  ".join(part for part in ("always there", free and f"{free} RAM free") if part),
+        facts="  ·  ".join(
+            part for part in ("always available", free and f"{free} RAM free") if part
+        ),
         address="cpu",
     )
     return [
@@ -135,7 +139,7 @@ def _about(card: Device, address: str | None, warning: str) -> Iterator[str]:
 
 
 def card_warnings(inventory: Inventory, description: EngineDescribed | None) -> dict[str, str]:
-    """Return why PyTorch cannot use a card, by its identity, in the words of the Devices tab."""
+    """Return why PyTorch cannot use a card, by identity, worded as on the Devices tab."""
     if description is None:
         return {}
     found = find(inventory, description, system=platform.system(), machine=platform.machine())

@@ -1,4 +1,4 @@
-"""The devices that the Switcher offers, the one that is chosen, and the card in use."""
+"""The devices that the Switcher offers, the chosen one, and the card in use."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ Tone = Literal["", "good", "amber", "failure"]
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence about what was done, and whether it is good news."""
+    """A sentence about an outcome, and its tone."""
 
     text: str = ""
     tone: Tone = ""
 
 
 class DeviceChoice(QObject):
-    """Devices to choose from, and two ways of choosing: the current card, or the only visible one.
+    """The devices, and two ways to choose one: make it current, or the only visible card.
 
     Signals:
-        rows_changed(): the devices or what is said of them changed.
+        rows_changed(): the devices or their texts changed.
         chosen_changed(): another device is chosen.
-        choice_said(): there is something to say of using or showing a card.
+        choice_said(): a new sentence about the chosen card is available.
     """
 
     rows_changed = Signal()
@@ -68,17 +68,17 @@ class DeviceChoice(QObject):
 
     @property
     def rows(self) -> list[CardRow]:
-        """The CPU first, then every card; empty until the PC was looked at."""
+        """The CPU first, then every card; empty until the PC is examined."""
         return self._rows
 
     @property
     def chosen(self) -> CardRow | None:
-        """The device that is chosen; None until the PC was looked at."""
+        """The chosen device; None until the PC is examined."""
         return next((row for row in self._rows if row.identity == self._chosen), None)
 
     @property
     def said_of_choice(self) -> Said:
-        """What came of using or showing a card."""
+        """The outcome of making a card current or the only visible one."""
         return self._said_of_choice
 
     @property
@@ -88,14 +88,14 @@ class DeviceChoice(QObject):
 
     @property
     def can_use(self) -> bool:
-        """Whether the chosen card can be made the current one: it has a number in this engine."""
+        """Whether the chosen card can become the current one: it has a number in this engine."""
         row = self.chosen
         has_number = row is not None and row.cuda_index is not None
         return has_number and self._is_there and not self._is_pending
 
     @property
     def can_show_only(self) -> bool:
-        """Whether a fresh engine can be made to see the chosen card alone."""
+        """Whether a new engine can be limited to the chosen card."""
         row = self.chosen
         if row is None or row.uuid is None or not self._is_quiet:
             return False
@@ -103,11 +103,11 @@ class DeviceChoice(QObject):
 
     @property
     def can_show_all(self) -> bool:
-        """Whether there is a way back to all cards."""
+        """Whether a new engine can see all cards again."""
         return self.is_one_shown and self._is_quiet
 
     def choose(self, identity: str) -> None:
-        """Choose another device, and show the lines that name it."""
+        """Choose another device, and show the code that names it."""
         self._chosen_by_hand = True
         self._set_chosen(identity)
         row, engine = self.chosen, self._session.description
@@ -131,16 +131,16 @@ class DeviceChoice(QObject):
             self._list_rows()
 
     def show_only(self) -> None:
-        """Start a fresh engine that sees only the chosen card."""
+        """Start a new engine that sees only the chosen card."""
         row = self.chosen
         if self.can_show_only and row is not None:
-            self._say_of_choice("A fresh engine is starting that sees this card alone.")
+            self._say_of_choice("Starting a new engine that sees only this card…")
             self._restart(row.uuid)
 
     def show_all(self) -> None:
-        """Start a fresh engine that sees every card."""
+        """Start a new engine that sees every card."""
         if self.can_show_all:
-            self._say_of_choice("A fresh engine is starting that sees every card.")
+            self._say_of_choice("Starting a new engine that sees every card…")
             self._restart(None)
 
     def _restart(self, visible_devices: str | None) -> None:
@@ -155,17 +155,17 @@ class DeviceChoice(QObject):
 
     @property
     def _is_pending(self) -> bool:
-        """Whether the engine has not answered yet whether it uses the chosen card."""
+        """Whether the engine has yet to answer if it uses the chosen card."""
         return self._is_using and (self._using is None or not self._using.is_finished)
 
     @property
     def _is_quiet(self) -> bool:
-        """Whether a restart would end nobody's run."""
+        """Whether a restart would end no run."""
         return self._session.state in (EngineState.READY, EngineState.FAILED)
 
     @property
     def chosen_card(self) -> Device | None:
-        """The chosen device as the driver knows it; None for the CPU, or where nobody tells."""
+        """The chosen device as the driver reports it; None for the CPU and unknown cards."""
         inventory, row = self._studio.sensors.inventory, self.chosen
         if inventory is None or row is None:
             return None
@@ -191,7 +191,7 @@ class DeviceChoice(QObject):
         if self._said_of_choice.text and not self._said_of_choice.tone:
             count = description.device_count if description.cuda_available else 0
             sees = "1 card" if count == 1 else f"{count} cards"
-            self._say_of_choice(f"The fresh engine sees {sees}.", "good" if count else "amber")
+            self._say_of_choice(f"The new engine sees {sees}.", "good" if count else "amber")
         self._judge()
 
     def _say_of_choice(self, text: str, tone: Tone = "") -> None:
@@ -199,7 +199,7 @@ class DeviceChoice(QObject):
         self.choice_said.emit()
 
     def _judge(self) -> None:
-        """Find out anew why a card cannot be used, and list the devices."""
+        """Update the warnings of the cards, and list the devices."""
         inventory = self._studio.sensors.inventory
         if inventory is not None:
             self._warnings = card_warnings(inventory, self._session.description)
@@ -207,7 +207,7 @@ class DeviceChoice(QObject):
         self._list_rows()
 
     def _list_rows(self) -> None:
-        """List the devices anew, and tell so if they or what can be done changed."""
+        """List the devices again, and report changes of them or of the possible actions."""
         inventory, session = self._studio.sensors.inventory, self._session
         if inventory is not None:
             self._rows = card_rows(

@@ -1,4 +1,4 @@
-"""The pitfalls lab, as the window knows it."""
+"""The state of the Switcher's Pitfalls page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen of one pitfall so far, and what the fix did to its numbers."""
+    """The outcomes of one pitfall so far, and the effect of the fix on its numbers."""
 
     device: str = ""
     broken: PitfallOutcome | None = None
@@ -38,12 +38,12 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PitfallsModel(QObject):
-    """The pitfalls that the engine knows, and what came of those that were tried.
+    """The pitfalls that the engine knows, and the outcomes of the tried ones.
 
     Signals:
-        pitfalls_changed(): an engine told which there are.
-        tried_changed(str): something new is known of a pitfall, by its name.
-        running_changed(): one began or ended.
+        pitfalls_changed(): an engine described its pitfalls.
+        tried_changed(str): a pitfall has a new outcome, by its name.
+        running_changed(): a pitfall began or ended.
     """
 
     pitfalls_changed = Signal()
@@ -60,32 +60,32 @@ class PitfallsModel(QObject):
 
     @property
     def pitfalls(self) -> tuple[PitfallDescription, ...]:
-        """The pitfalls there are; empty until the engine is there."""
+        """The pitfalls; empty until the engine has started."""
         description = self._session.description
         return description.pitfalls if description else ()
 
     @property
     def devices(self) -> list[str]:
-        """The addresses they can be tried with: the usable cards, or the CPU without any."""
+        """The addresses to try them on: the usable cards, or the CPU if there are none."""
         description = self._session.description
         return (usable_cards(description) if description else []) or ["cpu"]
 
     @property
     def running(self) -> RunPitfall | None:
-        """What is tried now; None while nothing is."""
+        """The running pitfall; None if none runs."""
         return self._running
 
     @property
     def can_run(self) -> bool:
-        """Whether one can be tried now."""
+        """Whether a pitfall can run now."""
         return bool(self.pitfalls) and self._running is None
 
     def tried(self, name: str) -> Tried:
-        """Return what was seen of a pitfall."""
+        """Return the outcomes of a pitfall."""
         return self._tried.get(name, Tried())
 
     def run(self, name: str, part: str, device: str) -> None:
-        """Fall into a pitfall, or out of it."""
+        """Run a pitfall's broken or fixed part."""
         if self.can_run:
             self._running = RunPitfall(name=name, part=part, device=device)
             self._note(name, failure="")
@@ -94,7 +94,7 @@ class PitfallsModel(QObject):
             self._reply.finished.connect(self._finish)
 
     def stop(self) -> None:
-        """End what is tried now."""
+        """Stop the running pitfall."""
         if self._reply is not None:
             self._reply.stop()
 

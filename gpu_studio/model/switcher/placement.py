@@ -1,4 +1,4 @@
-"""Moving a model, or a file of tensors, as the Switcher tab knows it."""
+"""Moves a model or a file of tensors, for the Switcher tab."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 
 class PlacementModel(DeviceChoice):
-    """The devices of `DeviceChoice`, and where a model's or a file's tensors are.
+    """The devices of `DeviceChoice`, and the places of a model's or a file's tensors.
 
-    `table` has every tensor of what was moved last.
+    `table` has every tensor of the last move.
 
     Signals:
-        move_changed(): a move began, ended, or was forgotten.
-        file_changed(): a file was looked at, or refused.
+        move_changed(): a move began, ended or was cleared.
+        file_changed(): a file's header was read or refused.
     """
 
     move_changed = Signal()
@@ -58,13 +58,13 @@ class PlacementModel(DeviceChoice):
 
     @property
     def models(self) -> tuple[ModelDescription, ...]:
-        """The built-in models that the engine can move; empty until it is there."""
+        """The built-in models that the engine can move; empty until it has started."""
         description = self._session.description
         return description.models if description else ()
 
     @property
     def is_moving(self) -> bool:
-        """Whether the engine has not answered yet."""
+        """Whether the engine has yet to answer."""
         return self._move is not None
 
     @property
@@ -76,15 +76,15 @@ class PlacementModel(DeviceChoice):
 
     @property
     def said_of_move(self) -> Said:
-        """What the last move proved, or why it could not be done."""
+        """The proof of the last move, or why it failed."""
         return self._said_of_move
 
     def move(self, model: str, dtype: str = "") -> None:
-        """Move a built-in model to the chosen device; ``dtype`` empty leaves it as it is."""
+        """Move a built-in model to the chosen device; an empty ``dtype`` keeps its data type."""
         self._start_move(model=model, dtype=dtype)
 
     def move_file(self, dtype: str = "") -> None:
-        """Move the tensors of the file that was looked at."""
+        """Move the tensors of the opened file."""
         if self._file is not None:
             self._start_move(path=self._file.path, dtype=dtype)
 
@@ -97,10 +97,10 @@ class PlacementModel(DeviceChoice):
             self._move.event_received.connect(self._take_row)
             self._move.finished.connect(self._finish_move)
             self.table.clear()
-            self._say_of_move("The file is on its way." if path else "The model is on its way.")
+            self._say_of_move("Moving the file's tensors…" if path else "Moving the model…")
 
     def forget_move(self) -> None:
-        """Show nothing of the last move: something else is looked at."""
+        """Clear the last move: the choice changed."""
         if self._move is None:
             self._has_moved = False
             self.table.clear()
@@ -110,7 +110,7 @@ class PlacementModel(DeviceChoice):
 
     @property
     def file(self) -> FileInspected | None:
-        """The user's file, once its header was found good; nothing of it is loaded yet."""
+        """The user's file, after a check of its header; its tensors are not loaded yet."""
         return self._file
 
     @property
@@ -120,7 +120,7 @@ class PlacementModel(DeviceChoice):
 
     @property
     def said_of_file(self) -> Said:
-        """The file's size and what it holds, or why it is not opened."""
+        """The file's size and contents, or why it was refused."""
         return self._said_of_file
 
     def look_at(self, path: str) -> None:
@@ -130,14 +130,14 @@ class PlacementModel(DeviceChoice):
             self._file = None
             self._inspecting = self._session.submit(InspectFile(path=path))
             self._inspecting.finished.connect(self._finish_look)
-            self._say_of_file("The file is being looked at.")
+            self._say_of_file("Reading the file…")
 
     def forget_refusal(self) -> None:
-        """Say no more of a file that was refused: something else is looked at."""
+        """Clear the message about a refused file: the choice changed."""
         if self._said_of_file.tone == "failure":
             self._say_of_file("")
 
-    # ── what comes ───────────────────────────────────────────────────────────────────────────
+    # ── events ───────────────────────────────────────────────────────────────────────────────
 
     def _finish_look(self) -> None:
         assert self._inspecting is not None
@@ -180,7 +180,7 @@ class PlacementModel(DeviceChoice):
         super()._take_engine(description)
         if self._has_moved:
             self._has_moved = False
-            text = f"{self._said_of_move.text}  ·  that engine has ended, and the model with it"
+            text = f"{self._said_of_move.text}  ·  its engine has ended, so the model is gone"
             self._say_of_move(text)
         self.move_changed.emit()
 

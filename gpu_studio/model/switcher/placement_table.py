@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 HEADINGS = ("Name", "Kind", "Shape", "Type", "Bytes", "Before", "After")
 NAME, KIND, SHAPE, TYPE, BYTES, BEFORE, AFTER = range(7)
-DEVICE_ROLE = Qt.ItemDataRole.UserRole  # the device that a cell names, whose ink it takes
+DEVICE_ROLE = Qt.ItemDataRole.UserRole  # the device that a cell names, for its color
 _NO_PARENT = QModelIndex()
 _KINDS = {"parameter": " (learned in training)", "buffer": " (kept, but not learned)"}
 
 
 class PlacementTable(TextTable):
-    """One row a tensor, in the order the engine tells them."""
+    """One row for each tensor, in the engine's order."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(HEADINGS, (BYTES,), parent)
@@ -29,11 +29,11 @@ class PlacementTable(TextTable):
 
     @property
     def row_count(self) -> int:
-        """How many tensors there are."""
+        """The number of tensors."""
         return len(self._tensors)
 
     def text(self, row: int, column: int) -> str:
-        """Return what stands in a cell."""
+        """Return the text of a cell."""
         return _texts(self._tensors[row])[column]
 
     def append(self, row: PlaceRow) -> None:
@@ -43,7 +43,7 @@ class PlacementTable(TextTable):
         self.endInsertRows()
 
     def clear(self) -> None:
-        """Take all away."""
+        """Remove all rows."""
         self.beginResetModel()
         self._tensors.clear()
         self.endResetModel()

@@ -1,4 +1,4 @@
-"""Placing tensors on a device in two ways, as the Switcher tab knows it."""
+"""Places tensors on a device in two ways, for the Switcher tab."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class TensorPlacementModel(QObject):
 
     Args:
         studio: the application's state.
-        choice: knows the chosen device.
+        choice: has the chosen device.
         table: gets a row for each tensor.
 
     Signals:
-        changed(): tensors are placed, were placed, or could not be.
+        changed(): placing tensors began, ended or failed.
     """
 
     changed = Signal()
@@ -52,12 +52,12 @@ class TensorPlacementModel(QObject):
 
     @property
     def said(self) -> Said:
-        """How both came there, or why they did not."""
+        """How both tensors got there, or why they did not."""
         return self._said
 
     @property
     def can_place(self) -> bool:
-        """Whether the chosen device has an address and the engine is there."""
+        """Whether the chosen device has an address and the engine is ready."""
         row = self._choice.chosen
         is_there = self._session.description is not None and row is not None
         return is_there and row is not None and row.address is not None and self._reply is None
@@ -72,10 +72,10 @@ class TensorPlacementModel(QObject):
             self._reply.event_received.connect(self._receive)
             self._reply.finished.connect(self._conclude)
             self._table.clear()
-            self._say("The tensors are on their way.")
+            self._say("Placing the tensors…")
 
     def forget(self) -> None:
-        """Say nothing of the last tensors: something else is in the table."""
+        """Clear the message about the last tensors: the table shows something else."""
         if self._reply is None and self._said.text:
             self._say("")
 

@@ -1,4 +1,4 @@
-"""Read an error: paste PyTorch's out-of-memory text, get the tank it describes and what to try."""
+"""Read an error: paste PyTorch's out-of-memory text; see its memory bar and what to try."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _AFTER_TYPING_MS = 150
 _LONGEST_TEXT = 200_000
 _MIB = 1 << 20
 _EMPTY = (
-    "Here comes the tank that the error describes, what it means, and what to try first. Any "
-    "PyTorch since 1.0 will do, also errors of cuBLAS and cuDNN."
+    "You will see the memory when it failed, what the error means, and what to try first. Errors "
+    "of any PyTorch since 1.0 work, and errors of cuBLAS and cuDNN."
 )
-_CUT = f"The text was too long: only its last {_LONGEST_TEXT:,} characters were taken."
+_CUT = f"The text is too long. Only its last {_LONGEST_TEXT:,} characters are used."
 _NOTHING = (
-    "No sentence in this text is one of PyTorch's out-of-memory errors. Copy it with the lines "
-    "that begin with “CUDA out of memory” or “RuntimeError”."
+    "This text contains no out-of-memory error of PyTorch. Include the lines that begin with “CUDA "
+    "out of memory” or “RuntimeError”."
 )
 _LABELS = {
     "tried_bytes": "Tried to allocate",
@@ -49,16 +49,16 @@ _LABELS = {
 
 
 class _ErrorText(QPlainTextEdit):
-    """Takes the end of a long text alone: a pasted log of 50 MB would hold the window for minutes.
+    """Keeps only the end of a long text: a pasted log of 50 MB would block the window for minutes.
 
     Signals:
-        pasted(bool): something was pasted or dropped, and whether only its end was taken.
+        pasted(bool): text was pasted or dropped; True if only its end was kept.
     """
 
     pasted = Signal(bool)
 
     def insertFromMimeData(self, source: QMimeData) -> None:
-        """Paste or drop."""
+        """Insert the pasted or dropped text."""
         text = source.text()
         self.insertPlainText(text[-_LONGEST_TEXT:])
         self.ensureCursorVisible()
@@ -66,7 +66,7 @@ class _ErrorText(QPlainTextEdit):
 
 
 class ErrorPage(QWidget):
-    """A place for a text on the left, its account on the right."""
+    """A field for the text on the left, its explanation on the right."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -88,13 +88,13 @@ class ErrorPage(QWidget):
         card.column.addWidget(section("The error"))
         card.column.addWidget(
             Text(
-                "Paste the text of an out-of-memory error, with its traceback if you like. It "
-                "stays on this PC.", "muted", wraps=True,
+                "Paste an out-of-memory error, with or without its traceback. It stays on this PC.",
+                "muted", wraps=True,
             )
         )  # fmt: skip
         self._text = _ErrorText()
         self._text.setObjectName("memory.error.text")
-        self._text.setAccessibleName("The text of the error")
+        self._text.setAccessibleName("Text of the error")
         self._text.setPlaceholderText("torch.OutOfMemoryError: CUDA out of memory. Tried to …")
         self._text.setTabChangesFocus(True)
         card.column.addWidget(self._text, 1)
@@ -102,20 +102,20 @@ class ErrorPage(QWidget):
         self._cut.hide()
         self._text.pasted.connect(self._cut.setVisible)
         card.column.addWidget(self._cut)
-        self._last = QCheckBox("Explain the last error of the text")
+        self._last = QCheckBox("Explain the last error in the text")
         self._last.setObjectName("memory.error.last")
         self._last.toggled.connect(self._explain)
         card.column.addWidget(self._last)
         example = button(
-            "An example", self._show_example, name="memory.error.example",
-            tip="The text that the allocator's model gives for a full GT 1030",
+            "Show example", self._show_example, name="memory.error.example",
+            tip="The error text for a full GT 1030, from the allocator's model",
         )  # fmt: skip
         clear = button("Clear", self._clear, name="memory.error.clear")
         card.column.addWidget(FlowRow(example, clear))
         return card
 
     def _make_account(self, theme: Theme) -> ScrollPage:
-        page = ScrollPage("What the error says")
+        page = ScrollPage("Explanation of the error")
         self._account = Card(name="memory.error.account")
         page.column.addWidget(self._account)
         self._headline = Text(role="title", name="memory.error.headline", wraps=True)
@@ -127,9 +127,9 @@ class ErrorPage(QWidget):
         for widget in (self._headline, self._meaning, self._tank, self._part, self._advice):
             self._account.column.addWidget(widget)
         self._numbers_card = Card(name="memory.error.numbers_card")
-        self._rows = TextRows(("In the text", "Size", "Exact to"), numbers=(1, 2), parent=self)
+        self._rows = TextRows(("In the text", "Size", "Precision"), numbers=(1, 2), parent=self)
         self._table = table(
-            self._rows, name="memory.error.numbers", accessible_name="The numbers in the text"
+            self._rows, name="memory.error.numbers", accessible_name="Numbers in the text"
         )
         header = self._table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
@@ -144,7 +144,7 @@ class ErrorPage(QWidget):
         self._cut.hide()
 
     def _show_example(self) -> None:
-        """Put in what the allocator's model says of a full card."""
+        """Insert the error text of the allocator's model for a full card."""
         error = card_full(
             tried_bytes=256 * _MIB, total_bytes=1996 * _MIB, free_bytes=140 * _MIB,
             limit_bytes=None, allocated_bytes=1500 * _MIB, reserved_bytes=1600 * _MIB,
@@ -157,7 +157,9 @@ class ErrorPage(QWidget):
         explained = explain_oom_text(text, last=self._last.isChecked())
         self._last.setVisible(explained is not None and explained.errors > 1)
         if explained is None:
-            self._headline.setText("Not an out-of-memory error." if text.strip() else "Paste one.")
+            self._headline.setText(
+                "Not an out-of-memory error." if text.strip() else "Paste an error."
+            )
             self._meaning.setText(_NOTHING if text.strip() else _EMPTY)
         else:
             self._headline.setText(explained.headline)
@@ -176,21 +178,21 @@ class ErrorPage(QWidget):
         show_whole_rows(self._table)
 
     def _which_of(self, errors: int) -> str:
-        """Return which error of a text with several is explained; empty where it has one."""
+        """Return which of several errors is explained; empty for a single error."""
         if errors < 2:
             return ""
         which = (
-            "last: where the first was caught, this is the one that ended the program"
+            "last: if the program caught the first, this one ended it"
             if self._last.isChecked()
-            else "first, the cause of those that follow"
+            else "first, which caused the others"
         )
-        return f" There are {errors} errors in the text; this is the {which}."
+        return f" The text has {errors} errors. This is the {which}."
 
     def _tell_part(self, told: str) -> None:
         self._part.setText(
             told
-            or "The card as the text describes it, to two decimals of each unit; what it leaves "
-            "out is told so."
+            or "The card as the text describes it, to two decimals of each unit. Missing numbers "
+            "are marked."
         )
 
 
@@ -205,6 +207,6 @@ def _rows_of(numbers: OomNumbers) -> list[tuple[str, str, str]]:
 
 
 def _exactness(size_bytes: int) -> str:
-    """Return how far the size may be from what PyTorch knew."""
+    """Return how far the size may differ from PyTorch's own number."""
     off_bytes = rounding_bytes(size_bytes)
-    return f"± {format_bytes(off_bytes)}" if off_bytes else "the byte"
+    return f"± {format_bytes(off_bytes)}" if off_bytes else "exact"

@@ -1,4 +1,4 @@
-"""Will it fit? What a card holds at most, and whether a network with so many parameters does."""
+"""Will it fit? A card's limits, and whether a network with a number of parameters fits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NETWORKS = (
 
 
 class FitPage(QWidget):
-    """Asks for a network, and answers for the card that is chosen in the tab."""
+    """Asks for a network, and answers for the card chosen in the tab."""
 
     def __init__(self, model: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -71,9 +71,9 @@ class FitPage(QWidget):
         card.column.addLayout(line)
         self._most: dict[str, tuple[Text, Text]] = {}
         for key, words in (
-            ("matrix", "the largest square float32 matrix"),
-            ("training", "the largest batch of the sample network in training"),
-            ("inference", "the same under torch.no_grad()"),
+            ("matrix", "largest square float32 matrix"),
+            ("training", "largest training batch of the sample network"),
+            ("inference", "largest batch under torch.no_grad()"),
         ):
             place = QVBoxLayout()
             place.setSpacing(2)
@@ -88,7 +88,7 @@ class FitPage(QWidget):
 
     def _make_network(self, theme: Theme) -> Card:
         card = Card(name="memory.fit.network")
-        card.column.addWidget(section("A network of yours"))
+        card.column.addWidget(section("Your network"))
         self._make_choices()
         label = Text("Parameters")
         label.setBuddy(self._count)
@@ -120,7 +120,7 @@ class FitPage(QWidget):
         self._count.editTextChanged.connect(self._ask)
         self._dtype = QComboBox()
         self._dtype.setObjectName("memory.fit.dtype")
-        self._dtype.setAccessibleName("Type of the numbers")
+        self._dtype.setAccessibleName("Data type")
         self._dtype.addItems(DTYPES)
         self._dtype.setCurrentText("float32")
         self._dtype.currentIndexChanged.connect(self._ask)
@@ -128,7 +128,7 @@ class FitPage(QWidget):
         self._optimizer.setObjectName("memory.fit.optimizer")
         self._optimizer.setAccessibleName("Optimizer")
         self._optimizer.setToolTip(
-            "fused=True needs less memory while it steps. With float32 masters the optimizer keeps "
+            "fused=True needs less memory during a step. With float32 masters, the optimizer keeps "
             "float32 copies of a float16 or bfloat16 network."
         )
         self._list_plans()
@@ -136,7 +136,7 @@ class FitPage(QWidget):
         self._optimizer.currentIndexChanged.connect(self._ask)
 
     def _list_plans(self) -> None:
-        """Offer what makes sense for the type, and keep the choice if it still does."""
+        """Offer the optimizers that suit the data type, and keep the choice if it still does."""
         plans = plans_for(self._dtype.currentText())
         kept = self._optimizer.currentText()
         with QSignalBlocker(self._optimizer):
@@ -149,19 +149,21 @@ class FitPage(QWidget):
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Answer for the card that was chosen meanwhile."""
+        """Answer for the card chosen meanwhile."""
         super().showEvent(event)
         self._ask()
 
     def _card(self) -> ModelledCardChoice | None:
-        """Return the chosen card as the model takes it: what is taken counts as its context."""
+        """Return the chosen card for the model; all used memory counts as its context."""
         chosen, sizes = self._model.chosen, self._model.sizes_bytes
         if chosen.is_modelled and chosen.address is not None:
             return card_at(chosen.address)
         if not chosen.is_card or sizes is None:
             return None
         total_bytes, free_bytes = sizes
-        taken = total_bytes - free_bytes // (64 << 20) * (64 << 20)  # so that it stays a while
+        taken = total_bytes - free_bytes // (64 << 20) * (
+            64 << 20
+        )  # rounded, so that small changes do not ask again
         return ModelledCardChoice(name=chosen.title, total_bytes=total_bytes, context_bytes=taken)
 
     def _ask(self) -> None:
@@ -170,9 +172,9 @@ class FitPage(QWidget):
         text = self._count.currentText().partition(":")[0]
         parameters, card = parse_count(text), self._card()
         if parameters is None or not 0 < parameters <= MOST_PARAMETERS:
-            self._say("Write a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
+            self._say("Enter a number such as 7B, 350 M or 1,000,000.", is_wrong=True)
         elif card is None:
-            self._say("Choose a card above, or a modelled one.", is_wrong=False)
+            self._say("Choose a card above, or a modeled card.", is_wrong=False)
         else:
             self._say("", is_wrong=False)
             self._question.ask(
@@ -195,14 +197,14 @@ class FitPage(QWidget):
 
     def _show_answer(self, answer: FitAnswer) -> None:
         card, fit, network = answer.question.card, answer.fit, answer.model_fit
-        told = "modelled" if self._model.chosen.is_modelled else "worked out by the model"
+        told = "modeled" if self._model.chosen.is_modelled else "computed by the model"
         self._card_name.setText(
             f"{card.name}, {format_bytes(card.free_bytes)} free · {told}".upper()
         )
         side = fit.largest_square_side
         self._most["matrix"][0].setText(format_size(side) if side else "none")
         self._most["matrix"][1].setText(
-            f"the largest square float32 matrix: {format_bytes(4 * side * side)}"
+            f"largest square float32 matrix: {format_bytes(4 * side * side)}"
         )
         self._most["training"][0].setText(format_count(fit.largest_training_batch))
         self._most["inference"][0].setText(format_count(fit.largest_inference_batch))
@@ -221,7 +223,7 @@ class FitPage(QWidget):
 
 
 class _FitCard(Card):
-    """One answer with its tank."""
+    """One answer with its memory bar."""
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__(name=f"memory.fit.{name}.card")
@@ -235,12 +237,12 @@ class _FitCard(Card):
         self.column.addStretch(1)
 
     def show_fit(self, what: str, fits: bool, reserved_bytes: int, tank: Tank) -> None:
-        """Say whether it fits."""
+        """Show whether the network fits."""
         missing = tank.total_bytes - (tank.card_bytes or tank.total_bytes)
-        lacks = f": {format_bytes(missing)} are missing" if missing else ""
+        lacks = f": needs {format_bytes(missing)} more" if missing else ""
         self._verdict.setText(f"✔ {what} fits" if fits else f"✖ {what} does not fit{lacks}")
         self.set_tone("good" if fits else "failure")
-        beyond = "" if tank.card_bytes is None else " The card ends at the line."
+        beyond = "" if tank.card_bytes is None else " The line marks the end of the card."
         self._words = (
             f"PyTorch would reserve {format_bytes(reserved_bytes)}, without activations.{beyond}"
         )

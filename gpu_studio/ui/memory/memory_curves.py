@@ -1,4 +1,4 @@
-"""The chosen device's memory over time, with what happened to it, and ``empty_cache``."""
+"""The chosen device's memory over time with its events, and ``empty_cache``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from gpu_studio.model.memory.memory_model import MemoryModel
     from gpu_studio.ui.theme import Theme
 
-_SPANS_S = (30.0, 60.0, WINDOW_S)  # the first minutes are shown larger
+_SPANS_S = (30.0, 60.0, WINDOW_S)  # the first minutes are enlarged
 _LABEL_GAP, _AXIS_WIDTH = 16, 70
-_HEAD = ("Second", "Allocated", "Reserved", "Free", "What happened")
-# key: label, colour role, column of the history, dashed; shown on request.
+_HEAD = ("Second", "Allocated", "Reserved", "Free", "Event")
+# key: label, color role, column of the history, dashed; shown on request.
 _MORE = {
     "active": ("active", "accent", "active", False),
     "requested": ("requested", "amber", "requested", True),
@@ -29,7 +29,7 @@ _LEAST_TOP_BYTES = 4 << 20
 
 
 class MemoryCurves(Card):
-    """Curves that scroll, their table, and the button that empties PyTorch's cache."""
+    """Scrolling curves, their table, and the button that empties PyTorch's cache."""
 
     def __init__(self, model: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="memory.curves")
@@ -39,7 +39,8 @@ class MemoryCurves(Card):
         self._as_table.toggled.connect(self._toggle_table)
         self._more = toggle(
             "Active, requested", "memory.plot.more",
-            "Also what is held until its stream is done, and what was asked for before rounding",
+            "Also show memory held until its stream is done, and the size requested before "
+            "rounding",
         )  # fmt: skip
         self._more.toggled.connect(self._show_more)
         self._empty_cache = button("empty_cache", model.empty_cache, name="memory.empty_cache")
@@ -50,7 +51,7 @@ class MemoryCurves(Card):
         )
         self._plot.setAccessibleName("Memory over time")
         self._rows = TextRows(_HEAD, numbers=(0, 1, 2, 3), parent=self)
-        self._table: QTableView | None = None  # made when it is first asked for
+        self._table: QTableView | None = None  # created on first use
         self._cache_text = Text(role="muted", name="memory.cache", wraps=True)
         self.column.addWidget(self._plot, 1)
         self.column.addWidget(self._cache_text)
@@ -61,7 +62,7 @@ class MemoryCurves(Card):
         self._show_chosen()
 
     def follow(self) -> None:
-        """Bring the curves up to now."""
+        """Update the curves."""
         start_s, end_s = self._span_s()
         points = self._model.history.since(start_s)
         highest = max(
@@ -70,16 +71,16 @@ class MemoryCurves(Card):
         self._plot.set_x_range(start_s, end_s)
         self._plot.set_y_range(0, max(highest, _LEAST_TOP_BYTES) * 1.2)
         tank = self._model.tank
-        now = f" Now: {tank.sentence}" if tank and points else " No reading yet."
+        now = f" Now: {tank.sentence}" if tank and points else " No readings yet."
         self._plot.describe(f"{self._title.text()} over the last two minutes.{now}")
         self._show_marks()
 
-    # ── what is shown ────────────────────────────────────────────────────────────────────────
+    # ── showing ──────────────────────────────────────────────────────────────────────────────
 
     def _show_chosen(self) -> None:
         self._plot.clear()
         if self._model.chosen.is_card:
-            modelled = " · modelled" if self._model.chosen.is_modelled else ""
+            modelled = " · modeled" if self._model.chosen.is_modelled else ""
             self._title.setText(f"Allocated and reserved{modelled}")
             self._plot.set_curve(
                 "reserved", Curve("reserved", "allocated", self._upper, dashed=True, stepped=True)
@@ -88,7 +89,7 @@ class MemoryCurves(Card):
                 "allocated", Curve("allocated", "allocated", self._lower, filled=True, stepped=True)
             )
         else:
-            self._title.setText("The engine's process memory")
+            self._title.setText("Memory of the engine's process")
             self._plot.set_curve(
                 "process", Curve("engine", "cpu", self._lower, filled=True, stepped=True)
             )
@@ -138,16 +139,16 @@ class MemoryCurves(Card):
     # ── marks ────────────────────────────────────────────────────────────────────────────────
 
     def _span_s(self) -> tuple[float, float]:
-        """Return the stretch of time that is shown."""
+        """Return the start and end of the shown time span."""
         now_s = self._model.now_s
         span_s = next((span_s for span_s in _SPANS_S if span_s > now_s), WINDOW_S)
         end_s = max(now_s, span_s)
         return end_s - span_s, end_s
 
     def _show_marks(self) -> None:
-        """Mark what happened in the stretch that is shown; the important first in line for a label.
+        """Mark the events in the shown time span; important events get their labels first.
 
-        A mark that would strike through another one's label is left to the table.
+        A mark that would cross another label is only in the table.
         """
         start_s, end_s = self._span_s()
         shown = [mark for mark in self._model.history.marks if mark.at_s >= start_s]
@@ -170,7 +171,7 @@ class MemoryCurves(Card):
         )
 
     def _label_place(self, mark: Mark, start_s: float, end_s: float) -> tuple[float, float]:
-        """Return where a mark's label is: right of its line, left of it in the right half."""
+        """Return the place of a mark's label: right of its line, or left in the right half."""
         width = self.fontMetrics().horizontalAdvance(mark.label) + _LABEL_GAP
         width_s = width / max(self._plot.width() - _AXIS_WIDTH, 1) * (end_s - start_s)
         if mark.at_s < (start_s + end_s) / 2:
@@ -179,12 +180,12 @@ class MemoryCurves(Card):
 
 
 def _importance(mark: Mark) -> tuple[bool, bool, float]:
-    """Order marks: failures, then what somebody did, then what follows of itself; newest first."""
+    """Order marks: failures, then user actions, then automatic events; newest first."""
     return not mark.is_failure, mark.label == "freed", -mark.at_s
 
 
 def toggle(text: str, name: str, tip: str) -> QPushButton:
-    """Return a button that stays pressed."""
+    """Return a checkable button."""
     made = QPushButton(text)
     made.setObjectName(name)
     made.setCheckable(True)

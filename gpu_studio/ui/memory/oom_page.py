@@ -1,4 +1,4 @@
-"""The page on which memory is broken: choices on the left, what comes of them on the right."""
+"""The page for out-of-memory experiments: choices on the left, results on the right."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _PLOT_HEIGHT = 190
 _SPAN_S = 30.0
 _LEAST_TOP_BYTES = 4 << 20
 _INVITATION = (
-    "Choose one and press Run. It runs in an engine of its own, within a budget, so nothing else "
-    "of this program can break. The real error, its numbers and what they mean come here."
+    "Choose an experiment and press Run. It runs in a separate engine within a budget, so it "
+    "cannot break anything else. You will see the real error, its numbers and what they mean."
 )
 
 _DEFAULT = "PyTorch's default"
 
 
 class OomPage(QWidget):
-    """Runs experiments and lays their results beside each other.
+    """Runs experiments and shows their results side by side.
 
     Signals:
-        segments_wanted(): somebody wants to see the segments as they were.
+        segments_wanted(): the user wants to see the segments of that moment.
     """
 
     segments_wanted = Signal()
@@ -65,7 +65,7 @@ class OomPage(QWidget):
         panel = OomPanel(studio, model, self)
         panel.setMaximumWidth(letters(self, _PANEL_LETTERS))
         line.addWidget(panel, 2)
-        page = ScrollPage("What came of the experiment")
+        page = ScrollPage("Results of the experiment")
         line.addWidget(page, 3)
         self._invitation = self._make_invitation()
         page.column.addWidget(self._invitation)
@@ -85,7 +85,7 @@ class OomPage(QWidget):
         self._show_actions()
 
     def follow(self) -> None:
-        """Bring the curve up to now."""
+        """Update the curve."""
         if not self.isVisible():
             return
         now_s = max(self._model.now_s, _SPAN_S)
@@ -116,17 +116,17 @@ class OomPage(QWidget):
         self._compare = button(
             "Try with expandable_segments", self._experiment.compare, name="memory.oom.compare",
             tip=(
-                "The same in a fresh engine with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, "
-                "laid beside it. Linux only: on Windows PyTorch ignores it"
+                "Run the same in a new engine with PYTORCH_CUDA_ALLOC_CONF="
+                "expandable_segments:True, side by side. Linux only: PyTorch ignores it on Windows"
             ),
         )  # fmt: skip
         self._segments = button(
-            "See the segments", self._want_segments, name="memory.oom.segments",
-            tip="The segment map as it was when it broke",
+            "Show segments", self._want_segments, name="memory.oom.segments",
+            tip="Show the segment map of the moment when it failed",
         )  # fmt: skip
         self._save = button(
-            "Save snapshot …", self._ask_place, name="memory.snapshot.save",
-            tip="For the segment map here, and for pytorch.org/memory_viz",
+            "Save snapshot…", self._ask_place, name="memory.snapshot.save",
+            tip="Save it for the segment map here and for pytorch.org/memory_viz",
         )  # fmt: skip
         self._saved = Text(role="muted", name="memory.snapshot.saved", wraps=True)
         actions = QWidget()
@@ -138,11 +138,11 @@ class OomPage(QWidget):
 
     def _make_plot(self, theme: Theme) -> Card:
         card = Card(name="memory.oom.curve_card")
-        heading = "Allocated and reserved, the last half minute"
+        heading = "Allocated and reserved, last half minute"
         card.column.addWidget(Text(heading.upper(), "section", wraps=True))
         self._plot = LivePlot(theme, name="memory.oom.plot", x_unit="", y_unit="bytes")
         self._plot.setAccessibleName("Memory during the experiment")
-        self._plot.describe("The page “Curves” has the table of the same readings.")
+        self._plot.describe("The Curves page shows the same readings as a table.")
         self._plot.setFixedHeight(_PLOT_HEIGHT)
         for key, column, dashed in (("reserved", "upper", True), ("allocated", "lower", False)):
             source = partial(self._curve, column)
@@ -161,7 +161,7 @@ class OomPage(QWidget):
 
     def _show_outcome(self, outcome: Outcome) -> None:
         request = self._experiment.request
-        if request is None:  # it is over: the results have it
+        if request is None:  # it has ended: the results show it
             return
         self._invitation.hide()
         self._plot_card.show()
@@ -204,21 +204,21 @@ class OomPage(QWidget):
             self.save_snapshot(path)
 
     def save_snapshot(self, path: str) -> None:
-        """Copy what was recorded to a place of one's own."""
+        """Copy the snapshot to the chosen file."""
         try:
             shutil.copyfile(self._recorded(), path)
         except OSError as error:
-            self._saved.setText(f"It could not be saved: {error.strerror or error}.")
+            self._saved.setText(f"Could not save it: {error.strerror or error}.")
         else:
             self._saved.setText(f"Saved as {path}")
 
 
 class ResultCard(Card):
-    """One outcome: its name, what happened, the tank at that moment, and what to try next.
+    """One outcome: its name, what happened, the memory at that moment, and what to try next.
 
     Args:
-        theme: gives the tank's colours.
-        name: the object names' start: ``NAME.headline`` and so on.
+        theme: gives the bar's colors.
+        name: the prefix of the object names: ``NAME.headline`` and so on.
     """
 
     def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
@@ -240,8 +240,8 @@ class ResultCard(Card):
         self._words = ""
 
     def show_outcome(self, outcome: Outcome, *, conf: str, is_modelled: bool) -> None:
-        """Say what there is to say now, while it runs as well."""
-        modelled = " · modelled" if is_modelled else ""
+        """Show the current outcome, also during the run."""
+        modelled = " · modeled" if is_modelled else ""
         self._conf.setText(f"{conf or _DEFAULT}{modelled}".upper())
         self._headline.setText(outcome.headline)
         self._outcome.setText(outcome.sentence)
@@ -255,7 +255,7 @@ class ResultCard(Card):
         self._stages.hide()
 
     def show_result(self, result: LabResult, tank: Tank | None) -> None:
-        """Say how it ended, with the tank of that moment."""
+        """Show how it ended, with the memory of that moment."""
         finished = result.finished
         self.show_outcome(
             result.outcome, conf=result.conf,
@@ -268,11 +268,11 @@ class ResultCard(Card):
         self._stages.setVisible(bool(stages))
         told = tank_of_error(read_oom_text(finished.error_text))
         if told is None:
-            self._show_tank(tank, "The tank at the end, before all was freed.")
+            self._show_tank(tank, "Memory at the end, before everything was freed.")
         elif tank is not None and _is_the_errors(result):
-            self._show_tank(tank, "The tank of the error: its own numbers, to the byte.")
+            self._show_tank(tank, "Memory when it failed, exact to the byte.")
         else:
-            self._show_tank(told, "The tank as the error's text tells it, to two decimals.")
+            self._show_tank(told, "Memory when it failed, from the error's text, to two decimals.")
 
     def _show_tank(self, tank: Tank | None, words: str) -> None:
         self._words = words
@@ -286,7 +286,7 @@ class ResultCard(Card):
 
 
 class LabResults(QWidget):
-    """One result or two beside each other; `numbers` is the card with the table of both."""
+    """One result, or two side by side; `numbers` is the card with the table of both."""
 
     def __init__(
         self,
@@ -310,7 +310,7 @@ class LabResults(QWidget):
         self.numbers = Card(name="memory.oom.numbers_card")
         self._rows = TextRows(("", _DEFAULT, ""), numbers=(1, 2), parent=self)
         self._table = table(
-            self._rows, name="memory.oom.numbers", accessible_name="The numbers of the experiment"
+            self._rows, name="memory.oom.numbers", accessible_name="Numbers of the experiment"
         )
         self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self.numbers.column.addWidget(self._table)
@@ -319,16 +319,16 @@ class LabResults(QWidget):
         self.numbers.hide()
 
     def show_now(self, outcome: Outcome, number: int, *, conf: str, is_modelled: bool) -> None:
-        """Say how far the run has come that follows so many results."""
+        """Show the progress of the run that follows this many results."""
         card = self.second if number else self.first
         card.show_outcome(outcome, conf=conf, is_modelled=is_modelled)
         card.show()
 
     def show_results(self, results: tuple[LabResult, ...]) -> None:
-        """Show what is over."""
+        """Show the finished results."""
         cards = (self.first, self.second)
         for card, result in zip(cards, results, strict=False):
-            # Who else uses the card is told as it was when the experiment ended, and not again.
+            # The other users of the card are shown as of the experiment's end and stay that way.
             if not any(result is shown for shown in self._shown):
                 card.show_result(result, self._tank_reached(result))
         self._shown = results
@@ -352,7 +352,7 @@ def _is_the_errors(result: LabResult) -> bool:
 
 
 def _rows_of(results: tuple[LabResult, ...]) -> list[tuple[str, str, str]]:
-    """Return the numbers that at least one result has: what it is, the first's, the second's."""
+    """Return the numbers that any result has: the label, the first result's, the second's."""
     columns = [_numbers_of(result) for result in results]
     rows = []
     for key in dict.fromkeys(key for column in columns for key in column):
@@ -366,16 +366,16 @@ def _numbers_of(result: LabResult) -> dict[str, str]:
     if finished is None:
         return {}
     sizes = {
-        "The last request": finished.tried_bytes or finished.tensor_bytes,
+        "Last request": finished.tried_bytes or finished.tensor_bytes,
         "Allocated": finished.allocated_bytes,
         "Reserved": finished.reserved_bytes,
-        "Largest block to be had": finished.largest_block_bytes,
-        "Free in all": finished.free_total_bytes,
+        "Largest available block": finished.largest_block_bytes,
+        "Total free": finished.free_total_bytes,
         "Budget": finished.budget_bytes,
     }
     numbers = {key: format_bytes(size) for key, size in sizes.items() if size is not None}
     if finished.budget_bytes is None:
-        numbers["Budget"] = "the whole card"
+        numbers["Budget"] = "whole card"
     for stage in finished.stages:
         if stage.batch is not None:
             numbers[f"Largest batch, {stage.stage.replace('_', ' ')}"] = str(stage.batch)

@@ -1,4 +1,4 @@
-"""Break it on purpose: the choices of an experiment of the memory lab."""
+"""The choices of an out-of-memory experiment."""
 
 from __future__ import annotations
 
@@ -39,23 +39,22 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 CUSTOM = "custom"
-# The presets that are plain rows of tensors, as the sliders would say them.
+# The presets that only allocate tensors, as settings of the sliders.
 _PLANS = {
     "gt1030": AllocationPlan(size=8192),
     "many_small": AllocationPlan(size=256),
     CUSTOM: AllocationPlan(size=4096, count=8),
 }
 WHOLE_CARD_WARNING = (
-    "Nothing is kept free for the desktop then. While the card is full, windows may freeze or "
-    "turn black, videos stop, and the system may restart the screen's driver; a program that "
-    "needs memory of the card at that moment may end, and on Windows the card's memory "
-    "continues, slowly, in the PC's. It lasts until the experiment ends, some seconds. Save "
-    "your work first."
+    "This leaves no memory for the desktop. While the card is full, windows may freeze or turn "
+    "black, and videos may stop. The system may restart the display driver. Other programs that "
+    "need memory on the card may end. On Windows, the driver continues in the PC's memory, slowly. "
+    "It lasts a few seconds, until the experiment ends. Save your work first."
 )
 
 
 class OomPanel(Card):
-    """Presets and sliders with their value in words, Run and Stop."""
+    """Presets, sliders with their values in words, Run and Stop."""
 
     def __init__(self, studio: Studio, model: MemoryModel, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="memory.oom")
@@ -83,14 +82,14 @@ class OomPanel(Card):
 
     @property
     def plan(self) -> AllocationPlan:
-        """What the sliders say."""
+        """The plan of the sliders."""
         return self._sliders.plan
 
     @property
     def budget_bytes(self) -> int | None:
-        """What PyTorch's allocator may take at most, once a person has said so; else None.
+        """The limit for PyTorch's allocator if the user has set one; otherwise None.
 
-        Then the engine takes three quarters of what is free when it begins; or the whole card.
+        None means three quarters of the memory that is free at the start, or the whole card.
         """
         if self._whole.isChecked() or not self._budget_by_hand:
             return None
@@ -106,17 +105,17 @@ class OomPanel(Card):
         self._sliders = PlanSliders()
         self._budget, self._budget_words = slider("memory.oom.budget", 1)
         self._budget.setMinimum(1)
-        self._whole = check("memory.oom.whole_card", "The whole card, no budget")
+        self._whole = check("memory.oom.whole_card", "Use the whole card, no budget")
         self._record = check("memory.oom.record", "Record a snapshot")
         self._record.setToolTip(
-            "With the history of every allocation, for this map and for pytorch.org/memory_viz"
+            "Record the history of every allocation for this map and for pytorch.org/memory_viz"
         )
 
     def _lay_out(self) -> None:
         self.column.setContentsMargins(0, 0, 0, 0)
-        page = ScrollPage("The experiment's choices")
+        page = ScrollPage("Choices of the experiment")
         page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        # Into the window first, then filled: a filled one is styled anew at each step up.
+        # Added to the window before it is filled: otherwise Qt restyles it at each level.
         self.column.addWidget(page, 1)
         column = page.column
         column.setContentsMargins(14, 12, 14, 8)
@@ -164,7 +163,7 @@ class OomPanel(Card):
         self._update_words()
 
     def _own_plan(self) -> None:
-        """A moved slider makes the experiment one's own."""
+        """Switch to the custom experiment after a slider moved."""
         preset = next(preset for preset in PRESETS if preset.name == CUSTOM)
         self._sliders.show_steps(True)
         self._preset.setCurrentIndex(self._preset.findData(CUSTOM))
@@ -177,7 +176,7 @@ class OomPanel(Card):
         self._update_words()
 
     def _update_limits(self) -> None:
-        """Fit the budget's slider to the card, and its value until a person has moved it."""
+        """Fit the budget slider's range to the card, and its value until the user has moved it."""
         sizes = self._model.sizes_bytes
         identity = self._model.chosen.identity
         if not self._model.chosen.is_card or sizes is None:
@@ -202,7 +201,7 @@ class OomPanel(Card):
             budget = f"all of {format_bytes(sizes[0])}"
         elif self.budget_bytes is None:
             about = format_bytes(self._budget.value() * BUDGET_STEP_BYTES)
-            budget = f"¾ of what is free, about {about}"
+            budget = f"¾ of free memory, about {about}"
         else:
             budget = f"{format_bytes(self.budget_bytes)} of {format_bytes(sizes[0])}"
         tell(self._budget, self._budget_words, "Budget", budget)
@@ -226,7 +225,7 @@ class OomPanel(Card):
         )
 
     def _may_fill(self) -> bool:
-        """Ask before a real card is filled to the brim."""
+        """Ask before filling a real card completely."""
         if not self._whole.isChecked() or self._model.chosen.is_modelled:
             return True
         box = QMessageBox(
@@ -237,11 +236,11 @@ class OomPanel(Card):
         box.setTextFormat(Qt.TextFormat.PlainText)
         box.setInformativeText(WHOLE_CARD_WARNING)
         box.setDefaultButton(QMessageBox.StandardButton.Cancel)
-        box.button(QMessageBox.StandardButton.Yes).setText("Fill it")
+        box.button(QMessageBox.StandardButton.Yes).setText("Fill card")
         return box.exec() == QMessageBox.StandardButton.Yes
 
     def _snapshot_path(self) -> str:
-        """Return where the engine leaves a snapshot until it is saved; gone with the program."""
+        """Return the path for an unsaved snapshot; it is deleted when the program ends."""
         if self._folder is None:
             self._folder = QTemporaryDir()
         return self._folder.filePath("snapshot.pickle")
@@ -259,32 +258,32 @@ class OomPanel(Card):
         had_focus = self._run.hasFocus() or self._stop.hasFocus()
         self._run.setEnabled(usable)
         self._stop.setEnabled(state in (OomState.WAITING, OomState.RUNNING))
-        if had_focus:  # a disabled button would throw the focus away
+        if had_focus:  # a disabled button loses the focus
             (self._run if usable else self._stop).setFocus()
         self._update_words()
 
     def _why_not(self) -> str:
-        """Return why no experiment can run now; empty where one can."""
+        """Return why no experiment can run now; empty if one can."""
         state, chosen = self._session.state, self._model.chosen
         if chosen.is_modelled:
             return ""
         if state is EngineState.FAILED:
-            return "There is no engine. Start a fresh one from the Engine menu."
+            return "The engine has stopped. Start a new one from the Engine menu."
         description = self._session.description
         if description is None:
-            return "The engine is starting: PyTorch is being loaded."
+            return "The engine is starting and loading PyTorch."
         if chosen.is_card:
             return "" if chosen.address else f"PyTorch cannot use this card. {chosen.reason}"
         if self._model.devices.has_usable_card:
-            return "Choose a card above: an experiment fills a card's memory, not the PC's."
-        return "Choose a modelled card above: an experiment fills a card, not the PC's memory."
+            return "Choose a card above. An experiment fills a card's memory, not the PC's."
+        return "Choose a modeled card above. An experiment fills a card, not the PC's memory."
 
 
 class PlanSliders(QWidget):
-    """Shows an `AllocationPlan` and lets a person change it.
+    """Shows an `AllocationPlan` and lets the user change it.
 
     Signals:
-        changed(): a person has changed it.
+        changed(): the user has changed it.
     """
 
     changed = Signal()
@@ -294,7 +293,7 @@ class PlanSliders(QWidget):
         self.setObjectName("memory.oom.sliders")
         self._size, self._size_words = slider("memory.oom.size", len(SIZES) - 1)
         self._count, self._count_words = slider("memory.oom.count", len(COUNTS) - 1)
-        self._dtype = narrow_combo("memory.oom.dtype", "Type of the numbers")
+        self._dtype = narrow_combo("memory.oom.dtype", "Data type")
         self._dtype.addItems(DTYPES)
         self._steps = QWidget()
         self._steps.setObjectName("memory.oom.steps")
@@ -302,7 +301,7 @@ class PlanSliders(QWidget):
         self._frees = check("memory.oom.frees", "Free every second tensor")
         column = QVBoxLayout(self)
         add_slider_row(column, "Tensor size", self._size, self._size_words)
-        add_slider_row(column, "How many", self._count, self._count_words)
+        add_slider_row(column, "Count", self._count, self._count_words)
         column.addWidget(self._dtype)
         column.addWidget(self._steps)
         steps = QVBoxLayout(self._steps)
@@ -318,7 +317,7 @@ class PlanSliders(QWidget):
 
     @property
     def plan(self) -> AllocationPlan:
-        """What the sliders say."""
+        """The plan of the sliders."""
         return AllocationPlan(
             size=SIZES[self._size.value()],
             count=COUNTS[self._count.value()],
@@ -328,7 +327,7 @@ class PlanSliders(QWidget):
         )
 
     def show_plan(self, plan: AllocationPlan) -> None:
-        """Say something else, which no person did."""
+        """Show another plan without reporting a change."""
         controls = (self._size, self._count, self._growth, self._dtype, self._frees)
         for control in controls:
             control.blockSignals(True)
@@ -342,7 +341,7 @@ class PlanSliders(QWidget):
         self._say()
 
     def show_steps(self, shown: bool) -> None:
-        """Show how the tensors go on, for a plan of one's own."""
+        """Show the growth of the tensors, for a custom plan."""
         self._steps.setVisible(shown)
 
     def _tell_change(self) -> None:
@@ -355,18 +354,18 @@ class PlanSliders(QWidget):
         one = format_bytes(tensor_bytes)
         tell(self._size, self._size_words, "Tensor size", f"{format_size(plan.size)} = {one}")
         if plan.count is None:
-            count = "until it breaks"
+            count = "until it fails"
         elif plan.growth:
             count = str(plan.count)
         else:
             count = f"{plan.count} = {format_bytes(plan.count * tensor_bytes)}"
-        tell(self._count, self._count_words, "How many tensors", count)
-        growth = f"+ {plan.growth} a side" if plan.growth else "all of one size"
+        tell(self._count, self._count_words, "Number of tensors", count)
+        growth = f"+ {plan.growth} per side" if plan.growth else "all the same size"
         tell(self._growth, self._growth_words, "Growth per step", growth)
 
 
 def slider(name: str, highest: int) -> tuple[QSlider, Text]:
-    """Return a slider from 0 on, and the place of its value in words."""
+    """Return a slider that starts at 0, and the label for its value in words."""
     made = QSlider(Qt.Orientation.Horizontal)
     made.setObjectName(name)
     made.setRange(0, highest)
@@ -375,14 +374,14 @@ def slider(name: str, highest: int) -> tuple[QSlider, Text]:
 
 
 def tell(told: QSlider, words: Text, title: str, value: str) -> None:
-    """Say a slider's value, to those who see it and to those who do not."""
+    """Show a slider's value, also to screen readers."""
     words.setText(value)
     told.setAccessibleName(f"{title}: {value}")
     told.setToolTip(value)
 
 
 def add_slider_row(column: QVBoxLayout, title: str, added: QSlider, words: Text) -> None:
-    """Put a slider under its title and its value."""
+    """Add a slider under its title and its value."""
     label = Text(title)
     label.setBuddy(added)
     place = QVBoxLayout()

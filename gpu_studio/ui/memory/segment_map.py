@@ -1,8 +1,8 @@
-"""The segment map: a row a segment, every block in it in the colour of its state.
+"""The segment map: a row for each segment, with each block in the color of its state.
 
-Painted from arrays, the rows in sight only, so that ten thousand blocks ten times a second leave
-the event loop alone. Blocks smaller than a pixel count with their share of it. Walked with the
-arrow keys: up and down between segments, left and right between blocks.
+It paints only the visible rows, from arrays, so that ten thousand blocks ten times a second do not
+block the event loop. A block smaller than a pixel colors its share of it. The arrow keys move up
+and down between segments, left and right between blocks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEFT_PAD = 8
 _NOTHING = -1
 
 BAR_HEIGHT, PITCH = 20, 26
-LEAST_BAR = 28  # pixels: a segment of 2 MiB beside one of 20 GiB can still be pointed at
+LEAST_BAR = 28  # pixels: the mouse can still hit a segment of 2 MiB beside one of 20 GiB
 _RIGHT_PAD = 4
 
 _HATCH = 7
@@ -38,8 +38,8 @@ class SegmentMapView(QAbstractScrollArea):
     """Shows a `SegmentMap`.
 
     Signals:
-        block_told(str): a block was pointed at or walked to, in words; empty when left again.
-        segment_chosen(int): another segment is walked to or clicked; -1 for none.
+        block_told(str): the block under the mouse or the keyboard, in words; empty for none.
+        segment_chosen(int): another segment is current; -1 for none.
     """
 
     block_told = Signal(str)
@@ -48,7 +48,7 @@ class SegmentMapView(QAbstractScrollArea):
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setAccessibleName("Segments and the blocks in them")
+        self.setAccessibleName("Segments and their blocks")
         self.setFrameShape(self.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -63,22 +63,22 @@ class SegmentMapView(QAbstractScrollArea):
         self._empty_text = ""
         theme.changed.connect(self.viewport().update)
 
-    # ── what is shown ────────────────────────────────────────────────────────────────────────
+    # ── contents ─────────────────────────────────────────────────────────────────────────────
 
     @property
     def blocks(self) -> SegmentMap | None:
-        """What is shown."""
+        """The shown map."""
         return self._map
 
     @property
     def chosen_segment(self) -> int:
-        """The segment that is walked to; -1 for none."""
+        """The current segment; -1 for none."""
         if self._map is None or self._block == _NOTHING:
             return _NOTHING
         return self._map.segment_of(self._block)
 
     def show_map(self, blocks: SegmentMap | None) -> None:
-        """Show other blocks; the place that was walked to stays, as far as there is one."""
+        """Show other blocks; the current place stays if it still exists."""
         was = self._map, self._block
         self._map = blocks
         self._pointed = _NOTHING
@@ -89,20 +89,20 @@ class SegmentMapView(QAbstractScrollArea):
         self.viewport().update()
 
     def set_empty_text(self, text: str) -> None:
-        """Say this where there is no segment."""
+        """Set the text for an empty map."""
         if text != self._empty_text:
             self._empty_text = text
             self.setAccessibleDescription(self._sentence())
             self.viewport().update()
 
     def set_to_scale(self, to_scale: bool) -> None:
-        """Draw all segments to one scale, or each over the whole width."""
+        """Draw all segments to the same scale, or each over the full width."""
         self._to_scale = to_scale
         self.viewport().update()
 
     @property
     def places(self) -> SegmentPlaces:
-        """Where everything is in the viewport; there must be something to show."""
+        """The geometry of the map in the viewport; the map must not be empty."""
         assert self._map is not None
         scrolled = self.verticalScrollBar().value()
         return SegmentPlaces(
@@ -111,13 +111,13 @@ class SegmentMapView(QAbstractScrollArea):
         )  # fmt: skip
 
     def minimumSizeHint(self) -> QSize:
-        """Return room for two rows."""
+        """Return a size for two rows."""
         return QSize(260, 2 * PITCH)
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the rows in sight and the frame of the block that is walked to."""
+        """Paint the visible rows and the frame of the current block."""
         painter = QPainter(self.viewport())
         if self._map is None or not len(self._map):
             painter.setPen(QColor(self._theme.colour("muted")))
@@ -154,7 +154,7 @@ class SegmentMapView(QAbstractScrollArea):
         painter.drawText(place.adjusted(2, 0, 0, 0), middle | Qt.AlignmentFlag.AlignLeft, address)
 
     def _widest_label(self) -> int:
-        """Return room for the longest address, a gap, and a size."""
+        """Return the width of the longest address, a gap and a size."""
         if self._map is None or not len(self._map):
             return 0
         metrics = self.fontMetrics()
@@ -162,10 +162,10 @@ class SegmentMapView(QAbstractScrollArea):
         wide = "0x" + "0" * (len(address) - 2)
         return metrics.horizontalAdvance(wide + "   99.99 MiB") + 2 * _LEFT_PAD
 
-    # ── pointing and walking ─────────────────────────────────────────────────────────────────
+    # ── mouse and keyboard ───────────────────────────────────────────────────────────────────
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk: arrows, Home and End within a segment; with Ctrl over all; Page Up and Down."""
+        """Move with arrows, Home and End in a segment (Ctrl: in the map); Page Up and Down."""
         if self._map is None or not len(self._map):
             super().keyPressEvent(event)
             return
@@ -191,43 +191,43 @@ class SegmentMapView(QAbstractScrollArea):
             self._walk_to(min(max(target, 0), self._map.block_count - 1))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Tell the block under the pointer."""
+        """Report the block under the mouse."""
         pointed = self._block_at(event.position())
         if pointed != self._pointed:
             self._pointed = pointed
             self._tell()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Walk to the block that is clicked."""
+        """Make the clicked block current."""
         clicked = self._block_at(event.position())
         if clicked != _NOTHING:
             self._walk_to(clicked)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Tell the block that is walked to again."""
+        """Report the current block again."""
         super().leaveEvent(event)
         self._pointed = _NOTHING
         self._tell()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show where the keyboard is."""
+        """Show the keyboard focus."""
         super().focusInEvent(event)
         if self._block == _NOTHING and self._map is not None and len(self._map):
             self._walk_to(0)
         self.viewport().update()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Show that it is elsewhere."""
+        """Remove the keyboard focus."""
         super().focusOutEvent(event)
         self.viewport().update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Scroll over as many rows as there is no room for."""
+        """Set the scroll range to the rows that do not fit."""
         super().resizeEvent(event)
         self._fit_scroll_bar()
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """Show the block under the pointer as a tool tip as well."""
+        """Show the block under the mouse as a tool tip as well."""
         if isinstance(event, QHelpEvent):
             told = self._told(self._block_at(QPointF(event.pos())))
             QToolTip.showText(event.globalPos(), told, self)
@@ -262,7 +262,7 @@ class SegmentMapView(QAbstractScrollArea):
         return block_in_words(self._map, block)
 
     def _same_place(self, before: SegmentMap | None, block: int) -> int:
-        """Return the block at the address that was walked to."""
+        """Return the block at the current address."""
         if before is None or block == _NOTHING or self._map is None or not len(self._map):
             return _NOTHING
         old = before.segment_of(block)
@@ -283,14 +283,14 @@ class SegmentMapView(QAbstractScrollArea):
 
 
 class SegmentPlaces:
-    """The places on a map as it is scrolled now.
+    """The geometry of a map at the current scroll position.
 
     Args:
-        blocks: what is shown; its first segment is the largest.
+        blocks: the shown map; its first segment is the largest.
         width: of the viewport, in pixels.
-        label_width: what the labels on the left take of it.
-        scrolled: how many pixels are above the viewport.
-        to_scale: all segments at one scale; else each over the whole width.
+        label_width: the width of the labels on the left, in pixels.
+        scrolled: the number of pixels above the viewport.
+        to_scale: all segments to the same scale; otherwise each over the full width.
     """
 
     def __init__(
@@ -301,12 +301,12 @@ class SegmentPlaces:
         self._left, self._scrolled, self._to_scale = label_width, scrolled, to_scale
 
     def row(self, segment: int) -> QRectF:
-        """Return where a segment is painted."""
+        """Return a segment's rectangle."""
         top = segment * PITCH - self._scrolled + (PITCH - BAR_HEIGHT) / 2
         return QRectF(self._left, top, self._bar_width(segment), BAR_HEIGHT)
 
     def block(self, block: int) -> QRectF:
-        """Return where a block is painted."""
+        """Return a block's rectangle."""
         segment = self._map.segment_of(block)
         row = self.row(segment)
         scale = row.width() / int(self._map.sizes[segment])
@@ -314,7 +314,7 @@ class SegmentPlaces:
         return QRectF(left, row.y(), int(self._map.block_sizes[block]) * scale, row.height())
 
     def block_at(self, position: QPointF) -> int | None:
-        """Return the block that is painted there; None for none."""
+        """Return the block at this point; None for none."""
         segment = int(position.y() + self._scrolled) // PITCH
         if not 0 <= segment < len(self._map):
             return None
@@ -325,7 +325,7 @@ class SegmentPlaces:
         return self._map.block_at(segment, int(share * int(self._map.sizes[segment])))
 
     def below(self, block: int, rows: int) -> int:
-        """Return the block so many rows below another, about under it."""
+        """Return the block a number of rows below another, at about the same x."""
         segment = self._map.segment_of(block)
         target = min(max(segment + rows, 0), len(self._map) - 1)
         x = self.block(block).center().x()
@@ -341,11 +341,11 @@ class SegmentPlaces:
 
 
 class RowPicture:
-    """Makes the pictures of rows: allocated is solid, free is hatched, waiting is in between.
+    """Draws the rows: allocated is solid, free is hatched, waiting is in between.
 
     Args:
-        theme: gives the colours.
-        scale: device pixels a pixel of the screen.
+        theme: gives the colors.
+        scale: device pixels per logical pixel.
     """
 
     def __init__(self, theme: Theme, scale: float) -> None:
@@ -370,9 +370,9 @@ class RowPicture:
 
         Args:
             blocks: the map.
-            segment: which one.
-            width: in pixels of the screen.
-            height: likewise.
+            segment: its index.
+            width: in logical pixels.
+            height: in logical pixels.
         """
         import numpy as np
 
@@ -388,13 +388,13 @@ class RowPicture:
         starts = self._borders(blocks, segment, columns)
         base[starts] = struck[starts] = border
         picture = np.where(self._strikes(rows, columns), struck, base)
-        picture[0] = picture[-1] = struck  # the hatching's colour all along: a frame around holes
+        picture[0] = picture[-1] = struck  # a line in the hatching's color frames the holes
         picture[:, 0] = picture[:, -1] = border
         image = QImage(picture.data, columns, rows, 4 * columns, QImage.Format.Format_RGB32)
-        return image.copy()  # the array does not outlive this
+        return image.copy()  # the array ends with this call
 
     def _strikes(self, rows: int, columns: int) -> NDArray[np.bool_]:
-        """Return where the hatching is, the same for all rows of one size."""
+        """Return the mask of the hatching, the same for all rows of a size."""
         import numpy as np
 
         known = self._hatching.get(rows)
@@ -406,7 +406,7 @@ class RowPicture:
 
     @staticmethod
     def _borders(blocks: SegmentMap, segment: int, columns: int) -> NDArray[np.int64]:
-        """Return the columns at which a block begins that is wide enough to be told apart."""
+        """Return the first columns of the blocks that are wide enough for a border."""
         import numpy as np
 
         place = blocks.blocks_of(segment)
@@ -417,7 +417,7 @@ class RowPicture:
 
 
 def _packed(colours: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Return blue, green and red, shape (n, 3), as the numbers that `QImage` takes, shape (n,)."""
+    """Return blue, green and red, shape (n, 3), as pixel values of `QImage`, shape (n,)."""
     import numpy as np
 
     whole = colours.astype(np.uint32)
@@ -429,7 +429,7 @@ def _packed(colours: NDArray[np.float64]) -> NDArray[np.uint32]:
 
 
 def block_in_words(blocks: SegmentMap, block: int) -> str:
-    """Return a block's state, its size, and where it is."""
+    """Return a block's state, size and place in words."""
     from gpu_studio.core.memory.segments import STATE_WORDS
 
     segment = blocks.segment_of(block)
@@ -447,15 +447,15 @@ def block_in_words(blocks: SegmentMap, block: int) -> str:
 
 
 def map_in_words(blocks: SegmentMap) -> str:
-    """Return the whole map in a sentence."""
+    """Return a sentence about the whole map."""
     return (
         f"{counted(len(blocks), 'segment')} with {counted(blocks.block_count, 'block')}: "
         f"{format_bytes(blocks.allocated_bytes)} allocated, "
-        f"{format_bytes(blocks.holes_bytes)} free in between, the largest free block "
+        f"{format_bytes(blocks.holes_bytes)} free in between, largest free block "
         f"{format_bytes(blocks.largest_hole_bytes)}."
     )
 
 
 def counted(count: int, what: str) -> str:
-    """Return so many of something."""
+    """Return a count with its noun, in the plural if needed."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -1,4 +1,4 @@
-"""The segment map with the number that says how fragmented memory is, and a table beside it."""
+"""The segment map with the fragmentation, and a table of blocks beside it."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _log = logging.getLogger(__name__)
 
 _TABLE_LETTERS = 37
 _ROW_PADDING = 11
-_ANY_WIDTH = (1 << 24) - 1  # Qt's own
+_ANY_WIDTH = (1 << 24) - 1  # QWIDGETSIZE_MAX of Qt
 _SWATCH = 12
 _LEGEND_SPACING = 14
-_BESIDE_LETTERS = 90  # of the page; below it the table stands under the map
+_BESIDE_LETTERS = 90  # of the page; on a narrower page the table is under the map
 _LEGEND = (("allocated", "solid"), ("free, reserved", "hatched"), ("awaiting its free", "amber"))
 
 
 class SegmentPage(QWidget):
-    """Shows the segments of the chosen engine, or those of a snapshot that was opened."""
+    """Shows the segments of the chosen engine, or of an opened snapshot."""
 
     def __init__(self, model: MemoryModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -79,12 +79,12 @@ class SegmentPage(QWidget):
         self._largest = Text(role="headline", name="memory.largest")
         self._fragmentation = Text(role="muted", name="memory.fragmentation", wraps=True)
         self._open = button(
-            "Open a snapshot …", self._ask_file, name="memory.snapshot.open",
-            tip="A file of torch.cuda.memory._dump_snapshot: read without running anything in it",
+            "Open snapshot…", self._ask_file, name="memory.snapshot.open",
+            tip="Open a file of torch.cuda.memory._dump_snapshot; nothing in it is executed",
         )  # fmt: skip
         self._close = button(
             "Back to live", self._snapshot.close, name="memory.snapshot.close",
-            tip="Show the allocator again",
+            tip="Close the snapshot and show the allocator again",
         )  # fmt: skip
         card.column.addWidget(
             FlowRow(self._largest, self._close, self._open, fills=self._largest, spacing=GAP)
@@ -96,7 +96,9 @@ class SegmentPage(QWidget):
         return card
 
     def _add_legend(self, card: Card, theme: Theme) -> None:
-        scale = toggle("To scale", "memory.segments.to_scale", "All segments at one scale")
+        scale = toggle(
+            "To scale", "memory.segments.to_scale", "Draw all segments to the same scale"
+        )
         scale.setChecked(True)
         scale.toggled.connect(self._view.set_to_scale)
         entries = [
@@ -128,7 +130,7 @@ class SegmentPage(QWidget):
         self._table_card.setMaximumWidth(least if has_room else _ANY_WIDTH)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Show what came while the page was not in sight."""
+        """Show changes that came while hidden."""
         super().showEvent(event)
         self._show()
 
@@ -167,14 +169,14 @@ class SegmentPage(QWidget):
         self._show_blocks(self._view.chosen_segment)
 
     def _say_fragmentation(self, read: SegmentsRead) -> None:
-        """Say the one number: the largest block to be had beside what is free in all."""
+        """Show the largest available block beside the total free memory."""
         largest_bytes, counters = read.largest_block_bytes, read.read
         free_bytes = free_within(
             read.free_total_bytes, counters.allocated_bytes, counters.limit_bytes
         )
         within = free_bytes < read.free_total_bytes
-        where = "free within the budget" if within else "free in all"
-        modelled = " (modelled)" if self._model.chosen.is_modelled else ""
+        where = "free within the budget" if within else "free in total"
+        modelled = " (modeled)" if self._model.chosen.is_modelled else ""
         share = max(1 - largest_bytes / free_bytes, 0.0) if free_bytes else 0.0
         self._largest.setText(f"{format_bytes(largest_bytes)} in one piece")
         shown = ""
@@ -182,7 +184,7 @@ class SegmentPage(QWidget):
             segments = counted(len(self._shown), "segment")
             shown = f" {segments}, {counted(self._shown.block_count, 'block')}."
         self._fragmentation.setText(
-            f"is the largest block to be had now, of {format_bytes(free_bytes)} {where}: "
+            f"is the largest available block, of {format_bytes(free_bytes)} {where}: "
             f"{format_percent(share)} fragmented{modelled}.{shown}"
         )
 
@@ -191,30 +193,30 @@ class SegmentPage(QWidget):
         self._fragmentation.setText(
             f"{counted(len(blocks), 'segment')}, {counted(blocks.block_count, 'block')}: "
             f"{format_bytes(blocks.allocated_bytes)} allocated of "
-            f"{format_bytes(blocks.reserved_bytes)} reserved; the largest hole is "
+            f"{format_bytes(blocks.reserved_bytes)} reserved; largest hole "
             f"{format_bytes(blocks.largest_hole_bytes)} of {format_bytes(blocks.holes_bytes)}."
         )
 
     def _nothing(self) -> str:
         if not self._model.chosen.is_card:
             return (
-                "Segments are what PyTorch's allocator gets from a CUDA card, and the CPU has "
-                "none. Choose a card above, or a modelled one."
+                "PyTorch's allocator gets segments from a CUDA card only, not from the CPU. "
+                "Choose a card above, or a modeled card."
             )
         if self._model.session is None:
             return "This engine has ended. Run an experiment, or show the other engine."
         if self._model.chosen.is_modelled:
             return (
-                "Nothing has been asked of this modelled card yet. Run an experiment on the page "
-                "“Break it”, or open a snapshot."
+                "PyTorch has not used this modeled card yet. Run an experiment on the “Break it” "
+                "page, or open a snapshot."
             )
         return (
-            "PyTorch has not asked this card for memory yet. Run an experiment on the page "
-            "“Break it”, a benchmark, or move a model; or open a snapshot."
+            "PyTorch has not used memory of this card yet. Run an experiment on the “Break it” "
+            "page or a benchmark, move a model, or open a snapshot."
         )
 
     def _show_blocks(self, segment: int) -> None:
-        """Show a segment's blocks beside the map; the first one's until another is chosen."""
+        """Show a segment's blocks beside the map; by default the first segment's."""
         segment = max(segment, 0)
         title = "Blocks of a segment"
         if self._shown:
@@ -248,7 +250,7 @@ class _Swatch(QWidget):
         return QSize(_SWATCH, _SWATCH)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the look of a block."""
+        """Paint the square like a block."""
         painter = QPainter(self)
         colour = QColor(self._theme.colour("amber" if self._look == "amber" else "allocated"))
         place = QRectF(0.5, 0.5, _SWATCH - 1, _SWATCH - 1)

@@ -1,7 +1,7 @@
-"""The tank: one bar, painted by hand, that sums to the device's memory.
+"""The tank: one custom-painted bar whose parts add up to the device's memory.
 
-Parts are told apart by colour, by hatching and by their names under the bar; with the arrow keys
-or the mouse one part after another tells its number and what it is.
+Color, hatching and the names under the bar tell the parts apart. The arrow keys and the mouse show
+each part's size and meaning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.tank import Tank, TankPart
     from gpu_studio.ui.theme import Theme
 
-# key of a part: (colour role, pattern).
+# key of a part: (color role, pattern).
 _LOOKS = {
     "driver": ("disabled", "solid"),
     "others": ("other", "solid"),
@@ -47,17 +47,17 @@ _LOOKS = {
 BAR_HEIGHT = 34
 SWATCH = 10
 _BETWEEN = 2.0
-_LEAST_WIDTH = 3.0  # so that a part of a few MiB can still be seen and pointed at
+_LEAST_WIDTH = 3.0  # keeps a part of a few MiB visible and clickable
 _LABEL_GAP = 18.0
 _LINE_GAP = 4
 
 
 class TankBar(QWidget):
-    """The bar with its parts' names and numbers under it.
+    """The bar, with the names and sizes of its parts under it.
 
     Signals:
-        part_told(str): a part was pointed at or walked to: its name, number and meaning; empty
-            when it is left again.
+        part_told(str): name, size and meaning of the part under the mouse or the keyboard; empty
+            for none.
     """
 
     part_told = Signal(str)
@@ -70,43 +70,43 @@ class TankBar(QWidget):
         self._current = -1
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
-        self.setAccessibleName("Where the memory is")
+        self.setAccessibleName("Memory use")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
     @property
     def tank(self) -> Tank | None:
-        """What is shown."""
+        """The shown tank."""
         return self._tank
 
     def show_tank(self, tank: Tank | None) -> None:
-        """Show other numbers."""
+        """Show another tank."""
         if tank == self._tank:
             return
         self._tank = tank
         self._fit_height()
         if tank is None or self._current >= len(tank.parts):
             self._current = -1
-        self.setAccessibleDescription(tank.sentence if tank else "Nothing is known yet.")
+        self.setAccessibleDescription(tank.sentence if tank else "No readings yet.")
         if self._current >= 0:
             self._tell()
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return room for the bar and the names under it."""
+        """Return the size of the bar and the names under it."""
         return QSize(400, self.height_at(self.width()))
 
     def minimumSizeHint(self) -> QSize:
-        """Return the least room."""
+        """Return the smallest usable size."""
         return QSize(160, self.sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Take another line of names where the bar becomes too narrow for them."""
+        """Wrap the names if the bar becomes too narrow for them."""
         super().resizeEvent(event)
         self._fit_height()
 
     def height_at(self, width: int) -> int:
-        """Return how high the bar and the names under it are at a width, both in pixels."""
+        """Return the height of the bar and its names at a width, both in pixels."""
         layout = self._places_at(width)
         labels = layout.labels_height if layout else label_height(self.fontMetrics())
         return BAR_HEIGHT + 6 + labels
@@ -117,7 +117,7 @@ class TankBar(QWidget):
 
     @property
     def places(self) -> TankLayout | None:
-        """Where everything is painted; None without a tank that has a size."""
+        """The geometry of the parts; None without a tank with a size."""
         return self._places_at(self.width())
 
     def _places_at(self, width: int) -> TankLayout | None:
@@ -128,7 +128,7 @@ class TankBar(QWidget):
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the bar, its names, and the frame of the part that is walked to."""
+        """Paint the bar, its names, and the frame of the current part."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         whole = QRectF(0.5, 0.5, self.width() - 1, BAR_HEIGHT - 1)
@@ -163,7 +163,7 @@ class TankBar(QWidget):
             painter.drawRoundedRect(whole.adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
 
     def _paint_end(self, painter: QPainter) -> None:
-        """Strike out what lies beyond the card."""
+        """Hatch the parts beyond the end of the card."""
         tank = self._tank
         if tank is None or tank.card_bytes is None:
             return
@@ -216,10 +216,10 @@ class TankBar(QWidget):
         under = QRectF(text.x(), text.y() + line_height - 1, text.width() + 12, line_height)
         painter.drawText(under, flags, format_bytes(part.size_bytes))
 
-    # ── pointing and walking ─────────────────────────────────────────────────────────────────
+    # ── mouse and keyboard ───────────────────────────────────────────────────────────────────
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk from part to part with the arrow keys, Home and End."""
+        """Move between parts with the arrow keys, Home and End."""
         count = len(self._tank.parts) if self._tank else 0
         steps = {
             Qt.Key.Key_Right: self._current + 1,
@@ -234,22 +234,22 @@ class TankBar(QWidget):
         self._walk_to(min(max(target, 0), count - 1))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Tell the part under the pointer."""
+        """Report the part under the mouse."""
         self._walk_to(self._part_at(event.position()))
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Tell nothing any more."""
+        """Report that no part is current."""
         super().leaveEvent(event)
         if not self.hasFocus():
             self._walk_to(-1)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Tell nothing any more."""
+        """Report that no part is current."""
         super().focusOutEvent(event)
         self._walk_to(-1)
 
     def event(self, event: QEvent) -> bool:
-        """Show the part under the pointer as a tool tip as well."""
+        """Show the part under the mouse as a tool tip as well."""
         if isinstance(event, QHelpEvent) and self._tank is not None:
             index = self._part_at(QPointF(event.pos()))
             told = self._told(self._tank.parts[index]) if index >= 0 else ""
@@ -279,17 +279,17 @@ class TankBar(QWidget):
 
 
 class TankLayout:
-    """The places of one tank's parts on a bar of a width.
+    """The geometry of a tank's parts on a bar.
 
     Args:
-        tank: what is shown.
+        tank: the shown tank.
         width: of the bar, in pixels.
         metrics: of the font of the names.
 
     Attributes:
-        stretches: where each part is painted, from left to right.
-        labels: where each part's name and number are.
-        lines: how many lines of names there are.
+        stretches: the horizontal range of each part, from left to right.
+        labels: the place of each part's name and size.
+        lines: the number of lines of names.
     """
 
     def __init__(self, tank: Tank, width: int, metrics: QFontMetrics) -> None:
@@ -303,11 +303,11 @@ class TankLayout:
 
     @property
     def labels_height(self) -> int:
-        """How high all lines of names are, in pixels."""
+        """The height of all lines of names, in pixels."""
         return self.lines * self._label_height
 
     def part_at(self, position: QPointF) -> int:
-        """Return the part whose stretch or name is there; -1 for none."""
+        """Return the part whose range or name is at this point; -1 for none."""
         for index, (stretch, label) in enumerate(zip(self.stretches, self.labels, strict=True)):
             if stretch.adjusted(-1, 0, 1, 0).contains(position) or label.contains(position):
                 return index
@@ -325,7 +325,7 @@ class TankLayout:
         return stretches
 
     def _flow(self, widths: list[float]) -> list[tuple[int, float]]:
-        """Return each name's line and x, side by side from the left."""
+        """Return each name's line and x, in rows from the left."""
         flow: list[tuple[int, float]] = []
         line, x = 0, 0.0
         for width in widths:
@@ -336,10 +336,10 @@ class TankLayout:
         return flow
 
     def _labels(self, widths: list[float], flow: list[tuple[int, float]]) -> list[QRectF]:
-        """Return a place for each name.
+        """Return the place of each name.
 
-        Under its part, moved aside where two would meet; where they need more than one line, side
-        by side.
+        Each is under its part, moved aside if two would overlap. If they need more than one line,
+        they are in rows from the left.
         """
         xs = [x for _, x in flow] if self.lines > 1 else self._under(widths)
         y, height = BAR_HEIGHT + 6.0, self._label_height
@@ -361,10 +361,10 @@ class TankLayout:
 
 
 def label_height(metrics: QFontMetrics) -> int:
-    """Return how high a name and the number under it are, in pixels."""
+    """Return the height of a name and the size under it, in pixels."""
     return 2 * (metrics.height() + _LINE_GAP) + _LINE_GAP
 
 
 def _label_width(label: str, size_bytes: int, metrics: QFontMetrics) -> float:
-    number = 1.1 * metrics.horizontalAdvance(format_bytes(size_bytes))  # it is written bold
+    number = 1.1 * metrics.horizontalAdvance(format_bytes(size_bytes))  # allows for bold type
     return SWATCH + 8.0 + max(metrics.horizontalAdvance(label), number)

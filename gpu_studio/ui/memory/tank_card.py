@@ -1,4 +1,4 @@
-"""The card with the tank: whose memory it is, the bar, its numbers, and what they are."""
+"""The card with the memory bar: the device and engine, the bar, its numbers and their source."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _OWN = "own"
 
 
 class TankCard(Card):
-    """Says whose memory is shown, lets a person choose, and shows it.
+    """Shows the memory of the chosen device and engine.
 
     Args:
         session: the program's own engine.
-        model: the memory.
-        theme: gives the colours.
+        model: the state of the Memory tab.
+        theme: gives the colors.
     """
 
     def __init__(
@@ -44,18 +44,16 @@ class TankCard(Card):
         super().__init__(parent, name="memory.tank_card")
         self._session, self._model = session, model
         self._title = Text(role="headline", name="memory.title")
-        self._badge = Text("MODELLED", role="section", name="memory.modelled")
-        self._badge.setToolTip("No card is asked: these are the rules of PyTorch's allocator")
+        self._badge = Text("MODELED", role="section", name="memory.modelled")
+        self._badge.setToolTip("Computed by the rules of PyTorch's allocator, without a card")
         self._numbers = toggle("Numbers", "memory.tank.numbers", "Show the bar as a table")
         self._numbers.toggled.connect(self._toggle_numbers)
         self._make_choices()
         self._lay_out_head()
         self._tank = TankBar(theme, name="memory.tank")
         self._tank.part_told.connect(self._show_sentence)
-        self._rows = TextRows(
-            ("Part", "Memory", "Share", "What it is"), numbers=(1, 2), parent=self
-        )
-        self._table: QTableView | None = None  # made when it is first asked for
+        self._rows = TextRows(("Part", "Memory", "Share", "Meaning"), numbers=(1, 2), parent=self)
+        self._table: QTableView | None = None  # created on first use
         self._room: int | None = None
         self._sentence = Text(role="muted", name="memory.sentence", wraps=True)
         self.column.addWidget(self._tank)
@@ -70,14 +68,12 @@ class TankCard(Card):
     def _make_choices(self) -> None:
         self._engines = QComboBox()
         self._engines.setObjectName("memory.engine")
-        self._engines.setAccessibleName("Which engine's allocator is shown")
-        self._engines.setToolTip(
-            "Whose allocator the tank, the curves, the map and empty_cache show"
-        )
+        self._engines.setAccessibleName("Engine whose allocator is shown")
+        self._engines.setToolTip("The engine for the bar, the curves, the map and empty_cache")
         self._engines.activated.connect(self._choose_engine)
         self._cards = ElidingCombo()
         self._cards.setObjectName("memory.card")
-        self._cards.setAccessibleName("Whose memory is shown")
+        self._cards.setAccessibleName("Device whose memory is shown")
         self._cards.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._cards.setMaximumWidth(letters(self._cards, 41))
         self._cards.activated.connect(self._choose)
@@ -100,7 +96,7 @@ class TankCard(Card):
                 self._cards.insertSeparator(self._cards.count())
                 was_modelled = True
             self._cards.addItem(choice.title, choice.identity)
-        self._cards.addItem("Modelled: a size of your own …", _OWN)
+        self._cards.addItem("Modeled: custom size…", _OWN)
         self._cards.setCurrentIndex(self._cards.findData(self._model.chosen.identity))
 
     def _choose(self, index: int) -> None:
@@ -113,7 +109,7 @@ class TankCard(Card):
 
     def _ask_own(self) -> None:
         mib, has_chosen = QInputDialog.getInt(
-            self, "Model a card", "How many MiB does CUDA see of it?", 16_000, LEAST_MIB, MOST_MIB
+            self, "Model a card", "MiB visible to CUDA", 16_000, LEAST_MIB, MOST_MIB
         )
         if not has_chosen:
             return
@@ -143,7 +139,7 @@ class TankCard(Card):
         tank, device, chosen = self._model.tank, self._model.devices.described, self._model.chosen
         size = f"  ·  {format_bytes(tank.total_bytes)}" if tank else ""
         if chosen.is_modelled and chosen.address is not None:
-            title = short_name(card_at(chosen.address).name)  # its size is part of it
+            title = short_name(card_at(chosen.address).name)  # the name includes the size
         elif chosen.is_card:
             title = f"{device.short_name if device else chosen.title}{size}"
         else:
@@ -156,15 +152,15 @@ class TankCard(Card):
         self._show_sentence("")
 
     def set_room(self, height: int) -> None:
-        """Be no higher than that, if the table is shown."""
+        """Limit the height if the table is shown."""
         self._room = height
         self._fit_table()
 
     def _fit_table(self) -> None:
-        """Show the table beside the bar; where there is no room for both, in its place.
+        """Show the table under the bar, or instead of it if both do not fit.
 
-        Only the room and the card's own width decide, never what is shown already: otherwise
-        showing the one could take away the reason for it.
+        Only the available size decides, not the current state: otherwise showing one could remove
+        the reason for it.
         """
         if self._table is None or self._room is None or self._table.isHidden():
             self._tank.show()
@@ -184,9 +180,7 @@ class TankCard(Card):
 
     def _toggle_numbers(self, shown: bool) -> None:
         if self._table is None:
-            self._table = table(
-                self._rows, name="memory.tank.table", accessible_name="Where the memory is"
-            )
+            self._table = table(self._rows, name="memory.tank.table", accessible_name="Memory use")
             self.column.insertWidget(self.column.count() - 1, self._table)
         self._table.setVisible(shown)
         self._show_memory()
@@ -194,62 +188,61 @@ class TankCard(Card):
 
 
 def what_is_shown(model: MemoryModel, session: EngineSession) -> str:
-    """Return the sentence.
+    """Return a sentence about the source of the shown numbers.
 
     Args:
-        model: the memory.
+        model: the state of the Memory tab.
         session: the program's own engine.
     """
     chosen, state = model.chosen, session.state
     if chosen.is_modelled:
         return _of_modelled(model)
     if state is EngineState.FAILED:
-        return "There is no engine. Start a fresh one from the Engine menu."
+        return "The engine has stopped. Start a new one from the Engine menu."
     if session.description is None:
-        return "The engine is starting: PyTorch is being loaded, and its numbers come then."
+        return "The engine is starting and loading PyTorch. Its numbers come next."
     if not chosen.is_card:
         return _without_card(model)
     if chosen.address is None:
-        return f"These are the driver's numbers: PyTorch cannot use this card. {chosen.reason}"
+        return f"PyTorch cannot use this card, so these are the driver's numbers. {chosen.reason}"
     if model.engine == LAB:
         return _of_lab(model)
     if not model.has_allocator_numbers:
         return (
-            "PyTorch has not touched this card yet, so these are the driver's numbers. Its own "
-            "begin with the first CUDA work: run an experiment, a benchmark, or move a model."
+            "PyTorch has not used this card yet, so these are the driver's numbers. For PyTorch's "
+            "own numbers, run an experiment or a benchmark, or move a model."
         )
-    return "The driver's and PyTorch's numbers, read together by the engine."
+    return "Numbers of the driver and of PyTorch, read together by the engine."
 
 
 def _of_modelled(model: MemoryModel) -> str:
     if model.is_held:
         return (
-            "What the experiment had reached. All it took is freed again, and kept by the "
-            "allocator for the next tensors."
+            "Memory when the experiment failed or ended. It is free again, and the allocator "
+            "keeps it for the next tensors."
         )
     return (
-        "PyTorch's allocator on a card of this size, to the byte, by its rules alone. What "
-        "CUDA itself takes is an assumption."
+        "PyTorch's allocator on a card of this size, computed to the byte by its rules. CUDA's own "
+        "memory is an assumption."
     )
 
 
 def _of_lab(model: MemoryModel) -> str:
     if model.is_held:
         return (
-            "What the experiment had reached. The lab's engine has ended since, and all it "
-            "took is free again."
+            "Memory when the experiment failed or ended. Its engine has ended since, and all its "
+            "memory is free again."
         )
     if model.experiment.state is OomState.IDLE:
-        return f"The lab's engine has ended. Choose “{ENGINE_NAMES[MAIN]}” for the present."
+        return f"The experiment's engine has ended. Choose “{ENGINE_NAMES[MAIN]}” for now."
     if model.experiment.state is OomState.WAITING:
-        return "The lab's own engine starts: PyTorch is being loaded into it."
-    return "The lab's engine at work. The program's own engine, if it uses the card, is named."
+        return "The experiment's engine is starting and loading PyTorch."
+    return "The experiment's engine is running. The bar names the program's engine as well."
 
 
 def _without_card(model: MemoryModel) -> str:
     if model.devices.has_usable_card:
-        return "The PC's own memory. Choose a card to see PyTorch's allocator at work."
+        return "The PC's own memory. Choose a card to see PyTorch's allocator."
     return (
-        "This PC's RAM. PyTorch's allocator has numbers of its own for CUDA cards only: "
-        "choose a modelled one."
+        "This PC's RAM. PyTorch's allocator has numbers for CUDA cards only: choose a modeled card."
     )

@@ -1,4 +1,4 @@
-"""Choosing a card: the current one, or the only visible one; and what comes too late."""
+"""Choose a card: make it current, or the only visible one; and a way that fails."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 _LEFT_LETTERS = (30, 63)
 _TOO_LATE = "visible_devices_too_late"
 _USE = (
-    "torch.cuda.set_device: new “cuda” tensors go to this card, in the same engine. What is placed "
-    "already stays where it is, and all cards stay visible."
+    "torch.cuda.set_device: new “cuda” tensors go to this card, in the same engine. Tensors that "
+    "exist stay where they are, and all cards stay visible."
 )
 _SHOW_ONLY = (
-    "A fresh engine, with CUDA_VISIBLE_DEVICES set before it starts. PyTorch then sees this card "
-    "alone, as cuda:0."
+    "Starts a new engine with CUDA_VISIBLE_DEVICES set. PyTorch then sees only this card, as "
+    "cuda:0."
 )
 _LOST = (
-    "Models and memory of the present engine are lost, your results stay. The same is lost on the "
-    "way back to all cards."
+    "You lose the models and memory of the current engine. Your results stay. Switching back does "
+    "the same."
 )
 _DEMONSTRATION = (
-    "Setting the variable once CUDA has started does nothing, though some code does it. See it in "
-    "a fresh process, too late and in time."
+    "Setting the variable after CUDA has started does nothing, though some code does it. See both "
+    "in new processes: too late and in time."
 )
 
 
 class ChoosePage(QWidget):
-    """Devices on the left, the two ways and the demonstration on the right.
+    """Devices on the left; the two ways and the demonstration on the right.
 
     Args:
         studio: the application's state.
-        theme: the look in force.
+        theme: the current look.
         model: knows the devices.
         pitfalls: runs the demonstration.
-        before: what Tab comes to before the devices, which are made late.
+        before: the widget before the devices in Tab order.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ChoosePage(QWidget):
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(MARGIN)
-        left = ScrollPage("Devices to choose from", self)
+        left = ScrollPage("Devices", self)
         left.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         left.setMinimumWidth(letters(self, _LEFT_LETTERS[0]))
         left.setMaximumWidth(letters(self, _LEFT_LETTERS[1]))
@@ -97,7 +97,7 @@ class ChoosePage(QWidget):
         self._why = Text(role="muted", name="switcher.why", wraps=True)
         cards = QWidget()
         cards.setObjectName("switcher.cards")
-        cards.setAccessibleName("Devices to choose from")
+        cards.setAccessibleName("Devices")
         column.addWidget(Text("Choose a device", "title"))
         column.addWidget(cards)
         column.addWidget(self._why)
@@ -110,17 +110,17 @@ class ChoosePage(QWidget):
         model = self.model
         self._use = button("Use this card", model.use, name="switcher.activate", primary=True)
         self._only = button(
-            "Show PyTorch only this card", model.show_only, name="switcher.visible_only"
+            "Let PyTorch see only this card", model.show_only, name="switcher.visible_only"
         )
-        self._all = button("Show PyTorch all cards", model.show_all, name="switcher.show_all")
+        self._all = button("Let PyTorch see all cards", model.show_all, name="switcher.show_all")
         self._said_card = Card(name="switcher.said_card")
         self._said = Text(name="switcher.said", wraps=True)
         self._said_card.column.addWidget(self._said)
         self._lost = Text(_LOST, "amber", name="switcher.explained", wraps=True)
         column.addWidget(Text("Two ways to switch, and one that fails", "title"))
-        self._current_way = self._way("The current card", _USE, self._use)
+        self._current_way = self._way("Current card", _USE, self._use)
         self._visible_way = self._way(
-            "The visible cards", _SHOW_ONLY, self._only, self._all, then=self._lost
+            "Visible cards", _SHOW_ONLY, self._only, self._all, then=self._lost
         )
         for widget in (self._said_card, self._current_way, self._visible_way):
             column.addWidget(widget)
@@ -142,13 +142,13 @@ class ChoosePage(QWidget):
         card = Card(name="switcher.demonstration_card")
         card.column.setSpacing(8)
         self._demonstrate = button(
-            "Show it", self._start_demonstration, name="switcher.demonstrate",
-            tip="Two fresh processes; a few seconds",
+            "Run demonstration", self._start_demonstration, name="switcher.demonstrate",
+            tip="Run both in new processes, for a few seconds",
         )  # fmt: skip
         self._too_late = Text(name="switcher.too_late", wraps=True)
         self._in_time = Text(name="switcher.in_time", wraps=True)
         self._stands_in = Text(role="muted", name="switcher.stand_in", wraps=True)
-        card.column.addWidget(Text("The variable, set too late", "value"))
+        card.column.addWidget(Text("Setting the variable too late", "value"))
         card.column.addWidget(Text(_DEMONSTRATION, "muted", wraps=True))
         for text in (self._too_late, self._in_time, self._stands_in):
             card.column.addWidget(text)
@@ -184,7 +184,7 @@ class ChoosePage(QWidget):
         self._show_chosen()
 
     def _order_focus(self) -> None:
-        """Let Tab reach the cards, which are made late, before what is done with them."""
+        """Let Tab reach the cards before the buttons, although the cards are created later."""
         radios = [card.radio for card in self._device_cards.values()]
         doing = [self._use, self._only, self._all, self._demonstrate]
         for earlier, later in pairwise([self._before, *radios, *doing]):
@@ -201,13 +201,13 @@ class ChoosePage(QWidget):
         self._show_buttons()
 
     def _why_so_few(self) -> str:
-        """Return why there is no card to choose, or what is waited for."""
+        """Return why there is no card to choose, or what the tab is waiting for."""
         waiting = what_is_waited_for(self._session.state, self._session.description is not None)
         if waiting or len(self.model.rows) > 1:
             return waiting
         description = self._session.description
         reason = (description.cuda_reason if description else None) or ""
-        return f"The CPU is the only device here, so everything is moved to it. {reason}".strip()
+        return f"The CPU is the only device here, so everything runs on it. {reason}".strip()
 
     def _show_buttons(self) -> None:
         model = self.model
@@ -233,7 +233,7 @@ class ChoosePage(QWidget):
         tried, running = self._pitfalls.tried(_TOO_LATE), self._pitfalls.running
         is_shown = running is not None and running.name == _TOO_LATE
         self._demonstrate.setEnabled(self._pitfalls.can_run)
-        self._demonstrate.setText("Two fresh processes run …" if is_shown else "Show it")
+        self._demonstrate.setText("Running…" if is_shown else "Run demonstration")
         late = f"Too late: {tried.broken.sentence}" if tried.broken else tried.failure
         self._too_late.setText(late)
         self._in_time.setText(f"In time: {tried.fixed.sentence}" if tried.fixed else "")
@@ -243,9 +243,9 @@ class ChoosePage(QWidget):
 
 
 def what_is_waited_for(state: EngineState, is_described: bool) -> str:
-    """Return what the tab waits for; empty where it waits for nothing."""
+    """Return what the tab is waiting for; empty if it is ready."""
     if state is EngineState.FAILED:
-        return "There is no engine. Start a fresh one from the Engine menu."
+        return "The engine has stopped. Start a new one from the Engine menu."
     if not is_described:
-        return "The engine is starting: PyTorch is being loaded."
+        return "The engine is starting and loading PyTorch."
     return ""

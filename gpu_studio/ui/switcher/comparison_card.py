@@ -1,4 +1,4 @@
-"""One workload in several ways side by side: choices, a table, bars, curves, and a sentence."""
+"""One workload with several options side by side: choices, table, bars, curves, verdict."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
-_HEAD = ("Way", "A call", "Peak memory", "Where its time goes", "State")
+_HEAD = ("Variant", "Per call", "Peak memory", "Time breakdown", "State")
 _BUDGET_S = 1.0
-# The work is the device's; what comes before it is another hatch for each, in grey.
+# The work has the device's color; each part before it is gray with its own hatch.
 _WORK = ("compute", "computing")
 _HATCHES = (Qt.BrushStyle.SolidPattern, Qt.BrushStyle.BDiagPattern, Qt.BrushStyle.DiagCrossPattern)
 _BOX_SPACING = 14
@@ -39,10 +39,10 @@ class ComparisonCard(Card):
 
     Args:
         studio: the application's state.
-        theme: the look in force.
-        model: one workload.
-        sentence: what the page is about.
-        checked: the values of options that are checked at first, where it is not all of the first
+        theme: the current look.
+        model: the runs of one workload.
+        sentence: the subject of the page.
+        checked: the option values that are checked at first; by default, all values of the first
             option and the default of every other.
     """
 
@@ -98,12 +98,12 @@ class ComparisonCard(Card):
         self._verdict = Text(name=f"{self._name}.verdict", wraps=True)
         self._rows = TextRows(_HEAD, (1, 2), self)
         self._table = table(
-            self._rows, name=f"{self._name}.results", accessible_name="The ways side by side"
+            self._rows, name=f"{self._name}.results", accessible_name="Variants side by side"
         )
         self._table.horizontalScrollBar().rangeChanged.connect(self._fit_table)
-        self._bars_title = section("Where one call's time goes")
+        self._bars_title = section("Time breakdown of one call")
         self._bars = ShareBars(self._theme, name=f"{self._name}.parts")
-        self._bars.setAccessibleName("Where one call's time goes")
+        self._bars.setAccessibleName("Time breakdown of one call")
         self._plot: LossPlot | None = None
         self._findings = Text(role="muted", name=f"{self._name}.findings", wraps=True)
         for widget in (
@@ -135,9 +135,9 @@ class ComparisonCard(Card):
 
     def _why_not(self, workload: WorkloadDescription | None) -> str:
         if not self.model.is_described:
-            return "The engine is starting: PyTorch is being loaded."
+            return "The engine is starting and loading PyTorch."
         if workload is None:
-            return f"This engine does not know the workload {self.model.workload}."
+            return f"This engine has no workload {self.model.workload}."
         return workload.skipped
 
     def _list_options(self, workload: WorkloadDescription) -> None:
@@ -156,7 +156,7 @@ class ComparisonCard(Card):
                 box.setObjectName(f"{self._name}.{option.name}.{value}")
                 box.setAccessibleName(f"{option.title}: {value}")
                 box.setToolTip(option.sentence)
-                # The first option is what the page is about: all of its ways at once.
+                # The first option is the subject of the page: all its values at once.
                 first = self._first_checked.get(option.name)
                 box.setChecked(place == 0 or number == 0 if first is None else value in first)
                 box.toggled.connect(self._show_buttons)
@@ -180,7 +180,7 @@ class ComparisonCard(Card):
 
     def _show_buttons(self) -> None:
         ways = len(self.model.combinations(self._checked))
-        self._run.setText("Run" if ways == 1 else f"Run {ways} ways")
+        self._run.setText("Run" if ways == 1 else f"Run {ways} variants")
         self._run.setAccessibleName(self._run.text())
         self._run.setEnabled(self.model.can_start and self._device.count() > 0)
         self._stop.setVisible(self.model.is_running)
@@ -217,11 +217,11 @@ class ComparisonCard(Card):
         self._findings.setVisible(bool(findings))
 
     def _fit_table(self) -> None:
-        """Give every row its place, also where the columns need a bar to be scrolled by."""
+        """Fit the height to the rows, with space for a scroll bar if the columns need it."""
         show_whole_rows(self._table)
 
     def _told_apart(self, run: Run) -> dict[str, str]:
-        """Return the options that differ among the runs; the first one always."""
+        """Return the options that differ among the runs, and always the first one."""
         options = run.request.options
         return {
             name: value
@@ -259,7 +259,7 @@ def _cells(label: str, run: Run) -> tuple[str, ...]:
     peak = result.peak_allocated_bytes
     state = RunState.FINISHED.value
     if run.stamp is not None and run.stamp.doubts:
-        state = f"in doubt: {run.stamp.doubts[0]}"
+        state = f"doubtful: {run.stamp.doubts[0]}"
     parts = ", ".join(f"{name} {format_duration(s)}" for name, s in result.parts_s.items())
     return (
         label, format_duration(result.median_s), "–" if peak is None else format_bytes(peak),
@@ -268,7 +268,7 @@ def _cells(label: str, run: Run) -> tuple[str, ...]:
 
 
 def _bar(label: str, result: RunFinished) -> Bar:
-    """Return a run's parts: its work in the device's colour, the rest in greys with hatches."""
+    """Return a run's parts: its work in the device's color, the rest in hatched grays."""
     parts, others = [], 0
     for name, part_s in result.parts_s.items():
         if name in _WORK:

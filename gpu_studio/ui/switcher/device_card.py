@@ -1,4 +1,4 @@
-"""One device to choose: a radio button, its name, and what is so of it now."""
+"""One device to choose: a radio button, its name and its current facts."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _SWATCH = 12
 
 
 class DeviceCard(Card):
-    """A card that is chosen by its radio button, or by a click anywhere on it.
+    """A card that the user chooses by its radio button, or by a click anywhere on it.
 
     Signals:
-        chosen(str): the identity of its device.
+        chosen(str): the identity of the device.
     """
 
     chosen = Signal(str)
@@ -60,7 +60,7 @@ class DeviceCard(Card):
         self.show_row(row)
 
     def show_row(self, row: CardRow) -> None:
-        """Show what is so now."""
+        """Show the current facts."""
         self.radio.setText(row.number)
         self._swatch.show_device(row.address)
         self._name.setText(row.name)
@@ -85,7 +85,7 @@ class DeviceCard(Card):
 
 
 class _Swatch(QWidget):
-    """The colour that a device has in every curve and table; hollow where it has none."""
+    """The color of a device in every curve and table; hollow if it has none."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class _Swatch(QWidget):
         theme.changed.connect(self.update)
 
     def show_device(self, address: str | None) -> None:
-        """Take a device's colour."""
+        """Use a device's color."""
         if address != self._address:
             self._address = address
             self.update()
@@ -113,7 +113,7 @@ class _Swatch(QWidget):
 
 
 class DeviceInk(QStyledItemDelegate):
-    """Writes the cells that name a device in that device's ink."""
+    """Draws cells that name a device in that device's color."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -122,7 +122,7 @@ class DeviceInk(QStyledItemDelegate):
     def initStyleOption(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        """Give the cell its ink, also while its row is selected."""
+        """Set the cell's color, also in a selected row."""
         super().initStyleOption(option, index)
         address = index.data(DEVICE_ROLE)
         if address:

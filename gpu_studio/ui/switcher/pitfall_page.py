@@ -1,4 +1,4 @@
-"""The pitfalls lab: break it, see the real error or number, read why, fix it."""
+"""The Pitfalls page: break it, see the real error or number, read why, fix it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LIST_LETTERS = 28
-_ITEM_MARGINS = 28  # what the style sheet keeps free beside a title
-_WIDE_LETTERS = 157  # of the page; below it broken and fixed stand one under the other
+_ITEM_MARGINS = 28  # the style sheet's margin beside a title
+_WIDE_LETTERS = 157  # of the page; on a narrower page, fixed is under broken
 _STATES = {
     (False, False): "",
     (True, False): "broken",
@@ -59,7 +59,7 @@ class PitfallPage(QWidget):
         column.setSpacing(GAP)
         line.addLayout(column, 1)
         self._fill_list(column)
-        page = ScrollPage("The chosen pitfall", self)
+        page = ScrollPage("Chosen pitfall", self)
         line.addWidget(page, 3)
         self._fill_page(page.column, theme)
         model.pitfalls_changed.connect(self._list_pitfalls)
@@ -81,7 +81,7 @@ class PitfallPage(QWidget):
         self._list.currentRowChanged.connect(self._show_chosen)
         self._devices = QComboBox()
         self._devices.setObjectName("switcher.lab.device")
-        self._devices.setAccessibleName("Device to break it on")
+        self._devices.setAccessibleName("Device for the pitfall")
         column.addWidget(Text("Break it on purpose", "title"))
         column.addWidget(self._devices)
         card = Card(name="switcher.lab.list_card")
@@ -129,7 +129,7 @@ class PitfallPage(QWidget):
         column.addStretch(1)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Set broken and fixed side by side where there is room for both."""
+        """Put broken and fixed side by side if both fit."""
         super().resizeEvent(event)
         self._arrange()
 
@@ -146,16 +146,16 @@ class PitfallPage(QWidget):
         self._story.setColumnStretch(0, 1)
         self._story.setColumnStretch(1, 1 if beside else 0)
 
-    # ── what is chosen ───────────────────────────────────────────────────────────────────────
+    # ── the choice ───────────────────────────────────────────────────────────────────────────
 
     @property
     def chosen(self) -> PitfallDescription | None:
-        """The pitfall that is looked at; None until the engine is there."""
+        """The chosen pitfall; None until the engine has started."""
         row, pitfalls = self._list.currentRow(), self.model.pitfalls
         return pitfalls[row] if 0 <= row < len(pitfalls) else None
 
     def choose(self, name: str) -> None:
-        """Look at a pitfall."""
+        """Choose a pitfall."""
         names = [pitfall.name for pitfall in self.model.pitfalls]
         self._list.setCurrentRow(names.index(name))
 
@@ -190,7 +190,7 @@ class PitfallPage(QWidget):
         for widget in shown:
             widget.setVisible(is_there)
         if pitfall is None:
-            self._title.setText("The engine is starting: PyTorch is being loaded.")
+            self._title.setText("The engine is starting and loading PyTorch.")
             for hidden in (self._failure_card, self._broken, self._fixed, self._stop):
                 hidden.setVisible(False)
             return
@@ -220,7 +220,7 @@ class PitfallPage(QWidget):
         self._arrange()
 
     def _mark(self, name: str) -> None:
-        """Say beside a pitfall's title what was tried of it."""
+        """Show beside a pitfall's title which parts have run."""
         names = [pitfall.name for pitfall in self.model.pitfalls]
         if name not in names:
             return
@@ -237,7 +237,7 @@ class PitfallPage(QWidget):
             (self._fix, "fixed", "Fix it"),
         ):
             is_this = running is not None and running.part == part
-            widget.setText("It runs …" if is_this else text)
+            widget.setText("Running…" if is_this else text)
             widget.setEnabled(self.model.can_run)
         self._stop.setVisible(running is not None)
 
@@ -253,7 +253,7 @@ class PitfallPage(QWidget):
 
 
 class OutcomeCard(Card):
-    """One part of a pitfall; hidden until it was run."""
+    """One part of a pitfall; hidden until it has run."""
 
     def __init__(self, theme: Theme, part: str, parent: QWidget | None = None) -> None:
         name = f"switcher.lab.{part}"
@@ -286,12 +286,12 @@ class OutcomeCard(Card):
         *,
         has_paid: bool = True,
     ) -> None:
-        """Show what was seen, and how it compares with the other part; nothing hides the card."""
+        """Show the outcome, compared with the other part; None hides the card."""
         self.setVisible(outcome is not None)
         if outcome is None:
             return
         where = "a stand-in" if outcome.stand_in else device
-        self._title.setText(f"{_TITLES[self._part]}, with {where}")
+        self._title.setText(f"{_TITLES[self._part]}, on {where}")
         self._sentence.setText(outcome.sentence)
         self._comparison.setText(comparison)
         self._comparison.setVisible(bool(comparison))

@@ -1,4 +1,4 @@
-"""The three steps of placing, side by side: identify the device, place tensors, place the model."""
+"""The three steps side by side: identify the device, place tensors, place the model."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _AS_IT_IS = "as it is"
 _FILE = "\x00file"
 _LETTERS = 6
 
-_NARROW_LETTERS = 126  # of the page; below it a model would be cut off beside its type
-_FEW_COLUMNS = 120  # letters; below it the table tells kind and type in its tool tips
-_WIDE = 150  # letters; above it the columns share the room, so that a row can be read across
+_NARROW_LETTERS = 126  # of the page; below it a model's name would be cut off beside its data type
+_FEW_COLUMNS = 120  # letters; below it the table shows kind and data type in tool tips
+_WIDE = 150  # letters; above it the columns share the width, so that rows are easy to read
 _SCROLL_BAR = 12
 
 
 class PlacePage(QWidget):
-    """Three steps on top, every tensor's place and the proof below."""
+    """The three steps on top; the proof and every tensor's device below."""
 
     def __init__(
         self, studio: Studio, theme: Theme, model: PlacementModel, parent: QWidget | None = None
@@ -80,7 +80,7 @@ class PlacePage(QWidget):
     def _make_identify(self) -> Card:
         card = Card(name="switcher.identify_card")
         card.column.setSpacing(8)
-        self._targets = narrow_combo("switcher.target", "Device to place on", _LETTERS)
+        self._targets = narrow_combo("switcher.target", "Target device", _LETTERS)
         self._targets.activated.connect(self._choose_target)
         self._identity = Text(role="muted", name="switcher.identity", wraps=True)
         card.column.addWidget(Text("1  Identify the device", "title", wraps=True))
@@ -92,13 +92,11 @@ class PlacePage(QWidget):
     def _make_tensors(self) -> Card:
         card = Card(name="switcher.tensors_card")
         card.column.setSpacing(8)
-        self._sizes = narrow_combo("switcher.tensors.size", "Size of the matrices", _LETTERS)
+        self._sizes = narrow_combo("switcher.tensors.size", "Matrix size", _LETTERS)
         for size in _SIZES:
             self._sizes.addItem(f"{size} × {size}", size)
         self._sizes.setCurrentIndex(_SIZES.index(_USUAL_SIZE))
-        self._tensor_dtypes = narrow_combo(
-            "switcher.tensors.dtype", "Type of the matrices", _LETTERS
-        )
+        self._tensor_dtypes = narrow_combo("switcher.tensors.dtype", "Matrix data type", _LETTERS)
         for dtype in DTYPES:
             self._tensor_dtypes.addItem(dtype, dtype)
         self._tensor_dtypes.setCurrentText("float32")
@@ -106,7 +104,7 @@ class PlacePage(QWidget):
         card.column.addWidget(Text("2  Place tensors", "title", wraps=True))
         self._add_pair(card, self._sizes, self._tensor_dtypes)
         card.column.addWidget(
-            Text("x is made on the CPU and moved; w is made on the device at once.", "muted",
+            Text("x is created on the CPU and moved. w is created directly on the device.", "muted",
                  wraps=True)
         )  # fmt: skip
         card.column.addStretch(1)
@@ -118,13 +116,13 @@ class PlacePage(QWidget):
         card.column.setSpacing(8)
         self._models = narrow_combo("switcher.model", "Model to move", _LETTERS)
         self._models.activated.connect(self._choose_model)
-        self._dtypes = narrow_combo("switcher.dtype", "Type that the numbers become", _LETTERS)
+        self._dtypes = narrow_combo("switcher.dtype", "Convert to", _LETTERS)
         self._dtypes.addItem(_AS_IT_IS, "")
         for dtype in DTYPES:
             self._dtypes.addItem(dtype, dtype)
         self._open = button(
-            "Your own …", self._open_file, name="switcher.open",
-            tip="A state dict, or another mapping of names to tensors that torch.save wrote",
+            "Open file…", self._open_file, name="switcher.open",
+            tip="Open a state dict or another torch.save file that maps names to tensors",
         )  # fmt: skip
         self._move = button("Move", self._start_move, name="switcher.move", primary=True)
         self._about_model = Text(role="muted", name="switcher.about_model", wraps=True)
@@ -141,7 +139,7 @@ class PlacePage(QWidget):
         return card
 
     def _add_pair(self, card: Card, wide: QWidget, narrow: QWidget) -> None:
-        """Set two boxes beside each other, or below where the window is narrow."""
+        """Put two boxes side by side, or stack them in a narrow window."""
         pair = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         pair.setSpacing(8)
         card.column.addLayout(pair)
@@ -150,7 +148,7 @@ class PlacePage(QWidget):
         self._pairs.append(pair)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give each box and button a line of its own if there is little room."""
+        """Put each box and button on a separate line if there is little space."""
         super().resizeEvent(event)
         directions = QBoxLayout.Direction
         is_narrow = self.width() < letters(self, _NARROW_LETTERS)
@@ -175,7 +173,9 @@ class PlacePage(QWidget):
         if chosen is not None:
             self._targets.setCurrentIndex([row.identity for row in rows].index(chosen.identity))
             warning = f" {chosen.warning}" if chosen.warning else ""
-            current = "" if chosen.address != "cpu" else " New tensors are made here by default."
+            current = (
+                "" if chosen.address != "cpu" else " PyTorch creates new tensors here by default."
+            )
             about = f"\n{chosen.about}" if chosen.about else ""
             self._identity.setText(f"{chosen.facts}.{current}{about}{warning}")
         self._targets.setEnabled(bool(rows))
@@ -224,13 +224,13 @@ class PlacePage(QWidget):
 
     def _open_file(self) -> None:
         path, _ = QFileDialog.getOpenFileName(
-            self, "A file that torch.save wrote", "",
+            self, "Open a torch.save file", "",
             "Tensors (*.pt *.pth *.bin *.ckpt);;All files (*)",
         )  # fmt: skip
         self.open_path(path)
 
     def open_path(self, path: str) -> None:
-        """Look at a file; nothing happens without one."""
+        """Read a file's header; does nothing without a file."""
         if path:
             self.tensors.forget()
             self.model.look_at(path)
@@ -252,7 +252,7 @@ class PlacePage(QWidget):
         self.model.forget_move()
         self.tensors.place(self._sizes.currentData(), self._tensor_dtypes.currentData())
 
-    # ── what came of it ──────────────────────────────────────────────────────────────────────
+    # ── the outcome ──────────────────────────────────────────────────────────────────────────
 
     def _show_move(self) -> None:
         said = self.model.said_of_move
@@ -281,13 +281,13 @@ class PlacePage(QWidget):
         waiting = what_is_waited_for(self._session.state, self._session.description is not None)
         self._result.show_hint(
             waiting
-            or f"Press “{self._move.text()}”: each parameter and buffer of the model appears "
-            "here, with its device before and after."
+            or f"Press “{self._move.text()}” to see each parameter and buffer of the model here, "
+            "with its device before and after."
         )
 
 
 class PlacementResult(Card):
-    """The proof on top, the table under it, and a hint as long as there is nothing."""
+    """The proof on top and the table under it, or a hint while both are empty."""
 
     def __init__(self, rows: PlacementTable, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="switcher.result_card")
@@ -308,7 +308,7 @@ class PlacementResult(Card):
         view = table(
             self._rows,
             name="switcher.placement",
-            accessible_name="Every tensor with its device before and after",
+            accessible_name="Tensors with their device before and after",
         )
         view.setItemDelegate(DeviceInk(theme, view))
         view.horizontalHeader().setStretchLastSection(False)
@@ -316,14 +316,14 @@ class PlacementResult(Card):
         return view
 
     def show_said(self, said: Said) -> None:
-        """Show what the last move proved, or why it could not be done."""
+        """Show the proof of the last move, or why it failed."""
         self._proof.setText(said.text)
         self._proof_card.set_tone(said.tone)
         self._proof_card.setVisible(bool(said.text))
         self._table.setAccessibleDescription(said.text)
 
     def show_hint(self, text: str) -> None:
-        """Show the table once there is something in it, and before that what it is for."""
+        """Show the table if it has rows, and a hint before that."""
         is_empty = self._rows.rowCount() == 0
         self._hint.setText(text)
         self._hint.setVisible(is_empty)
@@ -331,7 +331,7 @@ class PlacementResult(Card):
         self._fit_table()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the devices before and after in sight where there is little room."""
+        """Keep the devices before and after visible in a narrow window."""
         super().resizeEvent(event)
         width, modes = self.width(), QHeaderView.ResizeMode
         for column in (KIND, TYPE):
@@ -341,7 +341,7 @@ class PlacementResult(Card):
             self._table.horizontalHeader().setSectionResizeMode(column, mode)
 
     def _fit_table(self) -> None:
-        """Let the table end with its last row."""
+        """Fit the table's height to its rows."""
         rows = self._rows.rowCount()
         row_height = self._table.verticalHeader().defaultSectionSize()
         self._table.setMaximumHeight(

@@ -1,4 +1,4 @@
-"""The Switcher's pages over workloads: feeding, mixed precision and cuDNN, several cards."""
+"""The Switcher's workload pages: feeding, mixed precision and cuDNN, several cards."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _FEEDING = (
-    "A data set is in the PC's memory, a card computes elsewhere. Each way of bringing it there "
-    "costs time and memory: see where one batch's time goes, and how much memory each way takes."
+    "Your data is in the PC's memory, but a card computes in its own memory. Compare the time and "
+    "memory that each way of copying a batch takes."
 )
 _AMP = (
-    "Automatic mixed precision multiplies in 16 bits and keeps the weights in 32. It pays where "
-    "the device has units for it; the loss must go the same way."
+    "Automatic mixed precision multiplies in 16 bits and keeps the weights in 32 bits. It helps on "
+    "cards with hardware support. The loss should take the same course."
 )
 _CUDNN = (
-    "cuDNN knows several ways to compute a convolution. “benchmark” measures them first and takes "
-    "the fastest; “deterministic” takes only those that give the same bits again."
+    "cuDNN has several algorithms for a convolution. “benchmark” times them first and uses the "
+    "fastest. “deterministic” uses only algorithms with bit-for-bit reproducible results."
 )
 _CARDS = (
-    "One batch is split over several workers, and their gradients are put together. It pays where "
-    "the computing takes longer than the putting together."
+    "One batch is split over several workers, and their gradients are combined. It helps if "
+    "computing takes longer than combining the results."
 )
 
 
 def feeding_page(studio: Studio, theme: Theme) -> QWidget:
-    """Return the page over the workload ``dataloader``."""
-    return _page(studio, theme, "Feeding the device", (("dataloader", _FEEDING),))
+    """Return the page of the workload ``dataloader``."""
+    return _page(studio, theme, "Data loading", (("dataloader", _FEEDING),))
 
 
 def amp_page(studio: Studio, theme: Theme) -> QWidget:
-    """Return the page over the workloads ``train_step`` and ``conv2d``."""
+    """Return the page of the workloads ``train_step`` and ``conv2d``."""
     return _page(
-        studio, theme, "Mixed precision, speed and the same bits again",
+        studio, theme, "Mixed precision, speed and reproducibility",
         (("train_step", _AMP), ("conv2d", _CUDNN)),
     )  # fmt: skip
 
 
 def cards_page(studio: Studio, theme: Theme) -> QWidget:
-    """Return the page over the workload ``data_parallel``."""
+    """Return the page of the workload ``data_parallel``."""
     description = studio.session.description
     cards = len(usable_cards(description)) if description else 0
-    # With a single card there is nothing to share; the CPU shares among processes.
+    # A single card has nothing to split the work with; the CPU splits it among processes.
     checked = {} if cards == 1 else {"processes": ("1", "2")}
     parts = (("data_parallel", _CARDS),)
-    return _page(studio, theme, "Several cards at one model", parts, checked)
+    return _page(studio, theme, "One model on several cards", parts, checked)
 
 
 def _page(

@@ -81,7 +81,7 @@ def test_switching_both_ways_keeps_to_the_card_and_not_to_its_number(
     every_card = person.engine
     person.click("switcher.visible_only")
     person.until_another_engine(every_card)
-    assert person.text("switcher.said") == "The fresh engine sees 1 card."
+    assert "sees 1 card." in person.text("switcher.said")
     assert person.engine.visible_devices == second
     person.until(lambda: numbers(pc, person) == ["hidden", "cuda:0"])
     assert "cuda:0 RTX 3060" in person.text("status")
