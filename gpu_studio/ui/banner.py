@@ -1,4 +1,4 @@
-"""The one sentence that matters now, over all tabs."""
+"""The banner above all tabs: the one sentence that matters now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpu_studio.ui.parts import GAP, Card, Text, button
 
 
 class Banner(Card):
-    """A sentence, and where there is one, the command to copy or the button to press.
+    """A sentence, with a command to copy or buttons to press if there are any.
 
     Signals:
         action_requested(): the button was pressed.
@@ -24,13 +24,13 @@ class Banner(Card):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="banner")
-        self.setAccessibleName("What matters now")
+        self.setAccessibleName("Notice")
         self._sentence = Text(role="title", name="banner.sentence", wraps=True)
         self._detail = Text(role="muted", name="banner.detail", wraps=True)
         self._command = QLineEdit()
         self._command.setObjectName("banner.command")
         self._command.setReadOnly(True)
-        self._command.setAccessibleName("Command to type")
+        self._command.setAccessibleName("Command to run")
         self._copy = button("Copy", self._copy_command, name="banner.copy")
         self._copy.setToolTip("Copy the command")
         self._action = button("", self.action_requested.emit, name="banner.action", primary=True)
@@ -51,7 +51,7 @@ class Banner(Card):
 
     @property
     def sentence(self) -> str:
-        """What it says; empty while hidden."""
+        """The shown sentence; empty while hidden."""
         return self._sentence.text() if not self.isHidden() else ""
 
     def say(

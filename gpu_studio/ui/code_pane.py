@@ -1,4 +1,4 @@
-"""The Code pane: the few lines of PyTorch that do what was just done."""
+"""The Code pane: the PyTorch code for your last action."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
-_PASTED = "Runs as it stands, in any Python with PyTorch."
-_STARTED = "Needs several processes: its first line says how they are started."
-_POINT_SIZE = 8.5  # a line of code is longer than the pane is wide
+_PASTED = "Runs as is in any Python with PyTorch."
+_STARTED = "Needs several processes: see its first line for how to start them."
+_POINT_SIZE = 8.5  # smaller, because lines of code are longer than the pane is wide
 
 
 class CodePane(QDockWidget):
@@ -36,9 +36,9 @@ class CodePane(QDockWidget):
         font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
         font.setPointSizeF(_POINT_SIZE)
         self._text.setFont(font)
-        self._text.setAccessibleName("The lines of PyTorch that do what was just done")
-        self._text.setPlaceholderText("Do something, and the lines of PyTorch for it appear here.")
-        self._copy = button("Copy", self._copy_code, name="code.copy", tip="Copy these lines")
+        self._text.setAccessibleName("PyTorch code for your last action")
+        self._text.setPlaceholderText("Your PyTorch code will appear here.")
+        self._copy = button("Copy", self._copy_code, name="code.copy", tip="Copy this code")
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, GAP, GAP, GAP)
@@ -57,10 +57,10 @@ class CodePane(QDockWidget):
         studio.snippet_changed.connect(self._show)
 
     def take_last_place(self) -> None:
-        """Let Tab come here after everything else, however late the rest was made."""
+        """Put the pane last in Tab order, even if other widgets are created later."""
         for widget in (self._copy, self._text):
             last = self.window().previousInFocusChain()
-            # Qt puts nothing behind a widget that takes no focus itself.
+            # Qt puts no widget after one that does not accept focus.
             while last is not None and last.focusPolicy() is Qt.FocusPolicy.NoFocus:
                 last = last.previousInFocusChain()
             if last is not None and last is not widget:

@@ -1,4 +1,4 @@
-"""What helps somebody else to find out what went wrong: to be looked at, then copied."""
+"""The diagnostics for a bug report: a preview with a Copy button."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _SIZE = (820, 560)
 _AFTER_CRASH = (
-    "The last start of GPU Studio did not end as it should. The end of its log is below; the "
-    "results in the history are still there. If the window behaves strangely, start with fresh "
-    "settings: the old ones are kept under another name."
+    "GPU Studio did not close properly last time. The end of its log is below. Your result history "
+    "is still there. If the window behaves strangely, reset the settings. The old file is kept "
+    "under another name."
 )
 _ASKED_FOR = "Copy this text into your question or bug report."
 _MASKED = "User, PC, folders and UUIDs are masked."
@@ -26,8 +26,8 @@ class DiagnosticsDialog(QDialog):
     """Shows the text and copies exactly what it shows.
 
     Args:
-        text: what `model.diagnostics.diagnostics_text` returned.
-        settings: may be started afresh after a bad end; None where none went before.
+        text: the result of `model.diagnostics.diagnostics_text`.
+        settings: can be reset after a bad end; None if there was no bad end.
         parent: the window.
     """
 
@@ -52,7 +52,7 @@ class DiagnosticsDialog(QDialog):
         copy.setObjectName("diagnostics.copy")
         copy.clicked.connect(self._copy)
         if settings is not None:
-            self._fresh = buttons.addButton("Start with fresh settings", role)
+            self._fresh = buttons.addButton("Reset settings", role)
             self._fresh.setObjectName("diagnostics.fresh")
             self._fresh.clicked.connect(self._start_afresh)
         buttons.rejected.connect(self.reject)
@@ -72,6 +72,6 @@ class DiagnosticsDialog(QDialog):
         assert self._settings is not None
         if self._settings.start_afresh():
             self._fresh.setEnabled(False)
-            self._said.setText("The settings are the defaults again.")
+            self._said.setText("The settings are back to their defaults.")
         else:
-            self._said.setText("The settings file could not be moved away; the log says why.")
+            self._said.setText("Could not move the settings file. The log says why.")

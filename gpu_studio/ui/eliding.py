@@ -1,4 +1,4 @@
-"""Texts and boxes that end in "…" where there is no room for them."""
+"""Texts and boxes that end in "…" if they do not fit."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _MARGIN = 16
 
 
 class ElidedText(Text):
-    """A line that ends in "…" where it is too long, and is selectable no less.
+    """A selectable line that ends in "…" if it is too long.
 
-    With word wrap on it takes as many lines as it needs.
+    With word wrap, it uses as many lines as it needs.
     """
 
     def minimumSizeHint(self) -> QSize:
-        """Return a width that any column has."""
+        """Return a width that fits any column."""
         return QSize(letters(self, 5), super().minimumSizeHint().height())
 
     @property
     def is_elided(self) -> bool:
-        """Whether a part of the text is left out."""
+        """Whether the text is cut off."""
         return not self.wordWrap() and self.sizeHint().width() > self.width()
 
     def event(self, event: QEvent) -> bool:
-        """Tell the whole text in a tool tip if a part of it is left out."""
+        """Show the full text in a tool tip if it is cut off."""
         return _tells_whole(self, event) or super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the text, or as much of it as fits."""
+        """Paint as much of the text as fits."""
         if not self.is_elided:
             super().paintEvent(event)
             return
@@ -58,10 +58,10 @@ class ElidedText(Text):
 
 
 class SpareText(Text):
-    """A line that is shown whole where others leave room for it, and not at all elsewhere."""
+    """A line that is visible only if it fits completely."""
 
     def sizeHint(self) -> QSize:
-        """Return no width: it asks for none."""
+        """Return no width: the line needs no space."""
         return QSize(0, super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
@@ -75,7 +75,7 @@ class SpareText(Text):
 
 
 def _tells_whole(widget: ElidedText | ElidingCombo, event: QEvent) -> bool:
-    """Show a widget's whole text if its tool tip is asked for and it is elided."""
+    """Show a widget's full text as its tool tip if it is elided."""
     if not isinstance(event, QHelpEvent) or event.type() is not QEvent.Type.ToolTip:
         return False
     if not widget.is_elided:
@@ -87,7 +87,7 @@ def _tells_whole(widget: ElidedText | ElidingCombo, event: QEvent) -> bool:
 
 
 def narrow_combo(name: str, accessible_name: str, least_letters: int = 8) -> ElidingCombo:
-    """Return a combo box that a narrow panel can hold: it asks for room for so many letters."""
+    """Return a combo box for a narrow panel, with a minimum width in letters."""
     made = ElidingCombo()
     made.setObjectName(name)
     made.setAccessibleName(accessible_name)
@@ -97,21 +97,21 @@ def narrow_combo(name: str, accessible_name: str, least_letters: int = 8) -> Eli
 
 
 class ElidingCombo(QComboBox):
-    """Shows as much of its text as there is room for."""
+    """Shows as much of its text as fits."""
 
     def showPopup(self) -> None:
-        """Open the list as wide as its longest entry."""
+        """Open the list with the width of its longest entry."""
         view = self.view()
         view.setMinimumWidth(view.sizeHintForColumn(0) + _MARGIN)
         super().showPopup()
 
     @property
     def is_elided(self) -> bool:
-        """Whether a part of the text is left out."""
+        """Whether the text is cut off."""
         return self.fontMetrics().horizontalAdvance(self.currentText()) > self._room()
 
     def event(self, event: QEvent) -> bool:
-        """Tell the whole text in a tool tip if a part of it is left out."""
+        """Show the full text in a tool tip if it is cut off."""
         return _tells_whole(self, event) or super().event(event)
 
     def _room(self) -> int:
@@ -124,7 +124,7 @@ class ElidingCombo(QComboBox):
         return field.width() - 4
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the frame, and the text that fits into it."""
+        """Paint the frame, and as much of the text as fits."""
         painter = QStylePainter(self)
         option = QStyleOptionComboBox()
         self.initStyleOption(option)

@@ -1,4 +1,4 @@
-"""Controls side by side, in as many lines as the width needs."""
+"""Controls side by side, wrapped into as many lines as needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINE_GAP = 6
 
 
 class _Place(NamedTuple):
-    """Where a widget stands; `line` counts from the top."""
+    """The place of a widget; `line` counts from the top."""
 
     widget: QWidget
     line: int
@@ -25,15 +25,15 @@ class _Place(NamedTuple):
 
 
 class FlowRow(QWidget):
-    """Puts its widgets from left to right and begins another line when one is full.
+    """Puts its widgets from left to right and starts a new line if one is full.
 
-    The widgets are placed by hand: a layout of our own would hand Qt items that Python made.
+    It places the widgets itself: a custom layout would hand Qt items created by Python.
 
     Args:
-        widgets: what stands side by side.
-        fills: the one of them that takes the room that is left in its line; without one the
-            widgets stand at the left.
-        centred: whether they stand in the middle instead.
+        widgets: the widgets to place.
+        fills: the widget that takes the remaining width of its line; without one, the widgets
+            are left-aligned.
+        centred: whether to center them instead.
         spacing: pixels between two widgets.
     """
 
@@ -55,7 +55,7 @@ class FlowRow(QWidget):
             self.add(widget)
 
     def add(self, widget: QWidget) -> None:
-        """Put a widget behind the others; one that is hidden stays hidden."""
+        """Append a widget; a hidden one stays hidden."""
         attributes = Qt.WidgetAttribute
         was_hidden = widget.isHidden() and widget.testAttribute(
             attributes.WA_WState_ExplicitShowHide
@@ -66,29 +66,29 @@ class FlowRow(QWidget):
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        """Return the room for everything in one line."""
+        """Return the size for everything in one line."""
         sizes = [_size_of(widget) for widget in self._shown()]
         gaps = self._spacing * max(len(sizes) - 1, 0)
         height = max((size.height() for size in sizes), default=0)
         return QSize(sum(size.width() for size in sizes) + gaps, height)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the room for the widest widget."""
+        """Return the size for the widest widget."""
         width = max((_least_width(widget) for widget in self._shown()), default=0)
         return QSize(width, self.sizeHint().height())
 
     def heightForWidth(self, width: int) -> int:
-        """Return how high the lines are together, in pixels."""
+        """Return the height of all lines, in pixels."""
         heights = _line_heights(self._places(width))
         return sum(heights) + _LINE_GAP * max(len(heights) - 1, 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Place the widgets anew."""
+        """Place the widgets again."""
         super().resizeEvent(event)
         self._arrange()
 
     def event(self, event: QEvent) -> bool:
-        """Place the widgets anew if one of them was shown, hidden, or wants another size."""
+        """Place the widgets again if one was shown or hidden, or changed its size hint."""
         if event.type() is QEvent.Type.LayoutRequest:
             self.updateGeometry()
             self._arrange()
@@ -112,7 +112,7 @@ class FlowRow(QWidget):
         return self._filled(places, width)
 
     def _filled(self, places: list[_Place], width: int) -> list[_Place]:
-        """Return the places with one widget as wide as its line leaves room for."""
+        """Return the places, with one widget widened to fill its line."""
         filling = next((place for place in places if place.widget is self._fills), None)
         if filling is None:
             return places

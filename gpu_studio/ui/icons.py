@@ -1,7 +1,7 @@
-"""Icons as names in one table, drawn in the theme's colours when they are painted.
+"""Icons as names in one table, painted in the theme's colors.
 
-An icon looks at the theme each time it is painted: making one costs a small file's reading, and
-light and dark are exchanged without anyone setting it again.
+An icon reads the theme each time it is painted, so it follows light and dark by itself. Creating
+one costs the reading of a small file.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ ICONS = (
 
 
 def icon(name: str, theme: Theme, role: str = "text", checked_role: str = "") -> QIcon:
-    """Return an icon that follows the theme; empty, and logged, where its file is missing.
+    """Return an icon that follows the theme; if its file is missing, an empty one with a log entry.
 
     Args:
         name: one of `ICONS`.
-        theme: whose colours it takes.
-        role: the colour role, for example ``on_accent`` on a primary button.
+        theme: gives the colors.
+        role: the color role, for example ``on_accent`` on a primary button.
         checked_role: the role on a selected tab or a checked button; "" is the same as ``role``.
     """
     if not _drawing(name):
@@ -42,7 +42,7 @@ def icon(name: str, theme: Theme, role: str = "text", checked_role: str = "") ->
 
 
 class _TintedIcon(QIconEngine):
-    """Paints a drawing in the colour that its roles have now."""
+    """Paints a drawing in the current colors of its roles."""
 
     def __init__(self, name: str, theme: Theme, role: str, checked_role: str) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class _TintedIcon(QIconEngine):
 
 @functools.cache
 def _drawing(name: str) -> str:
-    """Return the text of an icon's file, empty where there is none."""
+    """Return the text of an icon's file, empty if it is missing."""
     try:
         return resource_path(f"icons/{name}.svg").read_text(encoding="utf-8")
     except (MissingResourceError, OSError, UnicodeDecodeError):
@@ -79,7 +79,7 @@ def _drawing(name: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _painted(name: str, colour: str, width: int, height: int, scale: float) -> QPixmap:
-    # With the first icon that is painted, not with the window.
+    # Imported with the first painted icon, not with the window.
     from PySide6.QtSvg import QSvgRenderer
 
     picture = QPixmap(QSize(width, height) * scale)

@@ -1,4 +1,4 @@
-"""The window: four tabs, a banner over them, the Code pane beside them, a status bar below."""
+"""The window: four tabs, a banner above, the Code pane beside them, a status bar below."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
-_BAD_END = "The last start of GPU Studio did not end as it should."
-_NOTHING_LOST = "Results that were kept are still there."
+_BAD_END = "GPU Studio did not close properly last time."
+_NOTHING_LOST = "Your kept results are still there."
 _SMALLEST = (900, 520)
 _FIRST_SIZE = (1280, 800)
 
@@ -64,26 +64,26 @@ def _memory(studio: Studio, theme: Theme) -> QWidget:
     return MemoryTab(studio, theme)
 
 
-# Title, icon, and what makes the tab; imported when it is made, which is most of a tab's cost.
+# Title, icon and factory of each tab; the factory's import is most of a tab's cost.
 _TABS = (
     ("Devices", "card", _devices),
     ("Switcher", "switch", _switcher),
     ("Benchmark", "chart", _benchmark),
     ("Memory", "memory", _memory),
 )
-_WITHOUT_SENSORS = 2  # the Benchmark tab shows none
+_WITHOUT_SENSORS = 2  # the Benchmark tab shows no sensors
 
 
 class MainWindow(QMainWindow):
-    """Shows the studio, starts it once the window is painted, and ends it with the window.
+    """Shows the studio, starts it after the first paint, and ends it with the window.
 
     Args:
-        studio: what it shows; the window owns it from now on.
-        theme: its look; owned as well.
-        log_path: where the Help menu looks for the log.
-        tabs_after_paint: make only the tab that is seen first now, and the others once it was
-            painted, one at a time: the window is there sooner.
-        bad_end: the end of the log of a start that did not end as it should; None where all did.
+        studio: the shown state; the window owns it from now on.
+        theme: the look; the window owns it as well.
+        log_path: the log for the Help menu.
+        tabs_after_paint: create only the first visible tab now, and the others one at a time after
+            the first paint: the window appears sooner.
+        bad_end: the end of the log if the last start ended badly; otherwise None.
     """
 
     def __init__(
@@ -125,19 +125,19 @@ class MainWindow(QMainWindow):
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         if bad_end is not None:
             studio.headlines.tell(_BAD_END, studio.settings.trouble or _NOTHING_LOST, SHOW_LOG)
-        self._show_headline(studio.headlines.headline)  # of before this window listened
+        self._show_headline(studio.headlines.headline)  # set before this window was connected
         self.setMinimumSize(*_SMALLEST)
         self._restore()
         self.tabs.currentChanged.connect(self._poll_for)
 
     def tell(self, sentence: str) -> None:
-        """Put a sentence about the program itself into the banner."""
+        """Show a sentence about the program itself in the banner."""
         self._studio.headlines.tell(
             sentence, "The details are in the log. If it happens again, report it.", SHOW_LOG
         )
 
     def show_diagnostics(self) -> None:
-        """Show what helps to find out what went wrong; after a bad end, that of the last start."""
+        """Show the diagnostics; after a bad end, with the log of the last start."""
         from gpu_studio.core.log_end import log_end
         from gpu_studio.model.diagnostics import diagnostics_text
         from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
@@ -151,31 +151,31 @@ class MainWindow(QMainWindow):
         dialog.open()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Start the engine and the sensors when the window has been painted once."""
+        """Start the engine and the sensors after the first paint."""
         super().paintEvent(event)
         if not self._has_started:
             self._has_started = True
             QTimer.singleShot(0, self, self._start)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Poll the sensors while the window can be seen."""
+        """Poll the sensors while the window is visible."""
         super().showEvent(event)
         if self._has_started:
             self._studio.sensors.set_watched(True)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Poll nothing for nobody."""
+        """Stop polling while hidden."""
         super().hideEvent(event)
         self._studio.sensors.set_watched(False)
 
     def changeEvent(self, event: QEvent) -> None:
-        """Poll nothing while minimized."""
+        """Stop polling while minimized."""
         super().changeEvent(event)
         if event.type() is QEvent.Type.WindowStateChange and self._has_started:
             self._studio.sensors.set_watched(not self.isMinimized())
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """End everything that runs; nothing of this program outlives its window."""
+        """End all work and processes: nothing outlives the window."""
         self._is_closed = True
         geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
         self._studio.settings.change(window_geometry=geometry, first_tab=self.tabs.currentIndex())
@@ -194,7 +194,7 @@ class MainWindow(QMainWindow):
             self.tabs.addTab(tab, icon(image, self._theme, "muted", "accent"), title)
 
     def _page(self) -> QWidget:
-        """Return the banner over the tabs."""
+        """Return the banner above the tabs."""
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
@@ -208,7 +208,7 @@ class MainWindow(QMainWindow):
         return page
 
     def _poll_for(self, index: int) -> None:
-        """Poll the sensors only for a tab that shows them; a run asks for them itself."""
+        """Poll the sensors only for a tab that shows them; runs request them themselves."""
         self._studio.sensors.want("window", index != _WITHOUT_SENSORS)
 
     def _show_headline(self, headline: Headline | None) -> None:
@@ -225,10 +225,10 @@ class MainWindow(QMainWindow):
         )
 
     def _start(self) -> None:
-        """Make the tabs that are still to be made, one a turn of the event loop, then start.
+        """Create the remaining tabs, one per turn of the event loop, then start.
 
-        The visible plots were asked for by the same first paint and are built before this:
-        importing pyqtgraph holds the event loop, and the engine should not start under it.
+        The same first paint requested the visible plots, so they are built before this: importing
+        pyqtgraph blocks the event loop, and the engine should not start meanwhile.
         """
         if self._is_closed:
             return
@@ -274,7 +274,7 @@ class MainWindow(QMainWindow):
 
 
 def show_unexpected(sentence: str) -> None:
-    """Say in the banner of the open window that something unexpected happened."""
+    """Report an unexpected event in the banner of the open window."""
     for widget in QApplication.topLevelWidgets():
         if isinstance(widget, MainWindow):
             widget.tell(sentence)

@@ -1,4 +1,4 @@
-"""The window's menus: what is chosen once and kept, a fresh engine, and where the log is."""
+"""The window's menus: settings, a new engine, and the log."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def fill_menus(window: QMainWindow, studio: Studio, code: QAction, log_path: Pat
     """Fill a window's menu bar.
 
     Args:
-        window: whose.
-        studio: what the choices are about.
+        window: the window of the menu bar.
+        studio: has the settings and the engine.
         code: shows and hides the Code pane.
-        log_path: where the log is; None where there is none.
+        log_path: the log; None if there is none.
     """
     bar = window.menuBar()
     bar.addMenu("&File").addAction("&Quit", QKeySequence.StandardKey.Quit, window.close)
@@ -40,7 +40,7 @@ def fill_menus(window: QMainWindow, studio: Studio, code: QAction, log_path: Pat
     _add_ending(view, studio)
     engine = bar.addMenu("&Engine")
     engine.setToolTipsVisible(True)
-    engine.addAction("Start a &fresh engine", studio.session.restart)
+    engine.addAction("Start a &new engine", studio.session.restart)
     _add_engine_choice(engine, studio)
     about = bar.addMenu("&Help")
     log = about.addAction("Open the &log folder", partial(_open_folder, log_path))
@@ -53,7 +53,7 @@ def fill_menus(window: QMainWindow, studio: Studio, code: QAction, log_path: Pat
 def _add_themes(menu: QMenu, studio: Studio) -> None:
     themes = QActionGroup(menu)
     for choice in THEMES:
-        action = QAction(f"{choice.capitalize()} colours", menu, checkable=True)
+        action = QAction(f"{choice.capitalize()} colors", menu, checkable=True)
         action.setData(choice)
         action.setChecked(choice == studio.settings.choices.theme)
         themes.addAction(action)
@@ -82,7 +82,7 @@ def _add_engine_choice(menu: QMenu, studio: Studio) -> None:
         studio.session.restart()
 
     local = QAction("Run workloads inside this &window's process", menu, checkable=True)
-    local.setToolTip("Every result then says that the window disturbs it.")
+    local.setToolTip("Each result will be marked: the window disturbs the timing.")
     local.setChecked(studio.settings.choices.engine == "window")
     local.toggled.connect(choose)
     menu.addAction(local)
@@ -98,8 +98,8 @@ def _show_about(window: QMainWindow, log_path: Path | None) -> None:
     box.setWindowTitle("About GPU Studio")
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setText(
-        "GPU Studio shows what your graphics card is, whether PyTorch can use it, how fast "
-        "it is beside your CPU, and where its memory goes."
+        "GPU Studio shows what your graphics card is, whether PyTorch can use it, how fast it is "
+        "compared with your CPU, and where its memory goes."
     )
-    box.setInformativeText(f"Log: {log_path or 'none, its folder cannot be written'}")
+    box.setInformativeText(f"Log: {log_path or 'none, its folder is not writable'}")
     box.exec()

@@ -1,4 +1,4 @@
-"""The small parts every tab is made of: cards, labels and buttons that name a role of the theme."""
+"""The small parts of every tab: cards, labels, buttons and tables with roles of the theme."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MARGIN = 14
 Role = Literal["headline", "title", "value", "section", "muted", "failure", "amber", "good", ""]
 
 _ROW_PADDING = 15
-_LEAST_ROWS = 2  # fewer are no table: then the others are scrolled to
+_LEAST_ROWS = 2  # fewer rows are no table: the others are reached by scrolling
 
 
 class Card(QFrame):
@@ -47,12 +47,12 @@ class Card(QFrame):
         self.column.setSpacing(6)
 
     def set_tone(self, tone: Literal["", "good", "amber", "failure"]) -> None:
-        """Colour the border; the text must say it too."""
+        """Color the border; the text must say the same."""
         set_property(self, "tone", tone)
 
 
 class Text(QLabel):
-    """A label that shows its text as it is: names from outside are never read as HTML."""
+    """A label that shows plain text: names from outside are never read as HTML."""
 
     def __init__(
         self, text: str = "", role: Role = "", *, name: str = "", wraps: bool = False
@@ -71,7 +71,7 @@ class Text(QLabel):
         set_property(self, "role", role)
 
     def set_tone(self, tone: Literal["", "amber"]) -> None:
-        """Color the text in any role; the words must say it too."""
+        """Color the text in any role; the words must say the same."""
         set_property(self, "tone", tone)
 
 
@@ -95,24 +95,24 @@ def button(
 
 
 def letters(widget: QWidget, count: int) -> int:
-    """Return the width of so many lower-case letters in a widget's font, in pixels."""
+    """Return the width of a number of lower-case letters in a widget's font, in pixels."""
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))
 
 
 def section(text: str) -> Text:
-    """Return the small heading over a group of controls."""
+    """Return the small heading above a group of controls."""
     return Text(text.upper(), "section")
 
 
 class Table(QTableView):
-    """A table that tells the whole text of a cell or a heading in a tool tip if it cuts it."""
+    """A table that shows the full text of a cut-off cell or heading in a tool tip."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.horizontalHeader().viewport().installEventFilter(self)
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """Tell a cell that is cut."""
+        """Show the full text of a cut-off cell."""
         if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
             index = self.indexAt(event.pos())
             if index.isValid() and not index.data(Qt.ItemDataRole.ToolTipRole):
@@ -121,7 +121,7 @@ class Table(QTableView):
         return super().viewportEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Tell a heading that is cut."""
+        """Show the full text of a cut-off heading."""
         header = self.horizontalHeader()
         is_tip = event.type() is QEvent.Type.ToolTip and watched is header.viewport()
         if is_tip and isinstance(event, QHelpEvent):
@@ -143,7 +143,7 @@ def _tell(event: QHelpEvent, text: str, widget: QWidget) -> bool:
 
 
 def table(model: QAbstractItemModel, *, name: str, accessible_name: str) -> QTableView:
-    """Return a calm table: rows are selected whole, columns fit their contents."""
+    """Return a plain table: it selects whole rows, and its columns fit their contents."""
     view = Table()
     view.setObjectName(name)
     view.setAccessibleName(accessible_name)
@@ -164,7 +164,7 @@ def table(model: QAbstractItemModel, *, name: str, accessible_name: str) -> QTab
 
 
 def set_property(widget: QWidget, name: str, value: object) -> None:
-    """Set a property that the style sheet looks at, and let it look again."""
+    """Set a property that the style sheet uses, and restyle the widget."""
     if widget.property(name) != value:
         widget.setProperty(name, value)
         widget.style().unpolish(widget)
@@ -172,12 +172,12 @@ def set_property(widget: QWidget, name: str, value: object) -> None:
 
 
 def height_of_rows(view: QTableView, rows: int | None = None, width: int | None = None) -> int:
-    """Return how high a table is that shows so many rows whole.
+    """Return the height of a table that shows a number of complete rows, in pixels.
 
     Args:
-        view: its rows are all of one height.
-        rows: how many; None for all.
-        width: how wide the table is going to be, in pixels; None for as wide as it is now.
+        view: a table whose rows have the same height.
+        rows: the number of rows; None for all.
+        width: the future width of the table, in pixels; None for the current width.
     """
     bar = view.horizontalScrollBar()
     frame = 2 * view.frameWidth() + view.horizontalHeader().sizeHint().height()
@@ -188,22 +188,22 @@ def height_of_rows(view: QTableView, rows: int | None = None, width: int | None 
 
 
 def _needs_bar(view: QTableView, width: int) -> bool:
-    """Return whether columns that fit their contents are together wider than a width."""
+    """Return whether columns that fit their contents exceed a width in total."""
     header = view.horizontalHeader()
-    # The last column takes what is left of the width.
+    # The last column takes the remaining width.
     columns = [c for c in range(view.model().columnCount()) if not view.isColumnHidden(c)][:-1]
     wanted = [max(view.sizeHintForColumn(c), header.sectionSizeHint(c)) for c in columns]
     return sum(wanted) + header.minimumSectionSize() > width - 2 * view.frameWidth()
 
 
 def show_whole_rows(view: QTableView, room: int | None = None, *, width: int | None = None) -> None:
-    """Make a table as high as its rows, or as those for which there is room.
+    """Fit a table's height to its rows, or to the rows that fit.
 
     Args:
-        view: its rows are all of one height.
-        room: how high it may be, in pixels; None for as high as it likes. Where the room becomes
-            less the table can be made lower, down to some rows.
-        width: how wide it is going to be, in pixels; None for as wide as it is now.
+        view: a table whose rows have the same height.
+        room: the largest height, in pixels; None for no limit. If there is less room later, the
+            table can shrink to a few rows.
+        width: the future width, in pixels; None for the current width.
     """
     rows = view.model().rowCount()
     if room is None:

@@ -1,4 +1,4 @@
-"""What scrolls if the window is too small for it: a column of cards, a tab."""
+"""Scroll areas for small windows: a column of cards, a tab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SCROLL_BAR_GAP = 6
 
 
 class VerticalScroll(QScrollArea):
-    """Scrolls up and down alone: never narrower than what is in it."""
+    """Scrolls vertically only: never narrower than its contents."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -25,21 +25,21 @@ class VerticalScroll(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the least width of the widget and a scroll bar beside it."""
+        """Return the least width of the widget plus a scroll bar."""
         widget = self.widget()
         least = widget.minimumSizeHint().width() if widget is not None else 0
         bar = self.verticalScrollBar().sizeHint().width()
         return QSize(least + bar, super().minimumSizeHint().height())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Ask for another width if the widget does."""
+        """Update the width if the widget's changes."""
         if event.type() is QEvent.Type.LayoutRequest:
             self.updateGeometry()
         return super().eventFilter(watched, event)
 
 
 class TabScroll(QScrollArea):
-    """The place of a tab: scrolls if the window is smaller than the tab can be."""
+    """Holds a tab: scrolls if the window is smaller than the tab's least size."""
 
     def __init__(self, tab: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,16 +49,16 @@ class TabScroll(QScrollArea):
         self.setWidget(tab)
 
     def minimumSizeHint(self) -> QSize:
-        """Return no size: any window will do."""
+        """Return no size: the window may be any size."""
         return QSize(0, 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Let the tab fill its place."""
+        """Let the tab fill the area."""
         super().resizeEvent(event)
         self._fit()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let the tab take another size if it asks for one."""
+        """Update the tab's size if its least size changes."""
         if event.type() is QEvent.Type.LayoutRequest:
             self._fit()
         return super().eventFilter(watched, event)
@@ -69,7 +69,7 @@ class TabScroll(QScrollArea):
             return
         room = self.viewport().size()
         width = max(room.width(), tab.minimumSizeHint().width())
-        # A layout's own minimum counts wrapped text as in a narrow column: ask for this width's.
+        # A layout's own minimum assumes a narrow column for wrapped text: use this width instead.
         layout = tab.layout()
         if layout is not None and layout.hasHeightForWidth():
             least = layout.totalMinimumHeightForWidth(width)
@@ -79,7 +79,7 @@ class TabScroll(QScrollArea):
 
 
 class ScrollPage(VerticalScroll):
-    """Put widgets and layouts into `column`; it is as high as they are, and never wider."""
+    """A scrolling column: add widgets and layouts to `column`."""
 
     def __init__(self, accessible_name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -93,12 +93,12 @@ class ScrollPage(VerticalScroll):
 
 
 class _Page(QWidget):
-    """As high as its text is at its width.
+    """As high as its text needs at its width.
 
-    A layout's own minimum counts the lines that wrapped text would have in a narrow column, which
-    leaves a gap at the end of a wide page.
+    A layout's own minimum counts the lines of wrapped text in a narrow column, which leaves a gap
+    at the end of a wide page.
     """
 
     def minimumSizeHint(self) -> QSize:
-        """Return the layout's least width, and no height: the scroll area asks for that width's."""
+        """Return the layout's least width, and no height: that depends on the width."""
         return QSize(super().minimumSizeHint().width(), 0)

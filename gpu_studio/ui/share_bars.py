@@ -1,4 +1,4 @@
-"""Horizontal bars side by side with their labels, each made of parts; the longest fills the row."""
+"""Horizontal bars with labels, each made of parts; the longest fills the row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RADIUS = 4
 
 
 class BarPart(NamedTuple):
-    """A stretch of a bar; hatched where something besides colour has to tell it apart."""
+    """A part of a bar; hatched if it needs another mark besides color."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ class BarPart(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """One row: what it is, its parts, and its value in words."""
+    """One row: its label, its parts, and its value in words."""
 
     label: str
     parts: tuple[BarPart, ...]
@@ -38,16 +38,16 @@ class Bar(NamedTuple):
 
     @property
     def length(self) -> float:
-        """All parts together."""
+        """The sum of all parts."""
         return sum(part.value for part in self.parts)
 
 
 class ShareBars(QWidget):
-    """Paints bars to one scale. What they say is in a table and a sentence beside them, too.
+    """Paints bars to the same scale. A table and a sentence beside them say the same.
 
     Args:
-        theme: whose colours.
-        full: what fills the row, 1 for shares; None for the longest bar.
+        theme: gives the colors.
+        full: the value that fills the row, 1 for shares; None for the longest bar.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ShareBars(QWidget):
 
     @property
     def bars(self) -> tuple[Bar, ...]:
-        """What is shown."""
+        """The shown bars."""
         return self._bars
 
     def show_bars(self, bars: Sequence[Bar]) -> None:
@@ -77,7 +77,7 @@ class ShareBars(QWidget):
         return QSize(240, _ROW * max(len(self._bars), 1))
 
     def minimumSizeHint(self) -> QSize:
-        """Return as little width as a narrow window has."""
+        """Return a width that fits a narrow window."""
         return QSize(160, self.sizeHint().height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -85,7 +85,7 @@ class ShareBars(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         metrics = self.fontMetrics()
-        # Elided text is measured in fractions of a pixel: a little more than it is told to need.
+        # Elided text is measured in fractions of a pixel, a little more than its reported width.
         labels = max((metrics.horizontalAdvance(bar.label) + 4 for bar in self._bars), default=0)
         label_width = min(labels, _WIDEST_LABEL * self.width())
         text_width = max((metrics.horizontalAdvance(bar.text) for bar in self._bars), default=0)
@@ -141,5 +141,5 @@ class ShareBars(QWidget):
 
 
 def _is_dark(colour: QColor) -> bool:
-    """Return whether white is read better on a colour than black (ITU-R BT.601's luma)."""
+    """Return whether white is more readable on a color than black (ITU-R BT.601's luma)."""
     return 0.299 * colour.redF() + 0.587 * colour.greenF() + 0.114 * colour.blueF() < 0.5

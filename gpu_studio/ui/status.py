@@ -1,4 +1,4 @@
-"""The status bar: engine, active device and versions; what the last run did to its device."""
+"""The status bar: engine, current device and versions; the last run's effect on its device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StatusLine(Text):
-    """Says what the engine does, which device is current, and the versions of torch and driver."""
+    """Shows the engine's state, the current device, and the versions of torch and driver."""
 
     def __init__(self, studio: Studio) -> None:
         super().__init__("", "muted", name="status")
@@ -28,7 +28,7 @@ class StatusLine(Text):
         self._update()
 
     def _update(self) -> None:
-        parts = [f"Engine {self._studio.session.state.value}", self._device(), *self._versions()]
+        parts = [f"Engine: {self._studio.session.state.value}", self._device(), *self._versions()]
         self.setText("  ·  ".join(part for part in parts if part))
 
     def _device(self) -> str:
@@ -57,7 +57,7 @@ class StatusLine(Text):
 
 
 class EffectLine(ElidedText):
-    """Says what the sensors showed during the last run, whichever tab is looked at."""
+    """Shows the sensors' change during the last run, on every tab."""
 
     def __init__(self, studio: Studio) -> None:
         super().__init__("", "muted", name="status.effect")

@@ -1,8 +1,8 @@
-"""How everything looks: the palette, the one style sheet, and the plots' options.
+"""The look of the program: the palette, the one style sheet, and the plots' options.
 
-Widgets set no colour and no style of their own; they name a role. On white, the two device colours
-are too pale for lines and text (2.2 : 1), so the light theme draws those in a darker ink of the
-same hue (over 4 : 1) and keeps the pure colour for areas.
+Widgets set no colors or styles; they name a role. On white, the two device colors are too pale for
+lines and text (2.2 : 1), so the light theme draws those in a darker ink of the same hue (over
+4 : 1) and keeps the pure color for areas.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# The first that this PC has: each system's own, then what Linux desktops bring.
+# The first one on this PC: each system's own, then those of Linux desktops.
 _FAMILIES = ("Segoe UI Variable Text", "Segoe UI", "Inter", "Cantarell", "Noto Sans", "Ubuntu")
 _POINT_SIZE = 9.5
-# Desktops ask for 9 to 11 points; a larger font than that is chosen by someone who needs it.
+# Desktops use 9 to 11 points; a user with a larger font needs it.
 _USUAL_POINTS = 11.0
 
-_EM = re.compile(r"@([\d.]+)em@")  # a size in the style sheet: so many times the font's own
+_EM = re.compile(r"@([\d.]+)em@")  # a size in the style sheet, as a multiple of the font's size
 
-# role: (light, dark). Device and memory colours: Okabe and Ito's colour-blind safe set.
+# role: (light, dark). Device and memory colors: Okabe and Ito's color-blind safe set.
 COLOURS = {
     "window": ("#F3F5F7", "#13171C"),
     "card": ("#FFFFFF", "#1D2229"),
@@ -65,7 +65,7 @@ COLOURS = {
 
 
 def device_role(address: str | None) -> str:
-    """Return the colour role of a device: ``cpu``, ``gpu0``, ``gpu1``, ``gpu2``."""
+    """Return the color role of a device: ``cpu``, ``gpu0``, ``gpu1``, ``gpu2``."""
     if address is None or address == "cpu":
         return "cpu"
     index = int(address.partition(":")[2] or 0)
@@ -76,7 +76,7 @@ def application_font(system: QFont) -> QFont:
     """Return the font of the window.
 
     Args:
-        system: the font that the desktop asks for. Its size counts if it is larger than usual.
+        system: the desktop's font. Its size is used if it is larger than usual.
     """
     font = QFont(system)
     font.setFamilies([*_FAMILIES, system.family()])
@@ -92,10 +92,10 @@ def _application() -> QApplication:
 
 
 class Theme(QObject):
-    """The look that is in force.
+    """The current look.
 
     Signals:
-        changed(): light and dark were exchanged; whoever paints by hand paints again.
+        changed(): light or dark mode changed; custom-painted widgets repaint.
     """
 
     changed = Signal()
@@ -109,7 +109,7 @@ class Theme(QObject):
 
     @property
     def is_dark(self) -> bool:
-        """Whether the dark colours are in force."""
+        """Whether the dark colors are in use."""
         return self._is_dark
 
     def colour(self, role: str) -> str:
@@ -164,7 +164,7 @@ class Theme(QObject):
         return palette
 
     def _style_sheet(self, points: float) -> str:
-        """Return the sheet with the colours in force and sizes that follow the font."""
+        """Return the style sheet with the current colors and sizes that follow the font."""
         sheet = _EM.sub(lambda found: f"{float(found[1]) * points:.2f}pt", _STYLE_SHEET)
         for role in sorted(COLOURS, key=len, reverse=True):
             sheet = sheet.replace(f"@{role}@", self.colour(role))
@@ -175,7 +175,7 @@ class Theme(QObject):
 
 
 def _url(resource: str) -> str:
-    """Return a style sheet's reference to an image; without the file the image is left out."""
+    """Return a style sheet's reference to an image; empty if the file is missing."""
     try:
         return f'url("{resource_path(resource).as_posix()}")'
     except MissingResourceError:

@@ -1,4 +1,4 @@
-"""One sentence that judges, what it rests on, and the command that helps."""
+"""A verdict with its evidence and the command that helps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ICON_SIZE = QSize(22, 22)
 
 
 class VerdictCard(Card):
-    """Shows a headline for as long as it holds; in brief, without evidence, command and button.
+    """Shows a headline; in brief, without evidence, command and button.
 
     Signals:
         action_requested(Headline): the button of this headline was pressed.
@@ -41,8 +41,8 @@ class VerdictCard(Card):
         self._command = QLineEdit()
         self._command.setObjectName(f"{name}.command")
         self._command.setReadOnly(True)
-        self._command.setAccessibleName("Command to type")
-        self._copy = button("Copy", self._copy_command, name=f"{name}.copy", tip="Copy this line")
+        self._command.setAccessibleName("Command to run")
+        self._copy = button("Copy", self._copy_command, name=f"{name}.copy", tip="Copy command")
         self._copy.setIcon(icon("copy", theme))
         self._help = QWidget()
         line = QHBoxLayout(self._help)
@@ -67,11 +67,11 @@ class VerdictCard(Card):
 
     @property
     def sentence(self) -> str:
-        """What it says."""
+        """The shown sentence."""
         return self._sentence.text()
 
     def show_headline(self, headline: Headline, *, in_brief: bool = False) -> None:
-        """Say this from now on; in brief where the rest of it is read elsewhere."""
+        """Show a headline; in brief if the rest of it is shown elsewhere."""
         if (headline, in_brief) == (self._headline, self._is_brief):
             return
         self._headline, self._is_brief = headline, in_brief

@@ -120,14 +120,16 @@ def use_window(pc: WindowsPc, picture: Path) -> bool:
 
 def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
     window = WatchedWindow(pc)
-    window.wait_for("Engine ready", lambda told: "Engine ready" in told["status"], _LONGEST_START_S)
+    window.wait_for(
+        "Engine: ready", lambda told: "Engine: ready" in told["status"], _LONGEST_START_S
+    )
     person.click(window.told["places"]["tab"])
     window.wait_for("the tab Benchmark", lambda told: "benchmark.run" in told["places"], 60)
     person.click(window.told["places"]["benchmark.sizes"])
     person.press("ctrl+a", "2", "5", "6")
     person.click(window.told["places"]["benchmark.run"])
     window.wait_for("a result", lambda told: told["results"] > 0, _LONGEST_RUN_S)
-    window.wait_for("Engine ready", lambda told: "Engine ready" in told["status"], _LONGEST_RUN_S)
+    window.wait_for("Engine: ready", lambda told: "Engine: ready" in told["status"], _LONGEST_RUN_S)
     person.take_picture(picture)
     person.press("alt+F4")
     if (status := window.exit_status()) != 0:

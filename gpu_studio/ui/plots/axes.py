@@ -1,4 +1,4 @@
-"""Axes that write numbers as people read them: 10 µs, 256 MiB, 512, never "(x0.001)"."""
+"""Axes with readable numbers: 10 µs, 256 MiB, 512, never "(x0.001)"."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from gpu_studio.core.units import format_bytes, format_duration, format_rate, th
 if TYPE_CHECKING:
     from PySide6.QtCore import QRectF
 
-END_ROOM = 16  # pixels that a label may stand out at an axis' end
-_FEWEST_PIXELS = {"bottom": 60, "left": 24}  # between two labelled ticks
+END_ROOM = 16  # pixels that a label may extend beyond an axis' end
+_FEWEST_PIXELS = {"bottom": 60, "left": 24}  # between two labeled ticks
 _SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _SECONDS_APART = (5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1200.0)
 _DECADES = (1.0, 2.0, 5.0)
 
 
 class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
-    """An axis whose ticks carry its unit.
+    """An axis whose ticks include the unit.
 
     Units: ``""``, ``"s"``, ``"ago"`` (counted back from the end), ``"bytes"``, ``"B/s"``, ``"%"``,
-    ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` (whole numbers), or ``"size"`` (powers of two where it
+    ``"°C"``, ``"W"``, ``"MHz"``, ``"count"`` (whole numbers), or ``"size"`` (powers of two if it
     is logarithmic).
     """
 
@@ -38,7 +38,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
     def tickValues(
         self, minimum: float, maximum: float, size: float
     ) -> list[tuple[float | None, list[float]]]:
-        """Return the ticks as pyqtgraph wants them, in its own scale (log10 where logarithmic)."""
+        """Return the ticks in pyqtgraph's format and scale (log10 if logarithmic)."""
         if not (math.isfinite(minimum) and math.isfinite(maximum)) or maximum <= minimum:
             return []
         most = max(2, int(size / _FEWEST_PIXELS[self.orientation]))
@@ -53,7 +53,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         if self._unit == "count":
             step = max(step, 1.0)
         if self._unit == "ago":
-            # Counted from the end, so that the grid stands still while the curve moves.
+            # Counted from the end, so that the grid stays still while the curve moves.
             self._end = maximum
             step = next((s for s in _SECONDS_APART if s >= (maximum - minimum) / most), step)
             steps = range(int((maximum - minimum) / step) + 1)
@@ -62,13 +62,13 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
         return [(step, [i * step for i in range(first, math.floor(maximum / step) + 1)])]
 
     def boundingRect(self) -> QRectF:
-        """Return the axis with room for the labels at its ends, which pyqtgraph leaves out."""
+        """Return the axis' rectangle with space for the end labels, which pyqtgraph omits."""
         room_x, room_y = (END_ROOM, 0) if self.orientation == "bottom" else (0, END_ROOM)
         rect: QRectF = super().boundingRect()
         return rect.adjusted(-room_x, -room_y, room_x, room_y)
 
     def tickStrings(self, values: list[float], _scale: float, spacing: float | None) -> list[str]:
-        """Return the ticks' labels, with the digits that tell neighbours apart."""
+        """Return the ticks' labels, with enough digits to tell neighbors apart."""
         if spacing and self._unit not in ("ago", "bytes", "B/s", "size"):
             return _even(values, spacing, is_time=self._unit == "s")
         return [self._label(10**value if self._is_logarithmic else value) for value in values]
@@ -95,7 +95,7 @@ class UnitAxis(pg.AxisItem):  # type: ignore[misc]  # pyqtgraph has no types
 
 
 def _even(values: list[float], spacing: float, *, is_time: bool) -> list[str]:
-    """Return the values of a linear axis in one unit, with as many decimals as their spacing."""
+    """Return a linear axis' values in one unit, with as many decimals as their spacing."""
     unit, factor = "", 1.0
     if is_time:
         largest = format_duration(max(map(abs, values), default=0.0))
@@ -107,7 +107,7 @@ def _even(values: list[float], spacing: float, *, is_time: bool) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Drop the zeros that say nothing on an axis: ``10.0 µs`` is ``10 µs``."""
+    """Drop needless zeros on an axis: ``10.0 µs`` becomes ``10 µs``."""
     number, gap, unit = text.partition("\u202f")
     if "." in number:
         number = number.rstrip("0").rstrip(".")
@@ -130,7 +130,7 @@ def _powers(minimum: float, maximum: float, step: float, most: int) -> list[floa
 
 
 def _decades(minimum: float, maximum: float, most: int) -> list[float]:
-    """Return log10 positions of 1, 2, 5 a decade, or of whole decades where there are many."""
+    """Return log10 positions of 1, 2, 5 per decade, or of whole decades if there are many."""
     ticks = [
         decade + math.log10(mantissa)
         for decade in range(math.floor(minimum), math.ceil(maximum) + 1)

@@ -1,4 +1,4 @@
-"""One line through several plots at the same time of day: all of them are read at one moment."""
+"""A line through several plots at the same time, to read all of them at one moment."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Crosshair(QObject):
-    """Follows the mouse in any of its plots, or is moved; its line shows in all of them.
+    """Follows the mouse in any of its plots, or moves by code; its line is in all of them.
 
     Signals:
-        moved(float | None): the x it stands at now; None while it is nowhere.
+        moved(float | None): its current x; None if it is hidden.
     """
 
     moved = Signal(object)
@@ -32,15 +32,15 @@ class Crosshair(QObject):
 
     @property
     def x(self) -> float | None:
-        """Where it stands; None while it is nowhere."""
+        """Its x; None if it is hidden."""
         return self._x
 
     def add(self, plot: LivePlot) -> None:
-        """Go through this plot, too."""
+        """Add a plot."""
         self._plots.append(plot)
 
     def move_to(self, x: float | None) -> None:
-        """Stand at x in all plots, or nowhere."""
+        """Move to x in all plots; None hides it."""
         self.attach()
         if x == self._x:
             return
@@ -60,7 +60,7 @@ class Crosshair(QObject):
         return False
 
     def attach(self) -> None:
-        """Take in the plots that were built by now: a plot builds itself when it is first seen."""
+        """Connect the plots that are built by now: a plot is built when first visible."""
         import pyqtgraph as pg
 
         known = {plot for plot, _ in self._lines.values()}

@@ -1,7 +1,7 @@
-"""The curves of one plot, exchanged as a whole.
+"""The curves of one plot, replaced as a set.
 
-Making a curve costs milliseconds of the window's thread, showing other values in it almost nothing:
-so a curve that looks as before is kept.
+Creating a curve takes milliseconds in the window's thread, but showing other values in it takes
+almost no time. So a curve with an unchanged look is kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Look(NamedTuple):
-    """How a curve looks; see `Curve`."""
+    """The look of a curve; see `Curve`."""
 
     label: str
     role: str
@@ -31,7 +31,7 @@ class Look(NamedTuple):
 
 
 class CurveSet:
-    """What a plot shows, by key."""
+    """The curves of a plot, by key."""
 
     def __init__(self, plot: LivePlot) -> None:
         self._plot = plot
@@ -40,7 +40,7 @@ class CurveSet:
 
     @property
     def looks(self) -> Mapping[str, Look]:
-        """The curves that are there."""
+        """The looks of the current curves, by key."""
         return self._looks
 
     def show(self, curves: Mapping[str, tuple[Look, CurveSource]]) -> None:

@@ -1,7 +1,7 @@
-"""A plot that looks at its data at its own frame rate and draws when they have grown.
+"""A plot that polls its data at its own frame rate and draws when the data has grown.
 
-pyqtgraph (with numpy a third of a second to import) comes after the plot's place was first
-painted, so that a window is there before its plots are. Raw curves have a pen of width 1 and no
+pyqtgraph (a third of a second to import, with numpy) is imported after the first paint of the
+plot's place, so that the window appears before its plots. Raw curves have a pen of width 1 and no
 antialiasing: thicker or smoother pens take seconds for ten thousand points.
 """
 
@@ -30,24 +30,24 @@ FRAME_MS = 50
 STEADY_FRAME_MS = 250
 _FEWEST_POINTS = 400
 
-_TOO_LOOSE = 0.5  # the data fill less than this share of the range
+_TOO_LOOSE = 0.5  # the data fills less than this share of the range
 _ALL_BUT_EQUAL = 1e-9
 _NOTHING = 1e-30
 
 
 class LivePlot(QFrame):
-    """A place for curves. Its pyqtgraph part, `plot`, is None until it was first painted.
+    """A widget for curves. Its pyqtgraph part, `plot`, is None until the first paint.
 
     Args:
-        theme: gives the colours and tells when they change.
-        x_unit, y_unit: how an axis writes its numbers: ``""``, ``"s"``, ``"ago"``, ``"bytes"``,
+        theme: gives the colors and reports their changes.
+        x_unit, y_unit: the number format of an axis: ``""``, ``"s"``, ``"ago"``, ``"bytes"``,
             ``"%"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"size"``.
-        logarithmic: both axes; x in powers of two where its unit is ``"size"``.
-        steady: for data that grow while they are looked at: the axes move in steps and the frames
-            are fewer, which leaves the processor to what is measured.
-        legend: how many of the curves' labels stand side by side; one column lies in the plot,
-            several lie over it, 0 shows none.
-        zoomable: the keyboard reaches it and looks closer; see `plot_zoom`.
+        logarithmic: both axes; x in powers of two if its unit is ``"size"``.
+        steady: for data that grows while visible: the axes move in steps and the frame rate is
+            lower, which leaves the processor to the measurement.
+        legend: the number of label columns; one column is inside the plot, several are above it,
+            0 shows none.
+        zoomable: accepts keyboard focus and zooms; see `plot_zoom`.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class LivePlot(QFrame):
         theme.changed.connect(self._recolour)
 
     def set_curve(self, key: str, curve: Curve) -> None:
-        """Show a curve, in place of the one with the same key."""
+        """Show a curve, replacing the one with the same key."""
         self.remove_curve(key)
         self._curves[key] = curve
         if self.plot is not None:
@@ -95,31 +95,31 @@ class LivePlot(QFrame):
             self.refresh()
 
     def remove_curve(self, key: str) -> None:
-        """Take a curve away; nothing happens where there is none."""
+        """Remove a curve, if there is one with this key."""
         curve = self._curves.pop(key, None)
         if curve is not None and curve.item is not None and self.plot is not None:
             self.plot.removeItem(curve.item)
 
     def clear(self) -> None:
-        """Take all curves and markers away."""
+        """Remove all curves and markers."""
         for key in list(self._curves):
             self.remove_curve(key)
         self.set_markers([])
 
     @property
     def curve_keys(self) -> tuple[str, ...]:
-        """The keys of the curves shown."""
+        """The keys of the shown curves."""
         return tuple(self._curves)
 
     def set_markers(self, markers: Sequence[tuple[float, str, str] | Marker]) -> None:
-        """Show vertical lines: (x, label, colour role) each, or a `Marker`."""
+        """Show vertical lines, each an (x, label, color role) or a `Marker`."""
         wanted = [marker if isinstance(marker, Marker) else Marker(*marker) for marker in markers]
         if wanted != self._markers:
             self._markers = wanted
             self._draw_markers()
 
     def set_x_label(self, label: str) -> None:
-        """Name the x axis."""
+        """Set the label of the x axis."""
         self._style = self._style._replace(x_label=label)
         if self.plot is not None:
             axis = self.plot.getAxis("bottom")
@@ -138,20 +138,20 @@ class LivePlot(QFrame):
             self.plot.setXRange(low, high, padding=0)
 
     def describe(self, sentence: str) -> None:
-        """Say in words what the plot shows, for those who do not see it."""
+        """Set the plot's description for screen readers."""
         self.setAccessibleDescription(sentence)
 
     def show_all(self) -> None:
-        """Look at everything again, if somebody had looked closer."""
+        """Show everything again after zooming."""
         if self._zoom is not None and self._zoom.is_chosen:
             self._zoom.show_all()
 
     def refresh(self) -> None:
-        """Draw every curve that has grown, or of which another stretch is in sight."""
+        """Draw every curve that has grown, or whose visible part changed."""
         if self.plot is None:
             return
         if self._frames.isActive():
-            self._frames.start()  # the next frame comes a whole period from now
+            self._frames.start()  # the next frame is a full period from now
         sight = self._sight()
         grown = [curve for curve in self._curves.values() if curve.has_changed(sight)]
         if grown and self._steady is not None and not self._is_chosen:
@@ -164,10 +164,10 @@ class LivePlot(QFrame):
         return self._zoom is not None and self._zoom.is_chosen
 
     def _sight(self) -> Sight:
-        """Return what is looked at: everything, until somebody chose a part."""
+        """Return the view: everything, unless the user has zoomed in."""
         assert self.plot is not None
         box = self.plot.plotItem.vb
-        # The lowest and the highest sample of each column of pixels are all that can be seen.
+        # Only the lowest and the highest sample of each pixel column are visible.
         most = max(2 * int(box.width()), _FEWEST_POINTS)
         if not self._is_chosen:
             return Sight(most_points=most)
@@ -191,19 +191,19 @@ class LivePlot(QFrame):
                 move(*steady.ends, padding=0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the empty place at first, and ask for the plot after that."""
+        """Paint the empty place first, and request the plot after that."""
         super().paintEvent(event)
         if self.plot is None and not self._building:
             self._building = True
             QTimer.singleShot(0, self, self._build)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Let the legend be read whole in another width."""
+        """Fit the legend to the new width."""
         super().resizeEvent(event)
         self._place_legend()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Draw only while somebody can look."""
+        """Draw only while visible."""
         super().showEvent(event)
         self._frames.start()
 
@@ -229,7 +229,7 @@ class LivePlot(QFrame):
             self._zoom.changed.connect(self._zoomed)
 
     def _zoomed(self) -> None:
-        """Draw what is in sight now; everything again where nobody chooses any more."""
+        """Draw the current view; show everything again after the zoom ended."""
         if not self._is_chosen and self.plot is not None:
             if self._steady is not None:
                 for steady, move in zip(
@@ -254,7 +254,7 @@ class LivePlot(QFrame):
             place_legend(self.plot, self._style.legend_columns, self.width())
 
     def _recolour(self) -> None:
-        """Take the theme's colours; pyqtgraph's items keep theirs, so they are made again."""
+        """Use the theme's colors; pyqtgraph's items keep theirs, so they are created again."""
         if self.plot is None:
             return
         from gpu_studio.ui.plots.plot_canvas import recolour
@@ -282,11 +282,11 @@ class LivePlot(QFrame):
 
 
 class SteadyRange:
-    """Where an axis begins and ends.
+    """The range of an axis.
 
     Args:
-        below: room under the data, as a share of their span.
-        above: room over them, into which they grow.
+        below: the space under the data, as a share of its span.
+        above: the space above the data, for its growth.
     """
 
     def __init__(self, below: float, above: float) -> None:
@@ -295,15 +295,15 @@ class SteadyRange:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Where it begins and ends; 0 to 1 before any data."""
+        """Its start and end; 0 to 1 before any data."""
         return self._range or (0.0, 1.0)
 
     def follow(self, lowest: float, highest: float) -> bool:
-        """Take the data in; return whether the range has changed."""
+        """Add data; return whether the range has changed."""
         largest = max(abs(lowest), abs(highest))
         if largest < _NOTHING:
             largest = 1.0
-        # All but equal values get a range around them that floating point can tell from them.
+        # Nearly equal values get a range that floating point can tell from them.
         span = highest - lowest if highest - lowest > _ALL_BUT_EQUAL * largest else largest
         if self._range is not None:
             low, high = self._range

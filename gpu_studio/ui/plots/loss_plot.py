@@ -1,4 +1,4 @@
-"""Loss curves side by side: how training went, step by step."""
+"""Loss curves side by side: the loss of each training step."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from gpu_studio.ui.theme import Theme
 
-# Told apart by colour, by dashes and by their labels.
+# Curves differ in color, dashes and label.
 _ROLES = ("gpu0", "cpu", "gpu1", "allocated")
 
 
 class LossPlot(LivePlot):
-    """A plot of losses over steps; `show_curves` exchanges all of them."""
+    """A plot of losses by step; `show_curves` replaces all of them."""
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
         super().__init__(theme, name=name, x_label="step", y_label="loss", parent=parent)
@@ -27,7 +27,7 @@ class LossPlot(LivePlot):
         self._set = CurveSet(self)
 
     def show_curves(self, curves: Mapping[str, Sequence[float]]) -> None:
-        """Show one curve a label and say the same in words."""
+        """Show one curve for each label, and describe them in words."""
         self._set.show(
             {
                 label: (
@@ -51,7 +51,7 @@ class _Steps:
 
 
 def describe_losses(curves: Mapping[str, Sequence[float]]) -> str:
-    """Return first and last loss of each curve in words."""
+    """Return the first and last loss of each curve in words."""
     return " ".join(
         f"{label}: {values[0]:.3g} to {values[-1]:.3g} in {len(values)} steps."
         for label, values in curves.items()

@@ -1,4 +1,4 @@
-"""pyqtgraph's part of a plot, made with the program's axes, legend and markers."""
+"""pyqtgraph's part of a plot, with the program's axes, legend and markers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LEGEND_ROW = 22  # pixels
-_LEGEND_SAMPLE = 20 + 2 * 25  # pixels: pyqtgraph's piece of curve, and its gaps
+_LEGEND_SAMPLE = 20 + 2 * 25  # pixels: pyqtgraph's sample of the curve, and its gaps
 _TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
 _BAND_ALPHA = 40
 
 
 class AxesStyle(NamedTuple):
-    """What the axes say; see `LivePlot`."""
+    """The labels and units of the axes; see `LivePlot`."""
 
     x_label: str
     y_label: str
@@ -35,9 +35,9 @@ class AxesStyle(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """A vertical line, with a band from ``low`` to ``high`` where its place is uncertain.
+    """A vertical line, with a band from ``low`` to ``high`` if its place is uncertain.
 
-    ``row`` is how far down its label stands, so that neighbours do not cover each other.
+    ``row`` is the row of its label, so that neighbors do not cover each other.
     """
 
     x: float
@@ -60,7 +60,7 @@ def make_canvas(style: AxesStyle, parent: QWidget) -> pg.PlotWidget:
         "left": UnitAxis("left", style.y_unit, logarithmic=style.logarithmic),
     }
     plot = pg.PlotWidget(parent, axisItems=axes, background=None, enableMenu=False)
-    # So that the card behind it shows: a cached background is filled with the window's colour.
+    # Lets the card behind it show: a cached background has the window's color.
     plot.viewport().setAutoFillBackground(False)
     plot.setCacheMode(plot.CacheModeFlag.CacheNone)
     plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -82,12 +82,12 @@ def make_canvas(style: AxesStyle, parent: QWidget) -> pg.PlotWidget:
 
 
 def place_legend(plot: pg.PlotWidget, most_columns: int, room: int) -> None:
-    """Give a legend over the plot the room of its rows, as many as its labels need to be read.
+    """Give a legend above the plot the height of as many rows as its labels need.
 
     Args:
-        plot: has the legend.
-        most_columns: how many labels stand side by side where there is room; 1 lies in the plot.
-        room: the width that there is, in pixels.
+        plot: the plot with the legend.
+        most_columns: the largest number of label columns; 1 is inside the plot.
+        room: the available width, in pixels.
     """
     from gpu_studio.ui.plots.axes import END_ROOM
 
@@ -102,7 +102,7 @@ def place_legend(plot: pg.PlotWidget, most_columns: int, room: int) -> None:
 
 
 def _columns_for(legend: pg.LegendItem, most: int, room: float) -> int:
-    """Return how many labels fit beside each other, at least one."""
+    """Return the number of labels that fit side by side, at least one."""
     widths = [label.itemRect().width() + _LEGEND_SAMPLE for _, label in legend.items]
     for columns in range(most, 1, -1):
         if sum(max(widths[at::columns], default=0) for at in range(columns)) <= room:
@@ -111,7 +111,7 @@ def _columns_for(legend: pg.LegendItem, most: int, room: float) -> int:
 
 
 def _arrange_legend(legend: pg.LegendItem, columns: int) -> None:
-    """Lay a legend's labels out again: its own layout does not forget columns it has had."""
+    """Lay out a legend's labels again: its own layout never drops columns."""
     layout = QGraphicsGridLayout()
     layout.setHorizontalSpacing(legend.layout.horizontalSpacing())
     layout.setVerticalSpacing(legend.layout.verticalSpacing())
@@ -128,7 +128,7 @@ def _arrange_legend(legend: pg.LegendItem, columns: int) -> None:
 
 
 def recolour(plot: pg.PlotWidget, theme: Theme, legend_columns: int) -> None:
-    """Draw axes and legend in the theme's colours."""
+    """Draw axes and legend in the theme's colors."""
     muted = theme.colour("muted")
     for side in ("bottom", "left"):
         axis = plot.getAxis(side)
@@ -141,12 +141,12 @@ def recolour(plot: pg.PlotWidget, theme: Theme, legend_columns: int) -> None:
         legend.setLabelTextColor(theme.colour("text"))
         if legend_columns == 1:
             ground = QColor(theme.colour("card"))
-            ground.setAlpha(200)  # a label stays readable over a curve
+            ground.setAlpha(200)  # keeps a label readable above a curve
             legend.setBrush(ground)
 
 
 def marker_items(marker: Marker, theme: Theme, *, logarithmic: bool) -> list[Any]:
-    """Return a marker's line, and its band where it has one."""
+    """Return a marker's line, and its band if it has one."""
     import pyqtgraph as pg
 
     def place(value: float) -> float:
@@ -155,7 +155,7 @@ def marker_items(marker: Marker, theme: Theme, *, logarithmic: bool) -> list[Any
     colour = QColor(theme.colour(ink(marker.role)))
     style = Qt.PenStyle.DashLine if marker.dashed else Qt.PenStyle.DotLine
     ground = QColor(theme.colour("card"))
-    ground.setAlpha(200)  # a label stays readable over a curve
+    ground.setAlpha(200)  # keeps a label readable above a curve
     line = pg.InfiniteLine(
         place(marker.x), pen=pg.mkPen(colour, style=style), label=marker.label,
         labelOpts={

@@ -1,4 +1,4 @@
-"""One curve of a plot: where its points come from, how it looks, and what of it is drawn."""
+"""One curve of a plot: its source, its look and its drawn points."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CurveSource = Callable[[], "tuple[ArrayLike, ArrayLike] | Series"]
 
 
 class Sight(NamedTuple):
-    """The stretch of the x axis that is looked at, and about how many points show all of it."""
+    """The visible part of the x axis, and about how many points are enough for it."""
 
     first: float = -math.inf
     last: float = math.inf
@@ -31,7 +31,7 @@ class Sight(NamedTuple):
 
 
 class Points(NamedTuple):
-    """The points to draw, shape (n,) each, and what tells them from those of the last look."""
+    """The points to draw, shape (n,) each, with a key that shows whether they changed."""
 
     xs: NDArray[np.float64]
     ys: NDArray[np.float64]
@@ -39,19 +39,19 @@ class Points(NamedTuple):
 
 
 class Curve:
-    """What a plot draws under one key.
+    """A curve that a plot draws under one key.
 
     Args:
         label: its name in the legend, plain text.
-        role: its colour role; lines take the role's ink.
-        source: returns x and y, shape (n,) each, of everything there is now; or a series, whose
-            samples are counted from 1, and of which the stretch in sight is drawn.
-        dashed: a second sign besides the colour.
+        role: its color role; lines use the role's ink.
+        source: returns x and y of all current points, shape (n,) each; or a series, whose samples
+            count from 1 and whose visible part is drawn.
+        dashed: a second mark besides the color.
         symbol: a pyqtgraph symbol for few points, for example "o" or "s"; such curves are thick.
         filled: fills to zero; only for a few hundred points.
         smooth: thick and antialiased; only for a few hundred points.
         stepped: holds each value until the next; a NaN in y leaves a gap.
-        faint: behind the others and half transparent, as a ghost is.
+        faint: behind the others and half transparent, for an overlay.
         gaps: a NaN in y leaves a gap.
     """
 
@@ -77,12 +77,12 @@ class Curve:
         self.shown: Points | None = None
 
     def options(self, theme: Theme) -> dict[str, Any]:
-        """Return how pyqtgraph is to draw it, in the theme's colours."""
+        """Return pyqtgraph's drawing options, in the theme's colors."""
         import pyqtgraph as pg
 
         colour = QColor(theme.colour(ink(self.role)))
         style = Qt.PenStyle.DashLine if self.dashed else Qt.PenStyle.SolidLine
-        if self.faint:  # mixed by hand: a pen with alpha takes a hundred times as long
+        if self.faint:  # blended by hand: a pen with alpha takes a hundred times as long
             colour = _mixed(colour, QColor(theme.colour("card")))
         options: dict[str, Any] = {
             "pen": pg.mkPen(colour, width=2 if self.smooth else 1, style=style),
@@ -94,7 +94,7 @@ class Curve:
                 "symbol": self.symbol, "symbolSize": 8, "symbolBrush": colour, "symbolPen": None,
             }  # fmt: skip
         if self.stepped or self.gaps:
-            # Finite: a NaN in y is a stretch of which nothing is known.
+            # Finite values only: a NaN in y is a gap without data.
             options |= {"connect": "finite", "skipFiniteCheck": False}
         if self.stepped:
             options["stepMode"] = "right"
@@ -105,18 +105,18 @@ class Curve:
         return options
 
     def show_in(self, item: pg.PlotDataItem) -> None:
-        """Draw into an item from now on."""
+        """Draw into this item from now on."""
         self.item, self.shown = item, None
 
     def has_changed(self, sight: Sight) -> bool:
-        """Look at the source; return whether there is anything to draw that `shown` was not."""
+        """Read the source; return whether there is anything new to draw."""
         look = self._look(sight)
         if look is not None:
             self.shown = look
         return look is not None
 
     def draw(self) -> None:
-        """Draw what is shown."""
+        """Draw the current points."""
         if self.item is not None and self.shown is not None:
             self.item.setData(self.shown.xs, self.shown.ys)
 
@@ -137,7 +137,7 @@ class Curve:
             return Points((picks + 1).astype(np.float64), source.values[picks], state)
         xs, ys = (np.asarray(values, np.float64) for values in source)
         state = (len(xs), float(xs[-1]), float(ys[-1])) if len(xs) else (0,)
-        if self.symbol is not None:  # few points, of which any may be another now
+        if self.symbol is not None:  # few points, any of which may have changed
             state = (len(xs), float(xs.sum()), float(ys.sum()))
         if state == drawn:
             return None
@@ -145,7 +145,7 @@ class Curve:
 
 
 def ink(role: str) -> str:
-    """Return the role in which lines and text of a role are drawn."""
+    """Return the role for lines and text of a role."""
     from gpu_studio.ui.theme import COLOURS
 
     return f"{role}_ink" if f"{role}_ink" in COLOURS else role
@@ -160,7 +160,7 @@ def _mixed(colour: QColor, ground: QColor) -> QColor:
 
 
 def _positions(sight: Sight, count: int) -> tuple[int, int]:
-    """Return the positions in sight, and the neighbours to which lines lead out of it."""
+    """Return the visible positions, and the neighbors that their lines lead to."""
     first = math.floor(max(sight.first, 0.0)) - 2
     last = math.ceil(min(sight.last, count)) + 1
     return min(max(first, 0), count), min(max(last, 0), count)
@@ -169,7 +169,7 @@ def _positions(sight: Sight, count: int) -> tuple[int, int]:
 def _extremes(
     xs: NDArray[np.float64], ys: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a curve by the lowest and highest point of each stretch."""
+    """Return a curve reduced to the lowest and highest point of each section."""
     if len(ys) <= _MOST_POINTS:
         return xs, ys
     from gpu_studio.core.pyramid import Pyramid

@@ -1,6 +1,6 @@
-"""A plot as a picture in a file: PNG for a forum, SVG for a document.
+"""Saves a plot as a picture: PNG for a forum, SVG for a document.
 
-What is in sight is drawn, with a title over it, in the colours that are in force.
+The picture shows the current view in the current colors, with a title above.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from gpu_studio.ui.plots.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme
 
-_SCALE = 2  # pixels of a PNG for each on the screen: sharp in print, and on other screens
+_SCALE = 2  # PNG pixels per screen pixel: sharp in print, and on other screens
 _TITLE_ROOM, _MARGIN = 34, 12
 
 
 def png_of(plot: LivePlot, title: str, theme: Theme) -> bytes:
-    """Return a plot as a PNG file's content; empty where nothing was drawn yet."""
+    """Return a plot as the contents of a PNG file; empty if nothing is drawn yet."""
     if plot.plot is None:
         return b""
     size = _size_of(plot)
@@ -34,7 +34,7 @@ def png_of(plot: LivePlot, title: str, theme: Theme) -> bytes:
 
 
 def svg_of(plot: LivePlot, title: str, theme: Theme) -> bytes:
-    """Return a plot as an SVG file's content; empty where nothing was drawn yet."""
+    """Return a plot as the contents of an SVG file; empty if nothing is drawn yet."""
     if plot.plot is None:
         return b""
     from PySide6.QtSvg import QSvgGenerator

@@ -1,8 +1,8 @@
-"""Looking closer at a plot: by the mouse, and by the keyboard.
+"""Zooms a plot by mouse and keyboard.
 
-The wheel and dragging are pyqtgraph's own. With the keyboard's focus on the plot, + and − zoom,
-the arrow keys move, and Home or 0 shows everything again, as the button does that is there as long
-as not everything is in sight.
+The wheel and dragging are pyqtgraph's own. If the plot has keyboard focus, + and − zoom, the arrow
+keys move, and Home or 0 shows everything again. A button does the same; it is visible while the
+plot is zoomed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent
     from PySide6.QtWidgets import QWidget
 
-_CLOSER, _STEP = 0.5, 0.2  # of what is in sight
+_CLOSER, _STEP = 0.5, 0.2  # of the visible range
 _MARGIN = 8
-_HELP = "Wheel or + and − zoom, dragging or the arrow keys move, Home shows everything."
+_HELP = "Zoom with the wheel or + and −, move by dragging or with the arrow keys, reset with Home."
 
 
 class PlotZoom(QObject):
-    """What part of a plot somebody has chosen to see.
+    """The part of a plot that the user has zoomed to.
 
     Signals:
-        changed(): another part is in sight.
+        changed(): another part is visible.
     """
 
     changed = Signal()
@@ -46,11 +46,11 @@ class PlotZoom(QObject):
 
     @property
     def is_chosen(self) -> bool:
-        """Whether somebody chose what to see; the axes stay where they are meanwhile."""
+        """Whether the user has zoomed; the axes stay fixed meanwhile."""
         return self._is_chosen
 
     def look_at(self, plot: pg.PlotWidget) -> None:
-        """Work on this plot; called once it is there."""
+        """Attach to the plot; called once it is built."""
         self._plot = plot
         plot.plotItem.vb.sigRangeChangedManually.connect(self._choose)
         self._all.raise_()
@@ -65,7 +65,7 @@ class PlotZoom(QObject):
         self.changed.emit()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Hear the keys of the plot, and keep the button in its corner."""
+        """Handle the keys of the plot, and keep the button in its corner."""
         if event.type() is QEvent.Type.Resize:
             self._put_button()
         if event.type() is QEvent.Type.KeyPress and self._plot is not None:
