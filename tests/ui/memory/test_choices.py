@@ -128,4 +128,4 @@ def test_a_modelled_card_is_filled_without_asking(tab, scripts, studio, monkeypa
     find(tab, "memory.oom.whole_card", QCheckBox).click()
     click(qtbot, tab, "memory.oom.run")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
-    assert text(tab, "memory.oom.conf") == "PYTORCH'S DEFAULT · MODELLED"
+    assert text(tab, "memory.oom.conf") == "PYTORCH'S DEFAULT · MODELED"

@@ -96,7 +96,7 @@ def test_without_a_context_it_says_when_numbers_begin(tab, scripts, studio, sens
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None)
     assert [part.key for part in bar.tank.parts] == ["others", "free"]
-    assert "first CUDA work" in text(tab, "memory.sentence")
+    assert "not used this card" in text(tab, "memory.sentence")
     assert not find(tab, "memory.empty_cache").isEnabled()
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
 
