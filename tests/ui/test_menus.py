@@ -40,10 +40,10 @@ def action(window: QMainWindow, text: str) -> QAction:
 
 
 def test_the_colours_are_chosen_and_kept(window: QMainWindow, ready_studio: Studio) -> None:
-    assert action(window, "System colours").isChecked()
-    action(window, "Dark colours").trigger()
+    assert action(window, "System colors").isChecked()
+    action(window, "Dark colors").trigger()
     assert ready_studio.settings.choices.theme == "dark"
-    assert not action(window, "System colours").isChecked()
+    assert not action(window, "System colors").isChecked()
 
 
 def test_ending_processes_is_allowed_and_forbidden(
@@ -60,7 +60,7 @@ def test_ending_processes_is_allowed_and_forbidden(
 def test_a_fresh_engine_starts(
     qtbot: QtBot, window: QMainWindow, ready_studio: Studio, engines: Engines
 ) -> None:
-    action(window, "Start a fresh engine").trigger()
+    action(window, "Start a new engine").trigger()
     qtbot.waitUntil(lambda: ready_studio.session.is_free)
     assert len(engines.made) == 2
 

@@ -107,7 +107,7 @@ def test_a_card_without_cuda_is_told_in_the_engines_words(unstarted, engines, st
 
 
 def test_what_is_lost_is_said_before_one_card_is_shown_and_there_is_a_way_back(tab, engines, qtbot):
-    assert "lost" in text(tab, "switcher.explained")
+    assert "lose" in text(tab, "switcher.explained")
     assert find(tab, "switcher.show_all").isHidden()
     radio(tab, SECOND).click()
     click(qtbot, tab, "switcher.visible_only")
@@ -149,5 +149,5 @@ def test_what_comes_too_late_is_shown_live(tab, engines, studio, qtbot):
 
 def test_what_is_lost_is_said_beside_the_button_that_loses_it(tab):
     lost = find(tab, "switcher.explained", QLabel)
-    assert "lost" in lost.text()
+    assert "lose" in lost.text()
     assert lost.parentWidget().isAncestorOf(find(tab, "switcher.visible_only"))
