@@ -63,7 +63,7 @@ from gpu_studio.hardware.client import SensorReader
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from tests.driving import find, wait_ready, wait_until
+from tests.driving.window import find, wait_ready, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

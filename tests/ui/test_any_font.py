@@ -30,10 +30,10 @@ from gpu_studio.core.protocol import (
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui import theme
 from gpu_studio.ui.benchmark.benchmark_plots import View
+from tests.driving.window import find
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import memory_read, oom_finished, segments_read
 from tests.fakes.pc import SteadySensors, reading, two_cards
-from tests.ui.by_name import find
 from tests.ui.fitting import misfits
 from tests.ui.switcher import answers
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPlainTextEdit
 
 from gpu_studio.ui.code_pane import CodePane
-from tests.ui.by_name import click, find, text
+from tests.driving.window import click, find, text
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def test_the_lines_of_the_last_action_are_shown_and_copied(pane, studio, qtbot):
     assert not find(pane, "code.copy").isEnabled()
     studio.show_snippet("import torch\nprint(torch.ones(3))\n")
     assert find(pane, "code", QPlainTextEdit).toPlainText() == studio.snippet
-    click(qtbot, pane, "code.copy")
+    click(pane, "code.copy")
     assert QGuiApplication.clipboard().text() == studio.snippet
 
 

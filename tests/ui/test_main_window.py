@@ -21,9 +21,9 @@ from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
+from tests.driving.window import click
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
 from tests.fakes.scripted_engine import Engines
-from tests.ui.by_name import click
 
 # Every name of the design that the tabs as they are have to have.
 NAMES = (
@@ -267,16 +267,16 @@ def test_after_a_bad_end_the_window_shows_the_log_and_offers_fresh_settings(
     window = make_window(bad_end=f"{bad_end}\n/home/somebody/studio/app.py")
     shown(qtbot, window)
     assert window.banner.sentence
-    click(qtbot, window, "banner.action")
+    click(window, "banner.action")
     assert window.banner.sentence == ""
     dialog = window.findChild(DiagnosticsDialog)
     shown_text = dialog.findChild(QPlainTextEdit, "diagnostics.text").toPlainText()
     assert bad_end in shown_text
     assert "somebody" not in shown_text
     assert "PyTorch: 2." in shown_text
-    click(qtbot, dialog, "diagnostics.copy")
+    click(dialog, "diagnostics.copy")
     assert QGuiApplication.clipboard().text() == shown_text
-    click(qtbot, dialog, "diagnostics.fresh")
+    click(dialog, "diagnostics.fresh")
     assert settings.choices == Choices()
     assert not dialog.findChild(QPushButton, "diagnostics.fresh").isEnabled()
     dialog.close()

@@ -11,23 +11,18 @@ from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.share_bars import ShareBars
-from tests.driving import numbers
-from tests.fakes.run_answers import run_events
-from tests.ui.benchmark.answers import hold, parts_of, with_a_card
-from tests.ui.benchmark.person import (
+from tests.driving.benchmark import (
     bars,
     cells,
-    click,
-    drawn,
     run,
     select_row,
-    text,
-    toggle,
     type_sizes,
     wait_over,
     wait_samples,
 )
-from tests.ui.by_name import find
+from tests.driving.window import click, drawn, find, numbers, text
+from tests.fakes.run_answers import run_events
+from tests.ui.benchmark.answers import hold, parts_of, with_a_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +40,8 @@ def test_where_the_time_goes_is_a_bar_a_table_and_a_sentence(
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(
         request, parts_s=parts_of(request)
     )
-    run(qtbot, ready, "64, 512")
-    click(qtbot, ready, "benchmark.view.explanation")
+    run(ready, "64, 512")
+    click(ready, "benchmark.view.explanation")
     assert bars(ready, "benchmark.parts.bars") == {"CPU": "1.00 ms", "GT 1030": "800 µs"}
     card = find(ready, "benchmark.parts.bars", ShareBars).bars[1]
     assert [part.name for part in card.parts] == ["copy in", "launch", "compute", "copy out"]
@@ -58,7 +53,7 @@ def test_where_the_time_goes_is_a_bar_a_table_and_a_sentence(
     assert all(fact in said for fact in ("GT 1030", "62 %", "800 µs"))
     assert "512 × 512" in text(ready, "benchmark.plot.caption")
     # Another row is explained in its place.
-    select_row(qtbot, ready, 0)
+    select_row(ready, 0)
     assert "64 × 64" in text(ready, "benchmark.plot.caption")
     assert find(ready, "benchmark.view.explanation", QPushButton).isChecked()
 
@@ -66,14 +61,14 @@ def test_where_the_time_goes_is_a_bar_a_table_and_a_sentence(
 def test_two_stopwatches_stand_side_by_side(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
-    run(qtbot, ready, "64")
-    click(qtbot, ready, "benchmark.view.explanation")
+    run(ready, "64")
+    click(ready, "benchmark.view.explanation")
     assert bars(ready, "benchmark.naive.bars") == {}
     naive = NaiveTime(printed_s=3e-3, finished_s=4e-3, sentence="It printed 3.00 ms, and why.")
     assert naive.sentence != text(ready, "benchmark.naive.sentence")
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, naive=naive)
-    run(qtbot, ready, "1000")
-    click(qtbot, ready, "benchmark.view.explanation")
+    run(ready, "1000")
+    click(ready, "benchmark.view.explanation")
     shown = bars(ready, "benchmark.naive.bars")
     assert {label.split(":")[0]: time for label, time in shown.items()} == {
         "honest": "1.00 ms", "naive": "3.00 ms",
@@ -87,17 +82,17 @@ def test_the_stopwatch_of_a_card_shows_when_it_was_done(
 ) -> None:
     naive = NaiveTime(printed_s=3e-3, finished_s=4e-3, sentence="It did not wait.")
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, naive=naive)
-    toggle(qtbot, ready, "benchmark.devices.cpu")
-    run(qtbot, ready, "1000")
-    click(qtbot, ready, "benchmark.view.explanation")
+    click(ready, "benchmark.devices.cpu")
+    run(ready, "1000")
+    click(ready, "benchmark.view.explanation")
     assert [*bars(ready, "benchmark.naive.bars").values()] == ["300 µs", "3.00 ms", "4.00 ms"]
 
 
 def test_a_low_share_of_the_ceiling_gets_its_cause(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
-    run(qtbot, ready, "64")
-    click(qtbot, ready, "benchmark.view.explanation")
+    run(ready, "64")
+    click(ready, "benchmark.view.explanation")
     assert numbers(text(ready, "benchmark.ceiling.sentence")) == []
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(
         request,
@@ -105,8 +100,8 @@ def test_a_low_share_of_the_ceiling_gets_its_cause(
         ceiling="memory bandwidth, 20 GB/s",
         other_processes=True,
     )
-    run(qtbot, ready, "512")
-    click(qtbot, ready, "benchmark.view.explanation")
+    run(ready, "512")
+    click(ready, "benchmark.view.explanation")
     assert bars(ready, "benchmark.ceiling.bars") == {"CPU": "20 %"}
     said = text(ready, "benchmark.ceiling.sentence")
     assert all(fact in said for fact in ("20 %", "CPU", "memory bandwidth", "20 GB/s"))
@@ -124,8 +119,8 @@ def test_what_the_work_showed_is_told_and_drawn(
         curves={"loss": (2.0, 1.0, 0.5)},
         peak_allocated_bytes=300 << 20,
     )
-    run(qtbot, ready, "64")
-    click(qtbot, ready, "benchmark.view.explanation")
+    run(ready, "64")
+    click(ready, "benchmark.view.explanation")
     said = text(ready, "benchmark.findings.text")
     assert "\n".join(findings) in said
     assert "CPU 300 MiB" in said
@@ -147,10 +142,10 @@ def test_the_memory_of_a_workload_with_and_without_an_option_is_told_together(
 
     with_training.scripts[RunWorkload] = answer
     find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
-    run(qtbot, ready, "64")
+    run(ready, "64")
     find(ready, "benchmark.option.amp", QComboBox).setCurrentIndex(1)
-    run(qtbot, ready, "64")
-    click(qtbot, ready, "benchmark.view.explanation")
+    run(ready, "64")
+    click(ready, "benchmark.view.explanation")
     said = text(ready, "benchmark.findings.text")
     assert all(fact in said for fact in ("CPU 180 MiB", "amp float16 100 MiB"))
 
@@ -160,14 +155,14 @@ def test_nothing_is_explained_before_anything_finished(
 ) -> None:
     assert not find(ready, "benchmark.view.explanation", QPushButton).isEnabled()
     engines.scripts[RunWorkload] = hold
-    type_sizes(qtbot, ready, "64")
-    click(qtbot, ready, "benchmark.run")
-    wait_samples(qtbot, ready)
-    click(qtbot, ready, "benchmark.view.explanation")
+    type_sizes(ready, "64")
+    click(ready, "benchmark.run")
+    wait_samples(ready)
+    click(ready, "benchmark.view.explanation")
     assert numbers(text(ready, "benchmark.plot.caption")) == []
     assert not find(ready, "benchmark.naive", QWidget).isVisible()
-    click(qtbot, ready, "benchmark.stop")
-    wait_over(qtbot, ready)
+    click(ready, "benchmark.stop")
+    wait_over(ready)
 
 
 def test_a_cached_result_has_a_whole_bar_and_no_absurd_share(
@@ -176,8 +171,8 @@ def test_a_cached_result_has_a_whole_bar_and_no_absurd_share(
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(
         request, share_of_ceiling=38.75, ceiling="memory bandwidth, 4.10 GB/s"
     )
-    run(qtbot, ready, "64")
-    click(qtbot, ready, "benchmark.view.explanation")
+    run(ready, "64")
+    click(ready, "benchmark.view.explanation")
     assert bars(ready, "benchmark.ceiling.bars") == {"CPU": "cached"}
     assert "cache" in text(ready, "benchmark.ceiling.sentence")
     assert "3875" not in text(ready, "benchmark.ceiling.sentence")

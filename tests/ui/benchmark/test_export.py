@@ -13,9 +13,8 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving import axis_labels
-from tests.ui.benchmark.person import run, text
-from tests.ui.by_name import find
+from tests.driving.benchmark import run
+from tests.driving.window import axis_labels, find, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +30,7 @@ def export(tab: QWidget, kind: str) -> None:
 
 
 def test_csv_and_json_are_written(qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path) -> None:
-    run(qtbot, ready, "64, 128")
+    run(ready, "64, 128")
     export(ready, "csv")
     written = chosen_path.with_suffix(".csv")
     assert str(written) in text(ready, "benchmark.export.outcome")
@@ -47,7 +46,7 @@ def test_csv_and_json_are_written(qtbot: QtBot, ready: BenchmarkTab, chosen_path
 def test_a_file_that_cannot_be_written_is_told(
     qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path
 ) -> None:
-    run(qtbot, ready, "64")
+    run(ready, "64")
     chosen_path.with_suffix(".csv").mkdir()
     export(ready, "csv")
     assert "not write" in text(ready, "benchmark.export.outcome")
@@ -57,7 +56,7 @@ def test_a_file_that_cannot_be_written_is_told(
 def test_a_dialog_that_was_closed_writes_nothing(
     qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(qtbot, ready, "64")
+    run(ready, "64")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_args: ("", ""))
     export(ready, "json")
     assert text(ready, "benchmark.export.outcome") == ""
@@ -70,7 +69,7 @@ def test_a_dialog_that_was_closed_writes_nothing(
 def test_the_table_goes_onto_the_clipboard(
     qtbot: QtBot, ready: BenchmarkTab, kind: str, start: str
 ) -> None:
-    run(qtbot, ready, "64")
+    run(ready, "64")
     export(ready, kind)
     assert QGuiApplication.clipboard().text().startswith(start)
     assert "copied" in text(ready, "benchmark.export.outcome")
@@ -79,7 +78,7 @@ def test_the_table_goes_onto_the_clipboard(
 def test_the_plot_in_front_is_written_as_png_and_svg(
     qtbot: QtBot, ready: BenchmarkTab, chosen_path: Path, theme: Theme
 ) -> None:
-    run(qtbot, ready, "64, 512, 1024")
+    run(ready, "64, 512, 1024")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     export(ready, "png")

@@ -19,20 +19,9 @@ from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark import benchmark_history
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving import numbers
+from tests.driving.benchmark import drawn_keys, run, select_row, type_sizes, wait_over, wait_samples
+from tests.driving.window import click, drawn, find, numbers, text
 from tests.ui.benchmark.answers import hold
-from tests.ui.benchmark.person import (
-    click,
-    drawn,
-    drawn_keys,
-    run,
-    select_row,
-    text,
-    type_sizes,
-    wait_over,
-    wait_samples,
-)
-from tests.ui.by_name import find
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +42,7 @@ def history_rows(tab: QWidget) -> list[list[str]]:
 
 
 def open_history(qtbot: QtBot, tab: BenchmarkTab, count: int) -> None:
-    click(qtbot, tab, "benchmark.view.history")
+    click(tab, "benchmark.view.history")
     qtbot.waitUntil(lambda: len(history_rows(tab)) == count)
 
 
@@ -62,7 +51,7 @@ def test_older_runs_come_when_they_are_asked_for(
 ) -> None:
     history = ready.findChild(BenchmarkHistory)
     monkeypatch.setattr(history, "_folder", tmp_path)
-    run(qtbot, ready, "64, 128, 256")
+    run(ready, "64, 128, 256")
     open_history(qtbot, ready, 3)
     more = find(ready, "benchmark.history.more", QPushButton)
     assert more.isHidden()
@@ -71,7 +60,7 @@ def test_older_runs_come_when_they_are_asked_for(
     history.refresh()
     qtbot.waitUntil(lambda: len(history_rows(ready)) == 2)
     assert numbers(more.text()) == ["1"]
-    click(qtbot, ready, "benchmark.history.more")
+    click(ready, "benchmark.history.more")
     qtbot.waitUntil(lambda: len(history_rows(ready)) == 3)
     assert more.isHidden()
 
@@ -79,10 +68,10 @@ def test_older_runs_come_when_they_are_asked_for(
 def test_the_history_lists_names_and_deletes_after_asking(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
-    click(qtbot, ready, "benchmark.view.history")
+    click(ready, "benchmark.view.history")
     assert text(ready, "benchmark.history.empty")
-    click(qtbot, ready, "benchmark.view.live")
-    run(qtbot, ready, "64, 128")
+    click(ready, "benchmark.view.live")
+    run(ready, "64, 128")
     open_history(qtbot, ready, 2)
     view = find(ready, "benchmark.history.table", QTableView)
     view.setFocus()
@@ -94,21 +83,21 @@ def test_the_history_lists_names_and_deletes_after_asking(
     qtbot.keyClicks(name, "<b>before</b>")
     qtbot.keyClick(name, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: history_rows(ready)[0][1] == "<b>before</b>")
-    click(qtbot, ready, "benchmark.history.delete")
+    click(ready, "benchmark.history.delete")
     delete = find(ready, "benchmark.history.delete", QPushButton)
     assert delete.text().endswith("?")
     assert len(history_rows(ready)) == 2
     view.selectRow(1)  # takes the question back
     assert delete.text() == "Delete"
     view.selectRow(0)
-    click(qtbot, ready, "benchmark.history.delete")
-    click(qtbot, ready, "benchmark.history.delete")
+    click(ready, "benchmark.history.delete")
+    click(ready, "benchmark.history.delete")
     qtbot.waitUntil(lambda: len(history_rows(ready)) == 1)
     assert history_rows(ready)[0][3] != size
 
 
 def test_a_ghost_races_along_on_the_live_plot(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(qtbot, ready, "64, 128")
+    run(ready, "64, 128")
     open_history(qtbot, ready, 2)
     view = find(ready, "benchmark.history.table", QTableView)
     sizes = [row[3].replace("\u202f", " ") for row in history_rows(ready)]
@@ -116,11 +105,11 @@ def test_a_ghost_races_along_on_the_live_plot(qtbot: QtBot, ready: BenchmarkTab)
     details = text(ready, "benchmark.history.details")
     assert "Not comparable" in details
     assert all(size in details.split("Not comparable")[1] for size in ("64 × 64", "128 × 128"))
-    click(qtbot, ready, "benchmark.history.ghost")
+    click(ready, "benchmark.history.ghost")
     assert "Not comparable" in text(ready, "benchmark.history.outcome")
     assert find(ready, "benchmark.view.history", QPushButton).isChecked()
     view.selectRow(sizes.index("128 × 128"))
-    click(qtbot, ready, "benchmark.history.ghost")
+    click(ready, "benchmark.history.ghost")
     qtbot.waitUntil(lambda: "ghost" in drawn_keys(ready))
     assert find(ready, "benchmark.view.live", QPushButton).isChecked()
     plot = find(ready, "benchmark.plot", LivePlot)
@@ -128,24 +117,24 @@ def test_a_ghost_races_along_on_the_live_plot(qtbot: QtBot, ready: BenchmarkTab)
     assert "overlay" in plot.accessibleDescription()
     qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "ghost")[0]) == 40)
     # Beside other work it would say nothing.
-    select_row(qtbot, ready, 0)
+    select_row(ready, 0)
     assert "ghost" not in drawn_keys(ready)
-    select_row(qtbot, ready, 1)
+    select_row(ready, 1)
     assert "ghost" in drawn_keys(ready)
-    click(qtbot, ready, "benchmark.view.history")
-    click(qtbot, ready, "benchmark.history.ghost.end")
+    click(ready, "benchmark.view.history")
+    click(ready, "benchmark.history.ghost.end")
     assert "ghost" not in drawn_keys(ready)
 
 
 def test_a_refused_file_is_said_and_the_list_stays(
     qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    run(qtbot, ready, "64")
+    run(ready, "64")
     open_history(qtbot, ready, 1)
     path = tmp_path / "<b>.json"
     path.write_text("{")
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args: (str(path), ""))
-    click(qtbot, ready, "benchmark.history.import")
+    click(ready, "benchmark.history.import")
     qtbot.waitUntil(lambda: "refused" in text(ready, "benchmark.history.outcome"))
     assert find(ready, "benchmark.history.outcome", QLabel).property("role") == "failure"
     assert len(history_rows(ready)) == 1
@@ -155,17 +144,17 @@ def test_who_looks_at_the_history_during_a_plan_is_left_there(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
     engines.scripts[RunWorkload] = hold
-    type_sizes(qtbot, ready, "64, 128")
-    click(qtbot, ready, "benchmark.run")
-    wait_samples(qtbot, ready)
-    click(qtbot, ready, "benchmark.view.history")
+    type_sizes(ready, "64, 128")
+    click(ready, "benchmark.run")
+    wait_samples(ready)
+    click(ready, "benchmark.view.history")
     engines.latest.go()
     qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
-    wait_samples(qtbot, ready)
+    wait_samples(ready)
     assert find(ready, "benchmark.view.history", QPushButton).isChecked()
     assert find(ready, "benchmark.history", QWidget).isVisible()
-    click(qtbot, ready, "benchmark.stop")
-    wait_over(qtbot, ready)
+    click(ready, "benchmark.stop")
+    wait_over(ready)
     assert find(ready, "benchmark.history", QWidget).isVisible()
 
 
@@ -180,7 +169,7 @@ def test_a_narrow_history_leaves_out_what_all_runs_have_alike(
             if table.isColumnHidden(column)
         }
 
-    run(qtbot, ready, "64, 128")
+    run(ready, "64, 128")
     open_history(qtbot, ready, 2)
     table = find(ready, "benchmark.history.table", QTableView)
     columns = range(table.model().columnCount())
@@ -191,7 +180,7 @@ def test_a_narrow_history_leaves_out_what_all_runs_have_alike(
     qtbot.waitUntil(lambda: table.horizontalScrollBar().maximum() == 0)
     # What tells two runs apart stays.
     find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
-    click(qtbot, ready, "benchmark.view.live")
-    run(qtbot, ready, "64")
+    click(ready, "benchmark.view.live")
+    run(ready, "64")
     open_history(qtbot, ready, 3)
     assert "Workload" not in hidden()

@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QScrollArea, QTableView
 
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.benchmark import requests_of, wait_over
+from tests.driving.window import click, find, text
 from tests.ui.benchmark.answers import with_a_card
-from tests.ui.benchmark.person import click, requests_of, text, wait_over
-from tests.ui.by_name import find
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def test_the_published_table_stands_beside_this_pcs_experiment(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
-    click(qtbot, ready, "benchmark.view.published")
+    click(ready, "benchmark.view.published")
     said = text(ready, "benchmark.published.source")
     assert "Radosław Śmigielski" in said
     full = find(ready, "benchmark.preset.gt_1030.full", QPushButton)
@@ -40,13 +40,13 @@ def test_the_published_table_stands_beside_this_pcs_experiment(
         return [cell.replace("\u202f", " ") for cell in cells]
 
     assert row(1) == ["2048 × 2048", "2048", "30.2 s", "45.5 s", "–", "–"]
-    click(qtbot, ready, "benchmark.preset.gt_1030")
+    click(ready, "benchmark.preset.gt_1030")
     assert find(ready, "benchmark.plot", LivePlot).isVisible()
-    wait_over(qtbot, ready)
+    wait_over(ready)
     asked = [(r.size, r.dtype, r.device, r.budget_s, r.naive) for r in requests_of(ready)]
     assert asked[:2] == [(512, "float16", "cpu", 2.0, True), (512, "float16", "cuda:0", 2.0, True)]
     assert {size for size, *_ in asked} == {512, 2048, 4096}
-    click(qtbot, ready, "benchmark.view.history")
+    click(ready, "benchmark.view.history")
     median_s = ready.benchmark.results[2].median_s
     assert row(1)[4] == f"≈ {2048 * median_s:.2f} s"
     scaling = text(ready, "benchmark.published.scaling")
@@ -55,7 +55,7 @@ def test_the_published_table_stands_beside_this_pcs_experiment(
     assert full.isEnabled()
     assert "13 min" in text(ready, "benchmark.published.full.text")  # of the post's author
     find(ready, "benchmark.history", QScrollArea).ensureWidgetVisible(full)
-    click(qtbot, ready, "benchmark.preset.gt_1030.full")
-    wait_over(qtbot, ready)
+    click(ready, "benchmark.preset.gt_1030.full")
+    wait_over(ready)
     (whole,) = [r for r in requests_of(ready)[6:] if (r.size, r.device) == (2048, "cpu")]
     assert whole.budget_s == pytest.approx(2048 * median_s)

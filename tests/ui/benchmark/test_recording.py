@@ -23,11 +23,11 @@ from gpu_studio.engine.recorded import RecordedEngine
 from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.benchmark import cells, drawn_keys, run, wait_over
+from tests.driving.window import click, drawn, find, text
 from tests.fakes.pc import gt_1030
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import run_events
-from tests.ui.benchmark.person import cells, click, drawn, drawn_keys, run, text, wait_over
-from tests.ui.by_name import find
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,15 +90,15 @@ def play(qtbot: QtBot, tab: BenchmarkTab, path: Path) -> None:
     qtbot.waitUntil(button.isEnabled)
     pace = find(tab, "benchmark.recording.pace", QComboBox)
     pace.setCurrentIndex(pace.findData(AT_ONCE))
-    click(qtbot, tab, "benchmark.recording.play")
-    wait_over(qtbot, tab)
+    click(tab, "benchmark.recording.play")
+    wait_over(tab)
 
 
 def test_a_file_is_opened_by_the_button_and_says_what_it_is(
     qtbot: QtBot, replaying: BenchmarkTab, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
-    click(qtbot, replaying, "benchmark.view.recording")
+    click(replaying, "benchmark.view.recording")
     qtbot.waitUntil(lambda: text(replaying, "benchmark.recording.sentences") != "")
     said = text(replaying, "benchmark.recording.sentences")
     facts = ("2026-01-02", "03:04", "NVIDIA A100", "Ryzen 7 5700G, Linux", "4 runs", "8.00 s")
@@ -123,12 +123,12 @@ def test_wherever_its_numbers_show_they_are_called_recorded(
     sizes = find(replaying, "benchmark.plot.sizes", LivePlot)
     legend = [sizes._curves[key].label for key in sizes.curve_keys]
     assert legend == ["CPU, recorded", "A100, recorded"]
-    click(qtbot, replaying, "benchmark.view.live")
+    click(replaying, "benchmark.view.live")
     live = find(replaying, "benchmark.plot", LivePlot)
     assert [live._curves[key].label for key in live.curve_keys] == legend
     assert len(drawn(replaying, "benchmark.plot", "cuda:0")[1]) == 40
     assert LABEL in text(replaying, "benchmark.plot.caption")
-    click(qtbot, replaying, "benchmark.view.explanation")
+    click(replaying, "benchmark.view.explanation")
     assert "recorded" in text(replaying, "benchmark.plot.caption")
 
 
@@ -136,7 +136,7 @@ def test_wherever_its_numbers_show_they_are_called_recorded(
 def test_it_mixes_into_no_verdict_and_no_curve_of_this_pc(
     qtbot: QtBot, replaying: BenchmarkTab, path: Path
 ) -> None:
-    run(qtbot, replaying, "64, 2048")
+    run(replaying, "64, 2048")
     before = text(replaying, "benchmark.verdict")
     assert "this PC" in before
     speed_ups = cells(replaying, Column.SPEED_UP)
@@ -146,8 +146,8 @@ def test_it_mixes_into_no_verdict_and_no_curve_of_this_pc(
     assert {live._curves[key].label for key in drawn_keys(replaying)} == {
         "CPU, recorded", "A100, recorded",
     }  # fmt: skip
-    click(qtbot, replaying, "benchmark.view.live")
-    run(qtbot, replaying, "64, 2048")
+    click(replaying, "benchmark.view.live")
+    run(replaying, "64, 2048")
     assert text(replaying, "benchmark.verdict") == before
     assert not any("recorded" in live._curves[key].label for key in drawn_keys(replaying))
 
@@ -156,7 +156,7 @@ def test_it_mixes_into_no_verdict_and_no_curve_of_this_pc(
 def test_a_card_of_this_pc_stands_beside_no_recorded_processor(
     qtbot: QtBot, replaying: BenchmarkTab, path: Path
 ) -> None:
-    run(qtbot, replaying, "64")
+    run(replaying, "64")
     request = RunWorkload(
         run_id="theirs", workload="elementwise", device="cpu", size=64, dtype="float32",
         options=replaying.benchmark.runs[0].request.options,
@@ -189,7 +189,7 @@ def test_its_results_are_kept_when_asked_and_race_as_a_ghost(
     drop(replaying, path)
     keep = find(replaying, "benchmark.recording.keep", QPushButton)
     qtbot.waitUntil(keep.isEnabled)
-    click(qtbot, replaying, "benchmark.recording.keep")
+    click(replaying, "benchmark.recording.keep")
     table = find(replaying, "benchmark.history.table", QTableView)
     qtbot.waitUntil(lambda: table.model().rowCount() == 4)
     texts = [
@@ -202,7 +202,7 @@ def test_its_results_are_kept_when_asked_and_race_as_a_ghost(
     row = next(row for row in range(4) if table.model().index(row, 6).data() == "A100, recorded")
     table.selectRow(row)
     assert f"Recorded: {LABEL}." in text(replaying, "benchmark.history.details")
-    click(qtbot, replaying, "benchmark.history.ghost")
+    click(replaying, "benchmark.history.ghost")
     live = find(replaying, "benchmark.plot", LivePlot)
     qtbot.waitUntil(lambda: "ghost" in live.curve_keys)
     assert LABEL in live._curves["ghost"].label
@@ -223,7 +223,7 @@ def test_runs_made_here_are_exported_as_a_recording(
     export()
     assert "this PC" in text(replaying, "benchmark.export.outcome")
     assert not chosen_path.with_suffix(".jsonl").exists()
-    run(qtbot, replaying, "64")
+    run(replaying, "64")
     export()
     made = read_recording(chosen_path.with_suffix(".jsonl"))
     assert [each.request.size for each in made.runs] == [64]

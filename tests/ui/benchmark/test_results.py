@@ -11,20 +11,10 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTableView, QWi
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.benchmark import cells, drawn_keys, run, select_row, type_sizes, wait_over
+from tests.driving.window import click, drawn, find, text
 from tests.fakes.run_answers import run_events
 from tests.ui.benchmark.answers import hold, with_a_card
-from tests.ui.benchmark.person import (
-    cells,
-    click,
-    drawn,
-    drawn_keys,
-    run,
-    select_row,
-    text,
-    type_sizes,
-    wait_over,
-)
-from tests.ui.by_name import find
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -37,7 +27,7 @@ if TYPE_CHECKING:
 def test_the_verdict_the_table_and_the_curves_say_the_same(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
-    run(qtbot, ready)
+    run(ready)
     verdict = text(ready, "benchmark.verdict")
     assert "GT 1030 wins from 512 × 512" in verdict
     assert all(fact in verdict for fact in ("elementwise", "float32", "at 64 × 64", "48.9 ×"))
@@ -65,22 +55,22 @@ def test_a_verdict_from_doubted_runs_is_amber(
 ) -> None:
     verdict = find(ready, "benchmark.verdict", QLabel)
     amber = find(ready, "benchmark.trust", QLabel)
-    run(qtbot, ready)
+    run(ready)
     plain = verdict.palette().color(verdict.foregroundRole())
     engines.scripts[RunWorkload] = lambda _, request: run_events(request, other_processes=True)
-    run(qtbot, ready)
+    run(ready)
     assert amber.property("role") == "amber"
     color = verdict.palette().color(verdict.foregroundRole())
     assert color == amber.palette().color(amber.foregroundRole())
     assert color != plain
-    click(qtbot, ready, "benchmark.clear")
+    click(ready, "benchmark.clear")
     assert verdict.palette().color(verdict.foregroundRole()) == plain
 
 
 @with_a_card
 def test_selecting_a_row_shows_that_run(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(qtbot, ready, "64, 512")
-    select_row(qtbot, ready, 1)
+    run(ready, "64, 512")
+    select_row(ready, 1)
     assert find(ready, "benchmark.plot", LivePlot).isVisible()
     details = text(ready, "benchmark.details")
     named = ("elementwise", "64 × 64", "float32", "NVIDIA GeForce GT 1030", "200 µs")
@@ -105,11 +95,11 @@ def test_the_newest_row_is_in_sight_and_stays_so_when_its_details_take_room(
         return view.viewport().rect().contains(row)
 
     ready.resize(1000, 560)
-    run(qtbot, ready, "32, 64, 128, 256, 512, 1024")
+    run(ready, "32, 64, 128, 256, 512, 1024")
     view = find(ready, "benchmark.results", QTableView)
     before = view.viewport().height()
     qtbot.waitUntil(newest_is_in_sight)
-    select_row(qtbot, ready, 5)
+    select_row(ready, 5)
     assert text(ready, "benchmark.details") != ""
     for _ in range(3):  # until every part has found its place
         QApplication.processEvents()
@@ -118,7 +108,7 @@ def test_the_newest_row_is_in_sight_and_stays_so_when_its_details_take_room(
 
 
 def test_rows_can_be_reached_by_the_keyboard(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(qtbot, ready, "64, 512")
+    run(ready, "64, 512")
     view = find(ready, "benchmark.results", QTableView)
     view.setFocus()
     view.selectionModel().setCurrentIndex(
@@ -131,7 +121,7 @@ def test_rows_can_be_reached_by_the_keyboard(qtbot: QtBot, ready: BenchmarkTab) 
 def test_a_narrow_window_gives_up_the_number_of_samples_first(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
-    run(qtbot, ready, "64")
+    run(ready, "64")
     view = find(ready, "benchmark.results", QTableView)
     assert not view.isColumnHidden(Column.SAMPLES)
     ready.resize(880, 600)
@@ -145,16 +135,16 @@ def test_a_table_that_was_hidden_when_its_first_run_began_has_its_columns(
 ) -> None:
     engines.scripts[RunWorkload] = hold
     view = find(ready, "benchmark.results", QTableView)
-    type_sizes(qtbot, ready, "64")
-    click(qtbot, ready, "benchmark.view.history")
+    type_sizes(ready, "64")
+    click(ready, "benchmark.view.history")
     assert not view.isVisible()
-    click(qtbot, ready, "benchmark.run")
+    click(ready, "benchmark.run")
     qtbot.waitUntil(engines.latest.paused.is_set)
     assert view.isVisible()
     for column in (Column.DTYPE, Column.IQR, Column.SAMPLES, Column.THROUGHPUT):
         assert not view.isColumnHidden(column)
     engines.latest.go()
-    wait_over(qtbot, ready)
+    wait_over(ready)
 
 
 def click_head(qtbot: QtBot, tab: QWidget, column: Column) -> None:
@@ -166,7 +156,7 @@ def click_head(qtbot: QtBot, tab: QWidget, column: Column) -> None:
 def test_a_click_on_a_head_sorts_and_the_copy_keeps_that_order(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
-    run(qtbot, ready, "512, 64, 1024")
+    run(ready, "512, 64, 1024")
     click_head(qtbot, ready, Column.MEDIAN)
     assert cells(ready, Column.SIZE) == ["64", "512", "1024"]
     click_head(qtbot, ready, Column.MEDIAN)
@@ -177,14 +167,14 @@ def test_a_click_on_a_head_sorts_and_the_copy_keeps_that_order(
     lines = QGuiApplication.clipboard().text().splitlines()
     assert [line.split()[1] for line in lines[1:]] == ["1024", "512", "64"]
     # A selected row is the run that is shown there.
-    select_row(qtbot, ready, 0)
+    select_row(ready, 0)
     assert "1024 × 1024" in text(ready, "benchmark.details")
     click_head(qtbot, ready, Column.MEDIAN)
     assert cells(ready, Column.SIZE) == ["512", "64", "1024"]
 
 
 def test_the_tables_menu_sorts_for_those_without_a_mouse(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(qtbot, ready, "512, 64")
+    run(ready, "512, 64")
     view = find(ready, "benchmark.results", QTableView)
     assert view.contextMenuPolicy() is Qt.ContextMenuPolicy.CustomContextMenu
     find(ready, f"benchmark.results.sort.{int(Column.SIZE)}", QAction).trigger()

@@ -11,22 +11,18 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import EngineEnded, RunFailed, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving import numbers
-from tests.fakes.run_answers import run_events, samples_of, started
-from tests.ui.benchmark.answers import hold, with_a_card
-from tests.ui.benchmark.person import (
+from tests.driving.benchmark import (
     cells,
-    click,
-    drawn,
     drawn_keys,
     run,
     select_row,
-    text,
     type_sizes,
     wait_over,
     wait_samples,
 )
-from tests.ui.by_name import find
+from tests.driving.window import click, drawn, find, numbers, text
+from tests.fakes.run_answers import run_events, samples_of, started
+from tests.ui.benchmark.answers import hold, with_a_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,9 +40,9 @@ def test_a_run_shows_what_it_does_and_every_sample(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
     engines.scripts[RunWorkload] = hold
-    type_sizes(qtbot, ready, "64, 128")
-    click(qtbot, ready, "benchmark.run")
-    wait_samples(qtbot, ready)
+    type_sizes(ready, "64, 128")
+    click(ready, "benchmark.run")
+    wait_samples(ready)
     qtbot.waitUntil(lambda: cells(ready, Column.SAMPLES) == ["8"])
     told = text(ready, "benchmark.progress.text")
     assert all(fact in told for fact in ("64 × 64", "float32", "CPU", "timing"))
@@ -72,57 +68,57 @@ def test_a_run_shows_what_it_does_and_every_sample(
     qtbot.waitUntil(lambda: "128 × 128" in text(ready, "benchmark.plot.caption"))
     qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cpu")[0]) == 8)
     assert drawn(ready, "benchmark.plot", "cuda:0") == ([], [])
-    click(qtbot, ready, "benchmark.stop")
-    wait_over(qtbot, ready)
+    click(ready, "benchmark.stop")
+    wait_over(ready)
 
 
 def test_what_a_run_hands_over_is_drawn_at_once(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(qtbot, ready, "64")
+    run(ready, "64")
     plot = find(ready, "benchmark.plot", LivePlot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     for frames in plot.findChildren(QTimer):
         frames.stop()
     monkeypatch.setattr("gpu_studio.model.benchmark.benchmark._SOONEST_NEWS_MS", 0)
     engines.scripts[RunWorkload] = hold
-    type_sizes(qtbot, ready, "128")
-    click(qtbot, ready, "benchmark.run")
-    wait_samples(qtbot, ready)
+    type_sizes(ready, "128")
+    click(ready, "benchmark.run")
+    wait_samples(ready)
     qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cpu")[0]) == 8)
-    click(qtbot, ready, "benchmark.stop")
-    wait_over(qtbot, ready)
+    click(ready, "benchmark.stop")
+    wait_over(ready)
 
 
 def test_one_size_stays_in_the_live_view(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(qtbot, ready, "64")
+    run(ready, "64")
     assert find(ready, "benchmark.plot", LivePlot).isVisible()
 
 
 def test_a_view_that_was_chosen_stays(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
     engines.scripts[RunWorkload] = hold
-    type_sizes(qtbot, ready, "64, 128")
-    click(qtbot, ready, "benchmark.run")
-    wait_samples(qtbot, ready)
-    click(qtbot, ready, "benchmark.view.sizes")
+    type_sizes(ready, "64, 128")
+    click(ready, "benchmark.run")
+    wait_samples(ready)
+    click(ready, "benchmark.view.sizes")
     assert find(ready, "benchmark.plot.sizes", LivePlot).isVisible()
     assert numbers(text(ready, "benchmark.plot.caption")) == []
-    click(qtbot, ready, "benchmark.view.live")
+    click(ready, "benchmark.view.live")
     engines.latest.go()
     qtbot.waitUntil(lambda: len(ready.benchmark.runs) == 2)
-    wait_samples(qtbot, ready)
+    wait_samples(ready)
     engines.latest.go()
-    wait_over(qtbot, ready)
+    wait_over(ready)
     assert find(ready, "benchmark.plot", LivePlot).isVisible()
 
 
 def test_stop_keeps_what_was_measured(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
     engines.scripts[RunWorkload] = hold
-    type_sizes(qtbot, ready, "64, 128")
-    click(qtbot, ready, "benchmark.run")
-    wait_samples(qtbot, ready)
-    click(qtbot, ready, "benchmark.stop")
-    wait_over(qtbot, ready)
+    type_sizes(ready, "64, 128")
+    click(ready, "benchmark.run")
+    wait_samples(ready)
+    click(ready, "benchmark.stop")
+    wait_over(ready)
     assert cells(ready, Column.STAMP) == ["■ stopped"]
     assert cells(ready, Column.SAMPLES) == ["8"]
     assert numbers(text(ready, "benchmark.progress.text"))[:2] == ["0", "2"]
@@ -142,14 +138,14 @@ def test_an_engine_that_dies_is_told_and_run_goes_on(
             yield EngineEnded(exit_code=-11)
 
     engines.scripts[RunWorkload] = crash
-    run(qtbot, ready, "64, 128, 256")
+    run(ready, "64, 128, 256")
     assert "signal 11" in text(ready, "benchmark.warning")
     assert "Run" in text(ready, "benchmark.warning")
     assert cells(ready, Column.STAMP)[0] == "✔ verified"
     assert cells(ready, Column.STAMP)[1].startswith("✖ failed: ")
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
     qtbot.waitUntil(find(ready, "benchmark.run", QPushButton).isEnabled)
-    run(qtbot, ready, "128")
+    run(ready, "128")
     assert cells(ready, Column.STAMP)[2] == "✔ verified"
     assert text(ready, "benchmark.warning") == ""
 
@@ -165,18 +161,18 @@ def test_a_refusal_is_a_row_with_its_sentence(
         yield RunFailed(run_id=request.run_id, failure=refusal)
 
     engines.scripts[RunWorkload] = refuse
-    run(qtbot, ready, "64")
+    run(ready, "64")
     (stamp,) = cells(ready, Column.STAMP)
     assert stamp.startswith("✖")
     assert refusal.message in stamp
     assert "1" in numbers(text(ready, "benchmark.warning"))
-    select_row(qtbot, ready, 0)
+    select_row(ready, 0)
     assert "Traceback" not in text(ready, "benchmark.details")
 
 
 def test_a_doubt_shows_over_the_plot(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, verified=False)
-    run(qtbot, ready, "64")
+    run(ready, "64")
     trust = text(ready, "benchmark.trust")
     assert trust.startswith("▲")
     assert "wrong" in trust
@@ -189,7 +185,7 @@ def test_names_from_outside_are_plain_text(
 ) -> None:
     evil = "<b>CPU</b> & Co"
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, device_name=evil)
-    run(qtbot, ready, "64")
+    run(ready, "64")
     assert evil in text(ready, "benchmark.verdict")
     for name in ("benchmark.verdict", "benchmark.details", "benchmark.plot.caption"):
         assert find(ready, name, QLabel).textFormat() is Qt.TextFormat.PlainText

@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QScrollArea, QTableV
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.benchmark import cells, run
+from tests.driving.window import click, drawn, find, text
 from tests.fakes.run_answers import finished, started
 from tests.ui.benchmark.answers import slow_to_reach, with_a_card
-from tests.ui.benchmark.person import cells, click, drawn, run, text, toggle
-from tests.ui.by_name import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def test_the_crossing_is_marked_between_the_sizes_measured(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
-    run(qtbot, ready, "64, 512")
+    run(ready, "64, 512")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     (marker,) = plot._markers
     assert marker.role == "gpu0"
@@ -37,9 +37,9 @@ def test_the_crossing_is_marked_between_the_sizes_measured(
     assert marker.label.replace("\u202f", " ").endswith(crossing)
     said = text(ready, "benchmark.plot.caption")
     assert all(fact in said for fact in ("overtakes", crossing, "64 × 64", "512 × 512"))
-    run(qtbot, ready, "1024, 2048")
+    run(ready, "1024, 2048")
     assert len(plot._markers) == 1
-    click(qtbot, ready, "benchmark.clear")
+    click(ready, "benchmark.clear")
     assert (plot._markers, plot.curve_keys) == ([], ())
 
 
@@ -54,7 +54,7 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
 
     engines.scripts[RunWorkload] = answer
     find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
-    run(qtbot, ready, "64, 256, 512, 1024, 2048")
+    run(ready, "64, 256, 512, 1024, 2048")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     only, both = plot._markers
     assert (only.low, only.high, only.dashed) == (256, 512, False)
@@ -69,7 +69,7 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
 
 @with_a_card
 def test_no_crossing_where_the_curves_do_not_cross(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(qtbot, ready, "2048, 1024")
+    run(ready, "2048, 1024")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     assert plot._markers == []
     # and the curve goes from the smaller to the larger size, in whichever order they ran
@@ -79,10 +79,10 @@ def test_no_crossing_where_the_curves_do_not_cross(qtbot: QtBot, ready: Benchmar
 
 def test_runs_of_two_workloads_are_told_apart(qtbot: QtBot, ready: BenchmarkTab) -> None:
     view = find(ready, "benchmark.results", QTableView)
-    run(qtbot, ready, "32")
+    run(ready, "32")
     assert view.isColumnHidden(Column.WORKLOAD)
     find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
-    run(qtbot, ready, "64, 128")
+    run(ready, "64, 128")
     assert not view.isColumnHidden(Column.WORKLOAD)
     assert cells(ready, Column.WORKLOAD) == ["elementwise", "matmul", "matmul"]
     # The medians over the size are of one workload.
@@ -95,18 +95,18 @@ def test_a_second_precision_gets_into_the_legend(qtbot: QtBot, ready: BenchmarkT
         plot = find(ready, "benchmark.plot.sizes", LivePlot)
         return [curve.label for curve in plot._curves.values()]
 
-    run(qtbot, ready, "64, 128")
+    run(ready, "64, 128")
     assert labels() == ["CPU"]
-    toggle(qtbot, ready, "benchmark.dtype.float16")
-    toggle(qtbot, ready, "benchmark.dtype.float32")
-    run(qtbot, ready, "64, 128")
+    click(ready, "benchmark.dtype.float16")
+    click(ready, "benchmark.dtype.float32")
+    run(ready, "64, 128")
     assert sorted(labels()) == ["CPU · float16", "CPU · float32"]
 
 
 @with_a_card
 def test_a_low_window_keeps_a_plot_that_can_be_read(qtbot: QtBot, ready: BenchmarkTab) -> None:
     find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
-    run(qtbot, ready, "64, 512, 2048")
+    run(ready, "64, 512, 2048")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     results = find(ready, "benchmark.results", QTableView)
     page = find(ready, "benchmark.page", QScrollArea)
@@ -123,7 +123,7 @@ def test_a_low_window_says_the_first_comparison_and_keeps_the_rest_at_hand(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
     find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
-    run(qtbot, ready, "64, 512, 2048")
+    run(ready, "64, 512, 2048")
     whole = text(ready, "benchmark.verdict")
     assert "transfers" in whole
     ready.resize(755, 440)
@@ -142,8 +142,8 @@ def test_a_low_window_says_the_first_comparison_and_keeps_the_rest_at_hand(
 def test_a_low_window_tells_where_the_curves_cross_in_one_line(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
-    run(qtbot, ready, "64, 512")
-    click(qtbot, ready, "benchmark.view.sizes")
+    run(ready, "64, 512")
+    click(ready, "benchmark.view.sizes")
     whole = text(ready, "benchmark.plot.caption")
     assert all(fact in whole for fact in ("measured", "64 × 64", "512 × 512"))
     ready.resize(720, 560)

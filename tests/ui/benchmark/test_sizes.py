@@ -10,17 +10,9 @@ from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton
 
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
+from tests.driving.benchmark import cells, type_sizes, wait_over, wait_samples
+from tests.driving.window import click, find, text
 from tests.ui.benchmark.answers import hold, with_a_card
-from tests.ui.benchmark.person import (
-    cells,
-    click,
-    text,
-    toggle,
-    type_sizes,
-    wait_over,
-    wait_samples,
-)
-from tests.ui.by_name import find
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -43,24 +35,24 @@ if TYPE_CHECKING:
 def test_a_wrong_size_gets_a_sentence_and_disables_run_alone(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines, typed: str, said: str
 ) -> None:
-    field = type_sizes(qtbot, ready, typed)
+    field = type_sizes(ready, typed)
     assert said in text(ready, "benchmark.sizes.error")
     assert field.property("invalid") is True
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
     assert find(ready, "benchmark.workload", QComboBox).isEnabled()
     qtbot.keyClick(field, Qt.Key.Key_Return)
     assert not ready.benchmark.runs
-    type_sizes(qtbot, ready, "64")
+    type_sizes(ready, "64")
     assert text(ready, "benchmark.sizes.error") == ""
     assert find(ready, "benchmark.run", QPushButton).isEnabled()
 
 
 def test_nothing_chosen_is_said(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    toggle(qtbot, ready, "benchmark.devices.cpu")
+    click(ready, "benchmark.devices.cpu")
     assert "device" in text(ready, "benchmark.progress.text")
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
-    toggle(qtbot, ready, "benchmark.devices.cpu")
-    toggle(qtbot, ready, "benchmark.dtype.float32")
+    click(ready, "benchmark.devices.cpu")
+    click(ready, "benchmark.dtype.float32")
     assert "precision" in text(ready, "benchmark.progress.text")
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
 
@@ -69,15 +61,15 @@ def test_nothing_chosen_is_said(qtbot: QtBot, ready: BenchmarkTab) -> None:
 def test_a_sweep_looks_closer_where_the_winner_changes(
     qtbot: QtBot, ready: BenchmarkTab, settings: Settings
 ) -> None:
-    toggle(qtbot, ready, "benchmark.sweep")
+    click(ready, "benchmark.sweep")
     assert not find(ready, "benchmark.sizes", QLineEdit).isVisible()
     assert "crossover" in text(ready, "benchmark.progress.text")
     for name, typed in (("low", "128"), ("high", "1024")):
         field = find(ready, f"benchmark.sweep.{name}", QLineEdit)
         field.selectAll()
         qtbot.keyClicks(field, typed)
-    click(qtbot, ready, "benchmark.run")
-    wait_over(qtbot, ready)
+    click(ready, "benchmark.run")
+    wait_over(ready)
     sizes = [result.size for result in ready.benchmark.results]
     assert sizes[:8:2] == [128, 256, 512, 1024]
     assert any(256 < size < 512 for size in sizes[8:])
@@ -92,12 +84,12 @@ def test_a_sweep_looks_closer_where_the_winner_changes(
 def test_a_wrong_range_gets_a_sentence(
     qtbot: QtBot, ready: BenchmarkTab, low: str, high: str, said: str
 ) -> None:
-    toggle(qtbot, ready, "benchmark.sweep")
+    click(ready, "benchmark.sweep")
     find(ready, "benchmark.sweep.low", QLineEdit).setText(low)
     find(ready, "benchmark.sweep.high", QLineEdit).setText(high)
     assert said in text(ready, "benchmark.sizes.error")
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
-    toggle(qtbot, ready, "benchmark.sweep")  # the list is as it was
+    click(ready, "benchmark.sweep")  # the list is as it was
     assert find(ready, "benchmark.run", QPushButton).isEnabled()
 
 
@@ -105,9 +97,9 @@ def test_return_in_the_sizes_runs_and_escape_stops(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
     engines.scripts[RunWorkload] = hold
-    field = type_sizes(qtbot, ready, "64")
+    field = type_sizes(ready, "64")
     qtbot.keyClick(field, Qt.Key.Key_Return)
-    wait_samples(qtbot, ready)
+    wait_samples(ready)
     qtbot.keyClick(field, Qt.Key.Key_Escape)
-    wait_over(qtbot, ready)
+    wait_over(ready)
     assert cells(ready, Column.STAMP) == ["■ stopped"]

@@ -21,10 +21,9 @@ from gpu_studio.core.protocol import DescribeEngine, EngineEnded, RunFinished
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving import numbers
+from tests.driving.benchmark import cells, run
+from tests.driving.window import click, drawn, find, numbers, text
 from tests.fakes.descriptions import described, elementwise
-from tests.ui.benchmark.person import cells, click, drawn, run, text
-from tests.ui.by_name import find
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -83,7 +82,7 @@ def test_without_an_engine_there_is_a_way_to_start_one(
     qtbot.waitUntil(fresh.isVisible)
     assert "stopped" in text(tab, "benchmark.progress.text")
     engines.scripts[DescribeEngine] = [described()]
-    click(qtbot, tab, "benchmark.fresh_engine")
+    click(tab, "benchmark.fresh_engine")
     qtbot.waitUntil(find(tab, "benchmark.run", QPushButton).isEnabled)
     assert not fresh.isVisible()
 
@@ -92,18 +91,19 @@ def test_the_tab_key_goes_through_the_parts_as_they_are_read(
     qtbot: QtBot, ready: BenchmarkTab
 ) -> None:
     """Of the two views one is reached; the arrow keys go to the other."""
-    run(qtbot, ready, "64, 128")
+    run(ready, "64, 128")
     first = find(ready, "benchmark.workload", QComboBox)
     first.setFocus()
     reached = []
-    for _ in range(18):
+    for _ in range(19):
         widget = QApplication.focusWidget()
         assert widget is not None
         reached.append(widget.objectName().removeprefix("benchmark."))
         qtbot.keyClick(widget, Qt.Key.Key_Tab)
     assert reached == [
         "workload", "sizes", "sweep", "dtype.float32", "dtype.float16", "dtype.float64",
-        "dtype.bfloat16", "devices.cpu", "budget", "mode.transfers", "mode.naive", "expert", "run",
+        "dtype.bfloat16", "devices.cpu", "budget", "mode.transfers", "mode.naive", "mode.sustained",
+        "expert", "run",
         "view.live", "clear", "export",
         "plot.sizes", "results",
     ]  # fmt: skip
@@ -111,8 +111,8 @@ def test_the_tab_key_goes_through_the_parts_as_they_are_read(
 
 
 def test_clear_brings_the_empty_page_back(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(qtbot, ready, "64, 128")
-    click(qtbot, ready, "benchmark.clear")
+    run(ready, "64, 128")
+    click(ready, "benchmark.clear")
     assert cells(ready, Column.SIZE) == []
     assert numbers(text(ready, "benchmark.verdict")) == []
     assert not find(ready, "benchmark.results", QTableView).isVisible()
@@ -122,7 +122,7 @@ def test_clear_brings_the_empty_page_back(qtbot: QtBot, ready: BenchmarkTab) -> 
 def test_the_look_changes_while_results_are_shown(
     qtbot: QtBot, ready: BenchmarkTab, settings: Settings, theme: Theme
 ) -> None:
-    run(qtbot, ready, "64, 128")
+    run(ready, "64, 128")
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     settings.change(theme="dark" if not theme.is_dark else "light")
@@ -131,13 +131,13 @@ def test_the_look_changes_while_results_are_shown(
 
 
 def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab) -> None:
-    run(qtbot, ready, "64, 128")
+    run(ready, "64, 128")
     sizes = find(ready, "benchmark.view.sizes", QPushButton)
     whole = sizes.text()
     ready.resize(760, 560)
     qtbot.waitUntil(lambda: len(sizes.text()) < len(whole))
     assert sizes.accessibleName() == whole
-    click(qtbot, ready, "benchmark.view.history")
+    click(ready, "benchmark.view.history")
     page = find(ready, "benchmark.history", QScrollArea)
     qtbot.waitUntil(lambda: page.isVisible())
     QApplication.processEvents()
@@ -149,7 +149,7 @@ def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab
             assert made.width() >= made.sizeHint().width(), made.objectName()
     view = find(ready, "benchmark.history.table", QTableView)
     assert view.isColumnHidden(1)  # nothing has a name
-    click(qtbot, ready, "benchmark.view.live")
+    click(ready, "benchmark.view.live")
     results = find(ready, "benchmark.results", QTableView)
     QApplication.processEvents()
     assert results.horizontalScrollBar().maximum() == 0

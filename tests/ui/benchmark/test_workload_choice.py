@@ -12,11 +12,11 @@ from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from tests.driving.benchmark import cells, run, type_sizes
+from tests.driving.window import click, find, text
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards
 from tests.ui.benchmark.answers import train_step, with_a_card
-from tests.ui.benchmark.person import cells, click_expert, run, text, toggle, type_sizes
-from tests.ui.by_name import find
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -39,11 +39,11 @@ def test_a_workload_brings_its_sizes_options_and_modes(
     (option,) = train_step().options
     assert (amp.accessibleName(), amp.toolTip()) == (option.title, option.sentence)
     assert [amp.itemText(i) for i in range(amp.count())] == ["off", "float16", "bfloat16"]
-    click_expert(qtbot, ready)
+    click(ready, "benchmark.expert")
     cold = find(ready, "benchmark.mode.cold", QCheckBox)
     assert (cold.isEnabled(), cold.toolTip()) == (False, train_step().refuses["cold"])
     amp.setCurrentIndex(1)
-    run(qtbot, ready, "64")
+    run(ready, "64")
     (request,) = [r for r in with_training.requests if isinstance(r, RunWorkload)]
     assert (request.workload, request.options) == ("train_step", {"amp": "float16"})
     assert cells(ready, Column.MODE) == ["amp float16"]
@@ -76,7 +76,7 @@ def test_a_workload_of_cards_alone_leaves_the_cpu_out(
     engines.scripts[DescribeEngine] = [described_with_cuda(workloads=(kernel,))]
     studio.session.restart()
     qtbot.waitUntil(lambda: text(ready, "benchmark.devices.note") != "")
-    run(qtbot, ready, "64")
+    run(ready, "64")
     assert {run.request.device for run in ready.benchmark.runs} == {"cuda:0"}
 
 
@@ -85,10 +85,10 @@ def test_the_modes_go_into_the_requests_and_are_kept(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines, settings: Settings
 ) -> None:
     assert not find(ready, "benchmark.mode.cold", QCheckBox).isVisible()
-    click_expert(qtbot, ready)
+    click(ready, "benchmark.expert")
     for mode in ("transfers", "naive", "cold", "stop_early"):
         find(ready, f"benchmark.mode.{mode}", QCheckBox).setChecked(True)
-    run(qtbot, ready, "64")
+    run(ready, "64")
     asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
     assert [(r.device, r.transfers) for r in asked] == [
         ("cpu", False), ("cuda:0", False), ("cuda:0", True),
@@ -107,11 +107,11 @@ def test_the_sustained_speed_can_be_asked_for(
     assert box.isVisible()
     assert "15 s" in box.toolTip().replace("\u202f", " ")
     assert box.accessibleDescription() == box.toolTip()
-    type_sizes(qtbot, ready, "64")
+    type_sizes(ready, "64")
     quick = text(ready, "benchmark.progress.text")
-    toggle(qtbot, ready, "benchmark.mode.sustained")
+    click(ready, "benchmark.mode.sustained")
     told = text(ready, "benchmark.progress.text")
-    run(qtbot, ready, "64")
+    run(ready, "64")
     (request,) = [request for request in engines.requests if isinstance(request, RunWorkload)]
     assert request.sustained
     assert request.budget_s == SUSTAINED_LOAD_S
@@ -127,11 +127,11 @@ def test_the_choices_make_the_plan(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines, settings: Settings
 ) -> None:
     find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
-    toggle(qtbot, ready, "benchmark.dtype.float16")
-    toggle(qtbot, ready, "benchmark.devices.cpu")
+    click(ready, "benchmark.dtype.float16")
+    click(ready, "benchmark.devices.cpu")
     budget = find(ready, "benchmark.budget", QComboBox)
     budget.setCurrentIndex(budget.findData(0.5))
-    run(qtbot, ready, "128")
+    run(ready, "128")
     asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
     assert {(r.workload, r.size, r.dtype, r.device, r.budget_s) for r in asked} == {
         ("matmul", 128, "float16", "cuda:0", 0.5),
@@ -180,7 +180,7 @@ def test_a_card_that_pytorch_cannot_use_is_listed_with_the_reason(
 def test_a_device_taken_away_stays_so_when_the_devices_are_listed_again(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines, studio: Studio
 ) -> None:
-    toggle(qtbot, ready, "benchmark.devices.cpu")
+    click(ready, "benchmark.devices.cpu")
     engines.scripts[DescribeEngine] = [described()]
     studio.session.restart()
     qtbot.waitUntil(lambda: studio.session.state.is_idle)

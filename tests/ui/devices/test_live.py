@@ -10,9 +10,10 @@ from PySide6.QtWidgets import QLabel, QListView, QPushButton, QTableView
 
 from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.devices import show_reading, start
+from tests.driving.window import find, sees, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
-from tests.ui.devices.person import find, is_shown, said, show_reading, start
 
 GIB = 1 << 30
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
@@ -26,16 +27,16 @@ WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="1
 def test_sensors_are_curves_with_their_values_in_words(
     qtbot, studio, with_cuda, tab, sensor_source, inventory
 ):
-    start(qtbot, studio, tab)
+    start(studio, tab)
     cold = reading(inventory, 1.0, temperature_c=26.0, pstate=8)
     hot = reading(inventory, 2.0, temperature_c=40.0, pstate=0, utilization_percent=100.0)
-    show_reading(qtbot, studio, sensor_source, cold)
-    show_reading(qtbot, studio, sensor_source, hot)
-    assert said(tab, "devices.sensor.temperature.value") == "40 °C"
-    assert said(tab, "devices.sensor.temperature.change") == "+14 °C"
-    assert said(tab, "devices.sensor.clock.value") == "227 MHz · P0"
-    assert said(tab, "devices.sensor.clock.change") == "P8 → P0"
-    plot = find(tab, LivePlot, "devices.sensor.temperature.plot")
+    show_reading(studio, sensor_source, cold)
+    show_reading(studio, sensor_source, hot)
+    assert text(tab, "devices.sensor.temperature.value") == "40 °C"
+    assert text(tab, "devices.sensor.temperature.change") == "+14 °C"
+    assert text(tab, "devices.sensor.clock.value") == "227 MHz · P0"
+    assert text(tab, "devices.sensor.clock.change") == "P8 → P0"
+    plot = find(tab, "devices.sensor.temperature.plot", LivePlot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     plot.refresh()
     xs, ys = plot._curves["device"].item.getOriginalDataset()
@@ -50,18 +51,17 @@ def test_sensors_are_curves_with_their_values_in_words(
 def test_a_refused_sensor_says_so_in_place_of_a_curve(
     qtbot, studio, with_cuda, tab, sensor_source, inventory
 ):
-    start(qtbot, studio, tab)
+    start(studio, tab)
     for at_s in (1.0, 2.0):
-        show_reading(
-            qtbot, studio, sensor_source,
+        show_reading(studio, sensor_source,
             reading(inventory, at_s, power_w=None, power_limit_w=19.0),
         )  # fmt: skip
-    assert said(tab, "devices.sensor.power.value") == "n/a"
-    assert "Not reported" in said(tab, "devices.sensor.power.notice")
-    assert not is_shown(tab, "devices.sensor.power.plot")
-    assert is_shown(tab, "devices.sensor.fan.plot")
-    power = find(tab, QLabel, "devices.details.power")
-    assert said(tab, "devices.details.power") == "n/a (limit 19 W)"
+    assert text(tab, "devices.sensor.power.value") == "n/a"
+    assert "Not reported" in text(tab, "devices.sensor.power.notice")
+    assert not sees(tab, "devices.sensor.power.plot")
+    assert sees(tab, "devices.sensor.fan.plot")
+    power = find(tab, "devices.details.power", QLabel)
+    assert text(tab, "devices.details.power") == "n/a (limit 19 W)"
     assert power.toolTip()  # says why
     assert power.property("role") == "muted"
 
@@ -70,27 +70,25 @@ def test_a_refused_sensor_says_so_in_place_of_a_curve(
 def test_a_sensor_that_answers_again_gets_its_curve_back(
     qtbot, studio, with_cuda, tab, sensor_source, inventory
 ):
-    start(qtbot, studio, tab)
+    start(studio, tab)
     for at_s in (1.0, 2.0):
-        show_reading(qtbot, studio, sensor_source, reading(inventory, at_s, fan_percent=None))
-    assert not is_shown(tab, "devices.sensor.fan.plot")
-    show_reading(qtbot, studio, sensor_source, reading(inventory, 3.0))
-    assert is_shown(tab, "devices.sensor.fan.plot")
-    assert not is_shown(tab, "devices.sensor.fan.notice")
+        show_reading(studio, sensor_source, reading(inventory, at_s, fan_percent=None))
+    assert not sees(tab, "devices.sensor.fan.plot")
+    show_reading(studio, sensor_source, reading(inventory, 3.0))
+    assert sees(tab, "devices.sensor.fan.plot")
+    assert not sees(tab, "devices.sensor.fan.notice")
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_the_curves_are_a_table_too(qtbot, studio, with_cuda, tab, sensor_source, inventory):
-    start(qtbot, studio, tab)
+    start(studio, tab)
     for at_s, temperature_c in ((1.0, 30.0), (2.0, 40.0)):
-        show_reading(
-            qtbot, studio, sensor_source, reading(inventory, at_s, temperature_c=temperature_c)
-        )
-    toggle = find(tab, QPushButton, "devices.sensors.toggle")
+        show_reading(studio, sensor_source, reading(inventory, at_s, temperature_c=temperature_c))
+    toggle = find(tab, "devices.sensors.toggle", QPushButton)
     qtbot.mouseClick(toggle, Qt.MouseButton.LeftButton)
-    view = find(tab, QTableView, "devices.sensors.table")
+    view = find(tab, "devices.sensors.table", QTableView)
     assert view.isVisible()
-    assert not is_shown(tab, "devices.sensor.temperature.plot")
+    assert not sees(tab, "devices.sensor.temperature.plot")
     # As high as its rows: it neither scrolls nor leaves the place of the plots empty.
     rows_height = view.verticalHeader().length()
     assert rows_height <= view.viewport().height() <= rows_height + 10
@@ -100,7 +98,7 @@ def test_the_curves_are_a_table_too(qtbot, studio, with_cuda, tab, sensor_source
     ]  # fmt: skip
     while_table = toggle.text()
     qtbot.mouseClick(toggle, Qt.MouseButton.LeftButton)
-    assert is_shown(tab, "devices.sensor.temperature.plot")
+    assert sees(tab, "devices.sensor.temperature.plot")
     assert while_table != toggle.text() == toggle.accessibleName()
 
 
@@ -108,16 +106,16 @@ def test_the_curves_are_a_table_too(qtbot, studio, with_cuda, tab, sensor_source
 def test_another_device_has_other_sensors_in_its_colour(
     qtbot, studio, with_cuda, tab, sensor_source, inventory
 ):
-    start(qtbot, studio, tab)
-    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0))
-    assert is_shown(tab, "devices.sensor.fan")
-    plot = find(tab, LivePlot, "devices.sensor.utilization.plot")
+    start(studio, tab)
+    show_reading(studio, sensor_source, reading(inventory, 1.0))
+    assert sees(tab, "devices.sensor.fan")
+    plot = find(tab, "devices.sensor.utilization.plot", LivePlot)
     assert plot._curves["device"].role == "gpu0"
-    devices = find(tab, QListView, "devices.table")
+    devices = find(tab, "devices.table", QListView)
     qtbot.keyClick(devices, Qt.Key.Key_Home)
-    assert not is_shown(tab, "devices.sensor.fan")
+    assert not sees(tab, "devices.sensor.fan")
     assert plot._curves["device"].role == "cpu"
-    assert said(tab, "devices.sensor.utilization.value") == "12 %"
+    assert text(tab, "devices.sensor.utilization.value") == "12 %"
 
 
 # ── processes ──────────────────────────────────────────────────────────────────────────────────
@@ -137,13 +135,13 @@ def column(view, number):
 def test_processes_are_shown_and_sorted_by_a_click(
     qtbot, studio, with_cuda, tab, sensor_source, inventory
 ):
-    start(qtbot, studio, tab)
+    start(studio, tab)
     processes = (
         GpuProcess(pid=4711, name="python", user="you", memory_bytes=336 << 20),
         GpuProcess(pid=900, name="Xorg", user="root", kind="graphics", memory_bytes=400 << 20),
     )
-    show_reading(qtbot, studio, sensor_source, with_processes(inventory, 1.0, *processes))
-    view = find(tab, QTableView, "devices.processes")
+    show_reading(studio, sensor_source, with_processes(inventory, 1.0, *processes))
+    view = find(tab, "devices.processes", QTableView)
     other, own = column(view, 1)
     assert other == "Xorg"
     assert own.startswith("python  (")  # marked as the program's engine
@@ -158,14 +156,14 @@ def test_processes_are_shown_and_sorted_by_a_click(
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_no_process_is_a_sentence(qtbot, studio, with_cuda, tab, sensor_source, inventory):
-    start(qtbot, studio, tab)
-    show_reading(qtbot, studio, sensor_source, with_processes(inventory, 1.0))
-    assert not is_shown(tab, "devices.processes")
-    assert said(tab, "devices.processes.note").startswith("No program")
+    start(studio, tab)
+    show_reading(studio, sensor_source, with_processes(inventory, 1.0))
+    assert not sees(tab, "devices.processes")
+    assert text(tab, "devices.processes.note").startswith("No program")
     one = GpuProcess(pid=1, name="python", memory_bytes=1)
-    show_reading(qtbot, studio, sensor_source, with_processes(inventory, 2.0, one))
-    assert is_shown(tab, "devices.processes")
-    assert not is_shown(tab, "devices.processes.note")
+    show_reading(studio, sensor_source, with_processes(inventory, 2.0, one))
+    assert sees(tab, "devices.processes")
+    assert not sees(tab, "devices.processes.note")
 
 
 # ── facts ──────────────────────────────────────────────────────────────────────────────────────
@@ -175,32 +173,32 @@ def test_no_process_is_a_sentence(qtbot, studio, with_cuda, tab, sensor_source, 
 def test_facts_follow_the_readings_and_the_engine(
     qtbot, studio, with_cuda, tab, sensor_source, inventory
 ):
-    start(qtbot, studio, tab)
-    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0, fan_percent=35.0))
-    value = find(tab, QLabel, "devices.details.fan")
-    assert said(tab, "devices.details.fan") == "35 %"
+    start(studio, tab)
+    show_reading(studio, sensor_source, reading(inventory, 1.0, fan_percent=35.0))
+    value = find(tab, "devices.details.fan", QLabel)
+    assert text(tab, "devices.details.fan") == "35 %"
     assert value.accessibleName().replace("\u202f", " ") == "Fan: 35 %"
-    show_reading(qtbot, studio, sensor_source, reading(inventory, 2.0, fan_percent=60.0))
-    assert find(tab, QLabel, "devices.details.fan") is value
-    assert said(tab, "devices.details.fan") == "60 %"
-    qtbot.waitUntil(lambda: said(tab, "devices.details.allocated") == "1 GiB")
-    assert said(tab, "devices.details.reserved") == "2 GiB"
-    assert said(tab, "devices.details.cuda_available") == "yes"
+    show_reading(studio, sensor_source, reading(inventory, 2.0, fan_percent=60.0))
+    assert find(tab, "devices.details.fan", QLabel) is value
+    assert text(tab, "devices.details.fan") == "60 %"
+    qtbot.waitUntil(lambda: text(tab, "devices.details.allocated") == "1 GiB")
+    assert text(tab, "devices.details.reserved") == "2 GiB"
+    assert text(tab, "devices.details.cuda_available") == "yes"
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_a_hidden_tab_asks_for_nothing_and_catches_up(
     qtbot, studio, with_cuda, tab, sensor_source, inventory
 ):
-    start(qtbot, studio, tab)
-    qtbot.waitUntil(lambda: said(tab, "devices.details.allocated") == "1 GiB")
+    start(studio, tab)
+    qtbot.waitUntil(lambda: text(tab, "devices.details.allocated") == "1 GiB")
     tab.hide()
     assert not tab._model._memory._timer.isActive()
-    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0, fan_percent=77.0))
-    assert said(tab, "devices.details.fan") != "77 %"
+    show_reading(studio, sensor_source, reading(inventory, 1.0, fan_percent=77.0))
+    assert text(tab, "devices.details.fan") != "77 %"
     tab.show()
-    assert said(tab, "devices.details.fan") == "77 %"
-    assert said(tab, "devices.sensor.fan.value") == "77 %"
+    assert text(tab, "devices.details.fan") == "77 %"
+    assert text(tab, "devices.sensor.fan.value") == "77 %"
     assert tab._model._memory._timer.isActive()
 
 
@@ -213,16 +211,16 @@ def test_a_hidden_tab_asks_for_nothing_and_catches_up(
     [("text", "GPU Studio"), ("markdown", "## GPU Studio"), ("json", "{")],
 )
 def test_copying_masks_what_names_the_card(qtbot, studio, with_cuda, tab, form, start_of_text):
-    start(qtbot, studio, tab)
-    find(tab, QAction, f"devices.copy.{form}").trigger()
+    start(studio, tab)
+    find(tab, f"devices.copy.{form}", QAction).trigger()
     copied = QGuiApplication.clipboard().text()
     assert copied.startswith(start_of_text)
     assert "GT 1030" in copied
     assert gt_1030_card().uuid not in copied
-    masked = said(tab, "devices.copied")
+    masked = text(tab, "devices.copied")
     assert masked
-    find(tab, QAction, "devices.copy.unmasked").trigger()
+    find(tab, "devices.copy.unmasked", QAction).trigger()
     assert QGuiApplication.clipboard().text() == copied
-    find(tab, QAction, f"devices.copy.{form}").trigger()
+    find(tab, f"devices.copy.{form}", QAction).trigger()
     assert gt_1030_card().uuid in QGuiApplication.clipboard().text()
-    assert said(tab, "devices.copied") not in ("", masked)
+    assert text(tab, "devices.copied") not in ("", masked)

@@ -8,7 +8,7 @@ from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.model.devices.process_table import ProcessTable
 from gpu_studio.ui.devices import process_card as module
 from gpu_studio.ui.devices.process_card import ProcessCard
-from tests.driving import numbers
+from tests.driving.window import numbers
 
 PYTHON = GpuProcess(pid=4711, name="python", user="you", memory_bytes=336 << 20)
 XORG = GpuProcess(pid=900, name="Xorg", user="root", kind="graphics", memory_bytes=90 << 20)

@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QLineEdit, QListView, QPushButton, QTableView, QWi
 from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.ui.theme import COLOURS
-from tests.driving import numbers
+from tests.driving.devices import found, show_reading, start
+from tests.driving.window import find, numbers, sees, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
-from tests.ui.devices.person import find, found, is_shown, said, show_reading, start
 
 GIB = 1 << 30
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
@@ -33,38 +33,38 @@ def test_everything_that_scripts_drive_is_there_from_the_start(tab):
 
 def test_the_first_look_says_that_it_looks(qtbot, tab):
     tab.show()
-    assert said(tab, "devices.verdict.sentence").startswith("Looking")
-    assert not find(tab, QPushButton, "devices.copy").isEnabled()
-    assert not is_shown(tab, "devices.details")
+    assert text(tab, "devices.verdict.sentence").startswith("Looking")
+    assert not find(tab, "devices.copy", QPushButton).isEnabled()
+    assert not sees(tab, "devices.details")
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
 def test_a_pc_without_a_card_is_explained_and_shows_its_cpu(qtbot, studio, tab, sensor_source):
-    start(qtbot, studio, tab)
-    show_reading(qtbot, studio, sensor_source, reading(cpu_only(), 1.0))
-    assert said(tab, "devices.verdict.sentence") == found(studio, "no_nvidia_card")
-    assert is_shown(tab, "devices.without_card")
-    assert said(tab, "devices.name") == cpu_only().cpu.name
-    assert said(tab, "devices.sensor.utilization.value") == "12 %"
-    assert numbers(said(tab, "devices.sensor.memory.value")) == ["8", "32"]
-    assert said(tab, "devices.details.simd") == "AVX2"
-    assert not is_shown(tab, "devices.sensor.power")
-    assert not is_shown(tab, "devices.processes.card")
+    start(studio, tab)
+    show_reading(studio, sensor_source, reading(cpu_only(), 1.0))
+    assert text(tab, "devices.verdict.sentence") == found(studio, "no_nvidia_card")
+    assert sees(tab, "devices.without_card")
+    assert text(tab, "devices.name") == cpu_only().cpu.name
+    assert text(tab, "devices.sensor.utilization.value") == "12 %"
+    assert numbers(text(tab, "devices.sensor.memory.value")) == ["8", "32"]
+    assert text(tab, "devices.details.simd") == "AVX2"
+    assert not sees(tab, "devices.sensor.power")
+    assert not sees(tab, "devices.processes.card")
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_a_pc_with_a_card_is_not_consoled(qtbot, studio, tab):
-    start(qtbot, studio, tab)
-    assert not is_shown(tab, "devices.without_card")
+    start(studio, tab)
+    assert not sees(tab, "devices.without_card")
 
 
 def test_a_card_that_comes_later_ends_the_consolation(qtbot, studio, tab, sensor_source):
-    start(qtbot, studio, tab)
-    assert is_shown(tab, "devices.without_card")
+    start(studio, tab)
+    assert sees(tab, "devices.without_card")
     with qtbot.waitSignal(studio.sensors.inventory_changed):
         sensor_source.send(gt_1030())
-    assert not is_shown(tab, "devices.without_card")
-    assert said(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+    assert not sees(tab, "devices.without_card")
+    assert text(tab, "devices.name") == "NVIDIA GeForce GT 1030"
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
@@ -76,10 +76,10 @@ def test_nothing_was_chosen_by_being_shown(qtbot, studio, with_cuda, tab):
     qtbot.waitUntil(
         lambda: studio.sensors.inventory is not None and with_cuda.latest.paused.is_set()
     )
-    assert said(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+    assert text(tab, "devices.name") == "NVIDIA GeForce GT 1030"
     with qtbot.waitSignal(studio.session.engine_described):
         with_cuda.latest.go()
-    assert said(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
+    assert text(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
 
 
 def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
@@ -110,53 +110,53 @@ def test_neither_numpy_nor_pyqtgraph_is_needed_to_build_it():
 
 @pytest.mark.parametrize("inventory", [two_cards()])
 def test_the_keyboard_walks_the_devices(qtbot, studio, with_cuda, tab):
-    start(qtbot, studio, tab)
-    devices = find(tab, QListView, "devices.table")
+    start(studio, tab)
+    devices = find(tab, "devices.table", QListView)
     assert devices.model().rowCount() == 3
-    assert said(tab, "devices.name") == "NVIDIA GeForce GT 1030"
+    assert text(tab, "devices.name") == "NVIDIA GeForce GT 1030"
     qtbot.keyClick(devices, Qt.Key.Key_Down)
-    assert said(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
-    assert said(tab, "devices.identity") == "nvidia-smi 1 = cuda:1"
+    assert text(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
+    assert text(tab, "devices.identity") == "nvidia-smi 1 = cuda:1"
     qtbot.keyClick(devices, Qt.Key.Key_Home)
-    assert said(tab, "devices.name").startswith("AMD")
-    assert said(tab, "devices.identity") == ""
+    assert text(tab, "devices.name").startswith("AMD")
+    assert text(tab, "devices.identity") == ""
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
 def test_a_card_that_computes_nonsense_is_no_usable_card(
     qtbot, studio, with_cuda, tab, monkeypatch
 ):
-    start(qtbot, studio, tab)
+    start(studio, tab)
     card = studio.sensors.inventory.cards[1]
     wrong = Finding(code="wrong_sum", sentence="It computes nonsense.", device_uuid=card.identity)
     findings = worst_first([wrong, *studio.doctor.findings])
     monkeypatch.setattr(studio.doctor, "_findings", findings)
     tab._select(card.identity)
-    assert said(tab, "devices.verdict.sentence") == wrong.sentence
+    assert text(tab, "devices.verdict.sentence") == wrong.sentence
     usable = {one.device_uuid: one.sentence for one in findings if one.code == "ok"}
-    others = [said(tab, f"devices.finding.{number}.sentence") for number in range(2)]
+    others = [text(tab, f"devices.finding.{number}.sentence") for number in range(2)]
     assert usable[card.identity] in others
     first = studio.sensors.inventory.cards[0].identity
     tab._select(first)
-    assert said(tab, "devices.verdict.sentence") == usable[first]
+    assert text(tab, "devices.verdict.sentence") == usable[first]
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
 def test_a_click_chooses_a_device(qtbot, studio, with_cuda, tab):
-    start(qtbot, studio, tab)
-    devices = find(tab, QListView, "devices.table")
+    start(studio, tab)
+    devices = find(tab, "devices.table", QListView)
     place = devices.visualRect(devices.model().index(2, 0)).center()
     qtbot.mouseClick(devices.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert said(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
-    assert "RTX 3060" in said(tab, "devices.verdict.sentence")
-    assert find(tab, QWidget, "devices.verdict").property("tone") == "good"
-    assert said(tab, "devices.finding.0.sentence") == found(studio, "mixed_order")
+    assert text(tab, "devices.name") == "NVIDIA GeForce RTX 3060"
+    assert "RTX 3060" in text(tab, "devices.verdict.sentence")
+    assert find(tab, "devices.verdict", QWidget).property("tone") == "good"
+    assert text(tab, "devices.finding.0.sentence") == found(studio, "mixed_order")
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
 def test_a_device_is_painted_in_its_colour_and_told_in_words(qtbot, studio, with_cuda, tab, theme):
-    start(qtbot, studio, tab)
-    devices = find(tab, QListView, "devices.table")
+    start(studio, tab)
+    devices = find(tab, "devices.table", QListView)
     image = devices.grab().toImage()
     for row, role in enumerate(("cpu", "gpu0", "gpu1")):
         index = devices.model().index(row, 0)
@@ -180,9 +180,9 @@ def test_nothing_is_cut_off_at_the_right(
     qtbot, studio, with_cuda, tab, sensor_source, inventory, width
 ):
     tab.resize(width, 560)
-    start(qtbot, studio, tab)
-    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0))
-    page = find(tab, QWidget, "devices.details").parentWidget().parentWidget()
+    start(studio, tab)
+    show_reading(studio, sensor_source, reading(inventory, 1.0))
+    page = find(tab, "devices.details", QWidget).parentWidget().parentWidget()
     area = page.parentWidget()
     qtbot.waitUntil(lambda: page.width() == area.width())
     cards = [w for w in tab.findChildren(QWidget) if w.objectName().count(".") == 2
@@ -197,8 +197,8 @@ def test_everything_to_press_has_a_name_and_is_reached_by_keyboard(
     qtbot, studio, engines, tab, sensor_source, inventory
 ):
     engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
-    start(qtbot, studio, tab)
-    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0))
+    start(studio, tab)
+    show_reading(studio, sensor_source, reading(inventory, 1.0))
     controls = [
         widget
         for kind in (QPushButton, QListView, QTableView, QLineEdit)

@@ -14,9 +14,10 @@ from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device, Telemet
 from gpu_studio.core.devices.torch_facts import PcProbed, TorchCard
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model import sensors as sensors_module
+from tests.driving.devices import found, show_reading, start
+from tests.driving.window import find, sees, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
-from tests.ui.devices.person import find, found, is_shown, said, show_reading, start
 
 GIB = 1 << 30
 WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="13.0",
@@ -29,28 +30,28 @@ WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="1
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_a_card_without_code_is_told_with_the_command(qtbot, studio, engines, tab):
     engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
-    start(qtbot, studio, tab)
+    start(studio, tab)
     # The banner over the tabs says it all; until it is closed, the verdict is its sentence alone.
-    assert all(fact in said(tab, "devices.verdict.sentence") for fact in ("GT 1030", "6.1"))
-    assert find(tab, QWidget, "devices.verdict").property("tone") == "failure"
-    assert not is_shown(tab, "devices.verdict.evidence")
-    assert not is_shown(tab, "devices.verdict.command")
+    assert all(fact in text(tab, "devices.verdict.sentence") for fact in ("GT 1030", "6.1"))
+    assert find(tab, "devices.verdict", QWidget).property("tone") == "failure"
+    assert not sees(tab, "devices.verdict.evidence")
+    assert not sees(tab, "devices.verdict.command")
     studio.headlines.dismiss()
-    qtbot.waitUntil(lambda: is_shown(tab, "devices.verdict.command"))
-    assert is_shown(tab, "devices.verdict.evidence")
-    assert "sm_75 sm_86" in said(tab, "devices.verdict.evidence")
-    assert find(tab, QWidget, "devices.verdict").property("tone") == "failure"
-    command = find(tab, QLineEdit, "devices.verdict.command")
+    qtbot.waitUntil(lambda: sees(tab, "devices.verdict.command"))
+    assert sees(tab, "devices.verdict.evidence")
+    assert "sm_75 sm_86" in text(tab, "devices.verdict.evidence")
+    assert find(tab, "devices.verdict", QWidget).property("tone") == "failure"
+    command = find(tab, "devices.verdict.command", QLineEdit)
     assert "cu126" in command.text()
-    qtbot.mouseClick(find(tab, QPushButton, "devices.verdict.copy"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(find(tab, "devices.verdict.copy", QPushButton), Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == command.text()
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_where_all_is_well_there_is_nothing_to_type(qtbot, studio, with_cuda, tab):
-    start(qtbot, studio, tab)
-    assert find(tab, QWidget, "devices.verdict").property("tone") == "good"
-    assert not is_shown(tab, "devices.verdict.command")
+    start(studio, tab)
+    assert find(tab, "devices.verdict", QWidget).property("tone") == "good"
+    assert not sees(tab, "devices.verdict.command")
 
 
 # ── what goes wrong ────────────────────────────────────────────────────────────────────────────
@@ -60,39 +61,38 @@ def test_where_all_is_well_there_is_nothing_to_type(qtbot, studio, with_cuda, ta
 def test_a_lost_card_says_so_instead_of_curves_and_processes(
     qtbot, studio, with_cuda, tab, sensor_source, inventory
 ):
-    start(qtbot, studio, tab)
-    show_reading(qtbot, studio, sensor_source, reading(inventory, 1.0))
-    assert is_shown(tab, "devices.sensors")
-    assert is_shown(tab, "devices.processes")
+    start(studio, tab)
+    show_reading(studio, sensor_source, reading(inventory, 1.0))
+    assert sees(tab, "devices.sensors")
+    assert sees(tab, "devices.processes")
     lost = CardReading(
         uuid=inventory.cards[0].identity, telemetry=Telemetry(), error="It was lost."
     )
     show_reading(
-        qtbot,
         studio,
         sensor_source,
         msgspec.structs.replace(reading(inventory, 2.0), cards=(lost,)),
     )
-    assert "GT 1030" in said(tab, "devices.verdict.sentence")
-    assert lost.error in said(tab, "devices.verdict.sentence")
-    assert not is_shown(tab, "devices.sensors")
-    assert not is_shown(tab, "devices.processes.card")
+    assert "GT 1030" in text(tab, "devices.verdict.sentence")
+    assert lost.error in text(tab, "devices.verdict.sentence")
+    assert not sees(tab, "devices.sensors")
+    assert not sees(tab, "devices.processes.card")
     assert tab.findChild(QLabel, "devices.details.uuid") is not None
-    show_reading(qtbot, studio, sensor_source, reading(inventory, 3.0))
-    assert is_shown(tab, "devices.sensors")
-    assert is_shown(tab, "devices.processes")
+    show_reading(studio, sensor_source, reading(inventory, 3.0))
+    assert sees(tab, "devices.sensors")
+    assert sees(tab, "devices.processes")
 
 
 def test_silent_sensors_are_told(qtbot, studio, tab, sensor_source, monkeypatch):
-    start(qtbot, studio, tab)
+    start(studio, tab)
     monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 20)
     with qtbot.waitSignal(studio.sensors.silence_changed):
         sensor_source.send(reading(cpu_only(), 1.0))
-    assert is_shown(tab, "devices.trouble")
-    assert is_shown(tab, "devices.sensors")
+    assert sees(tab, "devices.trouble")
+    assert sees(tab, "devices.sensors")
     monkeypatch.setattr(sensors_module, "_SILENT_AFTER_MS", 6000)
-    show_reading(qtbot, studio, sensor_source, reading(cpu_only(), 2.0))
-    assert not is_shown(tab, "devices.trouble")
+    show_reading(studio, sensor_source, reading(cpu_only(), 2.0))
+    assert not sees(tab, "devices.trouble")
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_silent_sensors_are_told(qtbot, studio, tab, sensor_source, monkeypatch)
     ],
 )
 def test_names_from_outside_are_shown_as_they_are(qtbot, studio, tab):
-    start(qtbot, studio, tab)
-    name = find(tab, QLabel, "devices.name")
+    start(studio, tab)
+    name = find(tab, "devices.name", QLabel)
     assert name.text() == "<b>Card</b>"
     assert name.textFormat() is Qt.TextFormat.PlainText
 
@@ -127,17 +127,17 @@ def test_a_check_is_watched_and_stopped_by_its_own_button(
         yield PcProbed()
 
     monkeypatch.setattr(studio.doctor, "_probe", probe)
-    start(qtbot, studio, tab)
-    check = find(tab, QPushButton, "devices.check")
+    start(studio, tab)
+    check = find(tab, "devices.check", QPushButton)
     qtbot.waitUntil(check.isEnabled)
     begin = check.text()
     check.click()
-    qtbot.waitUntil(lambda: "cuda:0" in said(tab, "devices.checked"))
+    qtbot.waitUntil(lambda: "cuda:0" in text(tab, "devices.checked"))
     assert check.text() == check.accessibleName()
     assert check.text().startswith("Stop")
     check.click()
     qtbot.waitUntil(lambda: check.text() == begin)
-    assert "cuda:0" not in said(tab, "devices.checked")
+    assert "cuda:0" not in text(tab, "devices.checked")
     assert check.isEnabled()
 
 
@@ -157,12 +157,12 @@ def test_a_sleeping_card_is_woken_by_a_button_and_said_once(qtbot, studio, engin
     engines.scripts[DescribeEngine] = lambda _engine, request: [
         described_with_cuda() if request.wakes_cards else left_alone
     ]
-    start(qtbot, studio, tab)
-    assert said(tab, "devices.verdict.sentence") == found(studio, "card_asleep")
-    assert not is_shown(tab, "devices.trouble")
-    assert not is_shown(tab, "devices.verdict.command")
-    find(tab, QPushButton, "devices.verdict.action").click()
-    verdict = find(tab, QWidget, "devices.verdict")
-    qtbot.waitUntil(lambda: is_shown(tab, "devices.verdict") and verdict.property("tone") == "good")
-    assert said(tab, "devices.verdict.sentence") == found(studio, "ok")
-    assert not is_shown(tab, "devices.verdict.action")
+    start(studio, tab)
+    assert text(tab, "devices.verdict.sentence") == found(studio, "card_asleep")
+    assert not sees(tab, "devices.trouble")
+    assert not sees(tab, "devices.verdict.command")
+    find(tab, "devices.verdict.action", QPushButton).click()
+    verdict = find(tab, "devices.verdict", QWidget)
+    qtbot.waitUntil(lambda: sees(tab, "devices.verdict") and verdict.property("tone") == "good")
+    assert text(tab, "devices.verdict.sentence") == found(studio, "ok")
+    assert not sees(tab, "devices.verdict.action")

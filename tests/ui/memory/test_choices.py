@@ -17,16 +17,15 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.memory_tab import LAB_PAGE
-from tests.driving import numbers
+from tests.driving.memory import MIB, start
+from tests.driving.window import click, find, numbers, text
 from tests.fakes.memory_answers import (
     oom_finished,
 )
-from tests.ui.by_name import click, find, text
-from tests.ui.memory.steps import MIB, start
 
 
 def test_the_first_preset_is_the_experiment_of_the_post(tab, studio, qtbot):
-    start(qtbot, tab, studio, LAB_PAGE)
+    start(tab, studio, LAB_PAGE)
     preset = find(tab, "memory.oom.preset", QComboBox)
     assert preset.currentData() == "gt1030"
     assert "Radosław Śmigielski" in text(tab, "memory.oom.source")
@@ -40,7 +39,7 @@ def test_the_first_preset_is_the_experiment_of_the_post(tab, studio, qtbot):
 
 
 def test_a_moved_slider_makes_the_experiment_ones_own(tab, studio, qtbot):
-    start(qtbot, tab, studio, LAB_PAGE)
+    start(tab, studio, LAB_PAGE)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     assert find(tab, "memory.oom.steps").isHidden()
     size = find(tab, "memory.oom.size", QSlider)
@@ -61,7 +60,7 @@ def test_a_moved_slider_makes_the_experiment_ones_own(tab, studio, qtbot):
 
 
 def test_a_preset_that_chooses_its_tensors_itself_has_no_sliders(tab, studio, qtbot):
-    start(qtbot, tab, studio, LAB_PAGE)
+    start(tab, studio, LAB_PAGE)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     preset = find(tab, "memory.oom.preset", QComboBox)
     preset.setFocus()
@@ -76,7 +75,7 @@ def test_a_preset_that_chooses_its_tensors_itself_has_no_sliders(tab, studio, qt
 
 
 def test_a_budget_moved_by_hand_stays(tab, studio, qtbot):
-    start(qtbot, tab, studio, LAB_PAGE)
+    start(tab, studio, LAB_PAGE)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     budget = find(tab, "memory.oom.budget", QSlider)
     before = budget.value()
@@ -104,17 +103,17 @@ def test_the_whole_card_is_filled_only_after_a_confirmation(
         return exec_
 
     scripts[RunMemoryExperiment] = [oom_finished("card_full")]
-    start(qtbot, tab, studio, LAB_PAGE)
+    start(tab, studio, LAB_PAGE)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     find(tab, "memory.oom.whole_card", QCheckBox).click()
     assert not find(tab, "memory.oom.budget").isEnabled()
     assert numbers(text(tab, "memory.oom.budget.words")) == ["1.95"]
     monkeypatch.setattr(QMessageBox, "exec", answer(QMessageBox.StandardButton.Cancel))
-    click(qtbot, tab, "memory.oom.run")
+    click(tab, "memory.oom.run")
     assert len(asked) == 1
     assert tab.model.experiment.request is None
     monkeypatch.setattr(QMessageBox, "exec", answer(QMessageBox.StandardButton.Yes))
-    click(qtbot, tab, "memory.oom.run")
+    click(tab, "memory.oom.run")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
     request = engines.requests[-1]
     assert (request.whole_card, request.budget_bytes) == (True, None)
@@ -123,9 +122,9 @@ def test_the_whole_card_is_filled_only_after_a_confirmation(
 def test_a_modelled_card_is_filled_without_asking(tab, scripts, studio, monkeypatch, qtbot):
     monkeypatch.setattr(QMessageBox, "exec", lambda box: pytest.fail("nothing can be filled"))
     scripts[RunMemoryExperiment] = [oom_finished("card_full", device="model:1996", modelled=True)]
-    start(qtbot, tab, studio, LAB_PAGE)
+    start(tab, studio, LAB_PAGE)
     tab.model.devices.choose("model:1996")
     find(tab, "memory.oom.whole_card", QCheckBox).click()
-    click(qtbot, tab, "memory.oom.run")
+    click(tab, "memory.oom.run")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
     assert text(tab, "memory.oom.conf") == "PYTORCH'S DEFAULT · MODELED"

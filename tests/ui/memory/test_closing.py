@@ -11,8 +11,8 @@ from gpu_studio.model.memory.fit_question import FitQuestion
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.model.worker import Worker
 from gpu_studio.ui.memory_tab import FIT, SEGMENTS
+from tests.driving.memory import start
 from tests.patience import PATIENCE_S
-from tests.ui.memory.steps import start
 
 
 class SlowWork:
@@ -47,7 +47,7 @@ def slow_work(monkeypatch):
 
 def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, monkeypatch, qtbot):
     monkeypatch.setattr(fit, "fit_on", slow_work)
-    start(qtbot, tab, studio)
+    start(tab, studio)
     tab.show_page(FIT)
     qtbot.waitUntil(slow_work.has_begun.is_set)
     question = tab.findChild(FitQuestion)
@@ -61,7 +61,7 @@ def test_the_end_waits_for_what_fits_and_asks_no_more(tab, studio, slow_work, mo
 
 def test_the_end_waits_for_a_snapshot(tab, studio, slow_work, monkeypatch, qtbot, tmp_path):
     monkeypatch.setattr(snapshot_file, "open_snapshot", slow_work)
-    start(qtbot, tab, studio)
+    start(tab, studio)
     tab.show_page(SEGMENTS)
     snapshot = tab.findChild(OpenedSnapshot)
     snapshot.open(tmp_path / "snapshot.pickle")

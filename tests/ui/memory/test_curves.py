@@ -12,17 +12,16 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.model.memory.memory_history import Mark
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving import numbers
+from tests.driving.memory import MIB, start
+from tests.driving.window import click, find, numbers, text
 from tests.fakes.memory_answers import (
     cache_emptied,
     memory_read,
 )
-from tests.ui.by_name import click, find, text
-from tests.ui.memory.steps import MIB, start
 
 
 def test_the_curves_are_allocated_and_reserved_and_have_a_table(tab, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     plot = find(tab, "memory.plot", LivePlot)
     assert set(plot.curve_keys) == {"allocated", "reserved"}
     xs, ys = tab._curves._lower()
@@ -30,7 +29,7 @@ def test_the_curves_are_allocated_and_reserved_and_have_a_table(tab, studio, qtb
     assert tab._curves._upper()[1][-1] == 120 * MIB
     assert len(xs) == len(ys)
     qtbot.waitUntil(lambda: "Now: 2" in plot.accessibleDescription())
-    click(qtbot, tab, "memory.plot.as_table")
+    click(tab, "memory.plot.as_table")
     table = find(tab, "memory.table", QTableView)
     qtbot.waitUntil(lambda: table.isVisible() and table.model().rowCount() > 0)
     assert not plot.isVisible()
@@ -41,17 +40,17 @@ def test_empty_cache_by_its_button(tab, scripts, studio, qtbot):
     before = memory_read(allocated=100, reserved=336, releasable_bytes=128 * MIB)
     scripts[ReadMemory] = [before]
     scripts[EmptyCache] = [cache_emptied(before, 128)]
-    start(qtbot, tab, studio)
+    start(tab, studio)
     qtbot.waitUntil(find(tab, "memory.empty_cache").isEnabled)
     foretold = text(tab, "memory.cache")
     assert numbers(foretold)[:2] == ["128", "236"]
-    click(qtbot, tab, "memory.empty_cache")
+    click(tab, "memory.empty_cache")
     qtbot.waitUntil(lambda: text(tab, "memory.cache") != foretold)
     assert "freed 128 MiB" in text(tab, "memory.cache")
 
 
 def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(tab, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     plot = find(tab, "memory.plot", LivePlot)
     now_s = tab.model.now_s
     failure = Mark(at_s=now_s + 0.4, label="out of memory", is_failure=True)
@@ -71,9 +70,9 @@ def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(
 
 
 def test_active_and_requested_are_shown_on_request(tab, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     plot = find(tab, "memory.plot", LivePlot)
-    click(qtbot, tab, "memory.plot.more")
+    click(tab, "memory.plot.more")
     assert set(plot.curve_keys) == {"allocated", "reserved", "active", "requested"}
-    click(qtbot, tab, "memory.plot.more")
+    click(tab, "memory.plot.more")
     assert set(plot.curve_keys) == {"allocated", "reserved"}

@@ -10,8 +10,8 @@ from gpu_studio.core.memory.oom_reader import explain_oom_text
 from gpu_studio.ui.memory.error_page import ErrorPage
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import Text
-from tests.ui.by_name import click, find, text
-from tests.ui.memory.steps import every_control_is_named, shown
+from tests.driving.memory import every_control_is_named, shown
+from tests.driving.window import click, find, text
 
 
 @pytest.fixture
@@ -67,11 +67,11 @@ def test_any_other_text_gets_a_clear_sentence(reader, qtbot, words):
 
 def test_the_example_is_one_and_clear_takes_it_away(reader, qtbot):
     empty = text(reader, "memory.error.headline")
-    click(qtbot, reader, "memory.error.example")
+    click(reader, "memory.error.example")
     qtbot.waitUntil(lambda: text(reader, "memory.error.headline") != empty)
     example = find(reader, "memory.error.text", QPlainTextEdit).toPlainText()
     assert text(reader, "memory.error.headline") == explain_oom_text(example).headline
-    click(qtbot, reader, "memory.error.clear")
+    click(reader, "memory.error.clear")
     qtbot.waitUntil(lambda: text(reader, "memory.error.headline") == empty)
 
 
@@ -109,7 +109,7 @@ def test_of_a_long_log_only_the_end_is_pasted(reader, qtbot):
     assert box.toPlainText().endswith(error)
     assert not cut.isHidden()
     assert "200,000" in cut.text()
-    click(qtbot, reader, "memory.error.clear")
+    click(reader, "memory.error.clear")
     assert cut.isHidden()
     QGuiApplication.clipboard().setText(error)
     box.paste()

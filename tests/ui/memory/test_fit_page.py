@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QComboBox
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.ui.memory.fit_page import FitPage
 from gpu_studio.ui.memory.tank import TankBar
+from tests.driving.memory import MIB, every_control_is_named, shown
+from tests.driving.window import find, text
 from tests.fakes.pc import cpu_only
-from tests.ui.by_name import find, text
-from tests.ui.memory.steps import MIB, every_control_is_named, shown
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from gpu_studio.ui.memory import oom_panel
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.memory_tab import LAB_PAGE, SEGMENTS, MemoryTab
-from tests.driving import numbers
-from tests.ui.by_name import click, find, text
+from tests.driving.window import click, find, numbers, text
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def run(qtbot, tab, preset):
     box = find(tab, "memory.oom.preset", QComboBox)
     box.setCurrentIndex(box.findData(preset))
     box.activated.emit(box.currentIndex())
-    click(qtbot, tab, "memory.oom.run")
+    click(tab, "memory.oom.run")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
 
 
@@ -91,7 +90,7 @@ def test_a_recorded_snapshot_is_opened_again(tab, tmp_path, monkeypatch, qtbot):
     run(qtbot, tab, "fragmentation")
     place = tmp_path / "mine.pickle"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a: (str(place), ""))
-    click(qtbot, tab, "memory.snapshot.save")
+    click(tab, "memory.snapshot.save")
     tab.show_page(SEGMENTS)
     tab.findChild(SegmentPage).open_snapshot(place)
     view = find(tab, "memory.segments", SegmentMapView)
@@ -105,6 +104,6 @@ def test_empty_cache_on_a_modelled_card_frees_what_it_said(tab, qtbot):
     tab.show_page(0)
     qtbot.waitUntil(lambda: "1.25 GiB" in text(tab, "memory.cache"))
     qtbot.waitUntil(find(tab, "memory.empty_cache").isEnabled)
-    click(qtbot, tab, "memory.empty_cache")
+    click(tab, "memory.empty_cache")
     qtbot.waitUntil(lambda: "freed 1.25 GiB" in text(tab, "memory.cache"))
     assert tab.model.latest.reserved_bytes == 0

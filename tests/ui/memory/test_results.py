@@ -18,13 +18,13 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory_tab import LAB_PAGE
+from tests.driving.memory import MIB, run, start
+from tests.driving.window import click, find, text
 from tests.fakes.memory_answers import (
     memory_read,
     oom_finished,
 )
 from tests.fakes.scripted_engine import Pause
-from tests.ui.by_name import click, find, text
-from tests.ui.memory.steps import MIB, run, start
 
 ERROR = (
     "CUDA out of memory. Tried to allocate 256.00 MiB. GPU 0 has a total capacity of 1.95 GiB of "
@@ -41,7 +41,7 @@ def test_the_experiment_runs_and_tells_its_end(tab, scripts, engines, studio, qt
         memory_read(reserved=1024, mark="freed"),
         oom_finished("over_budget", error_text=ERROR),
     ]
-    run(qtbot, tab, studio)
+    run(tab, studio)
     qtbot.waitUntil(lambda: "1 GiB" in text(tab, "memory.oom.outcome"))
     assert find(tab, "memory.oom.invitation").isHidden()
     assert not find(tab, "memory.oom.run").isEnabled()
@@ -80,7 +80,7 @@ def test_an_error_that_the_counters_do_not_agree_with_is_drawn_as_its_text_tells
         memory_read(allocated=1024, reserved=1024, mark="oom", free_bytes=534 * MIB),
         oom_finished(error_text=ERROR),
     ]
-    run(qtbot, tab, studio)
+    run(tab, studio)
     drawn = find(tab, "memory.oom.tank", TankBar)
     qtbot.waitUntil(lambda: drawn.tank is not None)
     assert {part.key: part.size_bytes // MIB for part in drawn.tank.parts} == {
@@ -93,7 +93,7 @@ def test_the_same_with_expandable_segments_stands_beside_it(tab, scripts, engine
     scripts[RunMemoryExperiment] = [
         memory_read(allocated=1024, reserved=1024, mark="oom"), oom_finished("fragmented")
     ]  # fmt: skip
-    run(qtbot, tab, studio)
+    run(tab, studio)
     qtbot.waitUntil(find(tab, "memory.oom.compare").isEnabled)
     fragmented = outcome_told(oom_finished("fragmented")).headline
     assert text(tab, "memory.oom.headline") == fragmented
@@ -102,7 +102,7 @@ def test_the_same_with_expandable_segments_stands_beside_it(tab, scripts, engine
         memory_read(allocated=1280, reserved=1280),
         oom_finished("fits", tensors=5, conf="expandable_segments:True"),
     ]  # fmt: skip
-    click(qtbot, tab, "memory.oom.compare")
+    click(tab, "memory.oom.compare")
     fits = outcome_told(oom_finished("fits")).headline
     qtbot.waitUntil(lambda: text(tab, "memory.oom.other.headline") == fits)
     assert text(tab, "memory.oom.headline") == fragmented
@@ -120,13 +120,13 @@ def test_both_results_fit_into_the_smallest_window(tab, scripts, studio, qtbot):
         oom_finished("fragmented", error_text=ERROR),
     ]
     tab.resize(744, 560)  # what a window of 1024 pixels leaves beside the code
-    run(qtbot, tab, studio)
+    run(tab, studio)
     qtbot.waitUntil(find(tab, "memory.oom.compare").isEnabled)
     scripts[RunMemoryExperiment] = [
         memory_read(allocated=1280, reserved=1280, mark="held"),
         oom_finished("fits", tensors=5, conf="expandable_segments:True"),
     ]
-    click(qtbot, tab, "memory.oom.compare")
+    click(tab, "memory.oom.compare")
     other = find(tab, "memory.oom.other.tank", TankBar)
     qtbot.waitUntil(lambda: other.isVisible() and other.tank is not None)
     assert find(tab, "memory.oom.tank", TankBar).isVisible()
@@ -143,19 +143,19 @@ def test_a_recorded_snapshot_is_saved_where_one_likes(
         yield oom_finished(snapshot_path=request.snapshot_path)
 
     scripts[RunMemoryExperiment] = recording
-    start(qtbot, tab, studio, LAB_PAGE)
+    start(tab, studio, LAB_PAGE)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
     find(tab, "memory.oom.record", QCheckBox).click()
-    click(qtbot, tab, "memory.oom.run")
+    click(tab, "memory.oom.run")
     save = find(tab, "memory.snapshot.save")
     qtbot.waitUntil(save.isVisible)
     place = tmp_path / "mine.pickle"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a: (str(place), ""))
-    click(qtbot, tab, "memory.snapshot.save")
+    click(tab, "memory.snapshot.save")
     assert place.read_bytes() == b"recorded"
     assert str(place) in text(tab, "memory.snapshot.saved")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_a: (str(tmp_path), ""))
-    click(qtbot, tab, "memory.snapshot.save")
+    click(tab, "memory.snapshot.save")
     assert str(place) not in text(tab, "memory.snapshot.saved")
 
 
@@ -165,9 +165,9 @@ def test_stop_stops_it(tab, scripts, engines, studio, qtbot):
         Pause(),
         oom_finished("stopped", tensors=1),
     ]
-    run(qtbot, tab, studio)
+    run(tab, studio)
     qtbot.waitUntil(lambda: engines.latest.paused.is_set())
-    click(qtbot, tab, "memory.oom.stop")
+    click(tab, "memory.oom.stop")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
     told = outcome_told(tab.model.experiment.results[0].finished)
     assert text(tab, "memory.oom.headline") == told.headline
@@ -179,7 +179,7 @@ def test_an_engine_that_dies_in_the_middle_is_told(tab, scripts, studio, qtbot):
         memory_read(allocated=512, reserved=512),
         EngineEnded(exit_code=-9),
     ]
-    run(qtbot, tab, studio)
+    run(tab, studio)
     qtbot.waitUntil(lambda: find(tab, "memory.oom.result").property("tone") == "failure")
     assert "died" in text(tab, "memory.oom.headline")
     assert "Traceback" not in text(tab, "memory.oom.outcome")

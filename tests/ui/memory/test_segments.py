@@ -15,13 +15,12 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory_tab import SEGMENTS
-from tests.driving import numbers
+from tests.driving.memory import MIB, start
+from tests.driving.window import find, numbers, text
 from tests.fakes.memory_answers import (
     memory_read,
     segments_read,
 )
-from tests.ui.by_name import find, text
-from tests.ui.memory.steps import MIB, start
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def with_segments(scripts):
 
 
 def test_the_segments_are_read_while_they_are_looked_at(tab, with_segments, engines, studio, qtbot):
-    start(qtbot, tab, studio, SEGMENTS)
+    start(tab, studio, SEGMENTS)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None)
     assert text(tab, "memory.largest").startswith("5 MiB")
@@ -51,7 +50,7 @@ def test_the_map_is_walked_with_the_keyboard_and_tells_each_block(
     def is_told(block):
         return numbers(text(tab, "memory.block"))[:2] == [str(block), "3"]
 
-    start(qtbot, tab, studio, SEGMENTS)
+    start(tab, studio, SEGMENTS)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None)
     blocks = find(tab, "memory.blocks", QTableView).model()
@@ -83,7 +82,7 @@ def test_what_is_free_beyond_a_budget_is_no_fragmentation(tab, scripts, studio, 
     scripts[ReadSegments] = lambda _engine, request: [
         segments_read(memory_read(request.device, allocated=15, reserved=20, limit_bytes=22 * MIB))
     ]
-    start(qtbot, tab, studio, SEGMENTS)
+    start(tab, studio, SEGMENTS)
     qtbot.waitUntil(lambda: "29 %" in text(tab, "memory.fragmentation"))
     assert "7 MiB" in text(tab, "memory.fragmentation")
 
@@ -96,7 +95,7 @@ def test_without_segments_the_map_says_where_they_come_from(tab, scripts, studio
             free_total_bytes=1658 * MIB,
         )
     ]  # fmt: skip
-    start(qtbot, tab, studio, SEGMENTS)
+    start(tab, studio, SEGMENTS)
     view = find(tab, "memory.segments", SegmentMapView)
     qtbot.waitUntil(lambda: view.blocks is not None)
     assert len(view.blocks) == 0

@@ -9,9 +9,9 @@ import pytest
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
+from tests.driving.memory import MIB, every_control_is_named, shown
+from tests.driving.window import click, find, text
 from tests.fakes.pc import cpu_only
-from tests.ui.by_name import click, find, text
-from tests.ui.memory.steps import MIB, every_control_is_named, shown
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_snapshot_from_a_file_is_drawn_and_put_away_again(segments, tmp_path, 
     qtbot.waitUntil(lambda: view.blocks is not None and len(view.blocks) == 2)
     assert text(segments, "memory.largest") == "theirs.pickle"
     assert all(fact in text(segments, "memory.fragmentation") for fact in ("21 MiB", "40 MiB"))
-    click(qtbot, segments, "memory.snapshot.close")
+    click(segments, "memory.snapshot.close")
     assert view.blocks is None
     assert find(segments, "memory.snapshot.close").isHidden()
 

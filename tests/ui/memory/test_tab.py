@@ -16,12 +16,13 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.memory_tab import LAB_PAGE
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.memory import start
+from tests.driving.window import find, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import two_cards
 from tests.fakes.scripted_engine import Pause
-from tests.ui.by_name import find, text
-from tests.ui.memory.steps import start
 
 
 def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, engines, studio, qtbot):
@@ -29,6 +30,7 @@ def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, engines, studi
     studio.start()
     qtbot.waitUntil(lambda: studio.sensors.inventory is not None)
     assert "starting" in text(tab, "memory.sentence")
+    tab.show_page(LAB_PAGE)
     assert "starting" in text(tab, "memory.oom.reason")
     assert not find(tab, "memory.oom.run").isEnabled()
     assert not find(tab, "memory.empty_cache").isEnabled()
@@ -39,7 +41,7 @@ def test_before_the_engine_is_there_the_tab_says_so(tab, scripts, engines, studi
 
 
 def test_it_polls_while_it_is_looked_at_and_not_while_hidden(tab, engines, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
 
     def polls():
         return sum(isinstance(request, ReadMemory) for request in engines.requests)
@@ -61,6 +63,6 @@ def test_every_control_has_a_name_to_be_read_aloud(tab):
 
 @pytest.mark.parametrize("inventory", [two_cards()])
 def test_it_fits_the_smallest_window(tab, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     assert tab.minimumSizeHint().width() <= 780
     assert tab.minimumSizeHint().height() <= 520

@@ -21,18 +21,18 @@ from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory.tank_card import TankCard
 from gpu_studio.ui.memory_tab import CURVES, FIT, LAB_PAGE, SEGMENTS
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.memory import run, start
+from tests.driving.window import click, find, text
 from tests.fakes.memory_answers import (
     memory_read,
     no_context,
     oom_finished,
 )
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
-from tests.ui.by_name import click, find, text
-from tests.ui.memory.steps import run, start
 
 
 def test_a_card_is_shown_as_a_tank_that_says_in_words_what_it_paints(tab, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
     assert text(tab, "memory.title") == "GT 1030  ·  2 GiB"
@@ -47,7 +47,7 @@ def test_a_card_is_shown_as_a_tank_that_says_in_words_what_it_paints(tab, studio
 
 
 def test_the_tank_is_walked_with_the_keyboard(tab, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
     bar.setFocus()
@@ -67,7 +67,7 @@ def test_the_tank_is_walked_with_the_keyboard(tab, studio, qtbot):
 
 
 def test_the_tank_tells_what_is_pointed_at(tab, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
     middle = bar.places.stretches[2].center().toPoint()
@@ -78,20 +78,20 @@ def test_the_tank_tells_what_is_pointed_at(tab, studio, qtbot):
 
 
 def test_the_tank_has_a_table(tab, studio, qtbot):
-    start(qtbot, tab, studio)
-    click(qtbot, tab, "memory.tank.numbers")
+    start(tab, studio)
+    click(tab, "memory.tank.numbers")
     table = find(tab, "memory.tank.table", QTableView)
     qtbot.waitUntil(lambda: table.isVisible() and table.model().rowCount() == 5)
     cells = [table.model().index(2, column).data() for column in range(4)]
     assert cells[0] == "Tensors"
     assert cells[1].startswith("100")
-    click(qtbot, tab, "memory.tank.numbers")
+    click(tab, "memory.tank.numbers")
     assert not table.isVisible()
 
 
 def test_without_a_context_it_says_when_numbers_begin(tab, scripts, studio, sensor_source, qtbot):
     scripts[ReadMemory] = [no_context()]
-    start(qtbot, tab, studio)
+    start(tab, studio)
     sensor_source.send(reading(gt_1030()))
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None)
@@ -108,13 +108,13 @@ def test_without_a_context_it_says_when_numbers_begin(tab, scripts, studio, sens
 def test_the_table_ends_where_a_row_ends_and_the_bar_makes_room(
     tab, studio, qtbot, height, has_bar, is_scrolled
 ):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     for page in (SEGMENTS, LAB_PAGE, FIT, CURVES):  # the room that they need counts as well
         tab.show_page(page)
     tab.resize(760, height)
     bar, sentence = find(tab, "memory.tank", TankBar), find(tab, "memory.sentence")
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
-    click(qtbot, tab, "memory.tank.numbers")
+    click(tab, "memory.tank.numbers")
     table = find(tab, "memory.tank.table", QTableView)
     card = find(tab, "memory.tank_card")
 
@@ -132,20 +132,20 @@ def test_the_table_ends_where_a_row_ends_and_the_bar_makes_room(
     rows = table.viewport().height() // table.rowHeight(0)
     assert rows == 5 or is_scrolled
     assert 2 <= rows <= (4 if is_scrolled else 5)
-    click(qtbot, tab, "memory.tank.numbers")
+    click(tab, "memory.tank.numbers")
     qtbot.waitUntil(bar.isVisible)
 
 
 def test_bar_or_table_is_decided_by_the_room_alone_whatever_was_there_before(
     tab, studio, theme, qtbot
 ):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     qtbot.waitUntil(lambda: tab.model.tank is not None and len(tab.model.tank.parts) == 5)
     card = TankCard(studio.session, tab.model, theme)
     qtbot.addWidget(card)
     card.show()
     qtbot.waitExposed(card)
-    click(qtbot, card, "memory.tank.numbers")
+    click(card, "memory.tank.numbers")
     bar = find(card, "memory.tank", TankBar)
 
     def is_bar_shown(width, room):
@@ -174,7 +174,7 @@ def test_bar_or_table_is_decided_by_the_room_alone_whatever_was_there_before(
 def test_without_a_card_the_modelled_gt_1030_is_there_and_named_as_such(
     tab, engines, studio, qtbot
 ):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     qtbot.waitUntil(lambda: text(tab, "memory.title") == "GT 1030, 2 GiB")
     assert find(tab, "memory.modelled").isVisible()
     assert find(tab, "memory.card", QComboBox).currentText().startswith("Model")
@@ -186,7 +186,7 @@ def test_without_a_card_the_modelled_gt_1030_is_there_and_named_as_such(
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
 def test_the_ram_is_live_and_an_experiment_wants_a_card(tab, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     qtbot.waitUntil(lambda: tab.model.chosen.is_modelled)
     cards = find(tab, "memory.card", QComboBox)
     cards.setFocus()
@@ -206,7 +206,7 @@ def test_the_ram_is_live_and_an_experiment_wants_a_card(tab, studio, qtbot):
 
 @pytest.mark.parametrize("inventory", [two_cards()])
 def test_two_cards_are_chosen_between(tab, engines, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     cards = find(tab, "memory.card", QComboBox)
     assert [cards.itemText(i) for i in range(3)] == [
         "This PC's RAM", "cuda:0 GT 1030", "cuda:1 RTX 3060",
@@ -218,12 +218,13 @@ def test_two_cards_are_chosen_between(tab, engines, studio, qtbot):
     qtbot.waitUntil(lambda: engines.requests[-1] == ReadMemory(device="cuda:1"))
     qtbot.keyClick(cards, Qt.Key.Key_Home)
     qtbot.waitUntil(lambda: text(tab, "memory.title").startswith("This PC's RAM"))
+    tab.show_page(LAB_PAGE)
     assert "card" in text(tab, "memory.oom.reason")
     assert not find(tab, "memory.oom.run").isEnabled()
 
 
 def test_a_card_of_ones_own_size(tab, studio, monkeypatch, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     monkeypatch.setattr(QInputDialog, "getInt", lambda *_arguments: (3000, True))
     cards = find(tab, "memory.card", QComboBox)
     cards.setFocus()
@@ -236,7 +237,7 @@ def test_the_engine_selector_goes_back_to_the_programs_own(tab, scripts, studio,
     scripts[RunMemoryExperiment] = [
         memory_read(allocated=1024, reserved=1024, mark="oom"), oom_finished()
     ]  # fmt: skip
-    run(qtbot, tab, studio)
+    run(tab, studio)
     engine = find(tab, "memory.engine", QComboBox)
     qtbot.waitUntil(engine.isVisible)
     qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
@@ -248,7 +249,7 @@ def test_the_engine_selector_goes_back_to_the_programs_own(tab, scripts, studio,
 
 
 def test_it_is_painted_again_in_the_other_theme(tab, studio, settings, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
     light = bar.grab().toImage().pixelColor(bar.width() - 10, 16)
@@ -260,7 +261,7 @@ def test_it_is_painted_again_in_the_other_theme(tab, studio, settings, qtbot):
 
 
 def test_a_narrow_tank_takes_more_lines_for_its_names(tab, studio, qtbot):
-    start(qtbot, tab, studio)
+    start(tab, studio)
     bar = find(tab, "memory.tank", TankBar)
     qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
     wide = bar.height()

@@ -13,11 +13,11 @@ from gpu_studio.core.protocol import (
     PitfallStarted,
     TensorsPlaced,
 )
+from tests.driving.window import find
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030_card, rtx_3060_card
 from tests.fakes.run_answers import run_events
 from tests.fakes.switching_answers import pitfall, pitfall_finished, place_finished, place_row
-from tests.ui.by_name import find
 
 FIRST, SECOND = gt_1030_card().uuid, rtx_3060_card().uuid
 MODELS = (

@@ -18,11 +18,11 @@ from gpu_studio.core.protocol import (
     RunPitfall,
     UseDevice,
 )
+from tests.driving.window import click, find, text
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall_finished
-from tests.ui.by_name import click, find, text
 from tests.ui.switcher.answers import FIRST, MODELS, SECOND, radio
 
 EVIL = "<b>bold</b> & co"
@@ -74,7 +74,7 @@ def test_choosing_a_device_writes_the_lines_that_name_it(placing, studio, qtbot)
 
 def test_use_this_card(tab, engines, qtbot):
     radio(tab, SECOND).click()
-    click(qtbot, tab, "switcher.activate")
+    click(tab, "switcher.activate")
     qtbot.waitUntil(lambda: "RTX 3060" in text(tab, "switcher.said"))
     assert engines.requests[-1] == UseDevice(cuda_index=1)
     qtbot.waitUntil(lambda: "current" in radio(tab, SECOND).accessibleDescription())
@@ -87,7 +87,7 @@ def test_no_such_card_is_told_with_the_valid_range(tab, engines, qtbot):
         RequestFailed(failure=Failure(FailureKind.NO_SUCH_DEVICE, sentence))
     ]
     radio(tab, SECOND).click()
-    click(qtbot, tab, "switcher.activate")
+    click(tab, "switcher.activate")
     qtbot.waitUntil(lambda: text(tab, "switcher.said").startswith(sentence))
     assert find(tab, "switcher.said_card").property("tone") == "failure"
 
@@ -101,7 +101,7 @@ def test_a_card_without_cuda_is_told_in_the_engines_words(unstarted, engines, st
     qtbot.waitUntil(lambda: studio.session.is_free and len(unstarted.model.rows) == 2)
     radio(unstarted, FIRST).click()
     assert not find(unstarted, "switcher.move").isEnabled()
-    click(qtbot, unstarted, "switcher.activate")
+    click(unstarted, "switcher.activate")
     qtbot.waitUntil(lambda: text(unstarted, "switcher.said").startswith(sentence))
     assert "CPU-only" in radio(unstarted, FIRST).accessibleDescription()
 
@@ -110,13 +110,13 @@ def test_what_is_lost_is_said_before_one_card_is_shown_and_there_is_a_way_back(t
     assert "lose" in text(tab, "switcher.explained")
     assert find(tab, "switcher.show_all").isHidden()
     radio(tab, SECOND).click()
-    click(qtbot, tab, "switcher.visible_only")
+    click(tab, "switcher.visible_only")
     assert engines.latest.environment.visible_devices == SECOND
     qtbot.waitUntil(lambda: radio(tab, FIRST).text() == "hidden")
     assert radio(tab, SECOND).text() == "cuda:0"
     qtbot.waitUntil(find(tab, "switcher.show_all").isEnabled)
     assert not find(tab, "switcher.visible_only").isEnabled()
-    click(qtbot, tab, "switcher.show_all")
+    click(tab, "switcher.show_all")
     qtbot.waitUntil(lambda: radio(tab, SECOND).text() == "cuda:1")
     assert radio(tab, FIRST).text() == "cuda:0"
     assert find(tab, "switcher.show_all").isHidden()
@@ -137,7 +137,7 @@ def test_a_name_from_outside_is_plain_text(unstarted, sensor_source, studio, qtb
 
 
 def test_what_comes_too_late_is_shown_live(tab, engines, studio, qtbot):
-    click(qtbot, tab, "switcher.demonstrate")
+    click(tab, "switcher.demonstrate")
     told = pitfall_finished(request := RunPitfall(
         name="visible_devices_too_late", device="cuda:0", part="both"
     ))  # fmt: skip

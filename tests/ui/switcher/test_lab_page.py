@@ -19,11 +19,10 @@ from gpu_studio.core.protocol import (
     PitfallFailed,
     RunPitfall,
 )
-from tests.driving import numbers
+from tests.driving.window import click, find, numbers, text
 from tests.fakes.descriptions import described
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall, pitfall_finished
-from tests.ui.by_name import click, find, text
 from tests.ui.switcher.answers import PITFALLS, free
 
 
@@ -43,7 +42,7 @@ def test_broken_why_and_fixed(lab, engines, studio, qtbot):
     assert text(lab, "switcher.lab.why") == mixed.why
     assert text(lab, "switcher.lab.remark") == mixed.remark
     assert find(lab, "switcher.lab.broken_card").isHidden()
-    click(qtbot, lab, "switcher.lab.break")
+    click(lab, "switcher.lab.break")
     qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
     finished = pitfall_finished(RunPitfall(name="mixed_devices", device="cuda:0", part="broken"))
     assert text(lab, "switcher.lab.broken.error") == finished.broken.error
@@ -51,7 +50,7 @@ def test_broken_why_and_fixed(lab, engines, studio, qtbot):
     assert find(lab, "switcher.lab.broken_card").property("tone") == "failure"
     assert find(lab, "switcher.lab.fixed_card").isHidden()
     assert studio.snippet == "# broken\n"
-    click(qtbot, lab, "switcher.lab.fix")
+    click(lab, "switcher.lab.fix")
     qtbot.waitUntil(find(lab, "switcher.lab.fixed_card").isVisible)
     assert find(lab, "switcher.lab.fixed_card").property("tone") == "good"
     figures = [label.text() for label in find(lab, "switcher.lab.fixed_card").findChildren(QLabel)]
@@ -63,7 +62,7 @@ def test_broken_why_and_fixed(lab, engines, studio, qtbot):
 
 def test_broken_and_fixed_stand_side_by_side_where_there_is_room(lab, qtbot):
     for name in ("break", "fix"):
-        click(qtbot, lab, f"switcher.lab.{name}")
+        click(lab, f"switcher.lab.{name}")
         qtbot.waitUntil(find(lab, f"switcher.lab.{name}").isEnabled)
     broken, fixed = find(lab, "switcher.lab.broken_card"), find(lab, "switcher.lab.fixed_card")
     why = find(lab, "switcher.lab.why_card")
@@ -74,7 +73,7 @@ def test_broken_and_fixed_stand_side_by_side_where_there_is_room(lab, qtbot):
 
 
 def test_another_pitfall_has_its_own_story(lab, qtbot):
-    click(qtbot, lab, "switcher.lab.break")
+    click(lab, "switcher.lab.break")
     qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
     find(lab, "switcher.lab.list", QListWidget).setCurrentRow(1)
     assert text(lab, "switcher.lab.title") == PITFALLS[1].title
@@ -86,7 +85,7 @@ def test_another_pitfall_has_its_own_story(lab, qtbot):
 
 def test_it_is_broken_on_the_device_that_is_chosen(lab, engines, studio, qtbot):
     find(lab, "switcher.lab.device", QComboBox).setCurrentText("cuda:1")
-    click(qtbot, lab, "switcher.lab.break")
+    click(lab, "switcher.lab.break")
     free(qtbot, studio)
     assert engines.requests[-1].device == "cuda:1"
 
@@ -95,7 +94,7 @@ def test_a_stand_in_is_labelled(lab, engines, qtbot):
     finished = pitfall_finished(RunPitfall(name="mixed_devices", device="cpu", part="broken"))
     stands_in = msgspec.structs.replace(finished.broken, stand_in="The meta device stands in.")
     engines.scripts[RunPitfall] = [msgspec.structs.replace(finished, broken=stands_in)]
-    click(qtbot, lab, "switcher.lab.break")
+    click(lab, "switcher.lab.break")
     qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
     assert "stand-in" in text(lab, "switcher.lab.broken.title")
     assert stands_in.stand_in in text(lab, "switcher.lab.broken.stand_in")
@@ -105,7 +104,7 @@ def test_a_loss_curve_is_drawn_and_said(lab, engines, qtbot):
     finished = pitfall_finished(RunPitfall(name="mixed_devices", device="cpu", part="broken"))
     learning = outcome("broken", curves={"loss": (2.0, 1.0)})
     engines.scripts[RunPitfall] = [msgspec.structs.replace(finished, broken=learning)]
-    click(qtbot, lab, "switcher.lab.break")
+    click(lab, "switcher.lab.break")
     qtbot.waitUntil(find(lab, "switcher.lab.broken_card").isVisible)
     plot = find(lab, "switcher.lab.broken.plot")
     assert plot.isVisible()
@@ -118,7 +117,7 @@ def test_a_loss_curve_is_drawn_and_said(lab, engines, qtbot):
 def test_a_failure_that_is_not_the_point_is_told_as_one(lab, engines, qtbot):
     failure = Failure(FailureKind.NO_KERNEL, "This PyTorch has no code for the GT 1030.")
     engines.scripts[RunPitfall] = [PitfallFailed(name="mixed_devices", failure=failure)]
-    click(qtbot, lab, "switcher.lab.break")
+    click(lab, "switcher.lab.break")
     qtbot.waitUntil(lambda: text(lab, "switcher.lab.failure") == failure.message)
     assert find(lab, "switcher.lab.failure_card").isVisible()
     assert find(lab, "switcher.lab.break").isEnabled()
@@ -128,11 +127,11 @@ def test_a_failure_that_is_not_the_point_is_told_as_one(lab, engines, qtbot):
 def test_while_one_runs_it_can_be_stopped_and_no_other_begins(lab, engines, studio, qtbot):
     engines.scripts[RunPitfall] = [Pause(deaf=True)]
     assert find(lab, "switcher.lab.stop").isHidden()
-    click(qtbot, lab, "switcher.lab.break")
+    click(lab, "switcher.lab.break")
     qtbot.waitUntil(engines.latest.paused.is_set)
     assert not find(lab, "switcher.lab.break", QPushButton).isEnabled()
     assert not find(lab, "switcher.lab.fix").isEnabled()
-    click(qtbot, lab, "switcher.lab.stop")
+    click(lab, "switcher.lab.stop")
     qtbot.waitUntil(find(lab, "switcher.lab.break").isEnabled)
     assert text(lab, "switcher.lab.failure")
     assert find(lab, "switcher.lab.failure_card").isVisible()
@@ -170,10 +169,10 @@ def test_what_the_fix_did_to_the_number_is_said_beside_it(
         ]
 
     engines.scripts[RunPitfall] = measure
-    click(qtbot, lab, "switcher.lab.fix")
+    click(lab, "switcher.lab.fix")
     qtbot.waitUntil(find(lab, "switcher.lab.fixed_card").isVisible)
     assert find(lab, "switcher.lab.fixed.comparison").isHidden()
-    click(qtbot, lab, "switcher.lab.break")
+    click(lab, "switcher.lab.break")
     qtbot.waitUntil(find(lab, "switcher.lab.fixed.comparison").isVisible)
     assert text(lab, "switcher.lab.fixed.comparison").replace("\u202f", " ").startswith(words)
     assert find(lab, "switcher.lab.fixed_card").property("tone") == tone

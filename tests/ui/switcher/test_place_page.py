@@ -19,9 +19,9 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.model.switcher.placement_table import AFTER, KIND, TYPE
 from gpu_studio.ui.switcher.place_page import PlacePage
+from tests.driving.window import click, find, text
 from tests.fakes.descriptions import described
 from tests.fakes.pc import cpu_only
-from tests.ui.by_name import click, find, text
 from tests.ui.switcher.answers import MODELS, SECOND, free, radio
 
 
@@ -36,7 +36,7 @@ def test_a_model_is_moved_and_proved(placing, engines, qtbot):
     targets = find(placing, "switcher.target", QComboBox)
     qtbot.keyClick(targets, Qt.Key.Key_End)
     assert radio(placing, SECOND).isChecked()  # the Choose page follows
-    click(qtbot, placing, "switcher.move")
+    click(placing, "switcher.move")
     qtbot.waitUntil(lambda: "same output" in text(placing, "switcher.proof"))
     assert engines.requests[-1] == PlaceModel(model="convnet", device="cuda:1")
     assert table.isVisible()
@@ -55,7 +55,7 @@ def test_without_a_card_the_same_table_has_the_cpu_as_its_target_and_says_why(ta
     assert not find(tab, "switcher.visible_only").isEnabled()
     tab.show_page("Place")
     assert radio(tab, "cpu").isChecked()
-    click(qtbot, tab, "switcher.move")
+    click(tab, "switcher.move")
     table = find(tab, "switcher.placement", QTableView)
     qtbot.waitUntil(lambda: table.model().rowCount() == 2)
     assert table.model().index(0, AFTER).data() == "cpu"
@@ -66,7 +66,7 @@ def test_devices_in_the_table_take_their_own_ink(placing, theme, qtbot):
     from PySide6.QtWidgets import QStyleOptionViewItem
 
     radio(placing, SECOND).click()
-    click(qtbot, placing, "switcher.move")
+    click(placing, "switcher.move")
     table = find(placing, "switcher.placement", QTableView)
     qtbot.waitUntil(lambda: table.model().rowCount() == 2)
     inks = []
@@ -80,7 +80,7 @@ def test_devices_in_the_table_take_their_own_ink(placing, theme, qtbot):
 
 def test_a_narrow_tab_keeps_the_devices_in_sight(placing, qtbot):
     table = find(placing, "switcher.placement", QTableView)
-    click(qtbot, placing, "switcher.move")
+    click(placing, "switcher.move")
     qtbot.waitUntil(table.isVisible)
     assert not table.isColumnHidden(KIND)
     placing.resize(770, 520)
@@ -116,19 +116,19 @@ def test_tensors_are_placed_on_the_chosen_device(placing, engines, studio, qtbot
     targets.setCurrentIndex(2)
     targets.activated.emit(2)
     find(placing, "switcher.tensors.size", QComboBox).setCurrentIndex(0)
-    click(qtbot, placing, "switcher.tensors.place")
+    click(placing, "switcher.tensors.place")
     qtbot.waitUntil(lambda: "product" in text(placing, "switcher.proof"))
     assert "cuda:1" in text(placing, "switcher.proof")
     assert engines.requests[-1] == PlaceTensors(device="cuda:1", size=256, dtype="float32")
     assert find(placing, "switcher.placement", QTableView).model().rowCount() == 1
-    click(qtbot, placing, "switcher.move")
+    click(placing, "switcher.move")
     qtbot.waitUntil(lambda: "same output" in text(placing, "switcher.proof"))
     assert "product" not in text(placing, "switcher.proof")
 
 
 def test_half_is_chosen_beside_the_model(placing, engines, studio, qtbot):
     find(placing, "switcher.dtype", QComboBox).setCurrentText("float16")
-    click(qtbot, placing, "switcher.move")
+    click(placing, "switcher.move")
     free(qtbot, studio)
     assert engines.requests[-1].dtype == "float16"
 
@@ -142,7 +142,7 @@ def test_a_file_is_looked_at_before_it_can_be_moved(placing, engines, studio, qt
     models = find(placing, "switcher.model", QComboBox)
     assert models.currentText() == "mine.pt"
     assert not any(isinstance(request, PlaceModel) for request in engines.requests)
-    click(qtbot, placing, "switcher.move")
+    click(placing, "switcher.move")
     qtbot.waitUntil(lambda: "file" in text(placing, "switcher.proof"))
     assert engines.requests[-1] == PlaceModel(path="/home/me/mine.pt", device="cuda:0")
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
-from tests.ui.by_name import find
+from tests.driving.window import find
 from tests.ui.switcher.answers import FIRST, SECOND
 
 

@@ -16,9 +16,8 @@ from gpu_studio.core.protocol import (
     RunWorkload,
 )
 from gpu_studio.ui.switcher_tab import SwitcherTab
-from tests.driving import numbers
+from tests.driving.window import click, find, numbers, text
 from tests.fakes.descriptions import described_with_cuda
-from tests.ui.by_name import click, find, text
 from tests.ui.switcher.answers import WORKLOADS, free
 
 
@@ -42,7 +41,7 @@ def test_all_ways_of_the_first_option_are_checked_and_the_default_of_the_others(
 
 def test_the_ways_stand_side_by_side(feeding, engines, studio, qtbot):
     assert find(feeding, "switcher.dataloader.results").isHidden()
-    click(qtbot, feeding, "switcher.dataloader.run")
+    click(feeding, "switcher.dataloader.run")
     free(qtbot, studio)
     asked = [request for request in engines.requests if isinstance(request, RunWorkload)]
     assert [request.options for request in asked] == [
@@ -68,7 +67,7 @@ def test_every_way_is_in_sight_where_the_table_is_wider_than_the_window(
 ):
     feeding.resize(700, 900)
     feeding.show()
-    click(qtbot, feeding, "switcher.dataloader.run")
+    click(feeding, "switcher.dataloader.run")
     free(qtbot, studio)
     table = find(feeding, "switcher.dataloader.results", QTableView)
     table.horizontalHeader().setMinimumSectionSize(200)
@@ -89,7 +88,7 @@ def test_mixed_precision_and_the_same_bits_are_on_one_page(tab, engines, studio,
     for name in ("train_step", "conv2d"):
         title = next(one.title for one in WORKLOADS if one.name == name)
         assert text(tab, f"switcher.{name}.title") == title
-    click(qtbot, tab, "switcher.conv2d.run")
+    click(tab, "switcher.conv2d.run")
     free(qtbot, studio)
     assert engines.requests[-1].workload == "conv2d"
     assert find(tab, "switcher.train_step.results").isHidden()
@@ -98,7 +97,7 @@ def test_mixed_precision_and_the_same_bits_are_on_one_page(tab, engines, studio,
 def test_a_run_that_fails_says_so_in_the_sentence(feeding, engines, studio, qtbot):
     failure = Failure(FailureKind.TOO_LARGE, "That does not fit.")
     engines.scripts[RunWorkload] = [RequestFailed(failure=failure)]
-    click(qtbot, feeding, "switcher.dataloader.run")
+    click(feeding, "switcher.dataloader.run")
     free(qtbot, studio)
     assert text(feeding, "switcher.dataloader.verdict") == failure.message
 
@@ -107,6 +106,7 @@ def test_an_engine_without_the_workload_says_so(engines, studio, theme, qtbot):
     engines.scripts[DescribeEngine] = [described_with_cuda(workloads=())]
     tab = SwitcherTab(studio, theme)
     qtbot.addWidget(tab)
+    tab.show()
     tab.show_page("Feeding")
     before = text(tab, "switcher.dataloader.reason")
     assert before

@@ -1,0 +1,44 @@
+"""What a person waits for in the Devices tab."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication, QEvent
+
+from gpu_studio.ui.devices.fact_grid import FactGrid
+from tests.driving.window import wait_ready, wait_until
+
+if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import Reading
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.devices_tab import DevicesTab
+    from tests.fakes.pc import SteadySensors
+
+
+def start(studio: Studio, tab: DevicesTab) -> None:
+    """Show the tab and start the program; wait until everything stands there."""
+    tab.show()
+    studio.start()
+    wait_ready(studio)
+    settle(tab)
+
+
+def settle(tab: DevicesTab) -> None:
+    """Wait until the facts, which are built one group at a time, are all there."""
+    wait_until(lambda: tab.findChild(FactGrid).is_built)
+
+
+def show_reading(studio: Studio, sensor_source: SteadySensors, taken: Reading) -> None:
+    """Send a reading, and wait until the window has taken it."""
+    taken_over: list[object] = []
+    studio.sensors.reading_taken.connect(taken_over.append)
+    sensor_source.send(taken)
+    wait_until(lambda: taken_over)
+    studio.sensors.reading_taken.disconnect(taken_over.append)
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.MetaCall.value)
+
+
+def found(studio: Studio, code: str) -> str:
+    """Return the sentence of a finding, by its code."""
+    return next(one.sentence for one in studio.doctor.findings if one.code == code)

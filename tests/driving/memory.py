@@ -1,0 +1,51 @@
+"""What a person does first in the Memory tab."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QTableView
+
+from gpu_studio.ui.memory.tank import TankBar
+from gpu_studio.ui.memory_tab import CURVES, LAB_PAGE
+from tests.driving.window import click, wait_until
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.memory_tab import MemoryTab
+
+
+MIB = 1 << 20
+
+
+def start(tab: MemoryTab, studio: Studio, page: int = CURVES) -> None:
+    """Start the program, turn to a page, and wait for the first reading."""
+    studio.start()
+    tab.show_page(page)
+    wait_until(lambda: tab.model.latest is not None)
+
+
+def run(tab: MemoryTab, studio: Studio) -> None:
+    """Begin the experiment that is chosen."""
+    start(tab, studio, LAB_PAGE)
+    click(tab, "memory.oom.run")
+
+
+def shown(qtbot: QtBot, page: QWidget) -> QWidget:
+    """Show a page alone, in a window of its own."""
+    qtbot.addWidget(page)
+    page.resize(980, 620)
+    page.show()
+    qtbot.waitExposed(page)
+    return page
+
+
+def every_control_is_named(page: QWidget) -> None:
+    """Fail if something that a person uses has no name to be read aloud."""
+    for kind in (QPushButton, QComboBox, QTableView, TankBar, QPlainTextEdit):
+        for widget in page.findChildren(kind):
+            assert widget.accessibleName(), widget.objectName()
+            assert widget.objectName(), widget
