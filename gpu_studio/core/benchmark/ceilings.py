@@ -1,7 +1,7 @@
-"""What a device can do at most, and a result as a share of it.
+"""The theoretical or measured peak of a device, and a result as a share of it.
 
-Of a card the ceilings follow from its processors, clocks and bus (`peaks`); of a CPU they are what
-an engine measured: how fast it copies memory, and how fast it multiplies large matrices.
+For a card, the ceilings follow from its multiprocessors, clocks and bus (`peaks`). For a CPU, an
+engine measures them: how fast it copies memory, and how fast it multiplies large matrices.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 CALLS_PER_S = "calls/s"
-"""The throughput's unit of a workload that does as good as nothing but ask."""
+"""The throughput unit of a workload that does hardly anything besides calling."""
 
 
 class Limit(str, Enum):
-    """What holds a call back at the very best."""
+    """The limit of a call under ideal conditions."""
 
     ARITHMETIC = "arithmetic"
     MEMORY = "memory"
@@ -43,10 +43,10 @@ _WORDS = {
 
 
 class MeasuredCeilings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine found its CPU to reach; None or missing where it has not measured it.
+    """The measured ceilings of an engine's CPU; None or missing if not measured.
 
-    ``copy_bytes_per_s`` counts the bytes read and those written of a copy that fits no cache,
-    ``matmul_flops`` the operations a second of a large matrix product by dtype.
+    ``copy_bytes_per_s`` counts the bytes read and written by a copy that fits in no cache,
+    ``matmul_flops`` the operations per second of a large matrix product, by dtype.
     """
 
     copy_bytes_per_s: float | None = None
@@ -54,10 +54,10 @@ class MeasuredCeilings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a device can do at most in one dtype; None where it is not known.
+    """The peaks of a device in one dtype; None if unknown.
 
-    ``arithmetic_flops`` are operations a second, ``memory_bytes_per_s`` bytes read and written,
-    ``link_bytes_per_s`` bytes one way between a card and the PC.
+    ``arithmetic_flops`` are operations per second, ``memory_bytes_per_s`` bytes read and written,
+    ``link_bytes_per_s`` bytes in one direction between a card and the PC.
     """
 
     arithmetic_flops: float | None = None
@@ -65,7 +65,7 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
     link_bytes_per_s: float | None = None
 
     def peak(self, limit: Limit) -> float | None:
-        """Return one of the three."""
+        """Return the peak for a limit."""
         return {
             Limit.ARITHMETIC: self.arithmetic_flops,
             Limit.MEMORY: self.memory_bytes_per_s,
@@ -74,10 +74,10 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CeilingShare(msgspec.Struct, frozen=True):
-    """How near a call came to what its device can do.
+    """How close a call came to its device's ceiling.
 
-    ``share`` is the shortest time that the ceilings allow over the time it took; ``limit`` is the
-    ceiling that allows no shorter one, ``ceiling`` names it: ``memory bandwidth, 48.1 GB/s``.
+    ``share`` is the shortest time that the ceilings allow, divided by the actual time. ``limit`` is
+    the ceiling that sets this shortest time, ``ceiling`` its name: ``memory bandwidth, 48.1 GB/s``.
     """
 
     share: float
@@ -103,9 +103,9 @@ def card_ceilings(
     """Return the ceilings of a card in a dtype.
 
     Args:
-        peaks: what it can do at its highest clocks.
+        peaks: the card's peaks at its highest clocks.
         dtype: PyTorch's name.
-        tf32: whether float32 matrices may be multiplied in TF32.
+        tf32: whether PyTorch may multiply float32 matrices in TF32.
         link: generation and width of its PCIe link under load.
     """
     return Ceilings(
@@ -150,14 +150,14 @@ def share_of_ceiling(
     bytes_moved: float = 0.0,
     link_bytes: float = 0.0,
 ) -> CeilingShare | None:
-    """Return how near a call came to its ceiling; None where none that it needs is known.
+    """Return how close a call came to its ceiling; None if no ceiling that it needs is known.
 
     Args:
-        ceilings: of the device, in the dtype of the work.
-        median_s: what the call took.
-        operations: what it computed.
-        bytes_moved: what it read and wrote in the device's memory.
-        link_bytes: what it sent over PCIe, the busier way.
+        ceilings: the device's ceilings in the dtype of the work.
+        median_s: the time of the call.
+        operations: the number of its operations.
+        bytes_moved: the bytes that it reads and writes in the device's memory.
+        link_bytes: the bytes that it sends over PCIe, in the busier direction.
     """
     least_s = shortest_s(
         ceilings, operations=operations, bytes_moved=bytes_moved, link_bytes=link_bytes
@@ -171,26 +171,26 @@ def share_of_ceiling(
 
 
 def limit_of(ceiling: str) -> Limit | None:
-    """Return which limit a result's ``ceiling`` names; None for another text."""
+    """Return the limit that a result's ``ceiling`` names; None for any other text."""
     return next((limit for limit, words in _WORDS.items() if ceiling.startswith(words)), None)
 
 
-# A call this short is mostly the asking: a launch takes some microseconds (`launch` measures it).
+# A call this short is mostly overhead: a launch takes some microseconds (`launch` measures it).
 _SHORT_S = {"cpu": 20e-6, "cuda": 60e-6}
 _FEW_LANES = 8
-# glibc keeps freed memory up to 32 MiB a piece and gives larger ones back: mallopt(3),
+# glibc keeps freed memory in pieces of up to 32 MiB and gives larger ones back: mallopt(3),
 # M_MMAP_THRESHOLD. A call that reads and writes this much has such pieces.
 _LARGE_BYTES = 256 << 20
 
 
 def likely_causes(result: RunFinished, device: Device | None) -> Iterator[str]:
-    """Yield likely causes of a low share, the likeliest first."""
+    """Yield the likely causes of a low share, the most likely first."""
     limit = limit_of(result.ceiling)
     if limit is not Limit.LINK:
-        # Neither heat nor a neighbour explains a call that asks for next to no work.
+        # Neither heat nor other programs explain a call with next to no work.
         yield from _asking(result)
     if result.throttled:
-        yield "The card slowed itself down: it was too hot, or its power supply was too weak."
+        yield "The card slowed itself down: it was too hot, or its power supply is too weak."
     elif result.power_capped:
         yield "The card was at its power limit, as most cards are under load."
     if result.other_processes:
@@ -201,7 +201,7 @@ def likely_causes(result: RunFinished, device: Device | None) -> Iterator[str]:
     if limit is Limit.LINK:
         if result.options.get("memory") != "pinned":
             yield (
-                "Ordinary (pageable) memory is copied twice on its way to a card or back; pinned "
+                "Ordinary (pageable) memory is copied twice on its way to or from a card; pinned "
                 "memory is not."
             )
         yield from _asking(result)
@@ -210,13 +210,13 @@ def likely_causes(result: RunFinished, device: Device | None) -> Iterator[str]:
             yield from _slow_dtype(result.dtype, device)
     elif limit is Limit.MEMORY and result.bytes_per_call >= _LARGE_BYTES:
         yield (
-            "PyTorch may ask the system for each large result anew, which clears every page of "
-            "it first."
+            "PyTorch may request new memory from the system for each large result, and the system "
+            "clears every page of it first."
         )
 
 
 def _other_parts(result: RunFinished) -> Iterator[str]:
-    """Yield what a call does for most of its time, where that is feeding the device."""
+    """Yield the longest part of a call, if that is feeding the device."""
     whole_s = sum(result.parts_s.values())
     for name in ("loading", "copying"):
         share = result.parts_s.get(name, 0.0) / whole_s if whole_s else 0.0
@@ -228,19 +228,19 @@ def _asking(result: RunFinished) -> Iterator[str]:
     if result.device == "cpu":
         if result.median_s < _SHORT_S["cpu"]:
             yield (
-                f"A call of {format_duration(result.median_s)} is mostly the asking: a larger "
-                "size shows what the CPU can do."
+                f"A call of {format_duration(result.median_s)} is mostly overhead. A larger "
+                "size shows the CPU's real speed."
             )
         return
     launch_s = result.parts_s.get("launch", 0.0)
     if launch_s > result.median_s / 2:
         yield (
-            f"Asking the card takes {format_duration(launch_s)} of "
-            f"{format_duration(result.median_s)}: the work is too small for it."
+            f"The launch takes {format_duration(launch_s)} of "
+            f"{format_duration(result.median_s)}: the work is too small for the card."
         )
     elif result.median_s < _SHORT_S["cuda"]:
         yield (
-            f"A call of {format_duration(result.median_s)} is mostly the asking: the work is too "
+            f"A call of {format_duration(result.median_s)} is mostly overhead: the work is too "
             "small for the card."
         )
 
@@ -250,9 +250,9 @@ def _narrow_link(device: Device | None) -> Iterator[str]:
         return
     now, most = device.telemetry.pcie_width, device.pcie_width_max
     if now and now < most:
-        yield f"The PCIe link runs with {now} of its {most} lanes: try another slot."
+        yield f"The PCIe link uses {now} of its {most} lanes: try another slot."
     elif most <= _FEW_LANES:
-        yield f"The card is connected by {most} lanes of PCIe alone, which is how it is made."
+        yield f"The card has only {most} PCIe lanes by design."
 
 
 def _slow_dtype(dtype: str, device: Device | None) -> Iterator[str]:
@@ -269,24 +269,24 @@ def _slow_dtype(dtype: str, device: Device | None) -> Iterator[str]:
         )
     elif usual and fastest < usual:
         yield (
-            f"{dtype} of compute capability {capability} runs at 1/{usual / fastest:.0f} of "
+            f"{dtype} with compute capability {capability} runs at 1/{usual / fastest:.0f} of "
             "float32: use float32 here."
         )
 
 
-NORMAL_FROM = 0.5  # of a ceiling that nothing reaches whole
+NORMAL_FROM = 0.5  # of a ceiling that nothing reaches completely
 ABOVE_FROM = 1.05
 _LEAST_SHOWN = 0.001
 
 
 def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
-    """Return how near a result came to its device's ceiling and, if not, the likely cause.
+    """Return how close a result came to its device's ceiling and, if far, the likely cause.
 
-    Empty where its ceiling is not known.
+    Empty if its ceiling is unknown.
 
     Args:
         result: with its ``share_of_ceiling``.
-        device: the card it ran on, for what only its facts can tell.
+        device: the card of the run, for causes that only its facts reveal.
     """
     share = result.share_of_ceiling
     if share is None:
@@ -294,38 +294,38 @@ def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
     if stays_in_cache(result):
         return (
             f"Faster than this {_noun(result)}'s {result.ceiling}: the operands stay in a cache. "
-            "A larger size shows the memory itself."
+            "A larger size measures the memory itself."
         )
     if share > ABOVE_FROM:
-        return f"No share of this {_noun(result)}'s {result.ceiling}: {_above(result)}."
+        return f"Cannot compare with this {_noun(result)}'s {result.ceiling}: {_above(result)}."
     text = f"{_percent(share)} of this {_noun(result)}'s {result.ceiling}"
     if share >= NORMAL_FROM:
         return f"{text}: normal."
     if _is_asking_alone(result):
-        return f"{text}: as it should be. There is next to no work in it: what is timed is asking."
+        return f"{text}: as expected. There is next to no work in it; it measures overhead."
     cause = next(likely_causes(result, device), "")
-    return f"{text}: low. {cause or 'No cause can be seen in what was measured.'}"
+    return f"{text}: low. {cause or 'The measurement shows no cause.'}"
 
 
 def stays_in_cache(result: RunFinished) -> bool:
-    """Return whether a result is faster than its device's memory, which only a cache can be."""
+    """Return whether a result beats its device's memory, which only a cache can do."""
     share = result.share_of_ceiling
     return share is not None and share > ABOVE_FROM and limit_of(result.ceiling) is Limit.MEMORY
 
 
 def believed_share(result: RunFinished) -> float | None:
-    """Return a result's share of its ceiling; None where none is known, or above 105 %.
+    """Return a result's share of its ceiling; None if it is unknown or above 105 %.
 
-    A share above its ceiling says that the ceiling is wrong, not that the result is good.
+    A share above the ceiling means that the ceiling is wrong, not that the result is good.
     """
     share = result.share_of_ceiling
     return share if share is not None and share <= ABOVE_FROM else None
 
 
 def share_text(result: RunFinished) -> str:
-    """Return a result's share for a table: ``74 %``, or ``cached``; empty where none is believed.
+    """Return a result's share for a table: ``74 %``, or ``cached``; empty if it is not credible.
 
-    How often a cache beats the memory depends on what is in it and says nothing about the device.
+    How far a cache beats the memory depends on its contents, and says nothing about the device.
     """
     if stays_in_cache(result):
         return "cached"
@@ -334,28 +334,28 @@ def share_text(result: RunFinished) -> str:
 
 
 def _percent(share: float) -> str:
-    """Return a share; one that would be rounded to nothing is told to be something."""
+    """Return a share in words; a share that rounds to zero is shown as below the smallest one."""
     return (
         f"< {format_percent(_LEAST_SHOWN)}" if 0 < share < _LEAST_SHOWN else format_percent(share)
     )
 
 
 def is_worth_a_line(result: RunFinished) -> bool:
-    """Return whether a share needs its likely cause told, being neither normal nor a cache's."""
+    """Return whether a share is neither normal nor a cache's, so that its cause should be shown."""
     share = result.share_of_ceiling
     is_normal = share is None or NORMAL_FROM <= share <= ABOVE_FROM
     return not (is_normal or stays_in_cache(result) or _is_asking_alone(result))
 
 
 def _is_asking_alone(result: RunFinished) -> bool:
-    """Return whether calls are all that is counted: no larger size would come nearer a ceiling."""
+    """Return whether the result counts only calls, so that a larger size would change nothing."""
     return result.throughput_unit == CALLS_PER_S
 
 
 def _above(result: RunFinished) -> str:
     if result.device == "cpu":
-        return "the result is faster, so the measurement of the peak was disturbed"
-    return "the result is faster, so a clock is told too low or work was left out"
+        return "the result is faster, so something disturbed the peak's measurement"
+    return "the result is faster, so a reported clock is too low or work was skipped"
 
 
 def _noun(result: RunFinished) -> str:

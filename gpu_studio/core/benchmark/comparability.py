@@ -1,4 +1,4 @@
-"""Which results may be set beside each other, and why others may not."""
+"""Decides which results can be compared, and says why others cannot."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 class Comparability(msgspec.Struct, frozen=True):
-    """``reasons`` speak against comparing at all; ``notes`` are to be told with a comparison."""
+    """``reasons`` rule a comparison out; ``notes`` must be shown with a comparison."""
 
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def is_comparable(self) -> bool:
-        """Whether the two may be set beside each other."""
+        """Whether the two results can be compared."""
         return not self.reasons
 
     @property
     def sentence(self) -> str:
-        """Why the two cannot be compared, or what to know; empty where there is nothing."""
+        """Why the two cannot be compared, or what to know; empty if there is nothing to say."""
         if self.reasons:
             return f"Not comparable: {'; '.join(self.reasons)}."
-        return f"Beside it: {'; '.join(self.notes)}." if self.notes else ""
+        return f"Note: {'; '.join(self.notes)}." if self.notes else ""
 
 
 def compare(
@@ -40,62 +40,62 @@ def compare(
     """Return whether two results measured the same work in the same way.
 
     Args:
-        result: what is looked at.
-        other: what it is to be compared with.
-        across_devices: the devices are what is compared, so that a CPU beside a card is fine;
-            False where the same device at two times is meant.
+        result: the result in view.
+        other: the result to compare it with.
+        across_devices: whether the comparison is between devices, so that a CPU and a card are
+            fine; False for the same device at two times.
     """
     reasons = [*_other_work(result, other), *_other_way(result, other)]
     if not across_devices and _kind(result) != _kind(other):
-        reasons.append(f"it ran on {_kind(other)} and not on {_kind(result)}")
+        reasons.append(f"it ran on {_kind(other)}, not on {_kind(result)}")
     return Comparability(tuple(reasons), tuple(_notes(result, other)))
 
 
 def _other_work(result: RunFinished, other: RunFinished) -> Iterator[str]:
     if other.workload != result.workload:
-        yield f"it is {other.workload} and not {result.workload}"
+        yield f"it is {other.workload}, not {result.workload}"
         return  # a size of another workload means something else
     if other.size != result.size:
         sizes = [format_size(one.size, one.size_text) for one in (other, result)]
-        yield f"its size is {sizes[0]} and not {sizes[1]}"
+        yield f"its size is {sizes[0]}, not {sizes[1]}"
     if other.dtype != result.dtype:
-        yield f"it computed in {other.dtype} and not in {result.dtype}"
+        yield f"it computed in {other.dtype}, not in {result.dtype}"
     for name in sorted(result.options.keys() | other.options.keys()):
         ours, theirs = result.options.get(name), other.options.get(name)
         if ours != theirs:
-            yield f"its option {name} is {_quoted(theirs)} where it was {_quoted(ours)}"
+            yield f"its option {name} is {_quoted(theirs)}, not {_quoted(ours)}"
 
 
 def _quoted(value: str | None) -> str:
-    return "not known" if value is None else f"“{value}”"
+    return "unknown" if value is None else f"“{value}”"
 
 
 def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
     if other.cache != result.cache:
-        yield f"it was measured with a {other.cache} cache and not with a {result.cache} one"
-    # Nothing has to be copied to the CPU: its runs stand beside both.
+        yield f"it was measured with a {other.cache} cache, not with a {result.cache} one"
+    # The CPU needs no copies: its runs can be compared with both.
     both_cards = "cpu" not in (result.device, other.device)
     if both_cards and other.transfers != result.transfers:
         words = ("with", "without") if other.transfers else ("without", "with")
-        yield f"it was measured {words[0]} transfers and not {words[1]}"
+        yield f"it was measured {words[0]} transfers, not {words[1]}"
     yield from _other_arithmetic(result, other)
     if other.sustained != result.sustained:
         kinds = ("a sustained run", "a short one")
         its, own = kinds if other.sustained else kinds[::-1]
-        yield f"it was {its} and not {own}"
+        yield f"it was {its}, not {own}"
     if other.in_window_process != result.in_window_process:
         place = "inside the window's process" if other.in_window_process else "in its own process"
         yield f"it ran {place}"
     ours, theirs = _version(result), _version(other)
     if ours and theirs and ours[0] != theirs[0]:
-        yield f"it was PyTorch {other.torch_version} and not {result.torch_version}"
+        yield f"it used PyTorch {other.torch_version}, not {result.torch_version}"
 
 
 def _other_arithmetic(result: RunFinished, other: RunFinished) -> Iterator[str]:
-    """Yield how the arithmetic of one type differs: a card may compute float32 in TF32."""
+    """Yield how the arithmetic of one dtype differs: a card may compute float32 in TF32."""
     ours, theirs = computed_in_words(result), computed_in_words(other)
     if ours and theirs:
-        # A CPU has no TF32 and stands beside both.
+        # A CPU has no TF32 and can be compared with both.
         if ours != theirs and _kind(result) == _kind(other) and other.dtype == result.dtype:
             yield f"it was {theirs} and not {ours.removeprefix('computed ')}"
     elif result.tf32 is not None and other.tf32 is not None and other.tf32 != result.tf32:
@@ -107,7 +107,7 @@ def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
     if ours and theirs and ours[0] == theirs[0] and ours != theirs:
         yield f"PyTorch {other.torch_version}"
     elif not theirs:
-        yield "its PyTorch is not known"
+        yield "its PyTorch version is unknown"
     if other.device_name != result.device_name:
         yield f"another device, {other.device_name}"
     if result.device == other.device == "cpu" and other.cpu_threads != result.cpu_threads:
@@ -123,5 +123,5 @@ def _kind(result: RunFinished) -> str:
 
 
 def _version(result: RunFinished) -> tuple[str, ...]:
-    """Return major and minor of the PyTorch of a result; empty where it is not told."""
+    """Return the major and minor version of a result's PyTorch; empty if unknown."""
     return tuple(result.torch_version.split("+")[0].split(".")[:2]) if result.torch_version else ()

@@ -1,10 +1,10 @@
-"""Which of two results is faster, and may that be said at all? One function decides: `compare`.
+"""Which of two results is faster, and is that certain? A single function decides: `compare`.
 
-No winner comes from wrong results or from intervals that overlap. A doubted time (few samples, a
-busy CPU, a card that slowed itself down, a wide spread) may be wrong by a factor of two in either
-direction: only a winner that stands even then is told, and its lead is rounded. If both times are
-doubted, one of them may be wrong by that: what disturbs a PC slows down both. Two results are
-called equally fast only if the whole interval of their ratio lies inside ± 5 %.
+Wrong results and overlapping intervals have no winner. A doubtful time (few samples, a busy CPU, a
+throttled card, a wide spread) may be wrong by a factor of two in either direction, so a winner
+counts only if it still wins then, and its lead is rounded. If both times are doubtful, only one may
+be wrong by that factor, because a disturbance slows both down. Two results count as equally fast
+only if the whole interval of their ratio lies within ± 5 %.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.protocol import RunFinished, WorkloadDescription
 
-# Nobody would move work for less, and two runs of the same work on a PC in use differ by as much.
+# Moving work is not worth less than this, and two runs of the same work can differ as much.
 SAME_WITHIN = 1.05
 _DOUBTED_BY = 2.0
 _MOST_LISTED = 3
 
 
 class Claim(Enum):
-    """What may be said of a device beside its reference."""
+    """The verdict on a device compared with its reference."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -51,7 +51,7 @@ class Comparison(msgspec.Struct, frozen=True):
         size: the size of both.
         ratio: reference median / device median.
         low, high: what the 95 % intervals of both medians allow.
-        doubts: why one of the times may be wrong by much, a word or two each.
+        doubts: why one of the times may be far off, in a word or two each.
         is_wrong: whether one of the two computed wrong results.
     """
 
@@ -64,7 +64,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def outcome(self) -> Claim:
-        """What may be claimed."""
+        """The verdict."""
         if self.is_wrong:
             return Claim.WRONG
         doubt = _DOUBTED_BY if self.doubts else 1.0
@@ -83,19 +83,19 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def claimed_ratio(self) -> float | None:
-        """The ratio, if the outcome allows one."""
+        """The ratio, if the verdict allows one."""
         claims = (Claim.FASTER, Claim.SLOWER, Claim.EQUAL)
         return self.ratio if self.outcome in claims else None
 
     @property
     def times(self) -> str:
-        """How many times faster the winner is: ``4.0 ×``, or ``about 20 ×`` if one is doubted."""
+        """How many times faster the winner is: ``4.0 ×``, or ``about 20 ×`` if doubtful."""
         lead = max(self.ratio, 1 / self.ratio)
         return f"about {format_about(lead)}" if self.doubts else format_ratio(lead)
 
     @property
     def reason(self) -> str:
-        """Why there is no winner; empty if there is one."""
+        """The reason why there is no winner; empty if there is one."""
         if self.outcome is not Claim.UNDECIDED:
             return ""
         if self.low <= 1 <= self.high:
@@ -106,14 +106,14 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def cell(self) -> str:
-        """The ratio for a table: ``4.0 ×``, ``≈ 20 ×``, or what is the case instead."""
+        """The ratio for a table: ``4.0 ×``, ``≈ 20 ×``, or the verdict instead."""
         if self.claimed_ratio is None:
             return self.outcome.value
         return f"≈ {format_about(self.ratio)}" if self.doubts else format_ratio(self.ratio)
 
 
 def compare(reference: RunFinished, device: RunFinished) -> Comparison | None:
-    """Return how two results of the same work compare; None if one of them has no time."""
+    """Return the comparison of two results of the same work; None if one of them has no time."""
     if not (_has_time(reference) and _has_time(device)):
         return None
     doubts = [timing_doubts(result) for result in (reference, device)]
@@ -128,7 +128,7 @@ def compare(reference: RunFinished, device: RunFinished) -> Comparison | None:
 
 
 def next_steps(comparisons: Iterable[Comparison]) -> str:
-    """Return what would make undecided comparisons clear, as a sentence; empty if nothing would."""
+    """Return the steps that would decide unclear comparisons, as a sentence; empty if none."""
     doubts = dict.fromkeys(doubt for each in comparisons for doubt in each.doubts)
     steps = list(
         dict.fromkeys(
@@ -143,7 +143,7 @@ def next_steps(comparisons: Iterable[Comparison]) -> str:
 
 
 def sizes_text(sizes: Sequence[int], size_text: str) -> str:
-    """Return ascending sizes for a sentence; many of them by number, first and last."""
+    """Return ascending sizes for a sentence; if there are many, their number, first and last."""
     if len(sizes) > _MOST_LISTED:
         first, last = format_size(sizes[0], size_text), format_size(sizes[-1], size_text)
         return f"{len(sizes)} sizes from {first} to {last}"
@@ -158,12 +158,12 @@ def _has_time(result: RunFinished) -> bool:
 # ── several ways to do the same work ─────────────────────────────────────────────────────────────
 
 
-# What means nothing without the option's name in front.
+# Values that mean nothing without the option's name.
 _PLAIN = frozenset({"on", "off", "yes", "no", "default", *map(str, range(1025))})
 
 
 def label_of(options: Mapping[str, str], workload: WorkloadDescription) -> str:
-    """Return the options of a run as a reader tells them apart: ``AMP on, compiled off``."""
+    """Return the options of a run as a label: ``AMP on, compiled off``."""
     titles = {option.name: option.title for option in workload.options}
     parts = [
         f"{titles.get(name, name)} {value}" if value in _PLAIN else value
@@ -173,10 +173,10 @@ def label_of(options: Mapping[str, str], workload: WorkloadDescription) -> str:
 
 
 def compare_ways(results: Mapping[str, RunFinished]) -> str:
-    """Return which way is fastest and which uses least memory; empty for less than two.
+    """Return the fastest option and the one with the least memory; empty for fewer than two.
 
     Args:
-        results: runs of one workload, which differ in their options, by their labels.
+        results: runs of one workload with different options, by their labels.
     """
     if len(results) < 2:
         return ""
@@ -203,14 +203,14 @@ def _speed(results: Mapping[str, RunFinished]) -> Iterable[str]:
     close = {label: each for label, each in beside.items() if each.outcome is not Claim.FASTER}
     if len(close) == len(beside):
         if all(each.outcome is Claim.EQUAL for each in close.values()):
-            yield f"All ways take about the same time, {format_duration(least_s)} a call."
+            yield f"All options take about the same time, {format_duration(least_s)} per call."
             return
         yield f"Too close to call: {close[min(close, key=ordered.index)].reason}."
         yield from filter(None, [next_steps(close.values())])
         return
     if slowest in close:
         slowest = max(beside.keys() - close.keys(), key=ordered.index)
-    lead = f"{format_duration(least_s)} a call: {beside[slowest].times} as fast as “{slowest}”."
+    lead = f"{format_duration(least_s)} per call: {beside[slowest].times} as fast as “{slowest}”."
     if not close:
         yield f"The fastest is “{fastest}”, {lead}"
         return
@@ -233,7 +233,7 @@ def _memory(results: Mapping[str, RunFinished]) -> Iterable[str]:
 
 
 def _doubts_of(results: Mapping[str, RunFinished]) -> Iterable[str]:
-    """Yield the first doubt of each run, once, with the runs that it is about."""
+    """Yield the first doubt of each run, each doubt once, with the runs it applies to."""
     told: dict[str, list[str]] = {}
     for label, result in results.items():
         doubts = stamp_of(result).doubts
@@ -253,7 +253,7 @@ def _named(labels: Sequence[str]) -> str:
 
 
 def findings_of(results: Mapping[str, RunFinished]) -> Sequence[str]:
-    """Return what the runs showed, each sentence with its run's label and once."""
+    """Return the findings of the runs, each sentence once, with its run's label."""
     told: dict[str, list[str]] = {}
     for label, result in results.items():
         for finding in result.findings:

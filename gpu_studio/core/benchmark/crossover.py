@@ -1,7 +1,7 @@
-"""From which size on does one device beat another, and how sure is that?
+"""The size from which one device beats another, and how certain it is.
 
-Every size has its `Comparison`, which decides who wins there. A crossing lies between two sizes
-that have different winners.
+Every size has its `Comparison`, which decides the winner there. A crossing lies between two sizes
+with different winners.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _STEPS_PER_DOUBLING = 32
 
 
 class Crossing(msgspec.Struct, frozen=True):
-    """One place where the faster device changes.
+    """A point at which the faster device changes.
 
-    It lies between ``low`` and ``high``, two sizes that were measured and decided, one for each
-    device. ``size`` is where the straight line through the ratios on logarithmic axes says, inside
-    those two; ``device_wins_above`` tells to whom it changes.
+    It lies between ``low`` and ``high``, two measured sizes with different winners. ``size`` is
+    the zero of the straight line through the ratios on logarithmic axes, within those two.
+    ``device_wins_above`` says which device wins above it.
     """
 
     size: float
@@ -38,7 +38,7 @@ class Crossing(msgspec.Struct, frozen=True):
 
 
 class CrossoverKind(Enum):
-    """What the ratios of a range of sizes say."""
+    """The result for the ratios of a range of sizes."""
 
     CROSSES = "crosses"
     ALWAYS = "always"
@@ -49,11 +49,11 @@ class CrossoverKind(Enum):
 
 
 class Crossover(msgspec.Struct, frozen=True):
-    """The answer for one device beside the reference, over the sizes of ``ratios``.
+    """The result for one device compared with the reference, over the sizes of ``ratios``.
 
-    ``ALWAYS`` and ``NEVER`` mean that the device, or the reference, wins at every size but
-    ``ties``; ``EQUAL`` that the two are equally fast at every size; ``UNDECIDED`` that no size has
-    a winner; ``NOT_MEASURED`` that no size was measured on both.
+    ``ALWAYS`` and ``NEVER`` mean that the device, or the reference, wins at every size except
+    ``ties``; ``EQUAL`` that both are equally fast at every size; ``UNDECIDED`` that no size has a
+    winner; ``NOT_MEASURED`` that no size was measured on both.
     """
 
     kind: CrossoverKind
@@ -69,14 +69,14 @@ def ratios_of(
     with_transfers: bool = False,
     reference: str = "cpu",
 ) -> tuple[Comparison, ...]:
-    """Return the ratios reference / device by ascending size, where both were measured.
+    """Return the ratios reference / device by ascending size, for sizes measured on both.
 
     Args:
-        results: of one workload, dtype and set of options; of several for a size the last counts.
-        device: the device beside the reference.
-        with_transfers: take the device's runs with transfers, or those without. The reference has
-            its operands where it computes, so that all its runs count.
-        reference: the device that is compared with.
+        results: of one workload, dtype and set of options; the last result of a size counts.
+        device: the device to compare with the reference.
+        with_transfers: use the device's runs with transfers, or those without. The reference has
+            its operands in place, so all its runs count.
+        reference: the device to compare with.
     """
     ours = {
         result.size: result
@@ -89,7 +89,7 @@ def ratios_of(
 
 
 def find_crossover(ratios: Sequence[Comparison]) -> Crossover:
-    """Return where a device and the reference change places.
+    """Return where a device overtakes the reference or falls behind it.
 
     Args:
         ratios: by ascending size; see `ratios_of`.
@@ -116,15 +116,15 @@ def find_crossover(ratios: Sequence[Comparison]) -> Crossover:
 def next_size(
     ratios: Sequence[Comparison], *, tolerance: float = 0.05, tried: Collection[int] = ()
 ) -> int | None:
-    """Return the size to measure next to narrow a crossing down, or None when that is done.
+    """Return the size to measure next to narrow a crossing down, or None if that is done.
 
-    It halves, on a logarithmic axis, the wider of the gaps that lie between a decided size and its
-    neighbour inside a crossing, until each is within the tolerance or no whole step is left.
+    It halves, on a logarithmic axis, the wider gap between a decided size and its neighbor inside a
+    crossing, until each gap is within the tolerance or no whole step is left.
 
     Args:
         ratios: by ascending size; see `ratios_of`.
-        tolerance: how far two neighbours may be apart, as a share of the smaller one.
-        tried: sizes that were asked for, whether or not they could run.
+        tolerance: the largest gap between two neighbors, as a share of the smaller one.
+        tried: the requested sizes, even if they could not run.
     """
     by_size = {ratio.size: ratio for ratio in ratios}
     gaps = []
@@ -143,10 +143,10 @@ def next_size(
 
 
 def _between(below: int, above: int) -> int | None:
-    """Return the step nearest to the middle on a logarithmic axis; None without one in between.
+    """Return the step nearest to the middle on a logarithmic axis; None if there is none between.
 
-    Steps are a 32nd of the power of two below, so that sizes stay multiples of what the caches and
-    tensor cores of a card like: between 512 and 1024 they are multiples of 16.
+    Steps are a 32nd of the power of two below, so that sizes stay multiples that suit the caches
+    and tensor cores of a card: between 512 and 1024 they are multiples of 16.
     """
     step = max(1, (1 << below.bit_length() - 1) // _STEPS_PER_DOUBLING)
     size = round(math.sqrt(below * above) / step) * step
@@ -173,5 +173,5 @@ def _zero_of_line(ratios: Sequence[Comparison]) -> float:
     slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / sum(
         (x - mean_x) ** 2 for x in xs
     )
-    # Ties between two decided sizes can level the line: the middle is as good a mark then.
+    # Ties between two decided sizes can level the line; then the middle is as good.
     return math.exp(mean_x - mean_y / slope) if slope else math.exp(mean_x)

@@ -1,6 +1,7 @@
-"""Runs as files and as text to paste: CSV, JSON, Markdown.
+"""Exports runs as CSV, JSON and Markdown, to files and as text to paste.
 
-Every export has what the table shows, stopped and failed runs included; JSON has every sample, too.
+Every export has the table's contents, including stopped and failed runs; JSON also has every
+sample.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _READABLE_HEAD = (
 
 
 class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in a JSON file; ``result`` is null for one that was stopped or failed."""
+    """A run in a JSON file; ``result`` is null if it was stopped or failed."""
 
     request: RunWorkload
     state: str
@@ -56,7 +57,7 @@ class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportedRuns(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole JSON file."""
+    """The complete JSON file."""
 
     program: str
     exported_at: str
@@ -65,7 +66,7 @@ class ExportedRuns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_csv(runs: Sequence[Run]) -> str:
-    """Return runs as CSV with a head, one line each; text cells cannot become formulas."""
+    """Return runs as CSV with a header, one line each; text cells cannot become formulas."""
     results = results_of(runs)
     lines = [csv_line(_HEAD)]
     for run in runs:
@@ -78,8 +79,8 @@ def to_json(runs: Sequence[Run], engine: EngineDescribed | None, exported_at: st
     """Return runs with all their samples as JSON.
 
     Args:
-        runs: what to write.
-        engine: the account of the engine in use now.
+        runs: the runs to write.
+        engine: the present engine's description of itself.
         exported_at: the time in ISO 8601.
     """
     results = results_of(runs)
@@ -107,7 +108,7 @@ def to_json(runs: Sequence[Run], engine: EngineDescribed | None, exported_at: st
 
 
 def to_markdown(runs: Sequence[Run]) -> str:
-    """Return runs as a Markdown table with the units people read."""
+    """Return runs as a Markdown table in readable units."""
     rows = [_READABLE_HEAD, *_readable_rows(runs)]
     lines = ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
     lines.insert(1, "| --- | ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
@@ -115,7 +116,7 @@ def to_markdown(runs: Sequence[Run]) -> str:
 
 
 def _markdown_cell(text: str) -> str:
-    """Return a text that stays in its cell, and that no Markdown viewer takes for HTML."""
+    """Return a text that stays in its cell and contains no HTML."""
     escaped = text.replace("\\", "\\\\").replace("|", "\\|")
     return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").splitlines())
 
@@ -160,7 +161,7 @@ def _readable_rows(runs: Sequence[Run]) -> list[tuple[str, ...]]:
 
 
 def _claimed(run: Run, results: Sequence[RunFinished]) -> tuple[float | None, str | None]:
-    """Return the speed-up, if one may be claimed, and what is claimed of it."""
+    """Return the speedup, if it is certain enough, and what it claims."""
     compared = speed_up(run.result, results) if run.result else None
     if compared is None:
         return None, None
@@ -171,7 +172,7 @@ def _claimed(run: Run, results: Sequence[RunFinished]) -> tuple[float | None, st
 
 
 def _device_words(run: Run) -> str:
-    """Return where a run ran; a recording's device is of another PC, which it names."""
+    """Return the device of a run; for a recording, with the PC that it comes from."""
     name = run.result.device_name if run.result else run.device_name or run.request.device
     return f"{name} (recording: {run.recording})" if run.recording else name
 

@@ -1,4 +1,4 @@
-"""Every finished run, kept in a folder: one file a run, none of which can spoil another."""
+"""Every finished run, kept in a folder: one file per run, so that none can damage another."""
 
 from __future__ import annotations
 
@@ -34,36 +34,36 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
 
 
-# Under the user's data folder, where window and terminal keep the same history.
+# In the user's data folder, so that window and terminal share one history.
 FOLDER_NAME = "history"
 _ENDING = ".json"
 _KEY = re.compile(r"[0-9A-Za-z-]{1,64}")
 _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EROFS: "the folder is read-only",
-    errno.EACCES: "the folder may not be written",
-    errno.EPERM: "the folder may not be written",
+    errno.EACCES: "you have no permission to write there",
+    errno.EPERM: "you have no permission to write there",
 }
 
 
 class HistoryEntry(msgspec.Struct, frozen=True):
-    """One kept run in the list; ``key`` is what the history calls it."""
+    """A kept run in the list; ``key`` is its name in the history."""
 
     key: str
     header: KeptHeader
 
 
 class RefusedFile(msgspec.Struct, frozen=True):
-    """A file in the folder that cannot be read, with a sentence why; it is left as it is."""
+    """An unreadable file in the folder, with the reason as a sentence; it stays unchanged."""
 
     file_name: str
     reason: str
 
 
 class HistoryList(msgspec.Struct, frozen=True):
-    """What a history holds: the newest first, and the files that are not runs.
+    """The contents of a history: the runs, newest first, and the files that are not runs.
 
-    ``unread_count`` is how many older files were not looked at.
+    ``unread_count`` is the number of older files that were not read.
     """
 
     entries: tuple[HistoryEntry, ...]
@@ -74,11 +74,11 @@ class HistoryList(msgspec.Struct, frozen=True):
 class History:
     """Keeps runs in a folder and reads them back.
 
-    Where the folder takes nothing (a full disk, no permission), runs wait in memory: `keep` says
+    If the folder cannot be written (a full disk, no permission), runs wait in memory: `keep` says
     so once, `pending` has them, and `save_pending` tries again.
 
     Args:
-        folder: made with the first run; None for a history in memory alone.
+        folder: created with the first run; None for a history only in memory.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -88,29 +88,29 @@ class History:
 
     @property
     def folder(self) -> Path | None:
-        """Where the files are."""
+        """The folder of the files."""
         return self._folder
 
     @property
     def pending(self) -> tuple[KeptRun, ...]:
-        """The runs that are in memory alone, oldest first."""
+        """The runs that are only in memory, oldest first."""
         return tuple(self._pending.values())
 
     def keep(self, run: Run, kept_at: str) -> str:
         """Keep a finished run; return its key.
 
         Args:
-            run: one with a result.
-            kept_at: now, in ISO 8601.
+            run: a run with a result.
+            kept_at: the present time in ISO 8601.
 
         Raises:
-            StudioError: it could not be saved; said once until saving works again. The run is kept
-                in memory either way.
+            StudioError: the run could not be saved, and stays in memory. Raised once, until saving
+                works again.
         """
         return self.add(kept_of(run, kept_at))
 
     def add(self, kept: KeptRun) -> str:
-        """Keep what is already in its kept form, as an import is; otherwise as `keep`."""
+        """Keep a run that is already in its kept form, such as an import; otherwise as `keep`."""
         moment = "".join(character for character in kept.kept_at[:19] if character.isdecimal())
         key = f"{moment or '0'}-{secrets.token_hex(4)}"
         self._pending[key] = kept
@@ -123,10 +123,10 @@ class History:
         return key
 
     def save_pending(self) -> int:
-        """Try to save what is in memory alone; return how many runs were saved.
+        """Try to save the runs that are only in memory; return how many were saved.
 
         Raises:
-            StudioError: one could not be saved; those after it wait as well.
+            StudioError: a run could not be saved; the runs after it wait as well.
         """
         saved = 0
         for key, kept in list(self._pending.items()):
@@ -137,24 +137,24 @@ class History:
     def contents(
         self, most: int | None = None, is_over: Callable[[], bool] = lambda: False
     ) -> HistoryList:
-        """Return the newest runs, those in memory included, the newest first.
+        """Return the newest runs, newest first, including those in memory.
 
-        A file's name begins with the time at which its run was kept: the names are the index, and
-        only the files that are to be shown are read.
+        A file's name begins with the time when its run was kept. So the names are the index, and
+        only the files to show are read.
 
         Args:
-            most: so many files are read; None reads all.
-            is_over: whether nobody wants to know any more; asked before each file.
+            most: the maximum number of files to read; None reads all.
+            is_over: returns whether the result is no longer needed; called before each file.
 
         Raises:
-            StudioError: the folder is there and cannot be read.
+            StudioError: the folder exists but cannot be read.
         """
         entries = [
             HistoryEntry(key, _header_of(kept)) for key, kept in reversed(self._pending.items())
         ]
         names, foreign = self._file_names()
         refusals = [
-            RefusedFile(name, str(refused("its name is not one of this program's")))
+            RefusedFile(name, str(refused("GPU Studio did not write a file of this name")))
             for name in foreign
         ]
         read = names if most is None else names[:most]
@@ -175,17 +175,17 @@ class History:
         """Return a run with its samples.
 
         Raises:
-            StudioError: there is none of that key, or its file cannot be read.
+            StudioError: there is no run of that key, or its file cannot be read.
         """
         if key in self._pending:
             return self._pending[key]
         return decode_kept(read_capped(self._path(key)))
 
     def rename(self, key: str, name: str) -> None:
-        """Give a run a name; an empty one takes it away.
+        """Give a run a name; an empty name removes it.
 
         Raises:
-            StudioError: there is none of that key, or it could not be saved; the old file stays.
+            StudioError: there is no run of that key, or saving failed; the old file stays.
         """
         renamed = msgspec.structs.replace(self.load(key), name=clean_name(name))
         if key in self._pending:
@@ -193,7 +193,7 @@ class History:
         self._save(key, renamed)
 
     def delete(self, key: str) -> None:
-        """Forget a run.
+        """Delete a run.
 
         Raises:
             StudioError: its file cannot be removed.
@@ -203,22 +203,22 @@ class History:
         try:
             self._path(key).unlink(missing_ok=True)
         except OSError as error:
-            raise _trouble("The run cannot be deleted", error) from error
+            raise _trouble("Cannot delete the run", error) from error
 
     def _file_names(self) -> tuple[list[str], list[str]]:
-        """Return the keys of all files, the newest first, and the names of files of others."""
+        """Return the keys of all files, newest first, and the names of foreign files."""
         if self._folder is None or not self._folder.is_dir():
             return [], []
         try:
             names = [name for name in os.listdir(self._folder) if name.endswith(_ENDING)]
         except OSError as error:
-            raise _trouble("The history cannot be read", error) from error
+            raise _trouble("Cannot read the history", error) from error
         keys = [key for name in names if _KEY.fullmatch(key := name.removesuffix(_ENDING))]
         foreign = [name for name in names if not _KEY.fullmatch(name.removesuffix(_ENDING))]
         return sorted(keys, reverse=True), sorted(foreign)
 
     def _path(self, key: str) -> Path:
-        # A key comes from `contents`; anything else could name a file outside.
+        # Keys come from `contents`; any other text could name a file outside the folder.
         if self._folder is None or _KEY.fullmatch(key) is None:
             raise StudioError(FailureKind.BAD_REQUEST, "There is no such run in the history.")
         return self._folder / f"{key}{_ENDING}"
@@ -230,16 +230,16 @@ class History:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self._path(key), encode_kept(kept))
         except OSError as error:
-            raise _trouble("Results cannot be saved in the history", error) from error
+            raise _trouble("Cannot save results in the history", error) from error
         self._pending.pop(key, None)
         self._was_told = False
 
 
 def read_capped(path: Path) -> bytes:
-    """Return the content of a result file.
+    """Return the contents of a result file.
 
     Raises:
-        StudioError: it cannot be read, is no ordinary file, or is larger than any result.
+        StudioError: it cannot be read, is not an ordinary file, or is larger than any result.
     """
     try:
         return read_user_file(path, LARGEST_FILE_BYTES)
@@ -248,7 +248,7 @@ def read_capped(path: Path) -> bytes:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that whoever reads it finds the old content or the new, and never a part.
+    """Write a file so that a reader finds either the old or the new contents, never a part.
 
     Raises:
         OSError: nothing was changed.
@@ -281,28 +281,28 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def moment_order(kept_at: str) -> tuple[float, str]:
-    """Return what sorts times of any time zone: seconds since 1970 in UTC, then the text.
+    """Return the sort key of a time in any time zone: seconds since 1970 in UTC, then the text.
 
-    A time without a zone counts as UTC; a text that is no time comes before all that are.
+    A time without a zone counts as UTC; a text that is not a time comes before all times.
     """
     moment = _moment(kept_at)
     return (-math.inf if moment is None else (moment - _EPOCH).total_seconds()), kept_at
 
 
 def shown_moment(kept_at: str) -> str:
-    """Return a time by this PC's clock, to the minute; a text that is no time as it stands."""
+    """Return a time by this PC's clock, to the minute; a text that is not a time unchanged."""
     moment = _moment(kept_at)
     if moment is not None:
         try:
             return moment.astimezone().isoformat(" ")[:16]
         except (OverflowError, OSError, ValueError):
-            pass  # at the ends of the calendar there is no local time
+            pass  # no local time at the ends of the calendar
     return kept_at[:16].replace("T", " ")
 
 
 def _moment(kept_at: str) -> datetime | None:
     try:
-        # Python 3.10 does not read the Z that stands for UTC.
+        # Python 3.10 does not read the Z for UTC.
         moment = datetime.fromisoformat(
             kept_at.removesuffix("Z") + "+00:00" * kept_at.endswith("Z")
         )

@@ -1,8 +1,8 @@
-"""A finished run as a file: what the history keeps, and what may come from somebody else's PC.
+"""A finished run as a file of the history, which may also come from another PC.
 
-A file is JSON with a schema version; its samples are base64 of little-endian float64, which keeps
-every bit and a million of them under 11 MB. Reading runs nothing, follows no name in the file, and
-either returns a run whose numbers make sense or says in one sentence why not.
+A file is JSON with a schema version. Its samples are base64 of little-endian float64, which keeps
+every bit, and a million of them under 11 MB. Reading a file runs nothing and follows no name in it.
+The result is either a run with plausible numbers, or a sentence that says why not.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _MOST_ENTRIES = 256
 _MOST_POINTS = 100_000
 _LARGEST_SIZE = 1 << 40
 _SPACES = ("\u202f", "\u00a0")  # between a number and its unit
-# How far a file's median may be from that of its own samples: rounding alone.
+# How far a file's median may differ from that of its own samples: only by rounding.
 _MEDIAN_WITHIN = 1e-3
 
 
 class KeptHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """A kept run without its samples, as lists show it; ``name`` is empty until somebody gives one.
+    """A kept run without its samples, for lists; ``name`` is empty until the user gives one.
 
     ``kept_at`` is the time in ISO 8601.
     """
@@ -48,13 +48,13 @@ class KeptHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptRun(KeptHeader, frozen=True, kw_only=True):
-    """A kept run; ``samples`` are its timings in seconds a call, little-endian float64."""
+    """A kept run; ``samples`` are its timings in seconds per call, little-endian float64."""
 
     samples: bytes = b""
 
     @property
     def samples_s(self) -> NDArray[np.float64]:
-        """The samples, seconds a call, shape (n,)."""
+        """The samples, in seconds per call, shape (n,)."""
         import numpy as np
 
         return np.frombuffer(self.samples, "<f8").astype(np.float64)
@@ -70,12 +70,12 @@ class _Probe(msgspec.Struct):
 
 
 def kept_of(run: Run, kept_at: str, name: str = "") -> KeptRun:
-    """Return a finished run as it is kept.
+    """Return a finished run in its kept form.
 
     Args:
-        run: one with a result.
-        kept_at: now, in ISO 8601.
-        name: what somebody calls it.
+        run: a run with a result.
+        kept_at: the present time in ISO 8601.
+        name: the user's name for it.
     """
     assert run.result is not None, "only finished runs are kept"
     return KeptRun(
@@ -88,7 +88,7 @@ def kept_of(run: Run, kept_at: str, name: str = "") -> KeptRun:
 
 
 def run_of(kept: KeptRun) -> Run:
-    """Return a kept run as curve, table and export read runs: finished, with its samples."""
+    """Return a kept run in the form for curve, table and export: finished, with its samples."""
     result = kept.result
     run = Run(
         RunWorkload(
@@ -108,21 +108,21 @@ def run_of(kept: KeptRun) -> Run:
 
 
 def encode_kept(kept: KeptRun) -> bytes:
-    """Return a kept run as the content of a file."""
+    """Return the file contents for a kept run."""
     return msgspec.json.encode(kept) + b"\n"
 
 
 def decode_header(content: bytes) -> KeptHeader:
-    """Return what a list shows of a file's content; see `decode_kept` for what is refused."""
+    """Return the header from a file's contents; it refuses the same files as `decode_kept`."""
     return _checked(_decoded(content, KeptHeader))
 
 
 def decode_kept(content: bytes) -> KeptRun:
-    """Return the run in a file's content.
+    """Return the run from a file's contents.
 
     Raises:
-        StudioError: with one sentence: it is no such file, of a later schema, or its numbers make
-            no sense.
+        StudioError: the contents have another form, a later schema or implausible numbers; the
+            sentence says which.
     """
     kept = _checked(_decoded(content, KeptRun))
     check_samples(kept.result, kept.samples)
@@ -130,31 +130,31 @@ def decode_kept(content: bytes) -> KeptRun:
 
 
 def check_result(result: RunFinished) -> RunFinished:
-    """Return a result from outside with texts that can be shown: one line, no control characters.
+    """Return a foreign result with displayable texts: one line, no control characters.
 
     Raises:
-        StudioError: its numbers make no sense, or a text is too long.
+        StudioError: its numbers are implausible, or a text is too long.
     """
     low, high = result.ci95_s
     positive = (result.median_s, low, high, result.p99_s)
     if not all(math.isfinite(number) and number > 0 for number in positive):
-        raise refused("a time in it is not more than zero")
+        raise refused("it has a time that is not above zero")
     if not low <= result.median_s <= high or result.iqr_s < 0:
-        raise refused("its interval does not hold its median")
+        raise refused("its interval does not contain its median")
     if not 1 <= result.size <= _LARGEST_SIZE or result.samples < 0 or result.calls_per_sample < 1:
-        raise refused("its size or its counts make no sense")
+        raise refused("its size or a count is invalid")
     naive_s = (result.naive.printed_s, result.naive.finished_s) if result.naive else ()
     spent_s = (result.first_call_s, result.warm_up_s, result.elapsed_s, result.timed_s or 0.0)
     for number in (*result.parts_s.values(), *spent_s, *naive_s, result.throughput):
         if number < 0:
-            raise refused("a number in it is less than zero")
+            raise refused("it has a negative number")
     if sum(map(len, result.curves.values())) > _MOST_POINTS:
-        raise refused("a curve in it is too long")
+        raise refused("it has a curve that is too long")
     return check_texts(result)
 
 
 def check_texts(message: _Message) -> _Message:
-    """Return a message from outside with every text in one line.
+    """Return a foreign message with every text in one line.
 
     Raises:
         StudioError: a text or a list in it is too long.
@@ -163,7 +163,7 @@ def check_texts(message: _Message) -> _Message:
 
 
 def check_samples(result: RunFinished, samples: bytes) -> None:
-    """Raise `StudioError` unless samples are those of a result; none at all are allowed."""
+    """Raise `StudioError` unless the samples match a result; no samples are fine."""
     import numpy as np
 
     if len(samples) % 8:
@@ -172,15 +172,15 @@ def check_samples(result: RunFinished, samples: bytes) -> None:
     if not len(values):
         return
     if not (np.isfinite(values) & (values > 0)).all():
-        raise refused("a sample in it is not a time")
+        raise refused("it has a sample that is not a time")
     if len(values) != result.samples:
-        raise refused(f"it has {len(values)} samples and says {result.samples}")
+        raise refused(f"it has {len(values)} samples instead of {result.samples}")
     if not math.isclose(float(np.median(values)), result.median_s, rel_tol=_MEDIAN_WITHIN):
-        raise refused("its samples do not give its median")
+        raise refused("its samples contradict its median")
 
 
 def clean_name(text: str) -> str:
-    """Return a name as it is kept: one line without control characters, not too long."""
+    """Return a name in its kept form: one line without control characters, not too long."""
     return " ".join(_one_line(text).split())[:LONGEST_NAME]
 
 
@@ -193,12 +193,12 @@ def decode_json(content: bytes, kind: type[_T]) -> _T:
     """Return JSON as a type; unknown fields are skipped.
 
     Raises:
-        StudioError: it is not that, or nested deeper than anything this program writes.
+        StudioError: it is not of that type, or is nested deeper than this program's files.
     """
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise refused("it is damaged, or no result of this program") from error
+        raise refused("it is damaged, or not a GPU Studio result") from error
     except RecursionError as error:
         raise refused("it is nested too deeply") from error
 
@@ -206,15 +206,15 @@ def decode_json(content: bytes, kind: type[_T]) -> _T:
 def _decoded(content: bytes, kind: type[_Header]) -> _Header:
     schema = decode_json(content, _Probe).schema
     if schema > SCHEMA:
-        raise refused(f"a newer version of this program wrote it (schema {schema})")
+        raise refused(f"a newer GPU Studio wrote it (schema {schema})")
     if schema < 1:
-        raise refused("its schema makes no sense")
+        raise refused("its schema number is invalid")
     return decode_json(content, kind)
 
 
 def _checked(kept: _Header) -> _Header:
     if not 0 < kept.budget_s <= 1e6:
-        raise refused("its time budget makes no sense")
+        raise refused("its time budget is invalid")
     return msgspec.structs.replace(
         kept,
         result=check_result(kept.result),
@@ -224,10 +224,10 @@ def _checked(kept: _Header) -> _Header:
 
 
 def _cleaned(value: Any) -> Any:
-    """Return plain JSON values with every text in one line; refuse what is too long."""
+    """Return plain JSON values with every text in one line; refuse texts that are too long."""
     if isinstance(value, str):
         if len(value) > _LONGEST_TEXT:
-            raise refused("a text in it is too long")
+            raise refused("it has a text that is too long")
         return _one_line(value)
     if isinstance(value, dict):
         _refuse_many(value)
@@ -241,7 +241,7 @@ def _cleaned(value: Any) -> Any:
 
 def _refuse_many(entries: Sequence[Any] | dict[Any, Any]) -> None:
     if len(entries) > _MOST_ENTRIES:
-        raise refused("a list in it is too long")
+        raise refused("it has a list that is too long")
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A plan of runs: which in what order, what follows from their results, and how long it takes."""
+"""A plan of runs: their order, the runs that follow from results, and the total time."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunFinished
 
 
-# Warm-up and the rest of a small run's set-up, until a run of this plan has told its own.
+# The warm-up and the rest of a small run's set-up, until this plan has measured its own.
 _USUAL_OVERHEAD_S = 0.5
 
 
 class RunPlan(Protocol):
-    """Runs to make: some at once, and some when those are over."""
+    """Runs to make: some immediately, and some after those."""
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
         """Return the first runs in order; ids count from ``first_number``."""
@@ -32,18 +32,18 @@ class RunPlan(Protocol):
     def next_requests(
         self, results: Sequence[RunFinished], first_number: int = 1
     ) -> list[RunWorkload]:
-        """Return what to run after all so far is over; empty when the plan is done.
+        """Return the runs that follow when all runs so far are over; empty if the plan is done.
 
         Args:
-            results: of the runs of this plan that finished; others do no harm.
+            results: this plan's finished runs; other runs do no harm.
             first_number: the number of the next run.
         """
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Every combination of sizes, dtypes and devices, each for the same time budget.
+    """Every combination of sizes, dtypes and devices, each with the same time budget.
 
-    With ``transfers`` the runs on cards are made a second time, with the copies in each call.
+    With ``transfers``, each run on a card is repeated with the copies in each call.
     """
 
     workload: str
@@ -59,7 +59,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     stop_at_relative_interval: float | None = None
 
     def requests(self, first_number: int = 1) -> list[RunWorkload]:
-        """Return the runs in order: devices alternate, so that a comparison comes early.
+        """Return the runs in order: devices alternate, so that a first comparison comes early.
 
         Args:
             first_number: the number of the first run; ids are unique within a session.
@@ -77,11 +77,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def next_requests(
         self, results: Sequence[RunFinished], first_number: int = 1
     ) -> list[RunWorkload]:
-        """Return nothing: all runs are known from the start."""
+        """Return nothing, because all runs are known from the start."""
         return []
 
     def modes_of(self, device: str) -> tuple[bool, ...]:
-        """Return whether a device's runs are made without transfers, with, or both."""
+        """Return whether a device's runs are made without transfers, with them, or both."""
         return (False, True) if self.transfers and device != "cpu" else (False,)
 
     def request(
@@ -107,12 +107,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 def time_left_s(
     begun: Sequence[Run], waiting: Sequence[RunWorkload], preparing_s: float = 0.0
 ) -> float:
-    """Return about how many seconds a plan still needs.
+    """Return approximately how many seconds a plan still needs.
 
     Args:
         begun: the plan's runs so far.
         waiting: its requests that have not begun.
-        preparing_s: how long the run that is not yet timed has been prepared and warmed up.
+        preparing_s: how long the current run, not yet timed, has been in set-up and warm-up.
     """
     overheads = [
         run.result.elapsed_s - run.spent_s
@@ -130,27 +130,27 @@ def time_left_s(
 
 
 def _overhead_s(request: RunWorkload, known_s: float | None) -> float:
-    """Return what a run takes beside its budget; a plan's runs are all sustained, or none is."""
+    """Return the time of a run beyond its budget; a plan's runs are all sustained, or none is."""
     if known_s is not None:
         return known_s
     return _USUAL_OVERHEAD_S + (SUSTAINED_LOAD_S if request.sustained else 0.0)
 
 
 _TOLERANCE = 0.05
-# Halving an octave down to a twentieth takes four; a tie in it may cost as many on both its sides.
+# Halving an octave down to a twentieth takes four; a tie in it may take as many on both sides.
 _MOST_REFINEMENTS = 10
 
 
 class Sweep:
-    """Satisfies `plan.RunPlan`: the runs of a plan, then those that narrow the crossovers down.
+    """Implements `plan.RunPlan`: the runs of a plan, then runs that narrow the crossovers down.
 
-    Each round measures one size more for every pair of the CPU and a card, dtype and mode whose
-    crossover is not yet known within the tolerance. Where there is no CPU or no card in the plan,
-    or the curves do not cross, the grid is all.
+    Each round measures one more size for every combination of card, dtype and mode whose crossover
+    with the CPU is not yet within the tolerance. Without a CPU or a card in the plan, or if the
+    curves do not cross, only the grid runs.
 
     Args:
         plan: the grid; see `sizes.powers_of_two` for a range.
-        tolerance: how closely a crossing is enclosed, as a share of its size.
+        tolerance: the width of a crossing's enclosure, as a share of its size.
     """
 
     def __init__(self, plan: Plan, tolerance: float = _TOLERANCE) -> None:
@@ -166,7 +166,7 @@ class Sweep:
     def next_requests(
         self, results: Sequence[RunFinished], first_number: int = 1
     ) -> list[RunWorkload]:
-        """Return the runs of the next finer sizes; see `plan.RunPlan.next_requests`."""
+        """Return the runs at the next finer sizes; see `plan.RunPlan.next_requests`."""
         ours = [result for result in results if result.run_id in self._asked]
         runs: dict[tuple[int, str, str, bool], None] = {}
         for dtype in self.plan.dtypes:
@@ -184,7 +184,7 @@ class Sweep:
     def _finer(
         self, results: Sequence[RunFinished], dtype: str, device: str, transfers: bool
     ) -> int | None:
-        """Return the size that narrows one crossover down, until there were enough of them."""
+        """Return the size that narrows one crossover down, unless enough were measured."""
         pair = (dtype, device, transfers)
         if device == "cpu" or self._rounds.get(pair, 0) >= _MOST_REFINEMENTS:
             return None

@@ -1,9 +1,9 @@
-"""A recording: the runs of one engine as they came, to be watched again, also on another PC.
+"""A recording: the runs of one engine in their original order, to replay on this or another PC.
 
-A recording is a text file: a `RecordingHeader`, then the events of one engine, one JSON object a
-line. That is what ``gpu-studio bench --json`` prints. Nothing in a file is run, and no line of code
-in one is shown to anybody. A file is taken as a whole or refused as a whole, with one sentence; one
-whose end is missing was cut off, and what is there of it is real.
+A recording is a text file: a `RecordingHeader`, then the events of one engine, one JSON object per
+line. ``gpu-studio bench --json`` prints this format. Nothing in a file is run, and code snippets in
+it are not shown. A file is accepted or refused as a whole, with one sentence. If its end is
+missing, the rest is still real.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ if TYPE_CHECKING:
 
 
 SCHEMA = 1
-NOT_TOLD = "not told"
+NOT_TOLD = "unknown"
 _LONGEST_LINE_BYTES = 8 << 20
 _KNOWN = frozenset(event.__struct_config__.tag for event in get_args(Event))
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file says; ``described`` is the engine's own account, None where it has none.
+    """The contents of a file; ``described`` is the engine's description, None if there is none.
 
-    ``is_cut_off`` says that the end of the file is missing.
+    ``is_cut_off``: the end of the file is missing.
     """
 
     header: RecordingHeader
@@ -73,7 +73,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """What stands beside every number of it: it names the devices."""
+        """The label beside every number of it, which names the devices."""
         header = self.header
         named = short_name(header.device_name) in short_name(header.title)
         title = header.title if named else f"{header.device_name}: {header.title}"
@@ -81,7 +81,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spent_s(self) -> float:
-        """How long it takes at its own pace."""
+        """The length of a replay at the original speed."""
         return sum(run.spent_s for run in self.runs)
 
 
@@ -93,26 +93,26 @@ def read_recording(path: Path) -> Recording:
     """Return the recording in a file.
 
     Raises:
-        StudioError: with one sentence why the file is refused.
+        StudioError: the file is refused; the sentence says why.
     """
     return decode_recording(read_capped(path), path.name)
 
 
 def is_recording(content: bytes) -> bool:
-    """Return whether a file's content begins as a recording does, damaged or not."""
+    """Return whether a file's contents begin like a recording, damaged or not."""
     lines = _text_of(content).split(b"\n", 2)
     return len(lines) > 1 and _kind_of(lines[0]) is not None
 
 
 def decode_recording(content: bytes, file_name: str) -> Recording:
-    """Return the recording in a file's content.
+    """Return the recording in a file's contents.
 
     Args:
-        content: all of it.
-        file_name: by which a file that does not say where it is from is called.
+        content: the whole contents.
+        file_name: the name for a file that does not say where it comes from.
 
     Raises:
-        StudioError: with one sentence why it is refused.
+        StudioError: the file is refused; the sentence says why.
     """
     lines = _text_of(content).split(b"\n")
     has_header = _kind_of(lines[0]) == "recording_header"
@@ -125,8 +125,8 @@ def decode_recording(content: bytes, file_name: str) -> Recording:
             event = _event(line, number)
         except ValueError:
             if header is None and not runs.has_begun:
-                raise refused("it is no recording of this program") from None
-            # A line has its end; only the last can be without.
+                raise refused("it is not a GPU Studio recording") from None
+            # Every line ends with a newline; only the last may lack it.
             if number < len(lines):
                 raise refused(f"its line {number} is damaged") from None
             is_cut_off = True
@@ -137,7 +137,7 @@ def decode_recording(content: bytes, file_name: str) -> Recording:
             runs.take(event, number)
     is_cut_off = runs.end() or is_cut_off
     if not runs.has_begun:
-        raise refused("it has no run")
+        raise refused("it has no runs")
     return Recording(
         header=header or _header_of_results(runs.results, file_name),
         described=described,
@@ -147,17 +147,17 @@ def decode_recording(content: bytes, file_name: str) -> Recording:
 
 
 def _text_of(content: bytes) -> bytes:
-    """Return UTF-8: Windows' PowerShell writes UTF-16 into a file, and a mark in front."""
+    """Return UTF-8: Windows PowerShell writes files in UTF-16, with a byte order mark."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return content.decode("utf-16").encode()
         except UnicodeDecodeError as error:
-            raise refused("it is damaged, or no recording of this program") from error
+            raise refused("it is damaged, or not a GPU Studio recording") from error
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
 def _kind_of(line: bytes) -> str | None:
-    """Return the type of the message in a line; None where it is none."""
+    """Return the type of the message in a line; None if it is not a message."""
     try:
         return msgspec.json.decode(line, type=_Kind).type or None
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -168,26 +168,26 @@ def _header(line: bytes) -> RecordingHeader:
     try:
         header = msgspec.json.decode(line, type=RecordingHeader)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise refused("its first line does not say where it is from") from error
+        raise refused("its first line does not say where it comes from") from error
     if header.schema > SCHEMA:
-        raise refused(f"a newer version of this program wrote it (schema {header.schema})")
+        raise refused(f"a newer GPU Studio wrote it (schema {header.schema})")
     if header.schema < 1:
-        raise refused("its schema makes no sense")
+        raise refused("its schema number is invalid")
     texts = {
         name: clean_name(value)
         for name, value in msgspec.structs.asdict(header).items()
         if isinstance(value, str)
     }
     if not texts["device_name"]:
-        raise refused("it does not say on which device it was made")
+        raise refused("it does not name its device")
     return msgspec.structs.replace(header, **texts)
 
 
 def _header_of_results(results: Sequence[RunFinished], file_name: str) -> RecordingHeader:
-    """Return what the results themselves tell, of a file without a header."""
+    """Return a header for a file without one, from its results."""
     names = dict.fromkeys(result.device_name for result in results if result.device_name)
     if not names:
-        raise refused("it does not say on which device it was made")
+        raise refused("it does not name its device")
     devices = clean_name(", ".join(names))
     return RecordingHeader(
         title=clean_name(f"{devices[: LONGEST_NAME // 2]}, from {file_name}"),
@@ -203,7 +203,7 @@ def _event(line: bytes, number: int) -> Event:
     """Return the event in a line.
 
     Raises:
-        StudioError: this program knows no such event, or it is larger than any.
+        StudioError: the event is unknown to this program, or too large.
         ValueError: it is not JSON.
     """
     if len(line) > _LONGEST_LINE_BYTES:
@@ -216,11 +216,11 @@ def _event(line: bytes, number: int) -> Event:
             raise ValueError from error
         shown = f"“{clean_name(kind)[:40]}”"
         if kind == "recording_header":
-            reason = f"another recording begins in its line {number}: open each by itself"
+            reason = f"another recording begins in its line {number}; split the file"
         elif kind in _KNOWN:
-            reason = f"its line {number}, {shown}, is not as this program writes it"
+            reason = f"its line {number}, {shown}, has an invalid form"
         else:
-            reason = f"its line {number} is {shown}, which this version does not know"
+            reason = f"its line {number} is {shown}, unknown to this version"
         raise refused(reason) from error
 
 
@@ -229,15 +229,15 @@ _LONGEST_S = 1e6
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 _RUN_EVENTS = (RunPhaseChanged, SamplesMeasured, RunFinished, RunStopped, RunFailed)
 _ENDS = (RunFinished, RunStopped, RunFailed)
-# An older start does not tell whether its run is sustained, nor all of a workload's options.
+# An older start does not say whether its run is sustained, and has not all workload options.
 _TOLD_BY_RESULTS = ("options", "sustained")
 _CUT_OFF = Failure(FailureKind.NOT_RECORDED, "The recording ends in the middle of this run.")
 
 
 class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a recording; its events begin with a `RunStarted` and end with its last event.
+    """One run of a recording: its events from its `RunStarted` to its last event.
 
-    ``device_name`` is what it ran on, empty where nobody told.
+    ``device_name`` is the device of the run, empty if unknown.
     """
 
     request: RunWorkload
@@ -246,30 +246,30 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def result(self) -> RunFinished | None:
-        """The result; None of a run that was stopped, failed or cut off."""
+        """The result; None if the run was stopped, failed or cut off."""
         last = self.events[-1]
         return last if isinstance(last, RunFinished) else None
 
     @property
     def size_text(self) -> str:
-        """How its workload writes a size."""
+        """The format of its workload's sizes."""
         first = self.events[0]
         return first.size_text if isinstance(first, RunStarted) else SQUARE
 
     @property
     def samples_s(self) -> list[float]:
-        """All its samples, seconds a call."""
+        """All its samples, in seconds per call."""
         batches = (event for event in self.events if isinstance(event, SamplesMeasured))
         return [sample_s for batch in batches for sample_s in batch.samples_s]
 
     @property
     def spent_s(self) -> float:
-        """How long it was timed."""
+        """The time of its timed part."""
         return max((e.spent_s for e in self.events if isinstance(e, SamplesMeasured)), default=0.0)
 
 
 class RunsOfEvents:
-    """Puts the events of each run together; an engine makes one run after the other."""
+    """Groups the events by run; an engine makes one run after another."""
 
     def __init__(self) -> None:
         self._events: list[list[Event]] = []
@@ -278,14 +278,14 @@ class RunsOfEvents:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there was a run."""
+        """Whether there was any run."""
         return bool(self._events)
 
     def take(self, event: Event, number: int) -> None:
-        """Take over the event of a line; what is about no run is left out.
+        """Add the event of a line; events that belong to no run are ignored.
 
         Raises:
-            StudioError: it is about another run, or makes no sense.
+            StudioError: the event belongs to another run, or is invalid.
         """
         if isinstance(event, RunStarted):
             self.end()
@@ -295,18 +295,18 @@ class RunsOfEvents:
                 self._close(RunFailed(run_id=self._started.run_id, failure=_failure_of(event)))
         elif isinstance(event, _RUN_EVENTS):
             if not self._is_open or event.run_id != self._started.run_id:
-                raise refused(f"its line {number} is of a run that did not begin")
+                raise refused(f"its line {number} belongs to a run that did not begin")
             self._take(event)
 
     def end(self) -> bool:
-        """End a run that has no end; return whether there was one."""
+        """End an unfinished run; return whether there was one."""
         was_open = self._is_open
         if was_open:
             self._close(RunFailed(run_id=self._started.run_id, failure=_CUT_OFF))
         return was_open
 
     def runs(self) -> Iterator[RecordedRun]:
-        """Yield the runs; those that did not finish have their device's name from the others."""
+        """Yield the runs; unfinished runs get their device's name from the others."""
         names = {result.device: result.device_name for result in self.results}
         for events in self._events:
             started = events[0]
@@ -352,15 +352,15 @@ class RunsOfEvents:
         self._is_open = False
 
     def _checked_end(self, event: RunFinished) -> RunFinished:
-        """Return a result that is the one of the run's own samples."""
+        """Return a result after checking that it matches the run's own samples."""
         import numpy as np
 
         result, started = check_result(event), self._started
         told = {name: getattr(result, name) for name in _TOLD_BY_RESULTS}
         if result.parameters != {**started.parameters, **told}:
-            raise refused("a result in it is of another run than the one that ends with it")
+            raise refused("it has a result that belongs to another run")
         if not result.device_name:
-            raise refused("a result in it does not say on which device it was made")
+            raise refused("it has a result without its device")
         batches = (e.samples_s for e in self._events[-1] if isinstance(e, SamplesMeasured))
         values = [sample_s for batch in batches for sample_s in batch]
         check_samples(result, np.array(values, "<f8").tobytes())
@@ -368,24 +368,24 @@ class RunsOfEvents:
 
 
 def _checked_start(event: RunStarted) -> RunStarted:
-    """Return how a run began, without its snippet: lines of code from elsewhere are not shown."""
+    """Return a run's start without its snippet, because foreign code is not shown."""
     if _DEVICE.fullmatch(event.device) is None:
-        raise refused("a device in it has no address of this program")
+        raise refused("it has a device with an invalid address")
     if not 1 <= event.size <= LARGEST_SIZE or not 0 < event.budget_s <= _LONGEST_S:
-        raise refused("a size or a time budget in it makes no sense")
+        raise refused("it has an invalid size or time budget")
     return check_texts(msgspec.structs.replace(event, snippet=""))
 
 
 def _check_batch(event: SamplesMeasured, before: Event) -> None:
     since_s = before.spent_s if isinstance(before, SamplesMeasured) else 0.0
     if not since_s <= event.spent_s <= _LONGEST_S or event.calls_per_sample < 1:
-        raise refused("its samples do not follow each other")
+        raise refused("its samples are out of order")
     if not all(math.isfinite(sample_s) and sample_s > 0 for sample_s in event.samples_s):
-        raise refused("a sample in it is not a time")
+        raise refused("it has a sample that is not a time")
 
 
 def _failure_of(event: EngineEnded | RequestFailed | RunFailed) -> Failure:
-    """Return why a recorded run failed; it cannot end the engine that replays it."""
+    """Return a recorded run's failure, which must not end the engine that replays it."""
     if isinstance(event, EngineEnded):
         return Failure(FailureKind.INTERNAL, describe_exit(event.exit_code))
     kind, message = event.failure.kind, clean_name(event.failure.message)
@@ -393,7 +393,7 @@ def _failure_of(event: EngineEnded | RequestFailed | RunFailed) -> Failure:
 
 
 def _request_of(started: RunStarted, end: Event) -> RunWorkload:
-    """Return the request of a run; an older start does not tell whether it was sustained."""
+    """Return the request of a run; an older start does not say whether it was sustained."""
     is_sustained = end.sustained if isinstance(end, RunFinished) else started.sustained
     return RunWorkload(
         run_id=started.run_id,
@@ -403,12 +403,12 @@ def _request_of(started: RunStarted, end: Event) -> RunWorkload:
 
 
 def system_name() -> str:
-    """Return the operating system with its release."""
+    """Return the operating system and its release."""
     return f"{platform.system()} {platform.release()}".strip()
 
 
 class RecordedPc(msgspec.Struct, frozen=True, kw_only=True):
-    """What a recording says of the PC it is made on; neither its name nor its user's."""
+    """The PC of a recording, without its name and its user's name."""
 
     processor: str
     system: str
@@ -423,9 +423,9 @@ def header_of(
     """Return the first line of a recording.
 
     Args:
-        pc: where it is made.
-        described: the engine that is recorded.
-        recorded_at: now, in ISO 8601.
+        pc: the PC that records.
+        described: the recorded engine.
+        recorded_at: the present time in ISO 8601.
         program: this program with its version.
     """
     devices = ", ".join(dict.fromkeys(pc.cards)) or pc.processor
@@ -443,11 +443,11 @@ def header_of(
 
 
 def described_for_others(described: EngineDescribed, workloads: Collection[str]) -> EngineDescribed:
-    """Return an engine's account without what only its own PC needs, or what would name it.
+    """Return an engine's description without its private and local parts.
 
     Args:
-        described: all that it tells.
-        workloads: the names of those that were run.
+        described: the complete description.
+        workloads: the names of the workloads that ran.
     """
     return msgspec.structs.replace(
         described,
@@ -464,14 +464,14 @@ def described_for_others(described: EngineDescribed, workloads: Collection[str])
 
 
 def recording_of(header: RecordingHeader, described: EngineDescribed, runs: Sequence[Run]) -> bytes:
-    """Return runs as the content of a recording: those that began here, whatever came of them."""
+    """Return the contents of a recording of runs; only runs of this PC are included."""
     ours = [run for run in runs if is_recordable(run)]
     shown = described_for_others(described, {run.request.workload for run in ours})
     return encode_all([header, shown, *(event for run in ours for event in _events_of(run))])
 
 
 def is_recordable(run: Run) -> bool:
-    """Return whether a run began here; one that is a recording has a file already."""
+    """Return whether a run began on this PC; a replayed run already has a file."""
     return run.recording is None and run.has_begun
 
 
@@ -500,7 +500,7 @@ def _events_of(run: Run) -> Iterator[Event]:
     if result is not None:
         yield result
     elif run.failure is not None:
-        # A traceback has the names of somebody's folders.
+        # A traceback contains private folder names.
         failure = Failure(run.failure.kind, run.failure.message)
         yield RunFailed(run_id=request.run_id, failure=failure)
     else:
@@ -508,22 +508,22 @@ def _events_of(run: Run) -> Iterator[Event]:
 
 
 _MOST_SIZES = 6
-_NO_PC = "its PC is not told"
+_NO_PC = "unknown PC"
 
 
 def recording_sentences(recording: Recording) -> list[str]:
-    """Return where a recording is from, what it has, and what to know of it, a sentence each."""
+    """Return a recording's source, its contents and its limits, a sentence each."""
     sentences = [_origin(recording), _contents(recording)]
     if recording.header.is_simulated:
-        sentences.append("The cards were simulated: their times are those of no real card.")
+        sentences.append("The cards were simulated: the times do not belong to a real card.")
     if recording.is_cut_off:
-        sentences.append("Its end is missing: the last run is there as far as it was written.")
+        sentences.append("Its end is missing: the last run is incomplete.")
     return sentences
 
 
 def _origin(recording: Recording) -> str:
     header = recording.header
-    when = header.recorded_at[:16].replace("T", " at ") or "at a time that is not told"
+    when = header.recorded_at[:16].replace("T", " at ") or "at an unknown time"
     named = header.pc.startswith(header.device_name)
     place = header.pc if named else f"{header.device_name} ({header.pc or _NO_PC})"
     torch = header.torch_version or NOT_TOLD
@@ -541,7 +541,7 @@ def _contents(recording: Recording) -> str:
         works.setdefault(run.request.workload, {})[size] = None
     what = "; ".join(f"{name} at {_sizes(list(sizes))}" for name, sizes in works.items())
     took = format_duration(recording.spent_s)
-    return f"{runs} on {', '.join(devices.values())}, {took} at its own pace: {what}."
+    return f"{runs} on {', '.join(devices.values())}, {took} at the original speed: {what}."
 
 
 def _sizes(sizes: list[str]) -> str:

@@ -1,6 +1,6 @@
-"""Published measurements of others, each with its source, and this PC beside them.
+"""Published measurements by others, each with its source, next to this PC's results.
 
-Nothing here was measured by this program; it is shown as a table, never as a curve.
+This program measured none of them, so they are shown as a table, never as a curve.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GT_1030 = "reference/gt_1030.json"
 
 
 class PublishedRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One size of a published table: seconds for all its iterations, as they were printed."""
+    """One size of a published table: seconds for all iterations, as printed."""
 
     size: int
     iterations: int
@@ -31,7 +31,7 @@ class PublishedRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A published table with what has to be told with it."""
+    """A published table and the information that must be shown with it."""
 
     schema: int
     title: str
@@ -48,12 +48,12 @@ class PublishedTable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> str:
-        """Title, author and date in one line."""
+        """The title, author and date in one line."""
         return f"“{self.title}” by {self.author}, {self.published}"
 
     @property
     def took_s(self) -> float:
-        """How long the whole of the program took its author."""
+        """The total time of the author's program."""
         return sum(row.cpu_s + row.card_s for row in self.rows)
 
     def row(self, size: int) -> PublishedRow | None:
@@ -64,9 +64,9 @@ class PublishedTable(msgspec.Struct, frozen=True, kw_only=True):
 class ExperimentRow(msgspec.Struct, frozen=True, kw_only=True):
     """This PC beside one published row.
 
-    ``iterations_s`` is the time of the row's iterations by device address: where ``timed_calls``
-    are exactly as many, all of them together; else the median of one call times the iterations,
-    which is scaled where they are fewer.
+    ``iterations_s`` is the time of the row's iterations, by device address. If ``timed_calls`` is
+    the same number, it is their sum. Otherwise it is the median of one call times the iterations,
+    which counts as scaled if there were fewer calls.
     """
 
     published: PublishedRow
@@ -78,17 +78,17 @@ class ExperimentRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.timed_calls[device] < self.published.iterations
 
     def label(self, device: str) -> str:
-        """Return how the time of a device came about, to stand beside it."""
+        """Return how a device's time was obtained, to show beside it."""
         calls, iterations = self.timed_calls[device], self.published.iterations
         said = "1 call" if calls == 1 else f"{calls} calls"
         return f"scaled from {said} to {iterations}" if self.is_scaled(device) else f"from {said}"
 
 
 def published_table(name: str = GT_1030) -> PublishedTable:
-    """Return a table that travels with the program.
+    """Return a table that is part of the program.
 
     Raises:
-        MissingResourceError: it is not there, or damaged.
+        MissingResourceError: the file is missing or damaged.
     """
     return read_resource(name, PublishedTable)
 
@@ -96,7 +96,7 @@ def published_table(name: str = GT_1030) -> PublishedTable:
 def experiment(
     table: PublishedTable, devices: Sequence[str], budget_s: float, *, sustained: bool = False
 ) -> Plan:
-    """Return the table's work as a plan of budgeted runs, with the naive time beside each."""
+    """Return the table's work as a plan of budgeted runs, each with the naive time."""
     return Plan(
         workload=table.workload,
         sizes=tuple(row.size for row in table.rows),
@@ -109,11 +109,11 @@ def experiment(
 
 
 def experiment_rows(table: PublishedTable, results: Sequence[RunFinished]) -> list[ExperimentRow]:
-    """Return this PC beside the table, a row for each size that has a result.
+    """Return this PC's rows beside the table's, one for each size with a result.
 
     Args:
-        table: what was published.
-        results: of the experiment's runs; of several for one size and device the last counts.
+        table: the published table.
+        results: the experiment's results; the last one of each size and device counts.
     """
     rows = []
     for published in table.rows:
@@ -152,11 +152,11 @@ def full_length(
 ) -> list[RunWorkload]:
     """Return the runs that time exactly as many calls as the table has iterations.
 
-    Their budget is the time that will take, which a budgeted run has told before.
+    Their budget is the expected time, which a budgeted run has already measured.
 
     Args:
-        table: what was published.
-        results: of the experiment's budgeted runs.
+        table: the published table.
+        results: the results of the experiment's budgeted runs.
         first_number: the number of the first run.
     """
     lasting = any(result.sustained for result in results)
@@ -175,11 +175,11 @@ def full_length(
 
 
 def full_length_sentence(table: PublishedTable, requests: Sequence[RunWorkload]) -> str:
-    """Return how long the full length takes here, to be told before it begins."""
+    """Return the expected time of the full version here, to show before it begins."""
     needed_s = sum(request.budget_s for request in requests)
     return (
-        f"The program in full length takes about {_long(needed_s)} here, beside the set-up of each "
-        f"run; it took its author {_long(table.took_s)}."
+        f"The full version takes about {_long(needed_s)} here, plus the set-up of each run. It "
+        f"took its author {_long(table.took_s)}."
     )
 
 

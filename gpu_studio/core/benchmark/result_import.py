@@ -1,7 +1,7 @@
-"""Results from elsewhere: a file of the history, an export, or a recording.
+"""Imports results: a file of the history, an export, or a recording.
 
-Nothing in a file is run. A file is taken as a whole or refused as a whole, and every result in it
-is labelled as a recording from then on, since it may be from another PC.
+Nothing in a file is run. A file is accepted or refused as a whole. Its results are labeled as a
+recording from then on, because they may come from another PC.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_RUNS = 1000
 
 
 class _Probe(msgspec.Struct):
-    """What tells the kinds of files apart."""
+    """The fields that distinguish the kinds of files."""
 
     schema: int | None = None
     runs: msgspec.Raw = msgspec.Raw()
@@ -47,7 +47,7 @@ class _Request(msgspec.Struct):
 
 
 class _Run(msgspec.Struct):
-    """What is taken of an `export.ExportedRun`."""
+    """The imported fields of an `export.ExportedRun`."""
 
     request: _Request
     result: RunFinished | None
@@ -55,7 +55,7 @@ class _Run(msgspec.Struct):
 
 
 class _Runs(msgspec.Struct):
-    """What is taken of `export.ExportedRuns`."""
+    """The imported fields of an `export.ExportedRuns`."""
 
     exported_at: str
     runs: tuple[_Run, ...]
@@ -65,11 +65,11 @@ def import_results(path: Path, imported_at: str) -> list[KeptRun]:
     """Return the results in a file, ready for `history.History.add`.
 
     Args:
-        path: what somebody chose.
-        imported_at: now, in ISO 8601.
+        path: the user's file.
+        imported_at: the present time in ISO 8601.
 
     Raises:
-        StudioError: with one sentence why the file is refused.
+        StudioError: the file is refused; the sentence says why.
     """
     content = read_capped(path)
     label = clean_name(f"imported from {path.name}")
@@ -83,9 +83,9 @@ def import_results(path: Path, imported_at: str) -> list[KeptRun]:
         elif probe.schema is not None:
             kept = [decode_kept(content)]
         else:
-            raise refused("it has no results of this program")
+            raise refused("it has no GPU Studio results")
     if not kept:
-        raise refused("it has no finished run")
+        raise refused("it has no finished runs")
     return [_labelled(one, label) for one in kept]
 
 
@@ -124,7 +124,7 @@ def _kept(
     checked = check_result(result)
     check_samples(checked, samples)
     if not 0 < budget_s <= 1e6:
-        raise refused("its time budget makes no sense")
+        raise refused("its time budget is invalid")
     return KeptRun(
         schema=SCHEMA,
         kept_at=clean_name(kept_at)[:40],

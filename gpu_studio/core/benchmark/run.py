@@ -1,4 +1,4 @@
-"""A run as everybody reads it: curve, table, verdict and export look at the same object."""
+"""A run, shared by curve, table, verdict and export."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RunState(Enum):
-    """Where a run is.
+    """The state of a run.
 
     ::
 
@@ -47,12 +47,12 @@ class RunState(Enum):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether the run will not change anymore."""
         return self in (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
 
 
 class Batch(NamedTuple):
-    """Which samples came together: those before ``end`` that are in no batch before it."""
+    """A group of samples that arrived together: those before ``end`` and after the last batch."""
 
     end: int
     calls_per_sample: int
@@ -86,17 +86,17 @@ class Run:
 
     @property
     def size_label(self) -> str:
-        """The size as the workload writes it: ``512 × 512``."""
+        """The size in the workload's format: ``512 × 512``."""
         return format_size(self.request.size, self.size_text)
 
     @property
     def progress(self) -> float:
-        """The share of the time budget that is spent, or of the calls asked for; 0 to 1."""
+        """The share of the time budget, or of the requested calls, that is done; 0 to 1."""
         if self.state.is_over:
             return 1.0
         if self.request.calls is not None:
             return min(len(self.series) * self.calls_per_sample / self.request.calls, 1.0)
-        # The load of a sustained run is no sample, but part of what is waited for.
+        # The load of a sustained run gives no samples, but you wait for it, too.
         load_s = SUSTAINED_LOAD_S if self.request.sustained else 0.0
         whole_s = load_s + self.request.budget_s
         done_s = self.spent_s + (load_s if self.state is RunState.TIMING else 0.0)
@@ -104,9 +104,9 @@ class Run:
 
     @property
     def unsteadiness(self) -> str:
-        """Why a sustained run does not yet show the speed that lasts; empty for all others.
+        """Why a sustained run is not yet at its sustained speed; empty for all other runs.
 
-        While it runs, its samples tell; at its end the engine, which has seen the clock as well.
+        During the run, its samples decide; at its end the engine, which also knows the clock.
         """
         if not self.request.sustained:
             return ""
@@ -116,19 +116,19 @@ class Run:
 
     @property
     def summary(self) -> Summary | None:
-        """The statistics of the samples so far; None before the first."""
+        """The statistics of the samples so far; None before the first sample."""
         if self._summary is None or self._summary.samples != len(self.series):
             import numpy as np
 
-            # numpy sorts first: for a long run Python's own sort would be felt in the window.
+            # numpy sorts first: in a long run, Python's own sort would make the window stutter.
             self._summary = summarize(np.sort(self.series.values).tolist())
         return self._summary
 
     @property
     def interval_s(self) -> tuple[float, float] | None:
-        """The 95 % interval of the median, seconds; None while samples come, and without any.
+        """The 95 % interval of the median, in seconds; None during the run and without samples.
 
-        It takes the samples in their order, which the summary of a run under way does not.
+        It needs the samples in their order, unlike the summary of a run in progress.
         """
         if self.result is not None:
             return self.result.ci95_s
@@ -139,19 +139,19 @@ class Run:
 
     @property
     def outliers(self) -> int:
-        """How many samples are marked as outliers; see `statistics.outlier_bound`."""
+        """The number of samples marked as outliers; see `statistics.outlier_bound`."""
         summary = self.summary
         return int((self.series.values > outlier_bound(summary)).sum()) if summary else 0
 
     @property
     def stamp(self) -> TrustStamp | None:
-        """The trust stamp of the result; None while there is none."""
+        """The trust stamp of the result; None if there is no result."""
         from gpu_studio.core.benchmark.trust import stamp_of
 
         return stamp_of(self.result) if self.result else None
 
     def apply(self, event: Event) -> bool:
-        """Take over what an event says; return whether it was about this run."""
+        """Apply an event; return whether it belongs to this run."""
         run_id = getattr(event, "run_id", self.request.run_id)
         if run_id != self.request.run_id or self.state.is_over:
             return False
@@ -196,14 +196,14 @@ class Run:
 
 
 def state_text(run: Run) -> str:
-    """Return a run's state, with the reason where it failed."""
+    """Return a run's state, with the reason if it failed."""
     if run.failure is not None:
         return f"{run.state.value}: {run.failure.message}"
     return run.state.value
 
 
 def mode_words(run: Run) -> str:
-    """Return what is not as usual about how a run is measured; empty where nothing is."""
+    """Return the unusual settings of a run's measurement; empty if there are none."""
     request = run.request
     words = [f"{name} {value}" for name, value in sorted(request.options.items())]
     words += ["cold cache"] if request.cache == "cold" else []
@@ -213,7 +213,7 @@ def mode_words(run: Run) -> str:
 
 
 def sign_of(run: Run) -> str:
-    """Return a run's state or stamp in short, with a sign that needs no colour."""
+    """Return a run's state or stamp in short, with a sign that works without color."""
     stamp = run.stamp
     if stamp is not None:
         return stamp.sign
@@ -227,16 +227,16 @@ def sign_of(run: Run) -> str:
 
 
 def spread_text(iqr_s: float, median_s: float, samples: int) -> str:
-    """Return the IQR as a share of the median: ``1.2 %``; one sample has none: ``–``."""
+    """Return the IQR as a share of the median: ``1.2 %``; a single sample has none: ``–``."""
     return format_percent(iqr_s / median_s) if samples > 1 and median_s else "–"
 
 
 def describe_run(run: Run, device_label: str) -> list[str]:
-    """Return all that is known of a run, a sentence a line.
+    """Return everything known about a run, a sentence per line.
 
     Args:
         run: at any stage.
-        device_label: what its device is called in the table.
+        device_label: the name of its device in the table.
     """
     request = run.request
     said = (request.workload, run.size_label, request.dtype, mode_words(run))
@@ -264,10 +264,10 @@ def _device(name: str, label: str) -> str:
 def _median(run: Run) -> str:
     summary = run.summary
     if summary is None:
-        return "nothing was measured." if run.state.is_over else "nothing is measured yet."
+        return "no results." if run.state.is_over else "no results yet."
     if summary.samples == 1:
-        return f"{format_duration(summary.median_s)} a call, by one sample."
-    text = f"{format_duration(summary.median_s)} a call in the median"
+        return f"{format_duration(summary.median_s)} per call, from one sample."
+    text = f"{format_duration(summary.median_s)} per call (median)"
     if run.interval_s is None:
         return f"{text} so far."
     low, high = (format_duration(end) for end in run.interval_s)
@@ -283,7 +283,7 @@ def _samples(run: Run) -> list[str]:
     if count == 1:
         return [f"{text}."]
     text += (
-        f"; half of them lie within {format_duration(summary.iqr_s)} "
+        f"; half of them are within {format_duration(summary.iqr_s)} "
         f"({format_percent(summary.relative_iqr)}), 99 of 100 under "
         f"{format_duration(summary.p99_s)}."
     )
@@ -306,21 +306,21 @@ def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-# What each part is to somebody who never heard of it; other names explain themselves.
+# The meaning of each part for beginners; other names explain themselves.
 _MEANINGS = {
-    "copy in": "bringing the operands onto the card",
-    "launch": "asking the card",
+    "copy in": "copying the operands to the card",
+    "launch": "launching the work on the card",
     "compute": "computing",
-    "copy out": "bringing the result back",
-    "loading": "reading and preparing the data",
+    "copy out": "copying the result back",
+    "loading": "loading and preparing the data",
     "copy": "copying",
-    "copying": "bringing the data onto the device",
+    "copying": "copying the data to the device",
     "computing": "computing",
 }
 
 
 def part_rows(result: RunFinished) -> list[tuple[str, str, str]]:
-    """Return each part of a call with its time and its share of their sum."""
+    """Return each part of a call with its time and its share of the total."""
     total_s = sum(result.parts_s.values())
     return [
         (name, format_duration(part_s), format_percent(part_s / total_s) if total_s else "–")
@@ -329,11 +329,11 @@ def part_rows(result: RunFinished) -> list[tuple[str, str, str]]:
 
 
 def parts_sentence(result: RunFinished, device: str) -> str:
-    """Return what takes the most time of a call; empty where it was not split.
+    """Return the longest part of a call, in words; empty if the call was not split.
 
     Args:
         result: with its ``parts_s``.
-        device: what its device is called.
+        device: the name of its device.
     """
     total_s = sum(result.parts_s.values())
     if not total_s:

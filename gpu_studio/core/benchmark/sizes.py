@@ -1,4 +1,4 @@
-"""What a person types for sizes, read with a sentence for every mistake."""
+"""Reads the sizes that a user types, with a sentence for every mistake."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def parse_sizes(text: str) -> list[int]:
     ``64..4096`` is 64 and its doubles up to 4096: 64, 128, 256, and so on.
 
     Raises:
-        StudioError: with one sentence that names the entry and the range.
+        StudioError: the sentence names the entry and the range.
     """
     sizes: list[int] = []
     for entry in text.replace("…", "..").replace(",", " ").replace(";", " ").split():
         sizes += (size for size in _sizes(entry) if size not in sizes)
     if not sizes:
         raise StudioError(
-            FailureKind.BAD_REQUEST, "Give at least one size, for example 512 or 512, 1024."
+            FailureKind.BAD_REQUEST, "Enter at least one size, for example 512 or 512, 1024."
         )
     if len(sizes) > MOST_SIZES:
-        raise StudioError(FailureKind.BAD_REQUEST, f"Give at most {MOST_SIZES} sizes at once.")
+        raise StudioError(FailureKind.BAD_REQUEST, f"Enter at most {MOST_SIZES} sizes.")
     return sizes
 
 
@@ -35,7 +35,7 @@ def _sizes(entry: str) -> list[int]:
     sizes, end = [_size(first or entry)], _size(last or entry)
     if end < sizes[0]:
         raise StudioError(
-            FailureKind.BAD_REQUEST, f"The range {entry} is empty: give the smaller size first."
+            FailureKind.BAD_REQUEST, f"The range {entry} is empty: enter the smaller size first."
         )
     while 2 * sizes[-1] <= end:
         sizes.append(2 * sizes[-1])
@@ -47,13 +47,13 @@ def _size(entry: str) -> int:
     if not (entry.isascii() and entry.isdecimal()):
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"“{shown}” is not a size: give whole numbers from 1 to {LARGEST_SIZE}.",
+            f"“{shown}” is not a size: use whole numbers from 1 to {LARGEST_SIZE}.",
         )
-    # int() refuses thousands of digits with an error of its own.
+    # int() raises a different error for thousands of digits.
     if len(entry) > 9 or not 1 <= int(entry) <= LARGEST_SIZE:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"The size {shown} is out of range: give whole numbers from 1 to {LARGEST_SIZE}.",
+            f"The size {shown} is out of range: use whole numbers from 1 to {LARGEST_SIZE}.",
         )
     return int(entry)
 
@@ -67,11 +67,11 @@ def powers_of_two(low: int, high: int) -> list[int]:
 def parse_sweep(text: str) -> list[int]:
     """Return the sizes of a sweep's grid, ascending.
 
-    ``LOW:HIGH`` is both ends and the powers of two between them; a list of two sizes or more, as
-    `parse_sizes` reads it, is taken as it is.
+    ``LOW:HIGH`` is both ends and the powers of two between them; a list of two or more sizes, as
+    for `parse_sizes`, is used unchanged.
 
     Raises:
-        StudioError: with one sentence that names what is wrong.
+        StudioError: the sentence names the mistake.
     """
     first, colon, last = text.strip().partition(":")
     if not colon:
@@ -80,7 +80,7 @@ def parse_sweep(text: str) -> list[int]:
     if low > high:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"The range {low}:{high} is empty: give the smaller size first.",
+            f"The range {low}:{high} is empty: enter the smaller size first.",
         )
     return powers_of_two(low, high)
 
@@ -90,7 +90,7 @@ def _grid(text: str) -> list[int]:
     if len(sizes) < 2:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"{sizes[0]} is one size and no range: give the smallest and the largest, for example "
+            f"{sizes[0]} is a single size, not a range. Enter the smallest and largest, such as "
             "64:4096.",
         )
     return sorted(sizes)

@@ -1,7 +1,7 @@
-"""The speed that lasts: how long a device works before its first sample, and whether it is steady.
+"""The sustained speed: the load on a device before its first sample, and whether it is steady.
 
-A card boosts its clock until it is warm, or until its power limit takes hold. Old cards hold their
-highest clock for some 7 s (GTX 1050 Ti), so the samples of a short run may be up to 50 % too fast.
+A card boosts its clock until it is warm or reaches its power limit. Old cards keep their highest
+clock for about 7 s (GTX 1050 Ti), so the samples of a short run may be up to 50 % too fast.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BOOST_HELD_S = 7.0
-# Twice as long as an old card holds its boost.
+# Twice as long as an old card keeps its boost clock.
 SUSTAINED_LOAD_S = 15.0
-# Halves of a run that are further apart than this are still on their way.
+# A run whose halves differ by more than this has not settled.
 _STEADY_WITHIN = 0.02
 
 
 def sustained_budget_s(budget_s: float) -> float:
-    """Return how long a sustained run is timed: as asked for, and at least as long as its load."""
+    """Return the timed part of a sustained run: as requested, and at least as long as its load."""
     return max(budget_s, SUSTAINED_LOAD_S)
 
 
 def unsteadiness(
     samples_s: Sequence[float] | NDArray[np.float64], clocks_mhz: Sequence[float] = ()
 ) -> str:
-    """Return why a run has not reached the speed that lasts; empty if it has.
+    """Return why a run has not reached its sustained speed; empty if it has.
 
     Args:
-        samples_s: in the order in which they were taken.
-        clocks_mhz: the card's SM clock over the same time; empty if the driver does not tell it.
+        samples_s: in the order of their measurement.
+        clocks_mhz: the card's SM clock during that time; empty if the driver does not report it.
     """
     if len(samples_s) < 2:
-        return "one sample cannot tell whether the speed lasts: give it more time"
+        return "one sample cannot show whether the speed lasts: give it more time"
     change = _change(samples_s)
     if abs(change) > _STEADY_WITHIN:
         slower = "slower" if change > 0 else "faster"
@@ -48,7 +48,7 @@ def unsteadiness(
 
 
 def _change(numbers: Sequence[float] | NDArray[np.float64]) -> float:
-    """Return how far the median of the second half is from that of the first, as a share."""
+    """Return the change of the median from the first half to the second, as a share."""
     import numpy as np  # with the first run, not with the window
 
     half = len(numbers) // 2

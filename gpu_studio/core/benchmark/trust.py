@@ -1,4 +1,4 @@
-"""The trust stamp: can this number be believed, and if not, why not?"""
+"""The trust stamp of a result: can you trust this number, and if not, why not?"""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _FEW = "few samples"
 _AT_LIMIT = ", at the power limit (normal under load)"
 _FEWEST_SAMPLES = 10
 _MOST_LISTED = 3
-_WIDEST_IQR = 0.10  # torch.utils.benchmark warns from the same spread on
+_WIDEST_IQR = 0.10  # torch.utils.benchmark warns at the same spread
 
 
 class TrustStamp(msgspec.Struct, frozen=True):
-    """``doubts`` are the reasons against a number, ``facts`` how it was obtained.
+    """``doubts`` are the reasons not to trust a number, ``facts`` describe its measurement.
 
-    ``words`` says the doubts in a word or two each, in the same order, for a table's cell.
+    ``words`` has the doubts in a word or two each, in the same order, for a table cell.
     """
 
     doubts: tuple[str, ...]
@@ -39,7 +39,7 @@ class TrustStamp(msgspec.Struct, frozen=True):
 
 
 class TrustLine(msgspec.Struct, frozen=True):
-    """One thing that was looked at over several results, and whether it is well."""
+    """One check over several results, and whether it passed."""
 
     good: bool
     text: str
@@ -65,16 +65,16 @@ TIMING_REMEDIES = {
     "throttled": "let the card cool down",
     "spread": "close other programs",
     "not steady": "give the runs more time",
-    "in window": "run it in an engine of its own",
+    "in window": "run it in a separate engine",
 }
-"""The doubts about a time itself, by the beginnings of their words, and what helps."""
+"""The doubts about a time itself, by the beginnings of their words, and the remedy for each."""
 
 
 def timing_doubts(result: RunFinished) -> tuple[str, ...]:
-    """Return why a result's time may be wrong by much, a word or two each.
+    """Return the reasons why a result's time may be far off, in a word or two each.
 
-    A few samples count as soon as they have no 95 % interval. What a result computed, and where it
-    was recorded, says nothing about its time.
+    Few samples count as soon as they have no 95 % interval. A wrong result, or a recording, says
+    nothing about the time.
     """
     return tuple(
         word
@@ -85,7 +85,7 @@ def timing_doubts(result: RunFinished) -> tuple[str, ...]:
 
 
 def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
-    """Return what can be said about several results at once; empty for none."""
+    """Return the checks over several results; empty if there are no results."""
     if not results:
         return []
     lines = [_checked(results), *_spread(results)]
@@ -104,7 +104,7 @@ def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
     busy = dict.fromkeys(_shared(result) for result in results if result.other_processes)
     lines += [TrustLine(False, sentence) for _, sentence in busy]
     if any(result.in_window_process for result in results):
-        lines.append(TrustLine(False, "it ran inside the window's process, which disturbs it"))
+        lines.append(TrustLine(False, "it ran inside the window's process, which disturbs timing"))
     recordings = dict.fromkeys(result.recording for result in results if result.recording)
     lines += [TrustLine(False, f"recording: {recording}") for recording in recordings]
     return lines
@@ -121,7 +121,7 @@ def _checked(results: Sequence[RunFinished]) -> TrustLine:
 
 
 def _spread(results: Sequence[RunFinished]) -> Iterator[TrustLine]:
-    """Yield how far samples spread; one sample alone spreads nowhere, which is no good sign."""
+    """Yield the spread of the samples; a single sample has none, which is not a good sign."""
     spreads = [_relative_iqr(result) for result in results if result.samples > 1]
     if spreads:
         up_to = "up to " if len(results) > 1 else ""
@@ -130,7 +130,7 @@ def _spread(results: Sequence[RunFinished]) -> Iterator[TrustLine]:
 
 
 def _listed(results: Iterable[RunFinished]) -> str:
-    """Return the sizes of results, or after a sweep how many and from where to where."""
+    """Return the sizes of results; after a sweep, their number, first and last."""
     texts = {one.size: format_size(one.size, one.size_text) for one in results}
     sizes = sorted(texts)
     if len(sizes) > _MOST_LISTED:
@@ -143,7 +143,7 @@ def _relative_iqr(result: RunFinished) -> float:
 
 
 def _doubts(result: RunFinished) -> Iterable[tuple[str, str]]:
-    """Yield each doubt as a word and as a sentence."""
+    """Yield each doubt as a word and a sentence."""
     if result.verified is False:
         yield "wrong result", f"the result is wrong: {result.verification}"
     elif result.verified is None:
@@ -153,38 +153,38 @@ def _doubts(result: RunFinished) -> Iterable[tuple[str, str]]:
         noun = "sample" if result.samples == 1 else "samples"
         what = f"only {result.samples} {noun}"
         if 1 < result.samples < SAMPLES_OF_AN_INTERVAL:
-            what += ", so their whole range stands for the interval"
+            what += ", so the interval is their whole range"
         yield _FEW, f"{what}: give it more time"
     spread = _relative_iqr(result)
     if spread > _WIDEST_IQR:
         shown = format_percent(spread)
-        yield f"spread {shown}", f"half of the samples spread over {shown} of the median"
+        yield f"spread {shown}", f"the middle half of the samples spans {shown} of the median"
     if result.throttled:
         yield "throttled", "the card slowed itself down during the run"
     if result.other_processes:
         yield _shared(result)
     yield from result.doubts.items()
     if result.in_window_process:
-        yield "in window", "it ran inside the window's process, which disturbs it"
+        yield "in window", "it ran inside the window's process, which disturbs the timing"
     if result.recording:
         yield "recording", f"it is a recording: {result.recording}"
 
 
 def _shared(result: RunFinished) -> tuple[str, str]:
-    """Return the word and the sentence for a device that others used as well."""
+    """Return the word and the sentence for a device that other programs used, too."""
     if result.device == "cpu":
         return "busy CPU", "other programs kept the CPU busy"
     return "shared card", "another program used the card"
 
 
 def _load_facts(result: RunFinished) -> Iterator[str]:
-    """Yield how long the device had worked before its first sample, and what follows from it."""
+    """Yield how long the device had been under load before its first sample, and its effect."""
     if result.loaded_s is None:
         return
     kind = "sustained: " if result.sustained else ""
     yield f"{kind}loaded for {format_duration(result.loaded_s)} before the first sample"
     if result.device != "cpu" and result.loaded_s < BOOST_HELD_S:
-        yield f"a card may hold a higher clock for its first {BOOST_HELD_S:.0f}\u202fs"
+        yield f"a card may keep a higher clock for its first {BOOST_HELD_S:.0f}\u202fs"
 
 
 def computed_in_words(result: RunFinished) -> str:
@@ -195,7 +195,7 @@ def computed_in_words(result: RunFinished) -> str:
 
 
 def _facts(result: RunFinished) -> list[str]:
-    # Where the check did not pass, a doubt says what it found.
+    # If the check failed, a doubt describes it.
     facts = [result.verification] if result.verified else []
     facts += [
         f"{result.cache} cache",
@@ -206,10 +206,10 @@ def _facts(result: RunFinished) -> list[str]:
     computed = computed_in_words(result)
     if computed:
         facts.append(computed)
-    elif result.tf32 is not None:  # a result of a version that told no more
+    elif result.tf32 is not None:  # a result of an older version
         facts.append(f"TF32 {'on' if result.tf32 else 'off'}")
     if result.throttled is None and result.device != "cpu":
-        facts.append("throttling not known")
+        facts.append("throttling unknown")
     if result.power_capped:
         facts.append("at its power limit, which is normal under load")
     facts += _load_facts(result)

@@ -1,4 +1,4 @@
-"""The sentence on top of the results, written from the numbers in the table and nothing else."""
+"""The sentence above the results, written only from the numbers in the table."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 _OPENING = "On this PC "
 _RECORDED = "In the recording "
-# A crossing between two sizes that are no further apart is called by the upper one alone.
+# If the two sizes of a crossing are no further apart, only the upper one is named.
 _NEAR = 1.1
 
 
 def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Comparison | None:
-    """Return how a result compares with the CPU's at the same work; None where there is none.
+    """Return a result's comparison with the CPU at the same work; None if there is none.
 
-    Of several CPU runs of the same work the latest counts, as in the verdict. For a CPU run it is
-    None as well: it is the reference. The CPU's operands are where it computes, so that its runs
-    stand beside a card's with transfers and without.
+    Of several CPU runs of the same work the latest counts, as in the verdict. A CPU run has no
+    comparison, because it is the reference. The CPU's operands are in place, so its runs can be
+    compared with a card's runs with or without transfers.
     """
     if result.device == "cpu":
         return None
@@ -38,21 +38,21 @@ def speed_up(result: RunFinished, results: Sequence[RunFinished]) -> Comparison 
 
 
 def same_kind(result: RunFinished, other: RunFinished) -> bool:
-    """Return whether two results may stand on one curve: the same work but for size and device.
+    """Return whether two results belong on one curve: the same work except for size and device.
 
-    What was recorded elsewhere stands on no curve of this PC's.
+    Recorded results never share a curve with this PC's.
     """
     return _kind_of(result) == _kind_of(other)
 
 
 def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
-    """Return a few sentences about finished runs of the latest kind of work; empty without any.
+    """Return some sentences about finished runs of the latest kind of work; empty without any.
 
-    Wrong results are said first, and a device that gave some wins nowhere.
+    Wrong results come first, and a device with a wrong result never wins.
 
     Args:
         results: in the order of the runs.
-        in_brief: leave it at the first comparison, and what has to be said of wrong results.
+        in_brief: only the first comparison, and any warning about wrong results.
     """
     if not results:
         return ""
@@ -67,7 +67,7 @@ def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
     if in_brief:
         del sentences[1:]
     if sentences:
-        # Work and recording are the same for each: the first sentence says them for all.
+        # The work and the recording are common to all: only the first sentence names them.
         others = (
             text.replace(work, "").replace(_label(latest), "").removeprefix(opening)
             for text in sentences[1:]
@@ -79,7 +79,7 @@ def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
 
 
 def is_doubted(results: Sequence[RunFinished]) -> bool:
-    """Return whether a verdict rests on wrong results or on doubted times.
+    """Return whether a verdict relies on wrong results or doubtful times.
 
     Args:
         results: as of `verdict`.
@@ -100,10 +100,10 @@ def is_doubted(results: Sequence[RunFinished]) -> bool:
 
 
 def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
-    """Return where each card overtakes the CPU, with the uncertainty of the place.
+    """Return where each card overtakes the CPU, with the uncertainty.
 
-    One sentence for computing only and one with the transfers, for each card of the latest kind of
-    work; empty where only one device was measured.
+    Each card in the latest kind of work has one sentence for computing only and one with
+    transfers; empty if only one device was measured.
     """
     if not results:
         return []
@@ -150,7 +150,7 @@ def _place(crossing: Crossing, size_text: str) -> str:
 
 
 def _ties_texts(ratios: Iterable[Comparison], size_text: str) -> Iterable[str]:
-    """Yield where nobody wins: ``equally fast at …``, ``too close to call at …``."""
+    """Yield the sizes without a winner: ``equally fast at …``, ``too close to call at …``."""
     named = {
         Claim.EQUAL: "equally fast", Claim.UNDECIDED: "too close to call",
         Claim.WRONG: "wrong results",
@@ -162,13 +162,13 @@ def _ties_texts(ratios: Iterable[Comparison], size_text: str) -> Iterable[str]:
 
 
 def _reason(ratios: Iterable[Comparison]) -> str:
-    """Return why sizes have no winner, each reason once."""
+    """Return the reasons why sizes have no winner, each once."""
     reasons = dict.fromkeys(ratio.reason or ratio.outcome.value for ratio in ratios)
     return "; ".join(reasons)
 
 
 def _warning(results: Sequence[RunFinished]) -> list[str]:
-    """Return what has to be said before the rest: speed is nothing if the results are wrong."""
+    """Return the warnings to show first: speed means nothing if the results are wrong."""
     told = []
     for device in dict.fromkeys(result.device for result in results):
         wrong = [each for each in results if each.device == device and each.verified is False]
@@ -198,7 +198,7 @@ def _kind_of(result: RunFinished) -> tuple[object, ...]:
 
 
 def _work_words(result: RunFinished, results: Iterable[RunFinished]) -> str:
-    """Return what tells a result's work from that of the others: options only where they differ."""
+    """Return the words that identify a result's work; options only if they differ."""
     alike = [other for other in results if other.workload == result.workload]
     chosen = (
         f"{name} {value}"
@@ -211,7 +211,7 @@ def _work_words(result: RunFinished, results: Iterable[RunFinished]) -> str:
 
 
 def _compared(results: Sequence[RunFinished], device: str, work: str) -> Iterable[str]:
-    """Yield a sentence about computing only, and one with the transfers, where they are known."""
+    """Yield a sentence about computing only, and one with transfers, if they are known."""
     latest = next(result for result in reversed(results) if result.device == device)
     computing = find_crossover(ratios_of(results, device))
     if computing.ratios:
@@ -232,7 +232,7 @@ class _Answer:
     Args:
         crossover: with at least one ratio.
         latest: the newest result of the device.
-        work: the kind of work in parentheses, a space before it.
+        work: the kind of work in parentheses, after a space.
     """
 
     def __init__(self, crossover: Crossover, latest: RunFinished, work: str) -> None:
@@ -242,13 +242,13 @@ class _Answer:
         self._size_text = latest.size_text
         self._work = work
         self._label = _label(latest)
-        # Only what is decided may be praised; without any, neither is used.
+        # Only decided sizes count for the best; if there are none, neither is used.
         decided = [ratio for ratio in self._ratios if ratio.sign] or self._ratios
         self._best = max(decided, key=lambda ratio: ratio.ratio)
         self._worst = min(decided, key=lambda ratio: ratio.ratio)
 
     def text(self) -> str:
-        """Return the answer, its full stop included."""
+        """Return the answer with its period."""
         match self._crossover.kind:
             case CrossoverKind.ALWAYS:
                 return (
@@ -302,7 +302,7 @@ class _Answer:
         return sizes_text(sizes, self._size_text)
 
     def _but(self, ratios: Iterable[Comparison]) -> str:
-        """Return where there is no winner, to be added to a sentence."""
+        """Return the sizes without a winner as the rest of a sentence."""
         texts = list(_ties_texts(list(ratios), self._size_text))
         return f"; {'; '.join(texts)}" if texts else ""
 

@@ -28,15 +28,15 @@ def test_the_same_work_in_the_same_way_is_comparable_without_a_word() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"workload": "linear"}, "it is linear and not matmul"),
-        ({"size": 1024}, "its size is 1024 × 1024 and not 512 × 512"),
-        ({"dtype": "float16"}, "it computed in float16 and not in float32"),
-        ({"options": {"amp": "on"}}, "its option amp is “on” where it was not known"),
-        ({"cache": "cold"}, "it was measured with a cold cache and not with a hot one"),
+        ({"workload": "linear"}, "it is linear, not matmul"),
+        ({"size": 1024}, "its size is 1024 × 1024, not 512 × 512"),
+        ({"dtype": "float16"}, "it computed in float16, not in float32"),
+        ({"options": {"amp": "on"}}, "its option amp is “on”, not unknown"),
+        ({"cache": "cold"}, "it was measured with a cold cache, not with a hot one"),
         ({"tf32": True}, "TF32 was on for it"),
-        ({"sustained": True}, "it was a sustained run and not a short one"),
+        ({"sustained": True}, "it was a sustained run, not a short one"),
         ({"in_window_process": True}, "it ran inside the window's process"),
-        ({"torch_version": "3.0.0"}, "it was PyTorch 3.0.0 and not 2.13.0+cpu"),
+        ({"torch_version": "3.0.0"}, "it used PyTorch 3.0.0, not 2.13.0+cpu"),
     ],
 )
 def test_another_work_or_way_is_refused_with_its_reason(
@@ -75,7 +75,7 @@ def test_several_reasons_are_all_told() -> None:
 def test_transfers_matter_between_cards_alone() -> None:
     with_transfers = result("cuda:0", transfers=True)
     assert not compare(result("cuda:0"), with_transfers).is_comparable
-    assert "with transfers and not without" in compare(result("cuda:0"), with_transfers).sentence
+    assert "with transfers, not without" in compare(result("cuda:0"), with_transfers).sentence
     assert compare(result(), with_transfers).is_comparable
 
 
@@ -83,7 +83,7 @@ def test_transfers_matter_between_cards_alone() -> None:
     ("changes", "note"),
     [
         ({"torch_version": "2.7.1"}, "PyTorch 2.7.1"),
-        ({"torch_version": ""}, "its PyTorch is not known"),
+        ({"torch_version": ""}, "its PyTorch version is unknown"),
         ({"device_name": "Celeron"}, "another device, Celeron"),
         ({"cpu_threads": 1}, "1 CPU threads"),
         ({"verified": False}, "its result was wrong"),
@@ -94,7 +94,7 @@ def test_what_is_comparable_with_care_comes_with_a_note(changes: dict[str, Any],
     answer = compare(result(), result(**changes))
     assert answer.is_comparable
     assert answer.notes == (note,)
-    assert answer.sentence == f"Beside it: {note}."
+    assert answer.sentence == f"Note: {note}."
 
 
 def test_a_patch_of_pytorch_is_no_news() -> None:
@@ -104,5 +104,5 @@ def test_a_patch_of_pytorch_is_no_news() -> None:
 def test_a_card_beside_the_cpu_is_what_this_program_is_for() -> None:
     assert compare(result(), result("cuda:0")).is_comparable
     apart = compare(result(), result("cuda:0"), across_devices=False)
-    assert apart.reasons == ("it ran on a card and not on the CPU",)
+    assert apart.reasons == ("it ran on a card, not on the CPU",)
     assert compare(result("cuda:0"), result("cuda:1"), across_devices=False).is_comparable

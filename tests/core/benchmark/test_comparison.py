@@ -37,7 +37,7 @@ def test_the_fastest_and_the_smallest_are_named():
         "AMP on": result(0.01, peak_allocated_bytes=3 << 20),
     }
     assert plain(compare_ways(results)) == (
-        "The fastest is “AMP on”, 10.0 ms a call: 2.0 × as fast as “AMP off”. “AMP on” uses "
+        "The fastest is “AMP on”, 10.0 ms per call: 2.0 × as fast as “AMP off”. “AMP on” uses "
         "least memory, 3 MiB at its peak; “AMP off” uses most, 4 MiB."
     )
 
@@ -48,7 +48,7 @@ def test_what_is_not_known_of_all_is_not_compared():
     assert compare_ways({"a": result(0.02)}) == ""
     for median_s in (0.02, 0.0202):
         said = compare_ways({"a": result(0.02), "b": result(median_s)})
-        assert plain(said) == "All ways take about the same time, 20.0 ms a call."
+        assert plain(said) == "All options take about the same time, 20.0 ms per call."
     assert "The fastest" in compare_ways({"a": result(0.02), "b": result(0.022)})
 
 
@@ -56,7 +56,7 @@ def test_a_run_in_doubt_is_not_praised_without_saying_so():
     results = {"a": result(0.03), "b": result(0.01, throttled=True)}
     doubt = stamp_of(results["b"]).doubts[0]
     assert plain(compare_ways(results)) == (
-        "The fastest is “b”, 10.0 ms a call: about 3 × as fast as “a”. "
+        "The fastest is “b”, 10.0 ms per call: about 3 × as fast as “a”. "
         f"Some results are doubtful: {doubt} (b)."
     )
     both = {"a": result(0.02, throttled=True), "b": result(0.01, throttled=True)}
@@ -83,7 +83,7 @@ def test_overlapping_ways_have_no_fastest():
 def test_of_several_ways_those_too_close_are_named():
     results = {"a": result(0.02), "b": result(0.0201), "c": result(0.04)}
     assert plain(compare_ways(results)) == (
-        "“a” takes 20.0 ms a call: 2.0 × as fast as “c”. Too close to call: “a” and “b”."
+        "“a” takes 20.0 ms per call: 2.0 × as fast as “c”. Too close to call: “a” and “b”."
     )
 
 

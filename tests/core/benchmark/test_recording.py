@@ -108,7 +108,7 @@ def test_a_file_without_a_header_is_named_by_its_results() -> None:
     found = decoded(*EVENTS)
     assert found.label == "NVIDIA GeForce GT 1030, from theirs.jsonl"
     assert (found.header.torch_version, found.header.recorded_at) == ("2.13.0", "")
-    assert "does not say on which device" in refusal(encode_all(EVENTS[:-1]))
+    assert "does not name its device" in refusal(encode_all(EVENTS[:-1]))
 
 
 def test_what_windows_powershell_writes_is_read() -> None:
@@ -191,18 +191,21 @@ BATCH = LAST - 1
     ("content", "words"),
     [
         (b"", "no run"),
-        (b"\x00\x01\xfe\x89PNG" * 99, "no recording of this program"),
-        (b"not json\n", "no recording of this program"),
-        (b"[" * 100_000, "no recording of this program"),
-        (b'{"schema": 1}\n{"a": 2}\n', "no recording of this program"),
+        (b"\x00\x01\xfe\x89PNG" * 99, "not a GPU Studio recording"),
+        (b"not json\n", "not a GPU Studio recording"),
+        (b"[" * 100_000, "not a GPU Studio recording"),
+        (b'{"schema": 1}\n{"a": 2}\n', "not a GPU Studio recording"),
         (encode(HEADER), "no run"),
-        (lines_with(1, b'{"type":"recording_header"}'), "does not say where it is from"),
-        (changed(1, schema=2), "newer version of this program wrote it (schema 2)"),
-        (changed(1, schema=0), "schema makes no sense"),
-        (changed(1, device_name=" "), "does not say on which device"),
+        (lines_with(1, b'{"type":"recording_header"}'), "does not say where it comes from"),
+        (changed(1, schema=2), "newer GPU Studio wrote it (schema 2)"),
+        (changed(1, schema=0), "schema number is invalid"),
+        (changed(1, device_name=" "), "does not name its device"),
         (lines_with(3, b"{"), "its line 3 is damaged"),
-        (lines_with(3, b'{"type":"run_dreamt"}'), "line 3 is “run_dreamt”, which this version"),
-        (lines_with(3, b'{"type":"run_phase_changed"}'), "not as this program writes it"),
+        (
+            lines_with(3, b'{"type":"run_dreamt"}'),
+            "line 3 is “run_dreamt”, unknown to this version",
+        ),
+        (lines_with(3, b'{"type":"run_phase_changed"}'), "an invalid form"),
         (lines_with(4, encode(HEADER).strip()), "another recording begins in its line 4"),
         (
             lines_with(
@@ -213,18 +216,18 @@ BATCH = LAST - 1
             "is damaged",
         ),
         (changed(BATCH, samples_s=(0.0,)), "is not a time"),
-        (changed(BATCH, spent_s=0.5), "do not follow"),
-        (changed(BATCH, spent_s=1e300), "do not follow"),
-        (changed(BATCH, calls_per_sample=0), "do not follow"),
-        (changed(BATCH, samples_s=(1.0,)), "samples and says 40"),
-        (changed(BATCH, run_id="run-9"), "of a run that did not begin"),
-        (changed(LAST, size=128), "of another run"),
-        (changed(LAST, device_name=""), "on which device"),
-        (changed(LAST, median_s=1.0, ci95_s=(1.0, 1.0), p99_s=1.0), "do not give its median"),
-        (changed(LAST, verification="x" * 3000), "text in it is too long"),
-        (changed(2, device="cuda:../.."), "no address"),
-        (changed(2, size=1 << 40), "makes no sense"),
-        (changed(2, budget_s=0.0), "makes no sense"),
+        (changed(BATCH, spent_s=0.5), "out of order"),
+        (changed(BATCH, spent_s=1e300), "out of order"),
+        (changed(BATCH, calls_per_sample=0), "out of order"),
+        (changed(BATCH, samples_s=(1.0,)), "samples instead of 40"),
+        (changed(BATCH, run_id="run-9"), "belongs to a run that did not begin"),
+        (changed(LAST, size=128), "to another run"),
+        (changed(LAST, device_name=""), "without its device"),
+        (changed(LAST, median_s=1.0, ci95_s=(1.0, 1.0), p99_s=1.0), "contradict its median"),
+        (changed(LAST, verification="x" * 3000), "text that is too long"),
+        (changed(2, device="cuda:../.."), "invalid address"),
+        (changed(2, size=1 << 40), "invalid size or time budget"),
+        (changed(2, budget_s=0.0), "invalid size or time budget"),
     ],
 )
 def test_a_bad_file_is_refused_with_one_sentence(content: bytes, words: str) -> None:
@@ -272,13 +275,13 @@ def test_what_a_recording_is_in_words() -> None:
         "2.13.0, driver 580.95."
     )
     assert contents == (
-        "2 runs on NVIDIA GeForce GT 1030, Ryzen 7 5700G, 4.00 s at its own pace: matmul at "
+        "2 runs on NVIDIA GeForce GT 1030, Ryzen 7 5700G, 4.00 s at the original speed: matmul at "
         "64 × 64, 128 × 128."
     )
     simulated = decoded(msgspec.structs.replace(HEADER, is_simulated=True), *EVENTS)
-    assert "simulated: their times are those of no real card" in recording_sentences(simulated)[2]
+    assert "simulated: the times do not belong to a real card" in recording_sentences(simulated)[2]
     unsaid = recording_sentences(decoded(*EVENTS))[0]
-    assert unsaid.startswith("Recorded at a time that is not told on NVIDIA GeForce GT 1030 (its ")
+    assert unsaid.startswith("Recorded at an unknown time on NVIDIA GeForce GT 1030 (unknown ")
 
 
 def test_a_batch_beside_a_run_is_refused() -> None:

@@ -116,7 +116,7 @@ def test_the_full_length_makes_every_iteration_and_tells_the_time_first(
     assert not any(run.naive for run in requests)
     sentence = full_length_sentence(table, requests).replace("\u202f", " ")
     assert "about 10 min here" in sentence
-    assert sentence.endswith("it took its author 13 min.")
+    assert sentence.endswith("It took its author 13 min.")
 
 
 def test_short_and_long_whiles_are_readable(table: PublishedTable) -> None:

@@ -72,7 +72,7 @@ def test_one_bad_run_refuses_the_whole_file(tmp_path: Path) -> None:
     bad.series.append([1.0, 1.0])  # more samples than its result has
     path = tmp_path / "export.json"
     path.write_text(to_json([good, bad], None, KEPT_AT), encoding="utf-8")
-    with pytest.raises(StudioError, match="42 samples and says 40"):
+    with pytest.raises(StudioError, match="42 samples instead of 40"):
         import_results(path, KEPT_AT)
 
 
@@ -80,7 +80,7 @@ def test_one_bad_run_refuses_the_whole_file(tmp_path: Path) -> None:
     ("content", "reason"),
     [
         (b'{"runs": []}', "damaged"),
-        (b"{}", "no results"),
+        (b"{}", "no GPU Studio results"),
         (encode_all(run_events(finished_run().request)) + b"junk\n", "its line 8 is damaged"),
         (encode_all([RunStopped(run_id="1"), RunStopped(run_id="2")]), "did not begin"),
     ],

@@ -33,9 +33,9 @@ def words(run: Run) -> str:
 
 def test_a_finished_run_says_all_that_is_known() -> None:
     assert words(run_of()) == (
-        "elementwise · 512 × 512 · float32 · NVIDIA GeForce GT 1030: 226 µs a call in the median, "
+        "elementwise · 512 × 512 · float32 · NVIDIA GeForce GT 1030: 226 µs per call (median), "
         "95 % interval 226 µs to 227 µs.\n"
-        "40 samples of 4 calls; half of them lie within 1.36 µs (0.6 %), 99 of 100 under 227 µs.\n"
+        "40 samples of 4 calls; half of them are within 1.36 µs (0.6 %), 99 of 100 under 227 µs.\n"
         "✔ Matches float64 on the CPU; hot cache; without transfers; 4 CPU threads."
     )
 
@@ -44,7 +44,7 @@ def test_one_sample_has_neither_spread_nor_interval() -> None:
     run = begun()
     run.apply(batch(REQUEST, (0.5,), spent_s=0.5, calls=1))
     text = words(run)
-    assert "500 ms a call, by one sample." in text
+    assert "500 ms per call, from one sample." in text
     assert "1 sample of 1 call." in text
     assert "%" not in text
     assert spread_text(0.0, 0.5, 1) == "–"
@@ -54,7 +54,7 @@ def test_one_sample_has_neither_spread_nor_interval() -> None:
 def test_a_run_under_way_has_no_interval_yet() -> None:
     run = begun()
     run.apply(batch(REQUEST, (0.5, 0.7), spent_s=0.5, calls=1))
-    assert "600 ms a call in the median so far." in words(run)
+    assert "600 ms per call (median) so far." in words(run)
 
 
 def test_doubts_stand_before_the_facts() -> None:
@@ -85,7 +85,7 @@ def test_the_name_stands_beside_a_label_it_does_not_hold() -> None:
 
 def test_a_run_in_every_other_state() -> None:
     run = Run(REQUEST)
-    assert (sign_of(run), words(run).endswith("nothing is measured yet.")) == ("… waiting", True)
+    assert (sign_of(run), words(run).endswith("no results yet.")) == ("… waiting", True)
     run.apply(started(REQUEST, recording="A GT 1030 in 2025"))
     run.apply(RunPhaseChanged(run_id="1", phase="warm-up"))
     assert sign_of(run) == "… warm-up, recording"
@@ -119,5 +119,5 @@ def test_a_failure_is_told_once_with_one_full_stop() -> None:
     run.apply(RunFailed(run_id="1", failure=Failure(FailureKind.TOO_LARGE, "Too large.")))
     assert sign_of(run) == "✖ failed: Too large."
     assert words(run) == (
-        "elementwise · 512 × 512 · float32 · GT 1030: nothing was measured.\n✖ failed: Too large."
+        "elementwise · 512 × 512 · float32 · GT 1030: no results.\n✖ failed: Too large."
     )

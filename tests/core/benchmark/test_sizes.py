@@ -92,9 +92,9 @@ def test_a_sweep_is_both_ends_and_the_powers_of_two_between(text: str, sizes: li
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("64", "64 is one size and no range"),
-        ("64,64", "64 is one size and no range"),
-        ("", "Give at least one size"),
+        ("64", "64 is a single size, not a range"),
+        ("64,64", "64 is a single size, not a range"),
+        ("", "Enter at least one size"),
         ("64:", "“” is not a size"),
         (":64", "“” is not a size"),
         ("64:128:256", "“128:256” is not a size"),

@@ -68,7 +68,7 @@ def test_a_power_limit_is_told_and_is_no_doubt() -> None:
         ({"samples": 9}, "few samples", "only 9 samples"),
         ({"samples": 1}, "few samples", "only 1 sample:"),
         ({"samples": 6}, "few samples", "only 6 samples: give"),
-        ({"samples": 5}, "few samples", "only 5 samples, so their whole range stands for the"),
+        ({"samples": 5}, "few samples", "only 5 samples, so the interval is their whole"),
         ({"iqr_s": 0.11, "median_s": 1.0}, "spread 11\u202f%", "11\u202f% of the median"),
         ({"throttled": True}, "throttled", "slowed itself down"),
         ({"other_processes": True}, "busy CPU", "kept the CPU busy"),
@@ -92,7 +92,7 @@ def test_each_doubt_makes_the_stamp_amber_and_says_why(
 def test_what_is_not_known_is_a_fact_and_no_doubt() -> None:
     stamp = stamp_of(result(device="cuda:0", throttled=None, other_processes=None))
     assert not stamp.doubts
-    assert "throttling not known" in stamp.facts
+    assert "throttling unknown" in stamp.facts
 
 
 def test_what_the_work_itself_doubts_is_said_once() -> None:
@@ -123,7 +123,10 @@ def test_several_results_are_told_at_once() -> None:
         ({"iqr_s": 0.2, "median_s": 1.0}, "▲ spread up to 20\u202f%"),
         ({"throttled": True}, "▲ the card slowed itself down"),
         ({"other_processes": True}, "▲ another program used the card"),
-        ({"in_window_process": True}, "▲ it ran inside the window's process, which disturbs it"),
+        (
+            {"in_window_process": True},
+            "▲ it ran inside the window's process, which disturbs timing",
+        ),
         ({"recording": "A GT 1030"}, "▲ recording: A GT 1030"),
     ],
 )

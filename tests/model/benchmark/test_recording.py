@@ -130,7 +130,7 @@ def test_what_was_open_stays_open_where_another_file_is_refused(
     bad.write_bytes(b"\x00\xff")
     open_file(qtbot, player, bad)
     assert told[-1] == (
-        "bad.jsonl: This file is refused: it is no recording of this program.", True,
+        "bad.jsonl: This file is refused: it is not a GPU Studio recording.", True,
     )  # fmt: skip
     assert player.recording is before is not None
     assert player.path == path

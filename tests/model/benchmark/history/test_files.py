@@ -87,8 +87,8 @@ def test_an_export_that_cannot_be_written_is_said(
     [
         (b"{", "is damaged"),
         (kept_bytes()[:200], "is damaged"),
-        (json.dumps({**json.loads(kept_bytes()), "schema": 99}).encode(), "newer version"),
-        (b"[]", "no result of this program"),
+        (json.dumps({**json.loads(kept_bytes()), "schema": 99}).encode(), "newer GPU Studio"),
+        (b"[]", "not a GPU Studio result"),
     ],
     ids=["cut", "truncated", "later", "other"],
 )

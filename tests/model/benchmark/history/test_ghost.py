@@ -51,4 +51,4 @@ def test_another_pytorch_ends_the_race_with_the_reason(
     engines.scripts[RunWorkload] = lambda _e, request: run_events(request, torch_version="3.0.0")
     run(qtbot, benchmark, history, 64)
     assert history.ghost is None
-    assert any("removed. Not comparable: it was PyTorch 2.13.0" in t for t, _ in told)
+    assert any("removed. Not comparable: it used PyTorch 2.13.0" in t for t, _ in told)

@@ -64,7 +64,7 @@ def test_a_folder_that_takes_nothing_is_said_once_and_saving_can_be_tried_again(
     folder.write_text("a file is in the way")
     run(qtbot, benchmark, history, 64, 128)
     assert len([text for text, bad in told if bad]) == 1
-    assert "cannot be saved in the history" in history.trouble
+    assert "Cannot save results" in history.trouble
     assert "2 runs are only in memory" in history.trouble
     assert len(history.entries) == 2  # nothing is lost
     folder.unlink()
