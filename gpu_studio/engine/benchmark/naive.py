@@ -1,45 +1,85 @@
 """The other stopwatch: what a script without warm-up and synchronize would have printed.
 
-As in "How can I run any code on my GPU, instead on CPU?" by Radosław Śmigielski (blog post of
-2025-03-01): the clock starts before the operands are made, and stops when the call has returned.
+`naive_script` measures it in a process of its own; here it is asked, and what it says is explained.
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
-from typing import TYPE_CHECKING, NamedTuple
+import threading
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from gpu_studio.child_process import ChildProcess
 from gpu_studio.core.protocol import NaiveTime
 from gpu_studio.core.units import format_duration, format_ratio
-from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.benchmark.naive_script import NaiveAnswer, NaiveCase
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.engine.benchmark.naive_script import NaiveStopwatch
     from gpu_studio.engine.workloads.case import Case
-    from gpu_studio.engine.workloads.workload import Workload
 
-# What is closer to the honest number than this is no difference worth a word.
+_SCRIPT = "gpu_studio.engine.benchmark.naive_script"
+# A difference to the median below this share is not worth a word.
 _WORTH_TELLING = 0.1
+_STOP_PERIOD_S = 0.05
+_LONGEST_S = 300.0
 
 
-class NaiveStopwatch(NamedTuple):
-    """When the operands were made, the call had returned, and the device was done; seconds."""
+def time_naively(workload_name: str, case: Case, stop: threading.Event) -> NaiveAnswer:
+    """Let a fresh process set up the work and call it once; return what its clock showed.
 
-    made_s: float
-    printed_s: float
-    finished_s: float
+    Args:
+        workload_name: the workload's.
+        case: what is called.
+        stop: ends the process early.
+    """
+    asked = NaiveCase(
+        workload=workload_name,
+        device=case.address,
+        size=case.size,
+        dtype=case.dtype_name,
+        options=dict(case.options),
+        cache=case.cache,
+        transfers=case.transfers,
+    )
+    try:
+        child = ChildProcess(_SCRIPT, [msgspec.json.encode(asked).decode()])
+    except OSError as error:
+        return NaiveAnswer(failure=f"a fresh process could not start: {error.strerror or error}")
+    try:
+        with _ended_by(stop, child):
+            line = next(child.lines(), b"")
+    finally:
+        child.end()
+    if not line:
+        return NaiveAnswer(failure="the fresh process ended without an answer")
+    return msgspec.json.decode(line, type=NaiveAnswer)
 
 
-def time_naively(workload: Workload, case: Case) -> NaiveStopwatch:
-    """Do as such a script does: make the operands and call once, by the clock on the wall."""
-    start_s = time.perf_counter()
-    with contextlib.closing(workload.prepare(case)) as call:
-        made_s = time.perf_counter()
-        call()
-        printed_s = time.perf_counter()
-        synchronize(case.device)
-        finished_s = time.perf_counter()
-    return NaiveStopwatch(made_s - start_s, printed_s - start_s, finished_s - start_s)
+@contextlib.contextmanager
+def _ended_by(stop: threading.Event, child: ChildProcess) -> Iterator[None]:
+    """End a child if the run is stopped, or if it takes too long."""
+    over = threading.Event()
+
+    def watch() -> None:
+        waited_s = 0.0
+        while not over.wait(_STOP_PERIOD_S):
+            waited_s += _STOP_PERIOD_S
+            if stop.is_set() or waited_s > _LONGEST_S:
+                child.kill()
+                return
+
+    watcher = threading.Thread(target=watch, name="naive stopwatch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def explain(naive: NaiveStopwatch, median_s: float, case: Case) -> NaiveTime:
@@ -51,7 +91,7 @@ def explain(naive: NaiveStopwatch, median_s: float, case: Case) -> NaiveTime:
         case: what was called.
     """
     ratio = naive.printed_s / median_s
-    sentence = f"A script without care would print {format_duration(naive.printed_s)}"
+    sentence = f"A careless script, in a fresh process, prints {format_duration(naive.printed_s)}"
     if abs(ratio - 1) <= _WORTH_TELLING:
         sentence += ", which happens to be right here"
     else:
@@ -61,13 +101,14 @@ def explain(naive: NaiveStopwatch, median_s: float, case: Case) -> NaiveTime:
 
 
 def _reasons(naive: NaiveStopwatch, case: Case) -> list[str]:
-    call_s = naive.printed_s - naive.made_s
+    set_up_s, call_s = naive.made_s - naive.started_s, naive.printed_s - naive.made_s
     reasons = [
-        f"{format_duration(naive.made_s)} of it made the operands",
-        f"{format_duration(call_s)} are the first call, without warm-up",
+        f"{format_duration(set_up_s)} set the work up",
+        f"{format_duration(call_s)} are the first call of all, without warm-up",
     ]
     if case.is_on_card:
         late_s = naive.finished_s - naive.printed_s
+        reasons.insert(0, f"{format_duration(naive.started_s)} started CUDA")
         reasons[-1] += " and without waiting for the card"
         reasons.append(f"which was done {format_duration(late_s)} later")
     return reasons

@@ -17,8 +17,8 @@ from gpu_studio.engine.device import card_name
 from gpu_studio.engine.workloads.case import TF32
 
 if TYPE_CHECKING:
-    from gpu_studio.core.protocol import RunWorkload
-    from gpu_studio.engine.benchmark.naive import NaiveStopwatch
+    from gpu_studio.core.protocol import NaiveTime, RunWorkload
+    from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
     from gpu_studio.engine.sensor import Watch
     from gpu_studio.engine.workloads.case import Case, Work
     from gpu_studio.engine.workloads.proof import Verification
@@ -37,7 +37,7 @@ class Findings:
     first_call_s: float = 0.0
     warm_up_s: float = 0.0
     loaded_s: float | None = None
-    naive: NaiveStopwatch | None = None
+    naive: NaiveAnswer | None = None
     peak_allocated_bytes: int | None = None
     parts_s: dict[str, float] = field(default_factory=dict)
     curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
@@ -90,9 +90,9 @@ def finish(
         # On the CPU there is nothing to copy and nobody to ask.
         parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
         curves=found.curves,
-        findings=found.sentences + _remarks(case),
+        findings=found.sentences + _remarks(case, found),
         doubts=found.doubts,
-        naive=explain(found.naive, summary.median_s, case) if found.naive else None,
+        naive=_naive(found, summary.median_s, case),
         peak_allocated_bytes=found.peak_allocated_bytes,
         share_of_ceiling=reached.share if reached else None,
         ceiling=reached.ceiling if reached else "",
@@ -121,10 +121,18 @@ def _share(
     )
 
 
-def _remarks(case: Case) -> tuple[str, ...]:
+def _naive(found: Findings, median_s: float, case: Case) -> NaiveTime | None:
+    stopwatch = found.naive.stopwatch if found.naive is not None else None
+    return None if stopwatch is None else explain(stopwatch, median_s, case)
+
+
+def _remarks(case: Case, found: Findings) -> tuple[str, ...]:
+    remarks = []
     if case.transfers and not case.is_on_card:
-        return (
+        remarks.append(
             "The operands are in the CPU's memory already, so there is nothing to transfer: this "
-            "is the computing alone.",
+            "is the computing alone."
         )
-    return ()
+    if found.naive is not None and found.naive.stopwatch is None:
+        remarks.append(f"There is no naive time: {found.naive.failure.rstrip('.')}.")
+    return tuple(remarks)

@@ -121,8 +121,9 @@ class WorkloadRun:
         refuse_too_large(workload, case)
         refuse_long_kernel(workload, case, self._card_state(case))
         if request.naive:
-            # First of all, as in a script: nothing of this work has run before.
-            found.naive = time_naively(workload, case)
+            yield self._phase("naive")
+            found.naive = time_naively(workload.description.name, case, self._stop)
+            self._check_stop()
         found.measured = measure_cpu(case, workload.work(case), workload.computes_in(case))
         self._check_stop()
         yield self._phase("verification")

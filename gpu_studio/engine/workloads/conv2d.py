@@ -94,6 +94,10 @@ class Conv2d(Workload):
         """Make pictures, shape (size, 64, 56, 56), and weights, shape (64, 64, 3, 3)."""
         return Conv2dCall(case, *_operands(case))
 
+    def prepare_untried(self, case: Case) -> Call:
+        """Make the same and leave cuDNN's choice to the first call."""
+        return Conv2dCall(case, *_operands(case), is_tried=False)
+
     def computes_in(self, case: Case) -> str:
         """Return the dtype, or TF32, which PyTorch allows convolutions by default."""
         return _computes_in(case)
@@ -144,10 +148,17 @@ class Conv2dCall(Call):
         pictures: shape (size, 64, 56, 56).
         weights: shape (64, 64, 3, 3).
         above: the gradient that comes from the next layer, shape of the result.
+        is_tried: whether the first call, in which cuDNN chooses its way, is made here.
     """
 
     def __init__(
-        self, case: Case, pictures: torch.Tensor, weights: torch.Tensor, above: torch.Tensor
+        self,
+        case: Case,
+        pictures: torch.Tensor,
+        weights: torch.Tensor,
+        above: torch.Tensor,
+        *,
+        is_tried: bool = True,
     ) -> None:
         self._case = case
         self._pictures = pictures.requires_grad_()
@@ -155,6 +166,8 @@ class Conv2dCall(Call):
         self._above = above
         self._flags = cudnn_flags(case.options["cudnn"])
         self._flags.__enter__()
+        if not is_tried:
+            return
         try:
             choosing_s = time_once(self, case.device)
         except BaseException:

@@ -58,6 +58,10 @@ class Workload(ABC):
     def prepare(self, case: Case) -> Call:
         """Make the operands and return one call. The run closes it, whatever happens."""
 
+    def prepare_untried(self, case: Case) -> Call:
+        """Make the operands as a script does: nothing of the work has been computed yet."""
+        return self.prepare(case)
+
     @abstractmethod
     def verify(self, case: Case) -> Verification:
         """Compare a device's result with an independent one of the CPU."""

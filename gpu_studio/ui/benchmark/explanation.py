@@ -305,8 +305,8 @@ class FindingsCard(Card):
         if peaks:
             lines.append(f"Peak allocated memory: {', '.join(peaks)}.")
         lines.append(
-            f"The very first call took {format_duration(result.first_call_s)}. The median "
-            "leaves it out."
+            f"The first call of the warm-up took {format_duration(result.first_call_s)}. The "
+            "median leaves it out."
         )
         self._text.setText("\n".join(lines))
         self._show_curves(result)

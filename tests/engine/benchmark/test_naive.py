@@ -1,15 +1,27 @@
 from __future__ import annotations
 
+import threading
+from typing import TYPE_CHECKING
+
 import pytest
 import torch
 
-from gpu_studio.core.protocol import RunFinished
-from gpu_studio.engine.benchmark import naive
-from gpu_studio.engine.benchmark.naive import NaiveStopwatch, explain, time_naively
+from gpu_studio.core.protocol import RunFinished, RunPhaseChanged, RunStopped
+from gpu_studio.engine.benchmark import naive, naive_script, run
+from gpu_studio.engine.benchmark.naive import explain, time_naively
+from gpu_studio.engine.benchmark.naive_script import (
+    NaiveAnswer,
+    NaiveStopwatch,
+    time_in_this_process,
+)
 from gpu_studio.engine.workloads.call import FunctionCall
-from gpu_studio.engine.workloads.case import Case
-from gpu_studio.engine.workloads.elementwise import Elementwise
-from tests.engine.answers import ask, run_request
+from gpu_studio.engine.workloads.case import Case, make_case
+from gpu_studio.engine.workloads.conv2d import Conv2dCall
+from gpu_studio.engine.workloads.registry import find_workload
+from tests.engine.answers import ask, only, run_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CPU = Case(device=torch.device("cpu"), size=8)
 CARD = Case(device=torch.device("cuda", 0), size=8)
@@ -20,7 +32,7 @@ def short_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpu_studio.engine.benchmark.timing.WARM_UP_S", 0.02)
 
 
-def test_the_operands_and_the_first_call_are_inside_and_the_wait_is_not(
+def test_cuda_the_set_up_and_the_first_call_are_inside_and_the_wait_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ):
     now_s = [0.0]
@@ -35,58 +47,119 @@ def test_the_operands_and_the_first_call_are_inside_and_the_wait_is_not(
             Noting.closed += 1
 
     class Slow:
-        def prepare(self, case: Case) -> FunctionCall:
+        def prepare_untried(self, case: Case) -> FunctionCall:
             passing(1.0)
             return Noting(lambda: passing(0.25))
 
-    monkeypatch.setattr(naive.time, "perf_counter", lambda: now_s[0])
-    monkeypatch.setattr(naive, "synchronize", lambda device: passing(4.0))
-    assert time_naively(Slow(), CARD) == NaiveStopwatch(1.0, 1.25, 5.25)
+    monkeypatch.setattr(naive_script.time, "perf_counter", lambda: now_s[0])
+    monkeypatch.setattr(naive_script, "synchronize", lambda device: passing(4.0))
+    monkeypatch.setattr(torch, "empty", lambda *args, device: passing(8.0))
+    assert time_in_this_process(Slow(), CARD) == NaiveStopwatch(8.0, 9.0, 9.25, 13.25)
     assert Noting.closed == 1
 
 
-def test_the_difference_is_told_from_what_was_measured():
-    told = explain(NaiveStopwatch(1e-3, 1.5e-3, 9e-3), 3e-3, CARD)
-    assert (told.printed_s, told.finished_s) == (1.5e-3, 9e-3)
-    assert told.sentence.replace("\u202f", " ") == (
-        "A script without care would print 1.50 ms, 0.50 × the median of 3.00 ms: 1.00 ms of it "
-        "made the operands, 500 µs are the first call, without warm-up and without waiting for "
-        "the card, which was done 7.50 ms later."
+def test_the_first_call_of_a_convolution_is_its_first(monkeypatch: pytest.MonkeyPatch):
+    workload, log = find_workload("conv2d"), []
+    forward = Conv2dCall.__call__
+
+    def noted(call: Conv2dCall) -> object:
+        log.append("called")
+        return forward(call)
+
+    monkeypatch.setattr(Conv2dCall, "__call__", noted)
+    case = make_case(workload.description, torch.device("cpu"), 1)
+    time_in_this_process(workload, case)
+    assert log == ["called"]
+
+
+def test_it_is_measured_in_a_process_that_has_done_nothing_else(monkeypatch: pytest.MonkeyPatch):
+    """The engine's own first uses must be none of the script's."""
+    monkeypatch.setattr(
+        naive_script, "time_in_this_process", lambda *arguments: pytest.fail("not fresh")
     )
+    workload = find_workload("matmul")
+    case = make_case(workload.description, torch.device("cpu"), 64)
+    answer = time_naively("matmul", case, threading.Event())
+    assert answer.failure == ""
+    stopwatch = answer.stopwatch
+    assert stopwatch is not None
+    assert 0 <= stopwatch.started_s <= stopwatch.made_s
+    assert stopwatch.made_s < stopwatch.printed_s <= stopwatch.finished_s
+
+
+def test_a_stop_ends_the_fresh_process(monkeypatch: pytest.MonkeyPatch):
+    stop, killed = threading.Event(), threading.Event()
+
+    class Hanging:
+        def __init__(self, module: str, arguments: list[str]) -> None:
+            stop.set()
+
+        def lines(self) -> Iterator[bytes]:
+            assert killed.wait(60)
+            return iter(())
+
+        def kill(self) -> None:
+            killed.set()
+
+        def end(self) -> None:
+            pass
+
+    monkeypatch.setattr(naive, "ChildProcess", Hanging)
+    answer = time_naively("matmul", CPU, stop)
+    assert killed.is_set()
+    assert answer.stopwatch is None
+    assert "without an answer" in answer.failure
+
+
+def test_a_stopped_run_takes_no_samples(monkeypatch: pytest.MonkeyPatch):
+    def stopping(name: str, case: Case, stop: threading.Event) -> NaiveAnswer:
+        stop.set()
+        return NaiveAnswer(failure="it was ended")
+
+    monkeypatch.setattr(run, "time_naively", stopping)
+    assert isinstance(ask(run_request(naive=True))[-1], RunStopped)
+
+
+def test_the_difference_is_told_from_what_was_measured():
+    told = explain(NaiveStopwatch(0.5e-3, 1.5e-3, 2e-3, 9.5e-3), 4e-3, CARD)
+    assert (told.printed_s, told.finished_s) == (2e-3, 9.5e-3)
+    sentence = told.sentence.replace("\u202f", " ")
+    for words in (
+        "fresh process", "2.00 ms, 0.50 × the median of 4.00 ms", "500 µs started CUDA",
+        "1.00 ms set", "500 µs are the first call", "without waiting for the card",
+        "7.50 ms later",
+    ):  # fmt: skip
+        assert words in sentence
 
 
 def test_the_cpu_is_not_waited_for():
-    told = explain(NaiveStopwatch(1e-3, 2e-3, 2e-3), 1e-4, CPU)
-    assert told.sentence.replace("\u202f", " ") == (
-        "A script without care would print 2.00 ms, 20.0 × the median of 100 µs: 1.00 ms of it "
-        "made the operands, 1.00 ms are the first call, without warm-up."
-    )
+    sentence = explain(NaiveStopwatch(0.0, 1e-3, 2e-3, 2e-3), 1e-4, CPU).sentence
+    assert "2.00 ms, 20.0 × the median of 100 µs" in sentence.replace("\u202f", " ")
+    assert "CUDA" not in sentence
+    assert "card" not in sentence
 
 
 def test_a_number_that_is_right_by_chance_is_said_to_be():
-    told = explain(NaiveStopwatch(1e-4, 1.05e-3, 1.05e-3), 1e-3, CPU)
+    told = explain(NaiveStopwatch(0.0, 1e-4, 1.05e-3, 1.05e-3), 1e-3, CPU)
     assert "which happens to be right here" in told.sentence
 
 
-def test_a_run_has_it_on_request_and_before_anything_has_warmed_up(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    log = []
-    for name in ("prepare", "verify"):
-        monkeypatch.setattr(Elementwise, name, noting(log, name))
-    result = ask(run_request(naive=True))[-1]
+def test_a_run_has_it_on_request_and_says_what_it_does(monkeypatch: pytest.MonkeyPatch):
+    shown = NaiveAnswer(stopwatch=NaiveStopwatch(0.0, 1.0, 2.0, 2.0))
+    monkeypatch.setattr(run, "time_naively", lambda *arguments: shown)
+    events = ask(run_request(naive=True))
+    assert "naive" in [event.phase for event in only(RunPhaseChanged, events)]
+    result = events[-1]
     assert isinstance(result, RunFinished)
     assert result.naive is not None
-    assert result.naive.printed_s <= result.naive.finished_s
-    assert log == ["prepare", "verify", "prepare"]
+    assert (result.naive.printed_s, result.naive.finished_s) == (2.0, 2.0)
     assert ask(run_request())[-1].naive is None
 
 
-def noting(log: list[str], name: str) -> object:
-    method = getattr(Elementwise, name)
-
-    def noted(workload: Elementwise, case: Case) -> object:
-        log.append(name)
-        return method(workload, case)
-
-    return noted
+def test_a_run_without_it_says_why(monkeypatch: pytest.MonkeyPatch):
+    failed = NaiveAnswer(failure="CUDA out of memory.")
+    monkeypatch.setattr(run, "time_naively", lambda *arguments: failed)
+    result = ask(run_request(naive=True))[-1]
+    assert isinstance(result, RunFinished)
+    assert result.naive is None
+    assert any("CUDA out of memory." in finding for finding in result.findings)

@@ -12,7 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunFinished
 from gpu_studio.core.tensors import LARGEST_SIZE
-from gpu_studio.engine.benchmark import cold_cache
+from gpu_studio.engine.benchmark import cold_cache, run
+from gpu_studio.engine.benchmark.naive_script import NaiveAnswer, time_in_this_process
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS
 from gpu_studio.engine.workloads.workload import TensorWorkload
@@ -87,7 +88,15 @@ def test_the_engine_says_which_are_skipped_and_why(monkeypatch: pytest.MonkeyPat
 
 @every_quick
 @pytest.mark.parametrize("mode", MODES)
-def test_it_runs_in_every_mode_or_says_why_not(workload: Workload, mode: str):
+def test_it_runs_in_every_mode_or_says_why_not(
+    workload: Workload, mode: str, monkeypatch: pytest.MonkeyPatch
+):
+    # Its process is tested once, in test_naive; what every workload does in it is tested here.
+    monkeypatch.setattr(
+        run,
+        "time_naively",
+        lambda name, case, stop: NaiveAnswer(stopwatch=time_in_this_process(workload, case)),
+    )
     description = workload.description
     if mode in description.refuses:
         (failed,) = ask(

@@ -1,0 +1,114 @@
+"""What a careless script measures: ``python -m gpu_studio.engine.benchmark.naive_script CASE``.
+
+A process of its own, because everything that a script pays for once is paid already in the engine:
+CUDA's start, the libraries' first use, memory from the system. The clock starts after the imports
+and before the work is set up, as in "How can I run any code on my GPU, instead on CPU?" by Radosław
+Śmigielski (blog post of 2025-03-01), and what it shows is the last line of standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+import torch
+
+from gpu_studio.child_streams import take_over_stdin, take_over_stdout
+from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.registry import find_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.engine.workloads.case import Case
+    from gpu_studio.engine.workloads.workload import Workload
+
+
+class NaiveCase(msgspec.Struct, frozen=True, kw_only=True):
+    """What is called, as for `make_case`."""
+
+    workload: str
+    device: str
+    size: int
+    dtype: str
+    options: dict[str, str]
+    cache: str
+    transfers: bool
+
+
+class NaiveStopwatch(msgspec.Struct, frozen=True):
+    """The clock after each step, in seconds since it was started.
+
+    CUDA had started, the work was set up, the first call had returned, and the device was done.
+    """
+
+    started_s: float
+    made_s: float
+    printed_s: float
+    finished_s: float
+
+
+class NaiveAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The stopwatch, or why there is none."""
+
+    stopwatch: NaiveStopwatch | None = None
+    failure: str = ""
+
+
+def time_in_this_process(workload: Workload, case: Case) -> NaiveStopwatch:
+    """Set the work up and call it once, by the clock on the wall."""
+    start_s = time.perf_counter()
+    if case.is_on_card:
+        torch.empty(1, device=case.device)
+    started_s = time.perf_counter()
+    with contextlib.closing(workload.prepare_untried(case)) as call:
+        made_s = time.perf_counter()
+        call()
+        printed_s = time.perf_counter()
+        synchronize(case.device)
+        finished_s = time.perf_counter()
+    steps_s = (started_s, made_s, printed_s, finished_s)
+    return NaiveStopwatch(*(step_s - start_s for step_s in steps_s))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, write the answer, and return the exit code."""
+    lifeline, out = take_over_stdin(0), take_over_stdout()
+
+    def end_with_engine() -> None:
+        lifeline.read(1)
+        os._exit(1)
+
+    threading.Thread(target=end_with_engine, name="engine", daemon=True).start()
+    asked = msgspec.json.decode(arguments[0], type=NaiveCase)
+    workload = find_workload(asked.workload)
+    case = make_case(
+        workload.description,
+        torch.device(asked.device),
+        asked.size,
+        asked.dtype,
+        options=asked.options,
+        cache=asked.cache,
+        transfers=asked.transfers,
+    )
+    try:
+        answer = NaiveAnswer(stopwatch=time_in_this_process(workload, case))
+    except Exception as error:  # a full card most of all: this process needs a context, too
+        first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        answer = NaiveAnswer(failure=first_line[:200])
+    out.write(msgspec.json.encode(answer) + b"\n")
+    out.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stderr.flush()
+    # Tearing down CUDA can hang; the driver frees what a process had.
+    os._exit(code)
