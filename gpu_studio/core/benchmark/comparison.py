@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.core.benchmark.trust import TIMING_REMEDIES, stamp_of, timing_doubts
+from gpu_studio.core.listing import listed
 from gpu_studio.core.units import (
     format_about,
     format_bytes,
     format_duration,
     format_ratio,
-    format_size,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # Moving work is not worth less than this, and two runs of the same work can differ as much.
 SAME_WITHIN = 1.05
 _DOUBTED_BY = 2.0
-_MOST_LISTED = 3
 
 
 class Claim(Enum):
@@ -142,15 +141,6 @@ def next_steps(comparisons: Iterable[Comparison]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def sizes_text(sizes: Sequence[int], size_text: str) -> str:
-    """Return ascending sizes for a sentence; if there are many, their number, first and last."""
-    if len(sizes) > _MOST_LISTED:
-        first, last = format_size(sizes[0], size_text), format_size(sizes[-1], size_text)
-        return f"{len(sizes)} sizes from {first} to {last}"
-    *others, last = [format_size(size, size_text) for size in sizes]
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 def _has_time(result: RunFinished) -> bool:
     return result.median_s > 0 and result.ci95_s[0] > 0
 
@@ -248,8 +238,7 @@ def _doubts_of(results: Mapping[str, RunFinished]) -> Iterable[str]:
 
 
 def _named(labels: Sequence[str]) -> str:
-    *others, last = [f"“{label}”" for label in labels]
-    return f"{', '.join(others)} and {last}" if others else last
+    return listed(f"“{label}”" for label in labels)
 
 
 def findings_of(results: Mapping[str, RunFinished]) -> Sequence[str]:

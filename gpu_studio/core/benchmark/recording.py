@@ -24,6 +24,7 @@ from gpu_studio.core.benchmark.kept_run import (
     clean_name,
     refused,
 )
+from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
@@ -539,12 +540,8 @@ def _contents(recording: Recording) -> str:
     for run in recording.runs:
         size = format_size(run.request.size, run.size_text)
         works.setdefault(run.request.workload, {})[size] = None
-    what = "; ".join(f"{name} at {_sizes(list(sizes))}" for name, sizes in works.items())
+    what = "; ".join(
+        f"{name} at {sizes_text([*sizes], _MOST_SIZES)}" for name, sizes in works.items()
+    )
     took = format_duration(recording.spent_s)
     return f"{runs} on {', '.join(devices.values())}, {took} at the original speed: {what}."
-
-
-def _sizes(sizes: list[str]) -> str:
-    if len(sizes) > _MOST_SIZES:
-        return f"{len(sizes)} sizes from {sizes[0]} to {sizes[-1]}"
-    return ", ".join(sizes)

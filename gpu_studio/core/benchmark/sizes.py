@@ -1,11 +1,18 @@
-"""Reads the sizes that a user types, with a sentence for every mistake."""
+"""Reads the sizes that a user types, with a sentence for every mistake, and names sizes."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.listing import listed
 from gpu_studio.core.tensors import LARGEST_SIZE
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 MOST_SIZES = 64
+_MOST_LISTED = 3
 
 
 def parse_sizes(text: str) -> list[int]:
@@ -94,3 +101,15 @@ def _grid(text: str) -> list[int]:
             "64:4096.",
         )
     return sorted(sizes)
+
+
+def sizes_text(sizes: Sequence[str], most: int = _MOST_LISTED) -> str:
+    """Return sizes for a sentence; many of them by number, first and last.
+
+    Args:
+        sizes: ascending, each as its workload writes it.
+        most: how many are named.
+    """
+    if len(sizes) > most:
+        return f"{len(sizes)} sizes from {sizes[0]} to {sizes[-1]}"
+    return listed(sizes)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.sustained import BOOST_HELD_S
 from gpu_studio.core.statistics import SAMPLES_OF_AN_INTERVAL
 from gpu_studio.core.units import format_duration, format_percent, format_size
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 _FEW = "few samples"
 _AT_LIMIT = ", at the power limit (normal under load)"
 _FEWEST_SAMPLES = 10
-_MOST_LISTED = 3
 _WIDEST_IQR = 0.10  # torch.utils.benchmark warns at the same spread
 
 
@@ -91,7 +91,7 @@ def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
     lines = [_checked(results), *_spread(results)]
     few = [result for result in results if result.samples < _FEWEST_SAMPLES]
     if few:
-        sizes = _listed(few)
+        sizes = _sizes(few)
         lines.append(TrustLine(False, f"few samples at {sizes}: give it more time"))
     cards = [result for result in results if result.device != "cpu"]
     if any(result.throttled for result in cards):
@@ -113,10 +113,10 @@ def trust_lines(results: Sequence[RunFinished]) -> list[TrustLine]:
 def _checked(results: Sequence[RunFinished]) -> TrustLine:
     wrong = [result for result in results if result.verified is False]
     if wrong:
-        return TrustLine(False, f"wrong results at {_listed(wrong)}")
+        return TrustLine(False, f"wrong results at {_sizes(wrong)}")
     unchecked = [result for result in results if result.verified is None]
     if unchecked:
-        return TrustLine(False, f"results not checked at {_listed(unchecked)}")
+        return TrustLine(False, f"results not checked at {_sizes(unchecked)}")
     return TrustLine(True, "every result was checked")
 
 
@@ -129,13 +129,10 @@ def _spread(results: Sequence[RunFinished]) -> Iterator[TrustLine]:
         yield TrustLine(max(spreads) <= _WIDEST_IQR, text)
 
 
-def _listed(results: Iterable[RunFinished]) -> str:
+def _sizes(results: Iterable[RunFinished]) -> str:
     """Return the sizes of results; after a sweep, their number, first and last."""
     texts = {one.size: format_size(one.size, one.size_text) for one in results}
-    sizes = sorted(texts)
-    if len(sizes) > _MOST_LISTED:
-        return f"{len(sizes)} sizes from {texts[sizes[0]]} to {texts[sizes[-1]]}"
-    return ", ".join(texts[size] for size in sizes)
+    return sizes_text([texts[size] for size in sorted(texts)])
 
 
 def _relative_iqr(result: RunFinished) -> float:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.comparison import Claim, compare, next_steps, sizes_text
+from gpu_studio.core.benchmark.comparison import Claim, compare, next_steps
 from gpu_studio.core.benchmark.crossover import CrossoverKind, find_crossover, ratios_of
+from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import timing_doubts
 from gpu_studio.core.units import format_duration, format_size
 
@@ -158,7 +159,11 @@ def _ties_texts(ratios: Iterable[Comparison], size_text: str) -> Iterable[str]:
     for outcome, words in named.items():
         sizes = [ratio.size for ratio in ratios if ratio.outcome is outcome]
         if sizes:
-            yield f"{words} at {sizes_text(sizes, size_text)}"
+            yield f"{words} at {_sizes(sizes, size_text)}"
+
+
+def _sizes(sizes: Iterable[int], size_text: str) -> str:
+    return sizes_text([format_size(size, size_text) for size in sizes])
 
 
 def _reason(ratios: Iterable[Comparison]) -> str:
@@ -173,7 +178,7 @@ def _warning(results: Sequence[RunFinished]) -> list[str]:
     for device in dict.fromkeys(result.device for result in results):
         wrong = [each for each in results if each.device == device and each.verified is False]
         if wrong:
-            sizes = sizes_text(sorted({each.size for each in wrong}), wrong[-1].size_text)
+            sizes = _sizes(sorted({each.size for each in wrong}), wrong[-1].size_text)
             told.append(f"Don't trust {_short(wrong[-1])} here: wrong results at {sizes}.")
     return told
 
@@ -299,7 +304,7 @@ class _Answer:
         if not self._crossover.ties:
             return "every size measured"
         sizes = [ratio.size for ratio in self._ratios if ratio.sign]
-        return sizes_text(sizes, self._size_text)
+        return _sizes(sizes, self._size_text)
 
     def _but(self, ratios: Iterable[Comparison]) -> str:
         """Return the sizes without a winner as the rest of a sentence."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.devices.cards import disagreements, misnamings, torch_card_of
 from gpu_studio.core.devices.devices import ASLEEP, PROHIBITED
 from gpu_studio.core.devices.driver_findings import DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND
-from gpu_studio.core.devices.finding import DRIVER_PAGE, TORCH_PAGE, Finding, listed, restart
+from gpu_studio.core.devices.finding import DRIVER_PAGE, TORCH_PAGE, Finding, restart
 from gpu_studio.core.devices.link import widest_link
+from gpu_studio.core.listing import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,11 +11,11 @@ from gpu_studio.core.devices.finding import (
     continued,
     driver_page,
     install_driver,
-    listed,
     restart,
 )
 from gpu_studio.core.devices.pc_facts import architecture_of
 from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
+from gpu_studio.core.listing import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -90,13 +90,6 @@ WAKE_BY_HAND = "nvidia-smi"
 TORCH_PAGE = "https://pytorch.org/get-started/locally/"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence: ``A, B and C``."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def continued(sentence: str) -> str:
     """Return a sentence as it reads after a colon; acronyms keep their capitals."""
     first = sentence.split(" ", 1)[0]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.devices import PROHIBITED
-from gpu_studio.core.devices.finding import Finding, continued, driver_page, listed, reload_cuda
+from gpu_studio.core.devices.finding import Finding, continued, driver_page, reload_cuda
 from gpu_studio.core.devices.pc_facts import capability_of, label_of
+from gpu_studio.core.listing import listed
 from gpu_studio.core.wheels import CPU_TAG
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import msgspec
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.listing import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,11 +103,11 @@ def make_case(
             the workload makes no sense, with its reason.
     """
     if cache not in CACHES:
-        raise _bad(f"“{cache[:20]}” is no mode of the cache: choose {_listed(CACHES)}.")
+        raise _bad(f"“{cache[:20]}” is no mode of the cache: choose {listed(CACHES, 'or')}.")
     if device.type not in description.device_kinds:
         raise _bad(
             f"{description.name} does not run on {device}: it is for "
-            f"{' and '.join(_KINDS[kind] for kind in description.device_kinds)}."
+            f"{listed(_KINDS[kind] for kind in description.device_kinds)}."
         )
     for mode, is_wanted in (("cold", cache == "cold"), ("transfers", transfers)):
         refuse_mode(description, mode, is_wanted)
@@ -164,19 +165,15 @@ def _check_value(description: WorkloadDescription, option: WorkloadOption, value
     if value not in option.values:
         raise _bad(
             f"“{value[:20]}” is no value of {description.name}'s option {option.name}: choose "
-            f"{_listed(option.values)}."
+            f"{listed(option.values, 'or')}."
         )
 
 
 def _unknown_option(description: WorkloadDescription, name: str) -> str:
     if not description.options:
         return f"{description.name} has no option “{name[:20]}”: it has none at all."
-    names = _listed([option.name for option in description.options])
+    names = listed((option.name for option in description.options), "or")
     return f"{description.name} has no option “{name[:20]}”: there is {names}."
-
-
-def _listed(words: tuple[str, ...] | list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _bad(sentence: str) -> StudioError:

@@ -276,7 +276,7 @@ def test_what_a_recording_is_in_words() -> None:
     )
     assert contents == (
         "2 runs on NVIDIA GeForce GT 1030, Ryzen 7 5700G, 4.00 s at the original speed: matmul at "
-        "64 × 64, 128 × 128."
+        "64 × 64 and 128 × 128."
     )
     simulated = decoded(msgspec.structs.replace(HEADER, is_simulated=True), *EVENTS)
     assert "simulated: the times do not belong to a real card" in recording_sentences(simulated)[2]

@@ -156,7 +156,7 @@ def test_a_sweep_s_sizes_are_counted_and_not_all_listed() -> None:
     (few,) = (said(line) for line in trust_lines(sweep) if "few" in line.text)
     assert few == "few samples at 4 sizes from 64 × 64 to 4096 × 4096: give it more time"
     (few,) = (said(line) for line in trust_lines(sweep[:3]) if "few" in line.text)
-    assert few == "few samples at 64 × 64, 512 × 512, 4096 × 4096: give it more time"
+    assert few == "few samples at 64 × 64, 512 × 512 and 4096 × 4096: give it more time"
 
 
 def test_one_sample_says_nothing_of_the_spread() -> None:
