@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.core import protocol
-from gpu_studio.engine.pitfalls.lab import PITFALLS
+from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.registry import WORKLOADS
 

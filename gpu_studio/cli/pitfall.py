@@ -1,4 +1,4 @@
-"""``gpu-studio pitfall``: the pitfall lab in a terminal, with the same engine."""
+"""``gpu-studio pitfall``: the pitfalls in a terminal, with the same engine."""
 
 from __future__ import annotations
 

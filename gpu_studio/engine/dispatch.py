@@ -125,7 +125,7 @@ class Dispatcher:
 
                 yield inspect_file(request.path)
             case RunPitfall():
-                from gpu_studio.engine.pitfalls.lab import run_pitfall
+                from gpu_studio.engine.pitfalls.registry import run_pitfall
 
                 yield from run_pitfall(request, stop)
             case ReadMemory() | ReadSegments() | EmptyCache():

@@ -44,7 +44,7 @@ class SwitcherTab(QWidget):
         for title, make in (
             ("Choose", self._choose),
             ("Place", self._place),
-            ("Pitfalls", self._lab),
+            ("Pitfalls", self._pitfalls),
             ("Feeding", self._feeding),
             ("AMP and reproducibility", self._amp),
             ("Several cards", self._cards),
@@ -86,7 +86,7 @@ class SwitcherTab(QWidget):
     def _place(self) -> QWidget:
         return PlacePage(self._studio, self._theme, self.model)
 
-    def _lab(self) -> QWidget:
+    def _pitfalls(self) -> QWidget:
         from gpu_studio.ui.switcher.pitfall_page import PitfallPage
 
         return PitfallPage(self._theme, self.pitfalls)

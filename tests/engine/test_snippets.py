@@ -19,7 +19,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands, snippet_for_device
 from gpu_studio.engine import snippets
 from gpu_studio.engine.memory import caching_allocator
-from gpu_studio.engine.pitfalls.lab import PITFALLS, find_pitfall
+from gpu_studio.engine.pitfalls.registry import PITFALLS, find_pitfall
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.case import make_case

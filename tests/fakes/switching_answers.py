@@ -33,7 +33,7 @@ def place_finished(**changes: Any) -> PlaceFinished:
 
 
 def pitfall(name: str, **changes: Any) -> PitfallDescription:
-    """Return a pitfall of the lab."""
+    """Return a pitfall."""
     plain = PitfallDescription(
         name=name, title=name.replace("_", " ").capitalize(), sentence="It goes wrong.",
         why="There is a reason.", remedy="Do it otherwise.", source="A book",

@@ -14,7 +14,7 @@ from gpu_studio.core.protocol import (
     PlaceRow,
     RunPitfall,
 )
-from gpu_studio.engine.pitfalls.lab import PITFALLS
+from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from tests.engine.answers import only
 

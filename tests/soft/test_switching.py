@@ -20,7 +20,7 @@ from gpu_studio.core.protocol import (
     TensorsPlaced,
     UseDevice,
 )
-from gpu_studio.engine.pitfalls.lab import PITFALLS
+from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from tests.engine.answers import only
 from tests.engine.engine_child import EngineChild
@@ -149,7 +149,7 @@ def _mixed(finished: PitfallFinished) -> None:
 def _memory(finished: PitfallFinished) -> None:
     assert finished.broken.error.startswith("OutOfMemoryError: CUDA out of memory")
     assert "allowed" in finished.broken.error  # by the budget: the card itself is not full
-    assert "this lab may use" in finished.broken.sentence
+    assert "this pitfall may use" in finished.broken.sentence
     figures = {one.name: one.value for one in finished.fixed.figures}
     assert figures["peak_no_grad_bytes"] < figures["peak_bytes"]
 

@@ -11,7 +11,7 @@ import torch
 from gpu_studio.core.protocol import EngineDescribed
 from gpu_studio.engine.device import cuda_state, leave_cuda_alone
 from gpu_studio.engine.devices.properties import own_table, torch_cards
-from gpu_studio.engine.pitfalls.lab import PITFALLS
+from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
 from gpu_studio.engine.workloads.registry import WORKLOADS
 

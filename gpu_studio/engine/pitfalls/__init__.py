@@ -1,1 +1,1 @@
-"""The pitfalls of the lab: one file each."""
+"""The pitfalls: one file each."""

@@ -17,10 +17,10 @@ from gpu_studio.engine.pitfalls.pitfall import Bench, count, memory
 
 _WIDTH, _LAYERS = 1024, 8
 _FIRST_BATCH, _LARGEST_BATCH = 256, 1 << 22
-# The lab does not fill the card: the allocator refuses at this budget, as on a full card.
+# This pitfall does not fill the card: the allocator refuses at this budget, as on a full card.
 _BUDGET_BYTES = 1 << 30
 _BUDGET_SHARE = 0.25
-_ALLOWED = "the {} that this lab may use (it does not fill your card)"
+_ALLOWED = "the {} that this pitfall may use (it does not fill your card)"
 _MODELLED_CARD_BYTES = 2 << 30
 _MODELLED = (
     "This PC has no card that PyTorch can use. A model of PyTorch's allocator stands in for a card "
@@ -182,7 +182,9 @@ def _fill(batch: int, *, trains: bool) -> tuple[int, str]:
 def _outcome(part: str, batch: int, error: str, budget: int, words: str = "{}") -> PitfallOutcome:
     room = memory("budget_bytes", "Memory budget", budget)
     if not error:
-        sentence = f"Even a batch of {batch // 2} fits on this card. The lab tries no larger one."
+        sentence = (
+            f"Even a batch of {batch // 2} fits on this card. This pitfall tries no larger one."
+        )
         return PitfallOutcome(part=part, sentence=sentence, figures=(room,))
     into = words.format(format_bytes(budget))
     return PitfallOutcome(

@@ -18,8 +18,8 @@ from gpu_studio.engine.pitfalls import (
     no_synchronize,
     tiny_model,
 )
-from gpu_studio.engine.pitfalls.lab import find_pitfall
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
+from gpu_studio.engine.pitfalls.registry import find_pitfall
 from tests.engine.answers import ask
 from tests.engine.pitfalls.outcomes import both, finish, plain
 

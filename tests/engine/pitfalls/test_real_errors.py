@@ -9,8 +9,8 @@ from unittest.mock import Mock
 import torch
 
 from gpu_studio.engine.pitfalls import exception_keeps_tensors, out_of_memory
-from gpu_studio.engine.pitfalls.lab import find_pitfall
 from gpu_studio.engine.pitfalls.pitfall import Bench
+from gpu_studio.engine.pitfalls.registry import find_pitfall
 from tests.engine.pitfalls.outcomes import both
 
 if TYPE_CHECKING:

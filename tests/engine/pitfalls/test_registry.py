@@ -1,4 +1,4 @@
-"""The pitfalls lab on the CPU: what is real here is real, and what stands in says so."""
+"""The pitfalls on the CPU: what is real here is real, and what stands in says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpu_studio.engine.dispatch import Dispatcher
 from gpu_studio.engine.pitfalls import (
     out_of_memory,
 )
-from gpu_studio.engine.pitfalls.lab import PITFALLS
+from gpu_studio.engine.pitfalls.registry import PITFALLS
 from tests.engine.answers import ask
 from tests.engine.pitfalls.outcomes import finish
 

@@ -1,4 +1,4 @@
-"""The pitfalls lab: broken, why, fixed."""
+"""The page of pitfalls: broken, why, fixed."""
 
 from __future__ import annotations
 
