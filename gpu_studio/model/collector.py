@@ -1,9 +1,9 @@
 """Python's cycle collector, kept in the window's thread.
 
-Python collects in whichever thread happens to allocate, so a worker's thread may find itself
-destroying QObjects of the window, whose timers may only be destroyed in their own thread: the
-program would crash. So automatic collection is off while a window lives, and a timer of the
-window's thread does it instead, generation by generation as Python would.
+Python collects in any thread that allocates, so a worker's thread may destroy QObjects of the
+window. Their timers may only be destroyed in their own thread: the program would crash. So
+automatic collection is off while a window lives. A timer of the window's thread collects instead,
+generation by generation as Python does.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _PERIOD_MS = 500
 
 
 class Collector(QObject):
-    """Collects garbage in the thread it lives in, from `start` to `stop`.
+    """Collects garbage in its own thread, from `start` to `stop`.
 
-    There may be several, one a window; Python takes over again when the last has stopped.
+    Each window has its own; Python takes over again when the last one has stopped.
     """
 
     _started = 0
@@ -37,12 +37,12 @@ class Collector(QObject):
                 Collector._was_enabled = gc.isenabled()
             Collector._started += 1
             gc.disable()
-            # What the start has made stays: looking through it each time would hold the window.
+            # The objects of the start stay: scanning them each time would block the window.
             gc.freeze()
             self._timer.start()
 
     def stop(self) -> None:
-        """Give back to Python what it had."""
+        """Give collection back to Python."""
         if self._timer.isActive():
             self._timer.stop()
             Collector._started -= 1

@@ -1,4 +1,4 @@
-"""What helps somebody else to find out what went wrong here, as a text that names nobody."""
+"""The diagnostics as a text for a bug report, without personal data."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NOT_TOLD = "not known yet"
 
 
 def diagnostics_text(studio: Studio, log: str) -> str:
-    """Return versions, findings and the end of a log; user, PC, folders and UUIDs are masked.
+    """Return versions, findings and the end of a log, with user, PC, folders and UUIDs masked.
 
     Args:
-        studio: what is known of this PC.
+        studio: has the facts about this PC.
         log: the last lines of the log.
     """
     described, inventory = studio.session.description, studio.sensors.inventory
@@ -50,11 +50,11 @@ def _pyside() -> str:
     for name in ("PySide6-Essentials", "PySide6"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             return metadata.version(name)
-    return "of unknown version"
+    return "(unknown version)"
 
 
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a system that knows no users
+    except (OSError, KeyError, ImportError):  # a system without user names
         return ""

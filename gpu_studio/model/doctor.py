@@ -1,7 +1,6 @@
-"""What is found about this PC, kept up to date, and tried with a real kernel when asked to.
+"""The findings about this PC, kept up to date, and a test of each card with a real kernel.
 
-The rules and their tables are imported when there is something to judge: not before the window's
-first paint.
+The rules and their tables are imported with the first devices, after the window's first paint.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
 
-    # Runs a kernel on every card in a process of its own: yields each as its turn comes, and last
-    # what came of all. It asks now and then whether to give up.
+    # Runs a kernel on every card in a separate process: yields each card when its turn comes, and
+    # the outcome of all at the end. It checks regularly whether to stop.
     Probe = Callable[[Callable[[], bool]], Iterator[TorchCard | PcProbed]]
 
-_CHECK = "check"  # what the sensors are wanted for
+_CHECK = "check"  # the reason for reading the sensors
 _LONGEST_END_MS = 5000
 
 
@@ -37,8 +36,8 @@ class Doctor(QObject):
     """The findings, worst first.
 
     Signals:
-        findings_changed(): something else is found now.
-        check_changed(): the kernels of a check began, have come to the next card, or are over.
+        findings_changed(): the findings changed.
+        check_changed(): a check began, reached the next card or ended.
     """
 
     findings_changed = Signal()
@@ -67,17 +66,17 @@ class Doctor(QObject):
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What is found, worst first; empty until devices were found."""
+        """The findings, worst first; empty until devices are found."""
         return self._findings
 
     @property
     def is_checking(self) -> bool:
-        """Whether kernels are being tried."""
+        """Whether a check is running."""
         return self._worker is not None
 
     @property
     def can_check(self) -> bool:
-        """Whether there are cards on which a kernel could be tried now."""
+        """Whether there are cards to test now."""
         engine, inventory = self._session.description, self._sensors.inventory
         is_possible = self._probe is not None and inventory is not None and bool(inventory.cards)
         has_cuda = engine is not None and engine.cuda_build is not None
@@ -85,7 +84,7 @@ class Doctor(QObject):
 
     @property
     def sentence(self) -> str:
-        """How the check stands; empty before the first one."""
+        """The progress or the outcome of the check; empty before the first."""
         if self.is_checking:
             return self._progress()
         if self._trouble:
@@ -94,12 +93,12 @@ class Doctor(QObject):
             return ""
         count = len(self._probed.cards)
         if not count:
-            return self._probed.error or "PyTorch saw no card to try a kernel on."
+            return self._probed.error or "PyTorch found no card to test."
         ran = sum(card.outcome == "ran" for card in self._probed.cards)
         return f"A real kernel ran on {ran} of {count} {'card' if count == 1 else 'cards'}."
 
     def check(self) -> None:
-        """Try a real kernel on every card; makes a CUDA context on each for a few seconds."""
+        """Run a real kernel on every card; creates a CUDA context on each for a few seconds."""
         if not self.can_check:
             return
         self._trouble, self._turn = "", None
@@ -114,14 +113,14 @@ class Doctor(QObject):
         self.check_changed.emit()
 
     def stop(self) -> None:
-        """Give a check up, and its process; what was known before stays."""
+        """Stop the check and its process; earlier results stay."""
         if self.is_checking:
             self._is_over.set()
-            self._trouble = "The check was stopped."
+            self._trouble = "The test was stopped."
             self.check_changed.emit()
 
     def close(self) -> None:
-        """Give a check up, and wait for its end."""
+        """Stop the check and wait for its end."""
         self._is_over.set()
         if self._worker is not None:
             self._worker.wait(_LONGEST_END_MS)
@@ -132,19 +131,19 @@ class Doctor(QObject):
 
     def _progress(self) -> str:
         if self._is_over.is_set():
-            return "Stopping the check …"
+            return "Stopping the test…"
         if self._turn is None:
-            return "Loading PyTorch in a process of its own; on a slow PC this takes a minute …"
-        return f"Running a small kernel on cuda:{self._turn.cuda_index}, {self._turn.name} …"
+            return "Loading PyTorch in a separate process. This takes up to a minute on a slow PC…"
+        return f"Running a small kernel on cuda:{self._turn.cuda_index}, {self._turn.name}…"
 
     def _compare_links(self) -> None:
-        """Look again when a card was seen to work over another link than before."""
+        """Judge again if a card was seen to use another link than before."""
         if self._links != self._sensors.links:
             self._look()
 
     def _take(self, told: TorchCard | PcProbed) -> None:
         if self._is_over.is_set():
-            return  # half a check says nothing about the other cards
+            return  # an incomplete check says nothing about the other cards
         if isinstance(told, PcProbed):
             self._probed = told
             self._look()
@@ -153,7 +152,7 @@ class Doctor(QObject):
             self.check_changed.emit()
 
     def _fail(self, _failure: Failure) -> None:
-        self._trouble = "The check could not be started; the log says why."
+        self._trouble = "Could not start the test. The log says why."
 
     def _finish(self) -> None:
         self._worker = None
@@ -168,7 +167,7 @@ class Doctor(QObject):
 
         before = self._inventory
         if before is not None and _identities(before) != _identities(inventory):
-            self._probed = None  # other cards: nothing was tried on them
+            self._probed = None  # the cards changed: none of them was tested
         self._inventory, self._links = inventory, dict(self._sensors.links)
         self._findings = find(
             inventory, self._session.description, probe=self._probed, links=self._links

@@ -1,6 +1,6 @@
 """The window's one conversation with an engine.
 
-One request at a time, and a fresh engine when the old one is gone.
+It sends one request at a time, and starts a new engine if the old one ends.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
 _LONGEST_END_MS = 5000  # a call in this process may take longer; it ends with the process
-_LONGEST_FAREWELL_MS = 3000  # of an engine that was sent away in the middle of a call
-_LONGEST_TAIL_MS = 100  # of a thread that has nothing left to do
+_LONGEST_FAREWELL_MS = 3000  # for an engine that was ended in the middle of a call
+_LONGEST_TAIL_MS = 100  # for a thread without further work
 _BEAT_MS = 1000
-_MOST_MISSED = 10  # heartbeats, before an engine does not respond
-_MOST_DEATHS = 3  # in a row, before the window stops trying by itself
+_MOST_MISSED = 10  # heartbeats, before an engine counts as not responding
+_MOST_DEATHS = 3  # in a row, before the window stops restarting by itself
 
 
 class EngineState(Enum):
-    """What the engine is doing.
+    """The state of the engine.
 
     ::
 
@@ -58,7 +58,7 @@ class EngineState(Enum):
                      └──────────── restart ─────────────────────────────────┘
     """
 
-    ABSENT = "no engine yet"
+    ABSENT = "not started"
     STARTING = "starting"
     READY = "ready"
     BUSY = "working"
@@ -72,14 +72,14 @@ class EngineState(Enum):
 
 
 class Reply(QObject):
-    """The answer to one request, as it comes.
+    """The answer to one request, event by event.
 
     Signals:
-        event_received(Event): the next event, the last one included.
-        finished(): the last event has come, and the session is free for another request.
+        event_received(Event): the next event, including the last one.
+        finished(): the last event has arrived, and the session is free for another request.
 
     Attributes:
-        request: what was asked.
+        request: the request.
         last: the event that ended the answer; None until then.
     """
 
@@ -94,37 +94,37 @@ class Reply(QObject):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the last event has come."""
+        """Whether the last event has arrived."""
         return self.last is not None
 
     def stop(self) -> None:
-        """Stop the request: between two calls, or, when that takes long, with its engine.
+        """Stop the request between two calls; if that takes too long, end its engine.
 
-        A request that still waits is answered at once by an `EngineEnded` with ``stopped``.
+        A request that is still waiting is answered at once by an `EngineEnded` with ``stopped``.
         """
         self._stop(self)
 
     def take(self, event: Event) -> None:
-        """Pass an event on; for the session alone."""
+        """Pass an event on; only the session calls this."""
         if is_last(event, self.request):
             self.last = event
         self.event_received.emit(event)
 
 
 class _Said(NamedTuple):
-    """What one engine said; None is the end of all it says."""
+    """An event of one engine; None is the end of its events."""
 
     engine: Engine
     event: Event | Heartbeat | None
 
 
 class _EngineSuccession:
-    """Makes engines by a factory, and ends each before the next one is asked anything.
+    """Creates engines by a factory, and ends each before the next one gets a request.
 
     Attributes:
-        environment: what the present engine was made with.
-        present: the engine that is asked.
-        retired: the one before it, from `renew` until the present one is listened to.
+        environment: the environment of the current engine.
+        present: the current engine.
+        retired: the previous engine, from `renew` until the current one is read.
     """
 
     def __init__(self, factory: EngineFactory, environment: EngineEnvironment) -> None:
@@ -132,21 +132,21 @@ class _EngineSuccession:
         self.environment = environment
         self.present: Engine = factory(environment)
         self.retired: Engine | None = None
-        self._is_over = threading.Event()  # of the engine that was listened to last
+        self._is_over = threading.Event()  # for the engine that was read last
         self._is_over.set()
 
     def renew(self, environment: EngineEnvironment | None = None) -> None:
-        """Send the present engine away for a fresh one, in another environment if one is given."""
+        """Replace the engine by a new one, in another environment if one is given."""
         if environment is not None:
             self.environment = environment
-        # Asked twice before the old engine is gone: the one in between has never run.
+        # Called twice before the old engine has ended: the one in between never ran.
         self.retired = self.retired or self.present
         self.present = self._factory(self.environment)
 
     def listening(self) -> Callable[[], Iterator[_Said]]:
-        """Return a function that yields all the present engine says, for a worker's thread.
+        """Return a function that yields all events of the current engine, for a worker's thread.
 
-        Ending the old engine may take a while: that belongs to the same thread.
+        Ending the old engine may take a while, so the same thread does that.
         """
         engine, retired, was_over = self.present, self.retired, self._is_over
         self.retired, is_over = None, threading.Event()
@@ -156,7 +156,7 @@ class _EngineSuccession:
             try:
                 if retired is not None:
                     retired.close()
-                was_over.wait(_LONGEST_END_MS / 1000)  # a hung driver may keep it for ever
+                was_over.wait(_LONGEST_END_MS / 1000)  # a hung driver may keep it forever
                 for event in engine.events():
                     yield _Said(engine, event)
             finally:
@@ -166,7 +166,7 @@ class _EngineSuccession:
         return listen
 
     def close(self) -> None:
-        """End all engines and wait, within limits, for the calls they are in."""
+        """End all engines and wait, within limits, for their current calls."""
         for engine in (self.retired, self.present):
             if engine is not None:
                 engine.close()
@@ -176,16 +176,16 @@ class _EngineSuccession:
 class EngineSession(QObject):
     """Sends requests to one engine after another.
 
-    A `Worker` lives as long as its engine and hands over what it says. ``wakes_cards`` says
-    whether a fresh engine may wake cards that sleep by asking CUDA.
+    A `Worker` lives as long as its engine and passes its events on. ``wakes_cards`` says whether
+    a new engine may wake sleeping cards by asking CUDA.
 
     Signals:
         state_changed(EngineState)
-        engine_described(EngineDescribed): a fresh engine is there.
-        device_used(DeviceUsed): another card is the current one.
-        request_submitted(Reply): something was asked; for those who follow all that is asked.
-        silence_changed(bool): the engine does not respond any more, or responds again.
-        engine_lost(str): the engine died by itself or did not start, with the reason in words.
+        engine_described(EngineDescribed): a new engine is ready.
+        device_used(DeviceUsed): another card is current.
+        request_submitted(Reply): a request was submitted; for observers of all requests.
+        silence_changed(bool): the engine stopped responding, or responds again.
+        engine_lost(str): the engine died or did not start, with the reason in words.
     """
 
     state_changed = Signal(object)
@@ -230,45 +230,45 @@ class EngineSession(QObject):
 
     @property
     def state(self) -> EngineState:
-        """What the engine is doing."""
+        """The state of the engine."""
         return self._state
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing at all is asked or waits; a glance at the memory counts here."""
+        """Whether no request runs or waits; a reading of the memory counts as well."""
         return self._state is EngineState.READY and self._reply is None and not self._waiting
 
     @property
     def is_silent(self) -> bool:
-        """Whether the engine does not respond: a driver or the system holds its process."""
+        """Whether the engine does not respond: a driver or the system blocks its process."""
         return self._is_silent
 
     @property
     def description(self) -> EngineDescribed | None:
-        """The engine's account of itself; None until it is there."""
+        """The engine's description of itself; None before it starts."""
         return self._description
 
     @property
     def environment(self) -> EngineEnvironment:
-        """What the present engine was started with."""
+        """The environment of the current engine."""
         return self._engines.environment
 
     @property
     def current_device(self) -> int | None:
-        """The card that `UseDevice` chose in this engine; None while it is CUDA's default."""
+        """The card that `UseDevice` chose in this engine; None for CUDA's default."""
         return self._current_device
 
     def start(self) -> None:
-        """Start the engine; does nothing when there is one."""
+        """Start the engine; does nothing if there is one."""
         if self._state in (EngineState.ABSENT, EngineState.FAILED) and not self._closed:
             self._deaths = self._idle_deaths = 0
             self._describe_next()
             self._next()
 
     def submit(self, request: Request) -> Reply:
-        """Queue a request and return its reply, which has nothing to tell before this returns.
+        """Queue a request and return its reply, which emits nothing before this returns.
 
-        Before `start` the request waits; without an engine that could be started it is refused.
+        Before `start` the request waits; if no engine can start, it is refused.
         After `close` it is never answered.
         """
         reply = Reply(request, self._stop)
@@ -283,14 +283,14 @@ class EngineSession(QObject):
         return reply
 
     def stop(self) -> None:
-        """Stop the request that runs, if there is one."""
+        """Stop the current request, if there is one."""
         if self._reply is not None:
             self._reply.stop()
 
     def restart(self, environment: EngineEnvironment | None = None) -> None:
-        """End this engine and start a fresh one, in another environment if one is given.
+        """End this engine and start a new one, in another environment if one is given.
 
-        What was on the cards and in the engine is lost; what the window holds is not.
+        Everything on the cards and in the engine is lost; the window's results are not.
         """
         if self._closed:
             return
@@ -312,9 +312,9 @@ class EngineSession(QObject):
                 worker.wait(_LONGEST_END_MS)
 
     def dismiss(self) -> Task | None:
-        """Close without waiting: the engine is ended by the task that is returned.
+        """Close without waiting: the returned task ends the engine.
 
-        None where nothing was left to end.
+        Returns None if there was nothing to end.
         """
         if not self._ask_no_more():
             return None
@@ -328,7 +328,7 @@ class EngineSession(QObject):
         return all(worker.wait(_LONGEST_TAIL_MS) for worker in self.findChildren(Worker))
 
     def _ask_no_more(self) -> bool:
-        """Take no more requests; return whether any were taken before."""
+        """Accept no more requests; return whether it accepted requests until now."""
         if self._closed:
             return False
         self._closed = True
@@ -349,12 +349,12 @@ class EngineSession(QObject):
             reply.finished.emit()
 
     def _describe_next(self, *, is_chosen: bool = False) -> None:
-        """Put the first question to a fresh engine before all others, and no such question more."""
+        """Queue the first question to a new engine before all others, and only once."""
         self._description = self._current_device = None
         self._beats = False
         self._heartbeat.stop()
         self._set_silent(False)
-        # Who chose its environment is about to use a card.
+        # A user who chose its environment is about to use a card.
         question = DescribeEngine(wakes_cards=self._wakes_cards or is_chosen)
         others = (one for one in self._waiting if not isinstance(one.request, DescribeEngine))
         self._waiting = deque((Reply(question, self._stop), *others))
@@ -366,14 +366,14 @@ class EngineSession(QObject):
         request = self._reply.request
         if isinstance(request, DescribeEngine):
             self._enter(EngineState.STARTING)
-        elif not isinstance(request, ReadMemory):  # a glance is no work
+        elif not isinstance(request, ReadMemory):  # a reading is no work
             self._enter(EngineState.BUSY)
         if self._worker is None or self._engines.retired is not None:
             self._listen()
         self._engines.present.send(request)
 
     def _listen(self) -> None:
-        """Start the present engine, and a worker that lives as long as it does."""
+        """Start the current engine, and a worker that lives as long as it."""
         worker = Worker(self._engines.listening(), self)
         worker.value_produced.connect(self._receive)
         worker.failure_raised.connect(self._receive_failure)
@@ -400,26 +400,26 @@ class EngineSession(QObject):
             self._expect_heartbeats()
 
     def _receive_from_retired(self, event: Event | Heartbeat | None) -> None:
-        """Pass on what the engine that was sent away still says: its end was wanted."""
+        """Pass on the last events of a replaced engine: its end was intended."""
         if isinstance(event, Heartbeat) or self._reply is None:
             return
         if event is None or isinstance(event, EngineEnded):
             event = EngineEnded(exit_code=event.exit_code if event else None, stopped=True)
         elif not is_last(event, self._reply.request):
-            # It began just after it had been told to end.
+            # It began just after the request to end.
             assert self._engines.retired is not None
             self._engines.retired.abandon()
         self._answer(event)
 
     def _receive_failure(self, failure: Failure) -> None:
-        """Take a fault in what reads an engine for the engine's death."""
+        """Treat an error in reading an engine as the engine's death."""
         engine = self._engines.present
         fatal = msgspec.structs.replace(failure, fatal=True)
         self._receive(_Said(engine, RequestFailed(failure=fatal)))
         self._receive(_Said(engine, None))
 
     def _answer(self, event: Event) -> None:
-        """Pass an event on to the request that runs; what else an engine says is for no one."""
+        """Pass an event on to the current request; drop events without one."""
         reply = self._reply
         if reply is None:
             return
@@ -446,7 +446,7 @@ class EngineSession(QObject):
         self._enter(EngineState.READY)
 
     def _take_over(self, event: Event) -> None:
-        """Learn from an event what it says of the engine itself."""
+        """Update the state from an event about the engine itself."""
         match event:
             case EngineDescribed():
                 self._deaths = 0
@@ -474,14 +474,14 @@ class EngineSession(QObject):
             self.engine_lost.emit(reason)
 
     def _go_on(self) -> None:
-        """The engine has said its last: begin a fresh one, unless they died too often."""
+        """The engine has ended: start a new one, unless too many died in a row."""
         self._worker = None
         if self._reply is not None:
             ended = EngineEnded(exit_code=None)
             self._take_over(ended)
             self._answer(ended)
         if not self._lost:
-            return  # it could not be started, or a fresh one was asked for meanwhile
+            return  # it could not start, or another one was requested meanwhile
         if max(self._deaths, self._idle_deaths) >= _MOST_DEATHS:
             self._give_up()
             return
@@ -490,10 +490,10 @@ class EngineSession(QObject):
         self._next()
 
     def _give_up(self) -> None:
-        """Stay without an engine until someone asks for one; answer what was waiting."""
+        """Stay without an engine until the user starts one; answer the waiting requests."""
         self._description = self._current_device = None
         self._heartbeat.stop()
-        if not self._lost:  # it lives, and cannot say what it is
+        if not self._lost:  # it lives, but cannot describe itself
             self.engine_lost.emit(self._reason)
         self._lost = False
         self._enter(EngineState.FAILED)
@@ -502,7 +502,7 @@ class EngineSession(QObject):
     def _refuse_waiting(self) -> None:
         if self._state is not EngineState.FAILED:
             return
-        message = f"There is no engine: start a fresh one. The last one: {self._reason}"
+        message = f"The engine has stopped. Start a new one. The last one: {self._reason}"
         refusal = RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
         waiting, self._waiting = self._waiting, deque()
         for reply in waiting:
@@ -514,13 +514,13 @@ class EngineSession(QObject):
             self._engines.present.abandon()
 
     def _expect_heartbeats(self) -> None:
-        # Only of an engine that is there: loading PyTorch may hold its process for longer.
+        # Only for an engine that has started: loading PyTorch may block its process for longer.
         is_expected = self._beats and self._description is not None and not self._closed
         if is_expected and not self._heartbeat.isActive():
             self._heartbeat.start()
 
     def _miss(self) -> None:
-        # Counted and not timed: a PC that slept for an hour has missed one.
+        # Counted, not timed: a PC that slept for an hour has missed one.
         self._missed += 1
         if self._missed >= _MOST_MISSED:
             self._set_silent(True)
@@ -533,7 +533,7 @@ class EngineSession(QObject):
             self.silence_changed.emit(silent)
 
     def _part(self) -> None:
-        """Wait no more for the end of an engine that was sent away: a hung driver may keep it."""
+        """Stop waiting for the end of a replaced engine: a hung driver may keep it."""
         if self._engines.retired is not None:
             self._receive_from_retired(None)
 

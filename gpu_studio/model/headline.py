@@ -1,4 +1,4 @@
-"""The one sentence that matters now: for the banner over the tabs, and for one device's verdict."""
+"""The most important sentence now, for the banner above the tabs and a device's verdict."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.finding import Finding, Severity
     from gpu_studio.model.studio import Studio
 
-START_AGAIN = "Start a fresh engine"
-STOP = "Stop the run"
-READ_AGAIN = "Read the sensors again"
-WAKE = "Wake the card"
+START_AGAIN = "Start a new engine"
+STOP = "Stop run"
+READ_AGAIN = "Restart the sensors"
+WAKE = "Wake card"
 SHOW_LOG = "Show what happened"
 
 _SILENCE = "driver_not_answering"
 _SLOW = "engine_slow"
 _NOT_RESPONDING = "engine_silent"
 _OWN = "program"
-# PyTorch on a slow disk takes half a minute to load; a driver that hangs holds it for ever.
+# PyTorch on a slow disk takes half a minute to load; a driver that hangs blocks it forever.
 _LONG_START_MS = 45_000
-_SLOW_START = "PyTorch has not answered since it was started."
-# Ends that prove nothing of an engine; a glance at the memory is no work.
+_SLOW_START = "PyTorch has not answered since it started."
+# Ends that prove nothing about an engine; a reading of the memory is no work.
 _NO_SUCCESS = (
     RunFailed, RunStopped, RequestFailed, PitfallFailed, EngineEnded, MemoryRead, SegmentsRead,
 )  # fmt: skip
@@ -44,15 +44,15 @@ Tone = Literal["good", "amber", "failure", ""]
 _TONES: dict[Severity, Tone] = {
     "failure": "failure", "warning": "amber", "note": "", "good": "good",
 }  # fmt: skip
-# What needs nobody to do anything stays out of the banner.
+# Findings that need no action stay out of the banner.
 _QUIET: tuple[Severity, ...] = ("note", "good")
 
 
 class Headline(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence with what it rests on and what to do about it.
+    """A sentence with its evidence and the next action.
 
-    ``command`` is to be copied; ``action`` is the text of a button, for `HeadlineModel.act`, and
-    ``other_action`` that of a second one; ``tone`` is "" where nothing is good or bad.
+    ``command`` is a command to copy; ``action`` is the text of a button, for `HeadlineModel.act`,
+    and ``other_action`` the text of a second one; ``tone`` is "" if nothing is good or bad.
     """
 
     code: str
@@ -78,7 +78,7 @@ def headline_from(finding: Finding) -> Headline:
 
 
 def lost_headline(card: Device, reason: str, error_code: Unreadable | None = None) -> Headline:
-    """Return what to say of a card that could be read at first and cannot any more."""
+    """Return the headline about a card that was readable at first and no longer is."""
     return Headline(
         code=_SILENCE if error_code == "silent" else "card_lost",
         sentence=f"{card.short_name}: {reason}",
@@ -87,25 +87,25 @@ def lost_headline(card: Device, reason: str, error_code: Unreadable | None = Non
 
 
 def why_silent(asks_driver: bool) -> str:
-    """Return why the sensors may be silent; a driver that was not asked is not to blame.
+    """Return why the sensors may be silent; a driver that was not asked is not the cause.
 
     Args:
         asks_driver: as `Sensors.asks_driver`.
     """
     if asks_driver:
-        return "Usually the graphics driver hangs: restart the PC if it does not come back."
-    return "The log says more (Help, Open the log folder)."
+        return "Usually the graphics driver hangs. Restart the PC if the driver does not recover."
+    return "See the log for more (Help, Open the log folder)."
 
 
 class HeadlineModel(QObject):
     """Chooses the headline of the banner.
 
-    What the program says of itself comes first, then a lost engine, silent sensors, a lost card,
-    and what was found at the start.
+    Sentences about the program come first, then a lost engine, silent sensors, a lost card, and
+    the findings at the start.
 
     Signals:
-        headline_changed(Headline | None): None is nothing to say.
-        log_wanted(): what is in the log is to be shown.
+        headline_changed(Headline | None): None if there is nothing to say.
+        log_wanted(): the user wants to see the log.
     """
 
     headline_changed = Signal(object)
@@ -140,20 +140,20 @@ class HeadlineModel(QObject):
 
     @property
     def headline(self) -> Headline | None:
-        """What matters now; None is nothing."""
+        """The current headline; None if there is none."""
         return self._headline
 
     def says(self, sentence: str) -> bool:
-        """Return whether this is the sentence that matters now."""
+        """Return whether this is the current sentence."""
         return self._headline is not None and self._headline.sentence == sentence
 
     def tell(self, sentence: str, detail: str = "", action: str = "") -> None:
-        """Say something about the program itself, before all else, until it is dismissed."""
+        """Show a sentence about the program itself, before all others, until it is dismissed."""
         self._told = Headline(code=_OWN, sentence=sentence, detail=detail, action=action)
         self._choose()
 
     def dismiss(self) -> None:
-        """Say no more of the present headline, as long as it stays the same."""
+        """Hide the current headline until it changes."""
         headline = self._headline
         if headline is None:
             return
@@ -166,7 +166,7 @@ class HeadlineModel(QObject):
         self._choose()
 
     def act(self, headline: Headline | None = None) -> None:
-        """Do what the button of a headline says; of the present one where none is given."""
+        """Do the action of a headline's button; of the current one if none is given."""
         headline = headline or self._headline
         action = headline.action if headline is not None else ""
         if action == START_AGAIN:
@@ -180,12 +180,12 @@ class HeadlineModel(QObject):
             self.log_wanted.emit()
 
     def act_otherwise(self) -> None:
-        """Do what the second button of the present headline says."""
+        """Do the action of the current headline's second button."""
         if self._headline is not None and self._headline.other_action == STOP:
             self._studio.session.stop()
 
     def _hear_engine(self, _is_silent: bool) -> None:
-        # Each silence is news, also if the one before was dismissed.
+        # Each silence is new, even if the last one was dismissed.
         self._dismissed = {told for told in self._dismissed if told[0] != _NOT_RESPONDING}
         self._choose()
 
@@ -193,7 +193,7 @@ class HeadlineModel(QObject):
         reply.finished.connect(self._forget_loss)
 
     def _forget_loss(self) -> None:
-        """Say no more of a lost engine once another one has done what it was asked."""
+        """Hide the lost engine once another one has completed a request."""
         reply = self.sender()
         assert isinstance(reply, Reply)
         if self._lost_reason and not isinstance(reply.last, _NO_SUCCESS):
@@ -213,7 +213,7 @@ class HeadlineModel(QObject):
             self._has_failed = True
             self._choose()
         elif state is EngineState.READY and self._has_failed:
-            # The engine that the user asked for is there: what was before is over.
+            # The engine that the user requested is ready: the old one no longer matters.
             self._has_failed = False
             self._lost_reason = ""
             self._choose()
@@ -221,7 +221,7 @@ class HeadlineModel(QObject):
             self._choose()
 
     def _fall_silent(self, _is_silent: bool) -> None:
-        # Each silence is news, also where the one before was dismissed.
+        # Each silence is new, even if the last one was dismissed.
         self._dismissed = {(code, said) for code, said in self._dismissed if code != _SILENCE}
         self._choose()
 
@@ -271,7 +271,9 @@ class HeadlineModel(QObject):
         return Headline(
             code="engine_lost",
             sentence=f"{self._lost_reason.rstrip('.')}.{kept}",
-            detail="No other engine starts by itself." if is_gone else "A fresh one takes over.",
+            detail="No other engine will start by itself."
+            if is_gone
+            else "A new engine has started.",
             action=START_AGAIN if is_gone else "",
             tone="failure" if is_gone else "amber",
         )
@@ -297,13 +299,13 @@ class HeadlineModel(QObject):
         if self._studio.sensors.has_given_up:
             return Headline(
                 code=_SILENCE,
-                sentence="The sensor reader ended several times, so the live readings stand still.",
+                sentence="The sensor reader ended several times. The live readings have stopped.",
                 detail="The log says why (Help, Open the log folder). Everything else works.",
                 action=READ_AGAIN,
             )
         return Headline(
             code=_SILENCE,
-            sentence="The sensors have stopped answering, so the live readings stand still.",
+            sentence="The sensors have stopped answering, so the live readings have stopped.",
             detail=f"{why_silent(self._studio.sensors.asks_driver)} "
             "Everything on the CPU still works.",
         )
@@ -317,9 +319,9 @@ class HeadlineModel(QObject):
             sentence=_SLOW_START,
             detail="Loading it from a slow disk may take a minute. If it takes longer, "
             + (
-                "the graphics driver may hang: restart the PC."
+                "the graphics driver may be hanging: restart the PC."
                 if self._studio.sensors.asks_driver
-                else "the log says more (Help, Open the log folder)."
+                else "see the log for more (Help, Open the log folder)."
             ),
         )
 
@@ -329,6 +331,6 @@ class HeadlineModel(QObject):
             headline_from(finding)
             for finding in self._studio.doctor.findings
             if finding.severity not in _QUIET
-            # A card that the Switcher hides is hidden because somebody wanted it.
+            # A card that the Switcher hides is hidden because the user wanted it.
             and not (chosen_here and finding.code == "hidden_by_environment")
         ]

@@ -1,8 +1,8 @@
-"""The memory lab's own engines: made when they are first used, ended when they are done.
+"""The memory lab's own engines: created on first use, ended after their work.
 
-So that what the lab breaks is its own: the program's engine keeps its context, its tensors and its
-runs. A real one ends with its experiment, since its context takes memory of the card; a modelled
-one costs nothing and stays.
+An experiment can only break its own engine: the program's engine keeps its context, its tensors
+and its runs. A real engine ends with its experiment, because its context uses memory of the card; a
+modeled one costs nothing and stays.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _LONGEST_END_MS = 5000
 
 
 class LabEngines(QObject):
-    """At most one real engine and one modelled one.
+    """At most one real engine and one modeled one.
 
     Args:
-        main: the program's own session: a real engine of the lab sees the cards that it sees.
-        factory: makes a real engine.
-        modelled_factory: makes a modelled one; None where there is none.
+        main: the program's own session: a real engine of the lab sees the same cards.
+        factory: creates a real engine.
+        modelled_factory: creates a modeled one; None if modeled cards are not available.
 
     Signals:
-        session_began(EngineSession): a new one is there, not yet started.
-        session_ended(EngineSession): one is gone, or going.
+        session_began(EngineSession): a new session exists but has not started.
+        session_ended(EngineSession): a session has ended or is ending.
     """
 
     session_began = Signal(object)
@@ -53,21 +53,21 @@ class LabEngines(QObject):
 
     @property
     def real(self) -> EngineSession | None:
-        """The real engine's session; None while there is none."""
+        """The real engine's session; None if there is none."""
         return self._sessions.get(False)
 
     @property
     def modelled(self) -> EngineSession | None:
-        """The modelled engine's session; None before it is first used."""
+        """The modeled engine's session; None before its first use."""
         return self._sessions.get(True)
 
     def engage(self, *, is_modelled: bool, conf: str = "", fresh: bool = True) -> EngineSession:
         """Return a started session with these options of the allocator.
 
         Args:
-            is_modelled: which of the two.
-            conf: as PYTORCH_CUDA_ALLOC_CONF takes them.
-            fresh: an engine that has done nothing yet; else the one there is.
+            is_modelled: whether to return the modeled one.
+            conf: the options, in the format of PYTORCH_CUDA_ALLOC_CONF.
+            fresh: start a new engine; otherwise use an existing one.
         """
         session = self._sessions.get(is_modelled)
         if session is not None and not fresh:
@@ -110,5 +110,5 @@ class LabEngines(QObject):
         ending = self.sender()
         assert isinstance(ending, Task)
         session = self._endings.pop(ending)
-        if session.has_ended:  # else a hung driver holds a thread, which may not be deleted
+        if session.has_ended:  # otherwise a hung driver blocks a thread, which must not be deleted
             session.deleteLater()

@@ -1,4 +1,4 @@
-"""When runs began and ended, by the sensors' clock, and what the sensors showed during the last."""
+"""Start and end of the runs by the sensors' clock, and the sensors' change in the last one."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 _KEPT = 256
-_RUN = "run"  # what the sensors are wanted for
-# A card shows the load of its last second in the next reading.
+_RUN = "run"  # the reason for reading the sensors
+# A card reports the load of its last second in the next reading.
 _AFTERGLOW_S = 1.0
 _LONGEST_WAIT_MS = 5000
 
 
 class RunMarks(QObject):
-    """Marks every run of the session and keeps the sensors awake for it.
+    """Marks every run of the session and keeps the sensors running for it.
 
     Signals:
-        marks_changed(): a run began, or is over.
-        effect_told(str): what the sensors showed during the run that is just over.
+        marks_changed(): a run began or ended.
+        effect_told(str): the sensors' change during the run that just ended.
     """
 
     marks_changed = Signal()
@@ -60,7 +60,7 @@ class RunMarks(QObject):
 
     @property
     def effect(self) -> str:
-        """What the sensors showed during the last run; empty before the first is over."""
+        """The sensors' change during the last run, in words; empty before the first has ended."""
         return self._effect
 
     def _follow(self, reply: Reply) -> None:
@@ -108,7 +108,7 @@ class RunMarks(QObject):
             self._tell()
 
     def _tell(self) -> None:
-        """Say what the sensors showed, once they were read after the run."""
+        """Report the sensors' change, after their first reading since the run."""
         from gpu_studio.core.devices.run_effect import effect_sentence
 
         mark, self._untold = self._untold, None

@@ -1,4 +1,4 @@
-"""The PC as the window knows it: its devices, their live sensors, and the last hour of them."""
+"""The PC as known to the window: its devices, their live sensors and the last hour."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-LOG = "log"  # a wish that holds while nobody looks, too
+LOG = "log"  # needs readings even while the window is hidden
 _SILENT_AFTER_MS = 6000
-_SILENT_AT_START_MS = 16000  # without persistence mode a driver takes seconds to start its cards
+_SILENT_AT_START_MS = 16000  # without persistence mode, a driver takes seconds to start its cards
 _RESTART_AFTER_MS = 2000
-_MOST_DEATHS = 3  # in a row, before the window stops starting a reader
+_MOST_DEATHS = 3  # in a row, before the window stops restarting the reader
 
 
 class SensorSource(Protocol):
     """An iterator of telemetry: the sensor reader's child, or a recording."""
 
     def readings(self) -> Iterator[SensorEvent]:
-        """Yield the inventory, then a reading a period; called again after an unforeseen end."""
+        """Yield the inventory, then a reading per period; called again after an unexpected end."""
 
     def pause(self) -> None:
         """Poll nothing until `resume`. Thread safe."""
@@ -56,12 +56,12 @@ class Sensors(QObject):
     """Devices, sensors and processes of this PC.
 
     Signals:
-        inventory_changed(Inventory): devices were found, or are numbered otherwise now.
+        inventory_changed(Inventory): devices were found or renumbered.
         reading_taken(Reading): the sensors were read.
-        silence_changed(bool): the reader has stopped answering (a hung driver), or answers again.
-        closed(): nothing more is read.
+        silence_changed(bool): the reader stopped answering (a hung driver), or answers again.
+        closed(): no more readings will come.
 
-    A reader that dies is started again, a few times.
+    A reader that dies is restarted a few times.
     """
 
     inventory_changed = Signal(object)
@@ -92,12 +92,12 @@ class Sensors(QObject):
 
     @property
     def inventory(self) -> Inventory | None:
-        """The devices, with today's numbers; None until the reader has looked."""
+        """The devices with their current numbers; None before the reader has found them."""
         return self._inventory
 
     @property
     def asks_driver(self) -> bool:
-        """Whether an NVIDIA driver was asked, so that it may be the one that does not answer."""
+        """Whether an NVIDIA driver was asked, so that it may be the cause of a silence."""
         return self._found is not None and self._found.asks_driver
 
     @property
@@ -118,12 +118,12 @@ class Sensors(QObject):
 
     @property
     def links(self) -> Mapping[str, Link]:
-        """The fastest link of each card that was seen to work, by identity."""
+        """The fastest link that each card was seen to use, by identity."""
         return self._links
 
     @property
     def is_polled(self) -> bool:
-        """Whether somebody wants to know: readings cost the card and the PC a little."""
+        """Whether any part needs readings: they cost the card and the PC a little."""
         return LOG in self._wishes or (self._is_watched and bool(self._wishes))
 
     @property
@@ -133,16 +133,16 @@ class Sensors(QObject):
 
     @property
     def has_given_up(self) -> bool:
-        """Whether the reader died too often to be started again by itself."""
+        """Whether the reader died too often to be restarted automatically."""
         return self._worker is None and self._deaths >= _MOST_DEATHS
 
     def start_again(self) -> None:
-        """Try a reader once more, because somebody asks for it."""
+        """Restart the reader at the user's request."""
         self._deaths = 0
         self.start()
 
     def start(self) -> None:
-        """Begin to read; does nothing while it reads."""
+        """Start reading; does nothing while running."""
         if self._worker is None and not self._is_closed:
             self._worker = Worker(self._source.readings, self)
             self._worker.value_produced.connect(self._receive)
@@ -153,12 +153,12 @@ class Sensors(QObject):
             self._expect_within(_SILENT_AT_START_MS)
 
     def set_watched(self, watched: bool) -> None:
-        """Say whether the window can be seen; hidden, only a log is worth polling for."""
+        """Set whether the window is visible; while hidden, only a log needs polling."""
         self._is_watched = watched
         self._poll_or_rest()
 
     def want(self, what: str, wanted: bool) -> None:
-        """Say whether a part of the program needs readings; nothing is polled that none needs."""
+        """Set whether a part of the program needs readings; polling stops if none does."""
         if wanted is (what in self._wishes):
             return
         if wanted:
@@ -168,7 +168,7 @@ class Sensors(QObject):
         self._poll_or_rest()
 
     def number_for(self, visible_devices: str | None) -> None:
-        """Give the cards the numbers that an engine with these visible devices gives them."""
+        """Number the cards as an engine with these visible devices does."""
         self._visible_devices = visible_devices
         if self._found is not None:
             self._renumber()
@@ -212,7 +212,7 @@ class Sensors(QObject):
         _log.error("The sensor reader failed: %s\n%s", failure.message, failure.traceback_text)
 
     def _finish(self) -> None:
-        """The reader has ended without being asked to: start another."""
+        """Restart the reader after an unexpected end."""
         self._worker = None
         if self._is_closed:
             return
@@ -247,7 +247,7 @@ class Sensors(QObject):
 
     def _renumber(self) -> None:
         assert self._found is not None
-        # CUDA counts a sleeping card, but none that the driver does not serve.
+        # CUDA counts a sleeping card, but no card that the driver does not support.
         usable = [card for card in self._found.cards if card.unreadable in (None, ASLEEP)]
         numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
         devices = (numbered.get(device.identity, device) for device in self._found.devices)
@@ -264,7 +264,7 @@ class Sensors(QObject):
 
 
 def telemetry_of(reading: Reading, device: Device) -> Telemetry | None:
-    """Return what a reading says of a device."""
+    """Return a reading's telemetry of a device."""
     if device.kind == "cpu":
         return reading.cpu
     card = card_reading_of(reading, device)
@@ -272,5 +272,5 @@ def telemetry_of(reading: Reading, device: Device) -> Telemetry | None:
 
 
 def card_reading_of(reading: Reading, device: Device) -> CardReading | None:
-    """Return what a reading says of a card; None where it has nothing."""
+    """Return a reading's telemetry of a card; None if it has none."""
     return next((card for card in reading.cards if card.uuid == device.identity), None)

@@ -1,6 +1,6 @@
-"""What the user chose, kept between starts.
+"""The user's settings, kept between starts.
 
-A bad value is the default, and a file that cannot be used is set aside; none stops the start.
+A bad value becomes the default, and an unusable file is set aside; neither stops the start.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     first_tab: int = 0
 
     def checked(self) -> Choices:
-        """Return these choices with the default in place of each value that makes no sense."""
+        """Return these choices with the default for each invalid value."""
         default = Choices()
         return Choices(
             theme=self.theme if self.theme in THEMES else default.theme,
@@ -70,14 +70,14 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(QObject):
-    """The choices, read once; a change writes what was changed, and nothing else.
+    """The choices, read once; a change writes only the changed values.
 
-    So two windows do not undo each other's choices. A file that cannot be used is set aside under
-    another name. `trouble` says so; it is empty where all went well.
+    So two windows do not undo each other's choices. An unusable file is renamed, and `trouble` says
+    so; otherwise it is empty.
 
     Signals:
         choices_changed(Choices)
-        trouble_told(str): the choices cannot be saved; told once until they can be.
+        trouble_told(str): the choices cannot be saved; emitted once until they can.
     """
 
     choices_changed = Signal(object)
@@ -98,11 +98,11 @@ class Settings(QObject):
 
     @property
     def choices(self) -> Choices:
-        """What is chosen now."""
+        """The current choices."""
         return self._choices
 
     def change(self, **values: object) -> None:
-        """Change some choices and keep them."""
+        """Change some choices and save them."""
         old, new = self._choices, msgspec.structs.replace(self._choices, **values).checked()
         if new != old:
             self._choices = new
@@ -110,7 +110,7 @@ class Settings(QObject):
             self.choices_changed.emit(new)
 
     def start_afresh(self) -> bool:
-        """Go back to the defaults, with the file set aside; return whether that was possible."""
+        """Reset to the defaults and set the file aside; return whether that worked."""
         if self._path is not None and os.path.lexists(self._path):
             try:
                 _set_aside(self._path, "before")
@@ -126,7 +126,7 @@ class Settings(QObject):
             return
         try:
             kept = _read(self._path)
-        except UnusableFileError as error:  # broken since the start
+        except UnusableFileError as error:  # damaged since the start
             _log.warning("%s", _set_aside_broken(self._path, str(error)))
             kept = msgspec.to_builtins(self._choices)
         reason = _write(self._path, kept | msgspec.to_builtins(changed))
@@ -143,10 +143,10 @@ class Settings(QObject):
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return what a settings file holds; nothing where there is none.
+    """Return the contents of a settings file; empty if there is no file.
 
     Raises:
-        UnusableFileError: it is no file of settings.
+        UnusableFileError: it is not a settings file.
     """
     if not os.path.lexists(path):
         return {}
@@ -155,12 +155,12 @@ def _read(path: Path) -> dict[str, Any]:
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise UnusableFileError("it is damaged") from error
     if not isinstance(kept, dict):
-        raise UnusableFileError("it holds something else")
+        raise UnusableFileError("it contains something else")
     return kept
 
 
 def _choices_of(kept: dict[str, Any]) -> Choices:
-    """Return the choices in a file, value by value: one bad value loses only itself."""
+    """Return the choices in a file, value by value: a bad value affects only itself."""
     good: dict[str, object] = {}
     for field in msgspec.structs.fields(Choices):
         if field.name in kept:
@@ -172,7 +172,7 @@ def _choices_of(kept: dict[str, Any]) -> Choices:
 
 
 def _write(path: Path, kept: dict[str, Any]) -> str:
-    """Write a settings file that only its user can read; return why not, or nothing."""
+    """Write a settings file that only its user can read; return the error, or nothing."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -186,17 +186,17 @@ def _write(path: Path, kept: dict[str, Any]) -> str:
 
 
 def _set_aside_broken(path: Path, reason: str) -> str:
-    """Move a file that cannot be used out of the way; return the sentence about it."""
+    """Rename an unusable file; return the sentence about it."""
     try:
         aside = _set_aside(path, "broken")
     except OSError as error:
         return (
-            f"Your settings cannot be used: {reason}. The defaults are used. The file stays where "
-            f"it is ({error.strerror or error}): {path}"
+            f"Your settings cannot be used: {reason}. The defaults are in use. The file stays in "
+            f"its place ({error.strerror or error}): {path}"
         )
     return (
-        f"Your settings could not be used: {reason}. The defaults are used, and the file is now "
-        f"called {aside.name}."
+        f"Your settings could not be used: {reason}. The defaults are in use. The file is now "
+        f"named {aside.name}."
     )
 
 

@@ -1,4 +1,4 @@
-"""The application's state: what the tabs share. It owns the models and nothing else."""
+"""The application's state, shared by the tabs. It owns the models and nothing else."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 class Studio(QObject):
     """One engine session, one sensor stream, the settings, and the snippet of the last action.
 
-    `lab` has the memory lab's engines: ``lab_factory`` makes its real ones (``engine_factory``
-    where none is given), ``modelled_factory`` those of modelled cards. ``data_folder`` is where
-    results are kept; None keeps them in memory alone. `doctor` has the findings, and tries a kernel
-    on each card by ``probe`` where one is given; `headlines` chooses what is said over the tabs,
-    `runs` marks the runs of the session. ``recorded_factory`` makes the engine that replays a
-    recording; ``cards_are_simulated`` is told in every recording that is made.
+    `lab` has the memory lab's engines: ``lab_factory`` creates its real ones (by default
+    ``engine_factory``), ``modelled_factory`` those of modeled cards. ``data_folder`` is the folder
+    of the results; None keeps them only in memory. `doctor` has the findings, and tests each card
+    with a kernel if ``probe`` is given; `headlines` chooses the banner's sentence, `runs` marks the
+    runs of the session. ``recorded_factory`` creates the engine that replays a recording;
+    ``cards_are_simulated`` is stated in every new recording.
 
     Signals:
-        snippet_changed(str): the few lines of PyTorch that do what was just done.
-        closing(): everything is about to end: what is being written is waited for.
+        snippet_changed(str): the PyTorch code for the last action.
+        closing(): the program is ending: receivers finish their writing.
     """
 
     snippet_changed = Signal(str)
@@ -82,16 +82,16 @@ class Studio(QObject):
 
     @property
     def snippet(self) -> str:
-        """The few lines of PyTorch that do what was just done."""
+        """The PyTorch code for the last action."""
         return self._snippet
 
     def start(self) -> None:
-        """Start the sensor reader and the engine; called once the window has painted."""
+        """Start the sensor reader and the engine; called after the window's first paint."""
         self.sensors.start()
         self.session.start()
 
     def close(self) -> None:
-        """End everything that runs."""
+        """End all work and processes."""
         self.closing.emit()
         self.doctor.close()
         self.lab.close()
@@ -99,21 +99,21 @@ class Studio(QObject):
         self.sensors.close()
 
     def wake_cards(self) -> None:
-        """Ask CUDA although all cards sleep, because somebody wants to use them."""
+        """Let the engine ask CUDA although all cards sleep: the user wants to use them."""
         self._ask_again(wakes_cards=True)
 
     def show_snippet(self, snippet: str) -> None:
-        """Put lines into the Code pane."""
+        """Show code in the Code pane."""
         if snippet and snippet != self._snippet:
             self._snippet = snippet
             self.snippet_changed.emit(snippet)
 
     def _look_for_wakers(self, inventory: Inventory) -> None:
-        """Let the engine ask CUDA once a card that slept was woken by somebody else."""
+        """Let the engine ask CUDA once another program has woken a sleeping card."""
         engine = self.session.description
         awake = [card.identity for card in inventory.cards if card.unreadable_code != "asleep"]
         asked_for = (engine.pid, tuple(awake)) if engine is not None and awake else None
-        # Once: the engine looks for itself, and may find that the card sleeps again.
+        # Only once: the engine checks itself, and may find that the card sleeps again.
         if asked_for is not None and asked_for != self._asked_for:
             self._asked_for = asked_for
             self._ask_again(wakes_cards=False)

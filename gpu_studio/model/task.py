@@ -1,4 +1,4 @@
-"""One piece of work on a thread of its own: a file is read, a question is worked out."""
+"""One job on a separate thread, such as reading a file or computing an answer."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _LONGEST_END_MS = 10_000
 
 
 class Task(QObject):
-    """Does one thing once, and tells the result to the thread that made it.
+    """Does one job once, and reports the result to the thread that created it.
 
     Signals:
         succeeded(object): the result.
-        failed(Failure): the work raised an error; the reason of a `StudioError` can be shown.
-        finished(): the thread has ended, after either of them.
+        failed(Failure): the work raised an error; the message of a `StudioError` can be shown.
+        finished(): the thread has ended, after either signal.
 
     Args:
-        work: makes the result; called in the thread.
+        work: returns the result; called in the thread.
         parent: owns the task.
     """
 
@@ -42,7 +42,7 @@ class Task(QObject):
         self._worker.finished.connect(self._finish)
 
     def start(self) -> None:
-        """Begin in a thread."""
+        """Start the thread."""
         self._worker.start()
 
     def wait(self, longest_ms: int | None = None) -> bool:

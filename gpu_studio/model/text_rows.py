@@ -1,4 +1,4 @@
-"""Tables of plain text, for what a chart says in numbers."""
+"""Tables of plain text, for the numbers of a chart."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NO_PARENT = QModelIndex()
 
 
 class TextTable(QAbstractTableModel):
-    """Text under a head; columns of numbers are aligned to the right, head and cells.
+    """Text cells with column headers; columns of numbers are right-aligned.
 
     Args:
-        head: the columns' names.
-        numbers: the columns that hold numbers.
+        head: the column headers.
+        numbers: the indexes of the columns with numbers.
     """
 
     def __init__(
@@ -33,14 +33,14 @@ class TextTable(QAbstractTableModel):
     @property
     @abstractmethod
     def row_count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     @abstractmethod
     def text(self, row: int, column: int) -> str:
-        """Return what stands in a cell."""
+        """Return the text of a cell."""
 
     def set_head(self, head: Sequence[str]) -> None:
-        """Name the columns otherwise."""
+        """Change the column headers."""
         self._head = tuple(head)
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._head) - 1)
 
@@ -76,7 +76,7 @@ class TextTable(QAbstractTableModel):
         return None
 
     def _tell_all_cells(self) -> None:
-        """Say that every cell may be another, the rows being as many as before."""
+        """Report that every cell may have changed; the number of rows is the same."""
         if self.row_count:
             last = self.index(self.row_count - 1, len(self._head) - 1)
             self.dataChanged.emit(self.index(0, 0), last)
@@ -89,7 +89,7 @@ class TextTable(QAbstractTableModel):
 
 
 class TextRows(TextTable):
-    """A table whose rows are kept."""
+    """A table that stores its rows."""
 
     def __init__(
         self, head: Sequence[str], numbers: Sequence[int] = (), parent: QObject | None = None
@@ -99,15 +99,15 @@ class TextRows(TextTable):
 
     @property
     def row_count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self._rows)
 
     def text(self, row: int, column: int) -> str:
-        """Return what stands in a cell."""
+        """Return the text of a cell."""
         return self._rows[row][column]
 
     def set_rows(self, rows: Sequence[tuple[str, ...]]) -> None:
-        """Show other rows; where their number is the same, selection and scrolling stay."""
+        """Show other rows; if their number is the same, selection and scroll position stay."""
         if len(rows) == len(self._rows):
             if list(rows) != self._rows:
                 self._rows = list(rows)

@@ -1,4 +1,4 @@
-"""Tool tips with text from outside: a device's name, a tensor's in somebody's file."""
+"""Tool tips with text from outside, such as the name of a device or of a tensor in a file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def plain_tip(text: str) -> str:
-    """Return a text that Qt's tool tips show as it is; a label has a format of its own.
+    """Return a text that Qt's tool tips show unchanged; labels have a text format instead.
 
-    A tool tip is read as HTML where `Qt::mightBeRichText` finds a tag or ``&lt;`` in it
+    A tool tip is read as HTML if `Qt::mightBeRichText` finds a tag or ``&lt;`` in it
     (https://doc.qt.io/qt-6/qt.html#mightBeRichText); only such a text is escaped.
     """
     if "<" not in text and "&lt;" not in text:
@@ -21,5 +21,5 @@ def plain_tip(text: str) -> str:
 
 
 def rich_tip(lines: Iterable[str]) -> str:
-    """Return lines of plain text as Qt's HTML, so that the tool tip breaks long ones."""
+    """Return lines of plain text as Qt's HTML, so that the tool tip wraps long ones."""
     return f"<qt>{'<br>'.join(map(html.escape, lines))}</qt>"

@@ -1,8 +1,8 @@
 """The one thread class of the program.
 
-A stream of values, what an engine says, the sensors' readings or a recording, blocks while it
-waits for its next value. A `Worker` waits in the window's place and hands each value over as a
-signal, so that the window's thread only ever receives.
+A stream of values (an engine's events, the sensors' readings or a recording) blocks while it waits
+for its next value. A `Worker` waits instead of the window and emits each value as a signal, so that
+the window's thread never blocks.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _log = logging.getLogger(__name__)
 
 
 class Worker(QThread):
-    """Iterates over frozen values in a thread of its own. Never subclassed; nothing moves to it.
+    """Iterates over frozen values in a separate thread. Never subclassed; nothing moves to it.
 
     Signals:
         value_produced(object): the next value; connect it to a method of a QObject of the
             window's thread.
-        failure_raised(Failure): the iterator raised; it is over. The log has the traceback, unless
-            it was a `StudioError`, which is expected.
+        failure_raised(Failure): the iterator raised, which ends it. The log has the traceback,
+            unless it was a `StudioError`, which is expected.
         finished(): the stream has ended and the thread is done (QThread's own).
 
     Args:
-        values: makes the iterable; called in the thread, so that a slow start is slow there.
+        values: returns the iterable; called in the thread, so a slow start is slow only there.
         parent: owns the worker.
     """
 
@@ -52,5 +52,5 @@ class Worker(QThread):
         except StudioError as error:
             self.failure_raised.emit(failure_from(error))
         except Exception as error:
-            _log.exception("A stream of values ended by an error")
+            _log.exception("A stream of values ended with an error")
             self.failure_raised.emit(failure_from(error))

@@ -109,10 +109,10 @@ def test_a_check_can_be_stopped_and_then_says_nothing_of_the_cards(qtbot, studio
     studio.doctor.check()
     qtbot.waitUntil(lambda: "cuda:0" in studio.doctor.sentence)
     studio.doctor.stop()
-    assert studio.doctor.sentence == "Stopping the check …"
+    assert studio.doctor.sentence == "Stopping the test…"
     qtbot.waitUntil(lambda: not studio.doctor.is_checking)
     assert probe.gave_up
-    assert studio.doctor.sentence == "The check was stopped."
+    assert studio.doctor.sentence == "The test was stopped."
     assert studio.doctor.findings == before
     assert studio.doctor.can_check
 
@@ -137,7 +137,7 @@ def test_a_check_that_cannot_start_is_a_sentence(qtbot, studio, monkeypatch):
     monkeypatch.setattr(studio.doctor, "_probe", fail)
     studio.doctor.check()
     qtbot.waitUntil(lambda: not studio.doctor.is_checking)
-    assert studio.doctor.sentence == "The check could not be started; the log says why."
+    assert studio.doctor.sentence == "Could not start the test. The log says why."
 
 
 def test_a_link_is_judged_once_the_card_was_seen_to_work(

@@ -64,7 +64,7 @@ def test_an_error_becomes_a_failure_and_ends_the_stream(
     assert (failure.kind, failure.message) == (FailureKind.INTERNAL, "ValueError: unforeseen")
     assert "Traceback" in failure.traceback_text
     assert receiver.values == [1]
-    assert "ended by an error" in caplog.text
+    assert "ended with an error" in caplog.text
     worker.wait()
 
 
