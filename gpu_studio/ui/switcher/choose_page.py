@@ -201,7 +201,7 @@ class ChoosePage(QWidget):
         self._show_buttons()
 
     def _why_so_few(self) -> str:
-        """Return why there is no card to choose, or what the tab is waiting for."""
+        """Return why there is no card to choose, or why the tab is waiting."""
         waiting = what_is_waited_for(self._session.state, self._session.description is not None)
         if waiting or len(self.model.rows) > 1:
             return waiting
@@ -243,7 +243,7 @@ class ChoosePage(QWidget):
 
 
 def what_is_waited_for(state: EngineState, is_described: bool) -> str:
-    """Return what the tab is waiting for; empty if it is ready."""
+    """Return the reason why the tab is waiting; empty if it is ready."""
     if state is EngineState.FAILED:
         return "The engine has stopped. Start a new one from the Engine menu."
     if not is_described:
