@@ -8,13 +8,15 @@ import logging
 import os
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import platformdirs
-from PySide6.QtCore import QTimer, QtMsgType, qInstallMessageHandler
+from PySide6.QtCore import QMetaObject, Qt, QTimer, QtMsgType, qInstallMessageHandler
 from PySide6.QtGui import QFont, QFontMetrics, QIcon
 from PySide6.QtWidgets import QApplication, QMainWindow
 
+from gpu_studio.console_end import ConsoleEnd
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.engine.client import ProcessEngine
@@ -163,9 +165,12 @@ def main() -> int:
     sys.excepthook = _report_unexpected
     # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals
     # only between its own instructions, so it gets a turn now and then.
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # the last where a terminal is closed; not Windows
+    # SIGHUP comes where a terminal is closed; Windows has Ctrl-Break in its place.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):
         if (number := getattr(signal, name, None)) is not None:
             signal.signal(number, lambda *_: window.close())
+    queued = Qt.ConnectionType.QueuedConnection  # Windows tells it in a thread of its own
+    console = ConsoleEnd(partial(QMetaObject.invokeMethod, window, "close", queued))
     turn = QTimer(window)
     turn.timeout.connect(_take_turn)
     turn.start(500)
@@ -174,6 +179,7 @@ def main() -> int:
     _log.info("The window was closed")
     if mark is not None:
         mark.clear()
+    console.note_end()
     if any(worker.isRunning() for worker in window.findChildren(Worker)):
         # A call of PyTorch in this process, which cannot be ended but with the process: Qt and
         # Python would both abort on the thread that is still in it.

@@ -18,11 +18,12 @@ ARROWS = {
     "family_folder": set(),
     "child_process": {"family_folder"},
     "child_streams": set(),
+    "console_end": set(),
     "hardware": {"core", "child_process", "child_streams"},
     "engine": {"core", "child_process", "child_streams"},
     "model": {"core"},
     "ui": {"core", "model"},
-    "app": {"core", "engine", "hardware", "model", "ui"},
+    "app": {"core", "console_end", "engine", "hardware", "model", "ui"},
     "cli": {"core", "engine", "hardware"},
     "__main__": {"app", "cli"},
 }

@@ -1,0 +1,32 @@
+"""A console that is closed under the program ends it as its own button does."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from gpu_studio.console_end import ConsoleEnd
+from tests.patience import PATIENCE_S
+
+CTRL_C, CTRL_BREAK, CTRL_CLOSE, CTRL_LOGOFF, CTRL_SHUTDOWN = 0, 1, 2, 5, 6
+
+
+@pytest.mark.parametrize("event", [CTRL_CLOSE, CTRL_LOGOFF, CTRL_SHUTDOWN])
+def test_the_console_waits_until_the_program_has_closed(event: int):
+    told = threading.Event()
+    end = ConsoleEnd(told.set)
+    console = threading.Thread(target=end.handle, args=(event,))
+    console.start()
+    assert told.wait(PATIENCE_S)
+    assert console.is_alive()
+    end.note_end()
+    console.join(PATIENCE_S)
+    assert not console.is_alive()
+
+
+@pytest.mark.parametrize("event", [CTRL_C, CTRL_BREAK])
+def test_keys_are_signals_and_not_the_end_of_the_console(event: int):
+    told = threading.Event()
+    assert ConsoleEnd(told.set).handle(event) is False
+    assert not told.is_set()
