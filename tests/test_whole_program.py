@@ -85,11 +85,11 @@ application.processEvents()
 """
 
 _ENGINE_KILLED = """
-import signal
+import psutil
 first = studio.session.description.pid
 run.click()
 wait(lambda: results.rowCount() and studio.session.state is EngineState.BUSY)
-os.kill(first, signal.SIGKILL)
+psutil.Process(first).kill()
 wait(lambda: engine_pids)
 wait(lambda: studio.session.state is EngineState.READY)
 print("replaced", engine_pids[-1] != first)
@@ -120,13 +120,13 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 """
 
 _ASK = """
-import psutil
+import psutil, tempfile
 from gpu_studio.core.protocol import RunPitfall, RunWorkload
 engine = psutil.Process(studio.session.description.pid)
 """
 _CLOSE = """
 print("below", len(engine.children(recursive=True)))
-print("folders", os.listdir(os.environ["TMPDIR"]))
+print("folders", os.listdir(tempfile.gettempdir()))
 window.close()
 application.processEvents()
 """
@@ -181,7 +181,7 @@ def drive(
         env={
             **os.environ,
             "QT_QPA_PLATFORM": "offscreen",
-            **({"TMPDIR": str(temporary)} if temporary else {}),
+            **(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary)) if temporary else {}),
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -213,7 +213,6 @@ def test_closing_in_the_middle_of_a_run_leaves_nothing():
     drive(_CLOSE_IN_THE_MIDDLE, sizes="256", budget_s=60)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="TMPDIR names the folder elsewhere")
 @pytest.mark.parametrize(
     ("state", "below"),
     [(_PITFALL, 1), (_REPLICAS, 3), (_HELD, 0)],
@@ -226,12 +225,13 @@ def test_closing_leaves_no_grandchild_and_no_file(tmp_path: Path, state: str, be
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the script sends a POSIX signal")
 def test_a_killed_engine_is_reported_and_replaced_and_nothing_is_lost():
     said = drive(_ENGINE_KILLED, sizes="256", budget_s=60)
     assert said["replaced"] == "True"
     assert int(said["rows"]) >= 1
-    assert "ran out of memory (RAM)" in said["banner"]
+    # A signal 9 may come from a kernel without memory; on Windows it is an exit status.
+    assert ("ran out of memory (RAM)" in said["banner"]) is (sys.platform != "win32")
+    assert "engine" in said["banner"].lower()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no limit for the size of a file")
