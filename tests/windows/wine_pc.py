@@ -57,8 +57,9 @@ class WindowsPc:
             _MARK: str(self.prefix),
             "WINEARCH": "win64",
             "WINEDEBUG": "-all",
-            # No offer to download Mono or Gecko; the C runtime with the functions that Wine lacks.
-            "WINEDLLOVERRIDES": "mscoree,mshtml=;ucrtbase=n",
+            # No offer to download Mono or Gecko, no debugger that holds a program that crashed, and
+            # the C runtime with the functions that Wine lacks.
+            "WINEDLLOVERRIDES": "mscoree,mshtml,winedbg.exe=;ucrtbase=n",
             "LC_ALL": "C.UTF-8",
             "KMP_AFFINITY": "disabled",  # torch's OpenMP asks for cores in a way that Wine lacks
             **({"DISPLAY": self.display} if self.display else {}),
