@@ -26,7 +26,7 @@ class ConsoleEnd:
         close: asks the program to close; called in a thread of Windows.
     """
 
-    def __init__(self, close: Callable[[], None]) -> None:
+    def __init__(self, close: Callable[[], object]) -> None:
         self._close = close
         self._is_over = threading.Event()
         if sys.platform == "win32":
