@@ -11,6 +11,7 @@ import logging
 import os
 import pickle
 import struct
+import sys
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -81,7 +82,8 @@ def snippet_to_open(path: str) -> str:
 def open_tensors(path: str) -> dict[str, torch.Tensor]:
     """Return a file's tensors on the CPU by their dotted names, in the file's order.
 
-    Those of a zip archive stay in the file until they are read (``mmap``).
+    Those of a zip archive stay in the file until they are read (``mmap``), but on Windows: there a
+    mapped file cannot be written, and your training could not save its next checkpoint.
 
     Raises:
         StudioError: the file is refused, or does not fit into the PC's memory.
@@ -96,7 +98,8 @@ def open_tensors(path: str) -> dict[str, torch.Tensor]:
             "PC's memory are free.",
         )
     try:
-        root = torch.load(path, map_location="cpu", weights_only=True, mmap=header.is_zip)
+        mmap = header.is_zip and sys.platform != "win32"
+        root = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except Exception as error:  # of many classes, by PyTorch's version and the file's fault
         _log.warning("%s was refused: %s", path, error)
         refuse(
