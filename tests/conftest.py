@@ -77,7 +77,7 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientQtBot:
 
 @pytest.fixture(autouse=True)
 def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nobody lose patience because this machine is busy; what is about that sets its own."""
+    """Set long time limits, because the machine may be busy; tests of a limit set their own."""
     for name in ("_PATIENCE_MS", "_BEAT_MS", "_LONGEST_FAREWELL_MS"):
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
     for module in (doctor, engine_session, lab_engines, sensor_log, task):

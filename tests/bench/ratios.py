@@ -42,7 +42,7 @@ def paired_ratio(measured: Sequence[float], reference: Sequence[float]) -> Ratio
 
 
 def describe_machine() -> str:
-    """Return what the figures were taken on, and how busy it was with other things."""
+    """Return the machine of the figures, and how busy it was with other work."""
     busy = "not told"
     if hasattr(os, "getloadavg"):
         busy = ", ".join(f"{load:.2f}" for load in os.getloadavg())

@@ -41,7 +41,7 @@ _LINES = 12
 
 
 def segments_line(seed: int, segments: int, blocks: int) -> bytes:
-    """Return what an engine sends for so many segments with so many blocks in all."""
+    """Return an engine's message with a number of segments and a total number of blocks."""
     chance = random.Random(seed)
     counts = [blocks // segments + (index < blocks % segments) for index in range(segments)]
     sizes = [512 * chance.randrange(1, 400) for _ in range(blocks)]

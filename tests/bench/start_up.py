@@ -41,7 +41,7 @@ def main() -> None:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     bare_s, studio_s = [], []
     with tempfile.TemporaryDirectory() as folder:
-        # Settings and log of their own: a first start, and nobody's settings are touched.
+        # Separate settings and log: a first start, and no user's settings change.
         own = {name: str(Path(folder, name)) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
         environment = {**os.environ, **own}
         for number in range(rounds + 1):

@@ -70,5 +70,5 @@ def bars(tab: QWidget, name: str) -> dict[str, str]:
 
 
 def requests_of(tab: BenchmarkTab) -> list[RunWorkload]:
-    """Return what was asked for in each run, oldest first."""
+    """Return the request of each run, oldest first."""
     return [run.request for run in tab.benchmark.runs]

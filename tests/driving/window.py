@@ -72,7 +72,7 @@ def numbers(text: str) -> list[str]:
 
 
 def axis_labels(plot: LivePlot) -> list[str]:
-    """Return what stands at the axes of a plot that is built."""
+    """Return the axis labels of a plot that is built."""
     assert plot.plot is not None
     return [plot.plot.getAxis(side).labelText for side in ("left", "bottom")]
 

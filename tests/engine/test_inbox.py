@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def jobs_of(*lines: bytes) -> list[tuple[Request | Failure, bool]]:
-    """Return what an inbox holds after these lines, and whether each is to stop."""
+    """Return the contents of an inbox after these lines, and whether each has to stop."""
     inbox = Inbox()
     for line in lines:
         inbox.add_line(line)

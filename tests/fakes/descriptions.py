@@ -32,7 +32,7 @@ def matmul() -> WorkloadDescription:
 
 
 def described(**changes: Any) -> EngineDescribed:
-    """Return what a scripted engine says of itself: on the CPU alone unless told otherwise."""
+    """Return a scripted engine's description of itself: CPU only by default."""
     plain = EngineDescribed(
         pid=4711,
         torch_version="2.13.0+cpu",
@@ -48,7 +48,7 @@ def described(**changes: Any) -> EngineDescribed:
 
 
 def described_with_cuda(**changes: Any) -> EngineDescribed:
-    """Return what an engine with a usable card says of itself."""
+    """Return the description of an engine with a usable card."""
     with_cuda = {
         "torch_version": "2.13.0+cu126", "cuda_build": "12.6", "cuda_available": True,
         "cuda_reason": None, "device_count": 1, "arch_list": ("sm_61", "sm_86"),

@@ -58,7 +58,7 @@ def oom_finished(outcome: str = "over_budget", **changes: Any) -> OomFinished:
 
 
 def cache_emptied(before: MemoryRead, freed: int, **changes: Any) -> CacheEmptied:
-    """Return what empty_cache did: ``freed`` in MiB."""
+    """Return the outcome of empty_cache: ``freed`` in MiB."""
     after = msgspec.structs.replace(
         before,
         taken_at_s=before.taken_at_s + 0.01,

@@ -109,7 +109,7 @@ class ScriptedEngine(InProcessEngine):
 
         with self.wake:
             self.paused.set()
-            assert self.wake.wait_for(is_over, LONGEST_PAUSE_S), "nobody ended this pause"
+            assert self.wake.wait_for(is_over, LONGEST_PAUSE_S), "this pause never ended"
             self.paused.clear()
             self._passes = max(0, self._passes - 1)
 

@@ -42,7 +42,7 @@ def pitfall(name: str, **changes: Any) -> PitfallDescription:
 
 
 def pitfall_finished(request: RunPitfall, **changes: Any) -> PitfallFinished:
-    """Return what came of the parts that were asked for."""
+    """Return the outcomes of the requested parts."""
     outcomes = {
         part: PitfallOutcome(
             part=part,

@@ -200,7 +200,7 @@ def _write(
 
 
 def _without_people(event: SensorEvent) -> SensorEvent:
-    """Return what a sensor reader said without the processes, which have names and users."""
+    """Return a sensor reader's events without the processes, which have names and users."""
     if isinstance(event, Inventory):
         devices = [msgspec.structs.replace(device, processes=()) for device in event.devices]
         return msgspec.structs.replace(event, devices=tuple(devices))

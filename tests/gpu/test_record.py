@@ -1,4 +1,4 @@
-"""A recording of a card replays, and names nobody's PC."""
+"""A recording of a card replays, and contains no PC's name."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ def test_a_driver_that_is_replaced_on_the_disk_is_told():
 def test_a_driver_that_does_not_say_its_count_outdates_nothing(hanging, one_is_late):
     library, clock = FakeNvml(GT_1030), Clock()
     source = changing(library, [GT_1030_SLOT], clock, start_patience_s=PATIENCE_S)
-    one_is_late.late = "nobody"
+    one_is_late.late = "none"
     source.inventory()
     one_is_late.late = module._DRIVER
     library.nvmlDeviceGetCount = hanging
@@ -385,7 +385,7 @@ def test_a_driver_that_answers_at_last_outdates_the_inventory(one_is_late):
     library.nvmlInit = slow
     source = with_driver(library)
     assert source.inventory().driver.is_silent
-    one_is_late.late = "nobody"
+    one_is_late.late = "none"
     go.set()
     until(lambda: source.is_outdated)
     (card,) = source.inventory().cards

@@ -33,7 +33,7 @@ def child():
     process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):  # a test may have closed one
         if not pipe.closed:
-            with contextlib.suppress(OSError):  # Windows: nobody reads what was still to be sent
+            with contextlib.suppress(OSError):  # Windows: the rest is not read anymore
                 pipe.close()
 
 

@@ -71,7 +71,7 @@ def experiment(preset: str, device: str, **changes: Any) -> RunMemoryExperiment:
 
 
 def told(events: list[Event], preset: str) -> list[Any]:
-    """Return what both must say: no times, no addresses, and no reading that time decided on."""
+    """Return the part that must be equal in both: no times, addresses or timed readings."""
     first = next(read.taken_at_s for read in only(MemoryRead, events))
     assert all(read.taken_at_s >= first for read in only(MemoryRead, events))
     kept = []

@@ -57,7 +57,7 @@ class Card:
         pci_bus_id: "00000000:01:00.0"; by default the next free bus.
         kernel_ms: time a launch keeps its stream busy.
         context_mib: what a CUDA context of a process takes.
-        other_mib: memory that nobody in NVML's process list holds.
+        other_mib: memory that no process in NVML's list holds.
         host_copy_mb_s, device_copy_mb_s: bandwidths; 0 makes copies take only their real time.
         sensors: NVML's numbers by key of the configuration (see README.md), over the defaults:
             "auto" follows what CUDA does, None is not supported by the card.

@@ -14,7 +14,7 @@ LONG = "a text that is a good deal longer than its place"
 
 @pytest.fixture
 def misfits_with(qtbot, theme):
-    """Return what is wrong with a window of 300 pixels that holds one widget."""
+    """Return the faults of a window of 300 pixels that holds one widget."""
 
     def look(widget, width=None, height=None):
         window = QWidget()

@@ -25,7 +25,7 @@ _TAB = "Benchmark"
 
 
 def account_of(window: QMainWindow) -> dict[str, object]:
-    """Return what the window shows, and the middle of each widget that is to be clicked."""
+    """Return the window's texts, and the center of each widget to click."""
     places: dict[str, tuple[int, int]] = {}
     tabs = window.findChild(QTabWidget, "tabs")
     for index in range(tabs.count()):

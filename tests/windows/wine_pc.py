@@ -167,7 +167,7 @@ class WindowsPc:
 
 @contextlib.contextmanager
 def screen(size: str = "1440x900x24") -> Iterator[str]:
-    """Yield an X display that nobody sees."""
+    """Yield an invisible X display."""
     reading, writing = os.pipe()
     server = subprocess.Popen(
         ["Xvfb", "-displayfd", str(writing), "-screen", "0", size, "-nolisten", "tcp"],

@@ -155,9 +155,9 @@ def test_pytorch_s_account_stands_beside_the_driver_s():
     differing = rows_of(card, card_snapshot(card, described_with(card, multiprocessors=5)))
     assert differing["torch_multiprocessors"].value == "5 (PyTorch), 3 (driver)"
     assert "nvidia-smi says 3, PyTorch says 5" in differing["contradictions"].value
-    nobody = rows_of(card, card_snapshot(card, described_with_cuda()))
-    assert not nobody["torch_multiprocessors"].is_known
-    assert nobody["contradictions"].value == "none"  # name and chip agree
+    unread = rows_of(card, card_snapshot(card, described_with_cuda()))
+    assert not unread["torch_multiprocessors"].is_known
+    assert unread["contradictions"].value == "none"  # name and chip agree
 
 
 def test_of_a_card_that_nobody_describes_no_agreement_is_claimed():

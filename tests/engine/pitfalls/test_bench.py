@@ -15,7 +15,7 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.engine.pitfalls.pitfall import Bench, error_of
 from tests.patience import until
 
-# Never ends by itself, and says in a file that it began: whoever starts it is not there to be told.
+# Never ends by itself, and says in a file that it began: its starter has gone by then.
 _ENDLESS = """
 import os, pathlib, time
 pathlib.Path({begun!r}).with_suffix(".new").write_text(f"{{os.getpid()}} {{os.getcwd()}}")

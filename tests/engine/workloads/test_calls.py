@@ -35,7 +35,7 @@ class Knitting(Workload):
         sizes=(1,),
         throughput_unit="rows/s",
         size_text="{size} rows",
-        refuses={"naive": "Nobody knits naively."},
+        refuses={"naive": "Knitting has no naive form."},
     )
     call_type: type[KnittingCall]
 
@@ -183,7 +183,7 @@ def test_a_call_is_closed_when_nobody_listens_any_more(knitting: Knitting):
 def test_a_mode_that_makes_no_sense_is_refused_before_anything_is_made(knitting: Knitting):
     (failed,) = ask(run_request(size=1, naive=True))
     assert isinstance(failed, RunFailed)
-    assert failed.failure.message == "Nobody knits naively."
+    assert failed.failure.message == "Knitting has no naive form."
     assert knitting.calls == []
 
 

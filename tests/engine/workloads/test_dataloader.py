@@ -210,7 +210,7 @@ def test_workers_do_not_hold_the_engines_pipes():
     try:
         os.close(write_end)
         assert multiprocessing.connection.wait([read_end], timeout=PATIENCE_S) == [read_end]
-        assert os.read(read_end, 1) == b""  # the end: nobody else can write
+        assert os.read(read_end, 1) == b""  # end of file: no other process can write
     finally:
         feed.close()
         os.close(read_end)

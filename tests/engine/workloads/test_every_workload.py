@@ -1,4 +1,4 @@
-"""What holds for every workload there is, whoever wrote it."""
+"""The rules that every workload obeys, whatever its author."""
 
 from __future__ import annotations
 

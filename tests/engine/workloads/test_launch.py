@@ -23,7 +23,7 @@ def test_asking_runs_and_is_verified(dtype: str, monkeypatch: pytest.MonkeyPatch
     assert result.verification == "exact in every bit: all of 1 number"
     assert result.operations_per_call == 1
     assert result.calls_per_sample > 1
-    assert result.findings == ()  # the CPU is asked by nobody
+    assert result.findings == ()  # no launch is asked of the CPU
 
 
 def test_a_wrong_sign_is_found():

@@ -51,7 +51,7 @@ def first_tile_alone(result: torch.Tensor) -> torch.Tensor:
 
 
 def stale(result: torch.Tensor) -> torch.Tensor:
-    """Return what lay there before: numbers of the same kind, in another order."""
+    """Return the stale contents: numbers of the same kind, in another order."""
     return result.flip(0).neg() if result.numel() == 1 else result.view(-1).flip(0).view_as(result)
 
 

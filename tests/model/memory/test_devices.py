@@ -35,7 +35,7 @@ def test_the_first_usable_card_is_looked_at(model):
 def test_without_a_card_the_modelled_gt_1030_is_offered(scripts, studio, qtbot):
     scripts[DescribeEngine] = [described()]
     model = MemoryModel(studio, studio)
-    assert model.chosen.address == "cpu", "nobody knows yet"
+    assert model.chosen.address == "cpu", "no device is known yet"
     studio.start()
     qtbot.waitUntil(lambda: model.chosen.is_modelled)
     assert model.chosen.address == "model:1996"

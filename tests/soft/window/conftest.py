@@ -83,7 +83,7 @@ def sit_down(
         opened.append(Person(qtbot, window))
         return opened[-1]
 
-    # No machine is too busy for the window: what hears a stop is not ended, and nobody is silent.
+    # No machine is too busy for the window: no engine that hears a stop is ended or silent.
     monkeypatch.setattr(engine_session, "_PATIENCE_MS", _AN_HOUR_MS)
     monkeypatch.setattr(sensors, "_SILENT_AFTER_MS", _AN_HOUR_MS)
     monkeypatch.setattr(sensors, "_SILENT_AT_START_MS", _AN_HOUR_MS)

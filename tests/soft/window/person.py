@@ -97,7 +97,7 @@ class Person:
         return widget is not None and widget.isVisible()
 
     def text(self, name: str) -> str:
-        """Return what stands in a label, or "" where there is none in sight."""
+        """Return the text of a label, or "" if it is not visible."""
         label = self.window.findChild(QLabel, name)
         return _plain(label.text()) if label is not None and label.isVisible() else ""
 
@@ -200,7 +200,7 @@ class Person:
         view.selectionModel().setCurrentIndex(view.model().index(row, 0), chosen)
 
     def events(self, kind: type) -> list[Event]:
-        """Return what was heard of one kind, oldest first."""
+        """Return the received events of one kind, oldest first."""
         return [event for _, event in self.heard if isinstance(event, kind)]
 
     def _everything(self) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def numbers(pc: SoftPc, person: Person) -> list[str]:
-    """Return what the Switcher calls each card, in the order of their buses."""
+    """Return the Switcher's name of each card, in the order of their buses."""
     names = [f"switcher.radio.{card.uuid}" for card in pc.cards]
     return [person.find(QRadioButton, name).text() for name in names]
 

@@ -34,7 +34,7 @@ class SlowWork:
     def __call__(self, *_arguments: object) -> None:
         self.has_begun.set()
         self._may_end.wait(PATIENCE_S)
-        raise RuntimeError("nobody wants to know any more")
+        raise RuntimeError("the answer is no longer needed")
 
     def was_waited_for(self, owner: object) -> bool:
         return any(whose is owner and worker.isFinished() for worker, whose in self._waited_for)

@@ -26,7 +26,7 @@ def studio(qapp, engines, sensor_source, settings):
 
 @pytest.fixture
 def tab(studio, theme, monkeypatch, qtbot):
-    monkeypatch.setattr(oom_panel, "WATCH_S", 0.0)  # nobody watches
+    monkeypatch.setattr(oom_panel, "WATCH_S", 0.0)  # no pause for a viewer
     tab = MemoryTab(studio, theme)
     qtbot.addWidget(tab)
     tab.resize(980, 700)

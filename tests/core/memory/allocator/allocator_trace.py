@@ -129,7 +129,7 @@ class Trace:
         self._next_phase()
 
     def verb(self, living: int) -> str:
-        """Return what to do next, with that many blocks living."""
+        """Return the next action, given the number of live blocks."""
         self._left -= 1
         if self._left < 0:
             self._next_phase()

@@ -1,4 +1,4 @@
-"""Processes that learn together, started by torchrun and ended with whoever wanted them."""
+"""Processes that train together, started by torchrun and ended with their owner."""
 
 from __future__ import annotations
 

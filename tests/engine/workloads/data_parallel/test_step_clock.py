@@ -12,7 +12,7 @@ from gpu_studio.engine import replica
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what happens in the order in which it does; another process took 7 s for a step."""
+    """Return the events in order; another process took 7 s for a step."""
     order: list[str] = []
 
     def all_reduce(tensor: torch.Tensor, op: object = None, group: object = None) -> None:
