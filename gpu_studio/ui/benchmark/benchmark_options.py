@@ -19,7 +19,7 @@ STOP_AT_RELATIVE_INTERVAL = 0.02
 # mode of `WorkloadDescription.refuses`: (title, what it does)
 _SWITCHES = {
     "transfers": (
-        "Include copies to and from the GPU",
+        "Include copies to/from the GPU",
         "Each card runs a second time, with the copies to and from it timed in each call.",
     ),
     "naive": (
