@@ -1,7 +1,11 @@
 """The user's own file of tensors: its list is read first, then it is opened with ``weights_only``.
 
 Both formats of ``torch.save`` are read without loading or running any of the file: the zip archive,
-and the format before PyTorch 1.6.
+and the format before PyTorch 1.6. PyTorch's safe reader has the last word on a file, but not the
+only one: before torch 2.10 its pickle reader sets entries of what is no dictionary, and trusts the
+length that a storage claims, which corrupts memory (CVE-2026-24747). So the list is read here first
+(`tensor_pickle`), and a storage must be as long as it claims. This also names the reason of a
+refusal, and tells shapes without making a tensor.
 """
 
 from __future__ import annotations

@@ -114,6 +114,15 @@ def beyond_its_storage() -> bytes:
     )  # fmt: skip
 
 
+def entry_of_a_tensor() -> bytes:
+    """A list that sets an entry of a tensor, which PyTorch's own reader did before torch 2.10."""
+    with zipfile.ZipFile(io.BytesIO(saved({"w": torch.ones(3)}))) as source:
+        raw = source.read("archive/data.pkl")
+    at = raw.rindex(b"R") + 1  # the tensor is made
+    raw = raw[:at] + b"K\x00K\x01s" + raw[at:]
+    return rezipped(lambda name, old: raw if name.endswith("data.pkl") else old)
+
+
 def packed() -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
@@ -211,6 +220,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "packed": (packed, "packed zip archive"),
     "a record of 10 GB": (forged_record, "but the file has"),
+    "an entry of a tensor": (entry_of_a_tensor, "damaged"),
     "a storage of 10 GB": (forged_length, "declares 10\u202fGiB"),
     "a stride of zero": (overlapping_stride, "repeats the same numbers"),
     "a tensor beyond its storage": (beyond_its_storage, "damaged or cut off"),
