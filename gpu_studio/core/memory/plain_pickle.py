@@ -1,12 +1,12 @@
-"""Reads a pickle that holds nothing but numbers, texts, lists, tuples and dictionaries.
+"""Reads a pickle of only numbers, texts, lists, tuples and dictionaries.
 
-A pickle is a program: Python's own reader runs what a file says. This is that reader (the one that
-Python keeps in Python, ``pickle._Unpickler``) with the opcodes of plain values alone. What looks a
-name up, calls something or builds an object is not there to be run; such a file is refused with the
-name that it asked for. The values are counted while they are read, so that a file cannot ask for
-more memory than a few times its size, nor keep the reader busy with nothing: real snapshots have
-3 bytes a value or more, and Python's writer hands a list over a thousand values at a time.
-``pickletools`` explains the opcodes; those that only protocols 0 and 1 write are left out.
+A pickle is a program: Python's own reader runs the file's instructions. This is that reader (the
+version that is written in Python, ``pickle._Unpickler``), limited to the opcodes of plain values.
+Opcodes that look up names, call something or build objects do not exist here. A file with them is
+refused, with the name that it asked for. The values are counted during the reading, so that a file
+cannot use more memory than a few times its size, nor keep the reader busy with nothing. Real
+snapshots have 3 or more bytes per value, and Python's writer ends a list's batch at a thousand
+values. ``pickletools`` explains the opcodes; those that only protocols 0 and 1 write are left out.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ LARGEST_FILE_BYTES = 256 << 20
 MOST_OBJECTS = 20_000_000
 MOST_CONTAINERS = 4_000_000
 DEEPEST = 32
-_FEWEST_BYTES_A_VALUE = 2  # of more values than that many:
+_FEWEST_BYTES_A_VALUE = 2  # checked above this number of values:
 _FEW_VALUES = 50_000
 _MOST_WAITING = 100_000
-_TURN = 16_384  # steps between two looks at whether somebody still waits
+_TURN = 16_384  # steps between two checks of whether to continue
 _LONGEST_NUMBER_BYTES = 9
 
 _CODES = {opcode.name: ord(opcode.code) for opcode in pickletools.opcodes}
@@ -37,7 +37,7 @@ _VALUES = (
     *_CONTAINERS, "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1",
     "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINGET", "LONG_BINGET",
 )  # fmt: skip
-# They make no value: they place one, remember one, or say how the pickle is written.
+# These make no value: they place or remember one, or describe how the pickle is written.
 _OTHERS = (
     "PROTO", "FRAME", "MARK", "POP", "POP_MARK", "APPEND", "APPENDS", "SETITEM",
     "SETITEMS", "BINPUT", "LONG_BINPUT", "MEMOIZE",
@@ -49,7 +49,7 @@ _PROGRAM = (
 
 
 class UnsafePickleError(Exception):
-    """A pickle that is refused; the text is the reason, as a sentence."""
+    """A pickle that is refused; the text is the reason as a sentence."""
 
 
 def load_plain(
@@ -57,37 +57,37 @@ def load_plain(
     is_over: Callable[[], bool] = lambda: False,
     check: Callable[[dict[Any, Any], list[Any]], None] = lambda _entries, _keys: None,
 ) -> Any:
-    """Return what a pickle holds.
+    """Return the contents of a pickle.
 
     Args:
-        content: all of it.
-        is_over: whether nobody wants to know any more; asked while it is read.
-        check: is given each dictionary when entries were set in it, and their keys; raises
-            `UnsafePickleError` where what was read so far is already too much.
+        content: the whole pickle.
+        is_over: returns whether the result is no longer needed; called during the reading.
+        check: called with each dictionary after entries were set, and their keys; raises
+            `UnsafePickleError` if the contents so far are already too much.
 
     Raises:
-        UnsafePickleError: it is no pickle, it holds something else than plain values, it is too
-            large or nested too deeply, or nobody wants it any more.
+        UnsafePickleError: it is not a pickle, has other values than plain ones, is too large or
+            nested too deeply, or is no longer needed.
     """
     if len(content) > LARGEST_FILE_BYTES:
         raise UnsafePickleError(
-            f"It has {len(content) >> 20} MiB; at most {LARGEST_FILE_BYTES >> 20} MiB are opened."
+            f"It has {len(content) >> 20} MiB; the limit is {LARGEST_FILE_BYTES >> 20} MiB."
         )
     try:
         value = _PlainUnpickler(io.BytesIO(content), is_over, check).load()
     except (
         pickle.UnpicklingError, struct.error, IndexError, TypeError, ValueError, OverflowError,
     ) as error:  # fmt: skip
-        raise UnsafePickleError("It is no whole pickle: it ends early or is damaged.") from error
+        raise UnsafePickleError("The pickle is incomplete: it ends early or is damaged.") from error
     _check_depth(value, 1, {}, is_over)
     return value
 
 
 class _PlainUnpickler(pickle._Unpickler):
-    """Python's unpickler with the opcodes of plain values alone, each counted.
+    """Python's unpickler, limited to the opcodes of plain values, with a count of each.
 
     Args:
-        file: the pickle; it is read without its frames, since all of it is in memory.
+        file: the pickle; its frames are ignored, because all of it is in memory.
         is_over: see `load_plain`.
         check: see `load_plain`.
     """
@@ -127,26 +127,26 @@ class _PlainUnpickler(pickle._Unpickler):
                 action(self)
             self._look_around()
         if len(self.stack) != 1 or self.metastack:
-            raise UnsafePickleError("It is no whole pickle: something is left over.")
+            raise UnsafePickleError("It is not a single pickle: something is left over.")
         return self.stack[0]
 
     def _look_around(self) -> None:
-        """Refuse what only wants to be large."""
+        """Refuse a file that only grows."""
         values = sum(self._counts[_CODES[name]] for name in _VALUES)
         containers = sum(self._counts[_CODES[name]] for name in _CONTAINERS)
         waiting = len(self.metastack) + len(self.stack) + sum(map(len, self.metastack))
         if self._is_over():
-            raise UnsafePickleError("Reading it was stopped.")
+            raise UnsafePickleError("The reading was stopped.")
         if values > max(_FEW_VALUES, self._tell() // _FEWEST_BYTES_A_VALUE):
-            raise UnsafePickleError("It holds more values than a file of its size should.")
+            raise UnsafePickleError("It has more values than a file of its size should.")
         if waiting > _MOST_WAITING:
             raise UnsafePickleError(f"It has more than {_MOST_WAITING} values waiting at once.")
         if len(self.memo) > values:
-            raise UnsafePickleError("It remembers more than it holds.")
+            raise UnsafePickleError("It stores more values than it has.")
         if values > MOST_OBJECTS:
-            raise UnsafePickleError(f"It holds more than {MOST_OBJECTS} values.")
+            raise UnsafePickleError(f"It has more than {MOST_OBJECTS} values.")
         if containers > MOST_CONTAINERS:
-            raise UnsafePickleError(f"It holds more than {MOST_CONTAINERS} lists.")
+            raise UnsafePickleError(f"It has more than {MOST_CONTAINERS} lists.")
 
     def _refusal(self, code: int) -> str:
         name = next((name for name in _PROGRAM if _CODES[name] == code), None)
@@ -158,19 +158,19 @@ class _PlainUnpickler(pickle._Unpickler):
             return f"It asks for {'.'.join(asked_texts)}: it wants to run a program."
         if name is not None:
             return f"It has the opcode {name}: it wants to run a program."
-        return f"It is no pickle of plain values: it has the opcode {code:#04x}."
+        return f"It is not a pickle of plain values: it has the opcode {code:#04x}."
 
     def load_proto(self) -> None:
         if self.read(1)[0] > pickle.HIGHEST_PROTOCOL:
-            raise UnsafePickleError("It is of a newer kind of pickle than this program knows.")
+            raise UnsafePickleError("Its pickle protocol is newer than this program supports.")
 
     def load_frame(self) -> None:
-        self.read(8)  # how far it reaches does not matter
+        self.read(8)  # the frame's length does not matter
 
     def load_long1(self) -> None:
         size = self.read(1)[0]
         if size > _LONGEST_NUMBER_BYTES:
-            raise UnsafePickleError("It holds a number of more than 64 bits.")
+            raise UnsafePickleError("It has a number of more than 64 bits.")
         self.append(pickle.decode_long(self.read(size)))
 
     def load_append(self) -> None:
@@ -189,13 +189,13 @@ class _PlainUnpickler(pickle._Unpickler):
     def _extend(self, items: list[Any]) -> None:
         target = self.stack[-1]
         if not isinstance(target, list):
-            raise UnsafePickleError("It appends to something that is no list.")
+            raise UnsafePickleError("It appends to something that is not a list.")
         target.extend(items)
 
     def _set(self, items: list[Any]) -> None:
         target = self.stack[-1]
         if not isinstance(target, dict) or len(items) % 2:
-            raise UnsafePickleError("It sets entries of something that is no dictionary.")
+            raise UnsafePickleError("It sets entries of something that is not a dictionary.")
         keys = items[::2]
         if not all(isinstance(key, (str, int, float, type(None))) for key in keys):
             raise UnsafePickleError("It has a key that is neither a text nor a number.")
@@ -213,10 +213,10 @@ _ACTIONS: dict[int, Callable[[Any], None]] = {
 def _check_depth(
     value: object, level: int, depths: dict[int, int], is_over: Callable[[], bool]
 ) -> int:
-    """Return how deep a value is nested; refuse what is too deep, or holds itself.
+    """Return how deeply a value is nested; refuse a value that is too deep or contains itself.
 
-    Each container is looked at once, however often it is referred to: a billion laughs are ten.
-    ``depths`` has those that were looked at by their ``id``, with 0 while one is looked at.
+    Each container is checked once, however often it occurs: a billion laughs are ten. ``depths``
+    has the checked containers by their ``id``, with 0 during the check.
     """
     if level > DEEPEST:
         raise UnsafePickleError(f"It is nested more than {DEEPEST} deep.")
@@ -224,10 +224,10 @@ def _check_depth(
         return 0
     known = depths.get(id(value))
     if known == 0:
-        raise UnsafePickleError("It is nested without end: something holds itself.")
+        raise UnsafePickleError("It is nested without end: something contains itself.")
     if known is None:
         if len(depths) % _TURN == 0 and is_over():
-            raise UnsafePickleError("Reading it was stopped.")
+            raise UnsafePickleError("The reading was stopped.")
         depths[id(value)] = 0
         known = 1
         for inner in value.values() if isinstance(value, dict) else value:

@@ -46,4 +46,4 @@ def test_an_export_that_cannot_be_written_fails(engines, type_in, tmp_path):
         "matmul", "--size", "64", "--device", "cpu", "--export", str(folder / "out.csv")
     )
     assert status == 1
-    assert "cannot be written" in errors
+    assert "Cannot write the results" in errors

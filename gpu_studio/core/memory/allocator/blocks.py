@@ -1,9 +1,8 @@
-"""The blocks that a CUDA allocator hands out, and the pools in which the free ones wait.
+"""The blocks of a CUDA allocator, and the pools of the free ones.
 
-A segment is what the allocator got from the driver in one piece. It is cut into blocks, which lie
-side by side: each is in use by one tensor, free, or (in an expandable segment) only a range of
-addresses with no memory behind it. See Block and BlockPool in PyTorch 2.13's
-c10/cuda/CUDACachingAllocator.cpp.
+A segment is one piece of memory from the driver. It is cut into contiguous blocks. Each block is in
+use by one tensor, free, or (in an expandable segment) only a range of addresses without memory. See
+Block and BlockPool in PyTorch 2.13's c10/cuda/CUDACachingAllocator.cpp.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 MIN_BLOCK_BYTES = 512
-"""All sizes are multiples of it (kMinBlockSize)."""
+"""All sizes are multiples of this (kMinBlockSize)."""
 SMALL_BYTES = 1 << 20
 """The largest small request (kSmallSize)."""
 
@@ -28,14 +27,14 @@ _ADDRESS_BITS = 56
 
 
 class Block:
-    """A stretch of a segment, and its neighbours.
+    """A part of a segment, linked to its neighbors.
 
-    ``allocate`` returns one: ``address`` and ``size_bytes`` (after rounding) are for reading.
-    ``free`` gives it back to the allocator, which may hand the same object out again.
+    ``allocate`` returns a block; you may read its ``address`` and ``size_bytes`` (after rounding).
+    ``free`` gives it back to the allocator, which may return the same object again.
 
     Attributes:
-        requested_bytes: what was asked for; of a free block, by its last user.
-        idle_since: the pool's clock when the block became free; its age is for the collector.
+        requested_bytes: the size of the request; for a free block, of its last user.
+        idle_since: the pool's clock when the block became free; the collector uses its age.
         state: IN_USE, FREE or UNMAPPED.
     """
 
@@ -65,7 +64,7 @@ class Block:
         return self.prev is not None or self.next is not None
 
     def cut(self, size_bytes: int) -> Block:
-        """Keep the front of that size; returns the rest as a new block, which is in no pool yet."""
+        """Keep the front of that size; return the rest as a new block, which is in no pool yet."""
         rest = Block(
             self.address + size_bytes, self.size_bytes - size_bytes, self.pool, self, self.next
         )
@@ -77,7 +76,7 @@ class Block:
         return rest
 
     def absorb_next(self) -> None:
-        """Become one block with the neighbour behind, which is no block any more."""
+        """Merge with the next block, which is no longer a block afterwards."""
         gone = self.next
         assert gone is not None
         self.size_bytes += gone.size_bytes
@@ -89,13 +88,13 @@ class Block:
 class Pool:
     """The free blocks of the small or of the large pool.
 
-    They are in PyTorch's order, by size and then by address, so the first one that is large enough
-    is the best fit, and the lowest of equals. An entry of the order is one number made of both.
+    They are in PyTorch's order, by size and then by address. So the first block that is large
+    enough is the best fit, and the lowest of equal ones. An entry combines both in one number.
 
     Attributes:
-        least_rest_bytes: a block is split only if no less than this is left over.
-        clock: how often a free block was looked for, while garbage is collected.
-        unmapped: the ranges of addresses without memory of expandable segments, by address.
+        least_rest_bytes: a block is split only if at least this much is left over.
+        clock: the number of searches for a free block, while garbage is collected.
+        unmapped: the address ranges without memory in expandable segments, by address.
     """
 
     def __init__(self, counters: Counters, *, is_small: bool, least_rest_bytes: int) -> None:
@@ -114,41 +113,41 @@ class Pool:
         return self._blocks[self._order[place]]
 
     def blocks(self) -> list[Block]:
-        """Return the free blocks in order; the pool may then change."""
+        """Return the free blocks in order; the pool may change afterwards."""
         return [self._blocks[entry] for entry in self._order]
 
     def place_of(self, size_bytes: int) -> int:
-        """Return the place of the smallest block of at least that size; none: the number of all."""
+        """Return the index of the smallest block of at least that size; if none, the count."""
         return bisect_left(self._order, size_bytes << _ADDRESS_BITS)
 
     def take_best_fit(self, size_bytes: int) -> Block | None:
-        """Take the smallest block of at least that size out of the pool; None without one."""
+        """Remove and return the smallest block of at least that size; None if there is none."""
         order = self._order
         place = bisect_left(order, size_bytes << _ADDRESS_BITS)
         return self._blocks.pop(order.pop(place)) if place < len(order) else None
 
     def take(self, place: int) -> Block:
-        """Take the block at a place out of the pool."""
+        """Remove and return the block at an index."""
         return self._blocks.pop(self._order.pop(place))
 
     def insert(self, block: Block) -> None:
-        """Put a free block in."""
+        """Add a free block."""
         block.idle_since = self.clock
         entry = block.size_bytes << _ADDRESS_BITS | block.address
         insort(self._order, entry)
         self._blocks[entry] = block
 
     def remove(self, block: Block) -> None:
-        """Take a free block out."""
+        """Remove a free block."""
         entry = block.size_bytes << _ADDRESS_BITS | block.address
         del self._order[bisect_left(self._order, entry)]
         del self._blocks[entry]
 
     def insert_merged(self, block: Block) -> tuple[Block, int, int]:
-        """Put a free block in, as one with the free blocks on both sides of it.
+        """Add a free block, merged with the free blocks on both sides of it.
 
         Returns:
-            The block in the pool, how many neighbours are in it, and their bytes.
+            The block in the pool, the number of merged neighbors, and their bytes.
         """
         neighbours = neighbours_bytes = 0
         before = block.prev

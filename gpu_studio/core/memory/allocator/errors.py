@@ -2,7 +2,7 @@
 
 See malloc and alloc_block in c10/cuda/CUDACachingAllocator.cpp, format_size in
 c10/core/Allocator.h. The sentences about processes ("this process has … memory in use") are left
-out, as on Windows: they are NVML's, not the allocator's.
+out, as on Windows: they come from NVML, not from the allocator.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _HINT = (
 
 
 class ModelledOutOfMemory(RuntimeError):  # noqa: N818 - the name that users of the model know
-    """An allocation that fails, with PyTorch's text and the numbers in it, exact.
+    """A failed allocation, with PyTorch's text and its exact numbers.
 
     Attributes:
-        tried_bytes: what the driver was asked for, a segment; what was requested if it was not
-            asked; None beyond 1 EiB.
-        total_bytes: the card's. None if the driver was not asked, like the following ones.
-        free_bytes: the card's.
-        limit_bytes: this process's; None without one.
+        tried_bytes: the request to the driver, which is a segment; the original request if the
+            driver was not asked; None beyond 1 EiB.
+        total_bytes: the card's memory. None if the driver was not asked, like the following ones.
+        free_bytes: the card's free memory.
+        limit_bytes: this process's limit; None without a limit.
         allocated_bytes: held by tensors.
         unallocated_bytes: reserved by the allocator and held by no tensor.
     """
@@ -77,7 +77,7 @@ def card_full(
 
 
 def rejected(requested_bytes: int) -> ModelledOutOfMemory:
-    """Return the error of ``throw_on_cudamalloc_oom``: the driver was not even asked."""
+    """Return the error of ``throw_on_cudamalloc_oom``, for which the driver is not asked."""
     return ModelledOutOfMemory(
         "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
         f"per_process_memory_fraction limit. Requested size: {format_size(requested_bytes)}",
@@ -91,7 +91,7 @@ def beyond_an_exbibyte() -> ModelledOutOfMemory:
 
 
 def format_size(size_bytes: int) -> str:
-    """Return a size as PyTorch's errors write it: bytes, or two decimals of KiB, MiB or GiB."""
+    """Return a size in the form of PyTorch's errors: bytes, or two decimals of KiB, MiB or GiB."""
     if size_bytes <= KIB:
         return f"{size_bytes} bytes"
     if size_bytes <= MIB:

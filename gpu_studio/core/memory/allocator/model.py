@@ -1,23 +1,24 @@
 """A model of PyTorch's CUDA caching allocator, exact to the byte, without PyTorch or a card.
 
-PyTorch asks the driver for memory in segments and cuts them into blocks, one a tensor. A freed
-block is not given back but kept for the next tensor: hence "reserved" beside "allocated", and hence
-memory that is free and yet of no use. The rules are those of c10/cuda/CUDACachingAllocator.cpp in
-torch 2.13, named here by its functions, for one card and one stream:
+PyTorch requests memory from the driver in segments and cuts them into blocks, one per tensor. It
+does not give a freed block back, but keeps it for the next tensor. That is why there is "reserved"
+memory beside "allocated", and free memory that is of no use. The rules are those of
+c10/cuda/CUDACachingAllocator.cpp in torch 2.13, for one card and one stream. Comments name its
+functions.
 
-1. A request is rounded up to 512 bytes. Up to 1 MiB it is *small*; small and large requests have a
-   pool of free blocks each.
-2. The smallest free block of the pool that is large enough is taken, and split where enough is
+1. A request is rounded up to 512 bytes. Up to 1 MiB it is *small*. Small and large requests have
+   separate pools of free blocks.
+2. The allocator takes the smallest sufficient free block of the pool, and splits it if enough is
    left over.
-3. Without one the driver is asked for a segment: 2 MiB for small requests, 20 MiB for those under
-   10 MiB, and from there on what is needed, in steps of 2 MiB.
-4. If that fails, segments without a tensor in them are given back, and the driver is asked again.
-   If it still fails, the card is full.
+3. Without such a block, it requests a segment from the driver: 2 MiB for small requests, 20 MiB for
+   those under 10 MiB, and above that the needed size, in steps of 2 MiB.
+4. If that fails, it gives back segments without a tensor, and asks the driver again. If that fails,
+   too, the card is full.
 
 Not modelled: further streams (``record_stream``), CUDA graphs, memory pools, other backends.
 
 The snapshot has the form of ``torch.cuda.memory._snapshot()`` (snapshot() in the same file, fields
-in torch/csrc/cuda/Module.cpp). Pickled to a file it opens in PyTorch's own viewer
+in torch/csrc/cuda/Module.cpp). As a pickle file, it opens in PyTorch's own viewer
 (``torch.cuda._memory_viz``, and pytorch.org/memory_viz).
 """
 
@@ -50,11 +51,11 @@ _EXBIBYTE = 1 << 60
 
 
 class AllocatorModel:
-    """The allocator of one card, as one process has it.
+    """The allocator of one process on one card.
 
     Args:
-        capacity_bytes: the card's memory as CUDA tells it, ``torch.cuda.mem_get_info()[1]``.
-        other_bytes: what other processes and this one's CUDA context hold of it.
+        capacity_bytes: the card's memory according to CUDA, ``torch.cuda.mem_get_info()[1]``.
+        other_bytes: the part that other processes and this process's CUDA context use.
         conf: options, as in ``PYTORCH_CUDA_ALLOC_CONF``.
         fraction: as in ``torch.cuda.set_per_process_memory_fraction``; at 1.0 the option
             ``per_process_memory_fraction`` decides.
@@ -100,12 +101,12 @@ class AllocatorModel:
 
     @property
     def limit_bytes(self) -> int | None:
-        """What this process may reserve at most; None without a limit."""
+        """The most that this process may reserve; None without a limit."""
         return self._segments.limit_bytes
 
     @property
     def memory_fraction(self) -> float:
-        """The share of the card it may reserve (get_per_process_memory_fraction)."""
+        """The share of the card that it may reserve (get_per_process_memory_fraction)."""
         return self._fraction
 
     @property
@@ -114,7 +115,7 @@ class AllocatorModel:
         return self._options.expandable_segments
 
     def set_memory_fraction(self, fraction: float) -> None:
-        """Let this process reserve that share of the card (set_per_process_memory_fraction).
+        """Limit this process to a share of the card (set_per_process_memory_fraction).
 
         Raises:
             ValueError: no share from 0 to 1.
@@ -129,9 +130,9 @@ class AllocatorModel:
         """Return a block for a tensor of that many bytes; 0 bytes need no memory.
 
         Raises:
-            ModelledOutOfMemory: there is no such block to be had; PyTorch's error, to the number.
+            ModelledOutOfMemory: there is no such block; PyTorch's error with exact numbers.
             ValueError: a negative number.
-            TypeError: no whole number.
+            TypeError: not a whole number.
         """
         if type(nbytes) is not int:
             nbytes = whole_bytes(nbytes)
@@ -148,7 +149,7 @@ class AllocatorModel:
             pool.insert(block.cut(size_bytes))
             change = (0, -size_bytes) if was_split else (1, rest_bytes)
         else:
-            # What is left over belongs to the tensor: "allocated" counts it.
+            # The remainder belongs to the tensor: "allocated" counts it.
             size_bytes = block.size_bytes
             change = (-1, -size_bytes) if was_split else (0, 0)
         if self._counts_splits:
@@ -159,7 +160,7 @@ class AllocatorModel:
         return block
 
     def free(self, block: Block) -> None:
-        """Take a block back; it becomes one with the free blocks beside it.
+        """Free a block, and merge it with the free blocks beside it.
 
         Raises:
             ValueError: the block is not in use, or is another allocator's.
@@ -186,11 +187,11 @@ class AllocatorModel:
                 self._statistics.count_splits(pool.counters, -neighbours, -neighbours_bytes)
 
     def empty_cache(self) -> None:
-        """Give the driver every segment without a tensor in it (``torch.cuda.empty_cache``)."""
+        """Give the driver every segment without a tensor (``torch.cuda.empty_cache``)."""
         self._segments.release_cached()
 
     def reset_peaks(self) -> None:
-        """Count every peak from now on (``torch.cuda.reset_peak_memory_stats``)."""
+        """Restart all peaks (``torch.cuda.reset_peak_memory_stats``)."""
         self._statistics.reset_peaks()
 
     def stats(self) -> dict[str, int]:
@@ -213,9 +214,9 @@ class AllocatorModel:
     def _rounded(self, nbytes: int) -> int:
         """Round a request (round_size).
 
-        With ``roundup_power2_divisions`` the way from one power of two to the next is divided into
-        that many steps, and the request goes up to the next one; so sizes that are about the same
-        become the same, and can use each other's blocks.
+        ``roundup_power2_divisions`` divides the range between two powers of two into that many
+        steps, and the request is rounded up to the next step. So similar sizes become equal, and
+        can reuse each other's blocks.
         """
         if self._divides:
             slot = min(max(nbytes.bit_length() - 21, 0), 15)
@@ -226,9 +227,9 @@ class AllocatorModel:
         return -(-nbytes // MIN_BLOCK_BYTES) * MIN_BLOCK_BYTES
 
     def _cached_block(self, pool: Pool, size_bytes: int) -> Block | None:
-        """Take the smallest free block that is large enough out of the pool (get_free_block).
+        """Take the smallest sufficient free block out of the pool (get_free_block).
 
-        Only that one is looked at: if an option forbids it, a larger one is not tried.
+        Only this block is considered: if an option forbids it, no larger block is tried.
         """
         if self._is_plain:
             return pool.take_best_fit(size_bytes)
@@ -244,17 +245,17 @@ class AllocatorModel:
         return pool.take(place)
 
     def _may_serve(self, block_bytes: int, size_bytes: int) -> bool:
-        """Return whether max_split_size lets a request have a block.
+        """Return whether max_split_size allows a request to use a block.
 
-        Blocks from that size on are never split: they are kept for requests of that kind, and of
-        about their own size.
+        Blocks from that size on are never split. They are reserved for requests of that kind and
+        of similar size.
         """
         if size_bytes < self._options.max_split_bytes:
             return block_bytes < self._options.max_split_bytes
         return block_bytes < size_bytes + self._options.max_non_split_rounding_bytes
 
     def _new_block(self, pool: Pool, size_bytes: int, nbytes: int) -> Block:
-        """Get memory from the driver, at the cost of what is cached (malloc)."""
+        """Get memory from the driver, at the expense of cached memory (malloc)."""
         segments = self._segments
         if segments.collects_garbage:
             segments.collect_garbage()
@@ -296,7 +297,7 @@ def snapshot_of(heads: Iterable[Block], configuration: AllocatorConfiguration) -
 
 
 def _mapped_stretches(head: Block) -> Iterator[list[Block]]:
-    """Yield the blocks with memory behind them, side by side; each stretch counts as a segment."""
+    """Yield contiguous mapped blocks; each such stretch counts as a segment."""
     stretch: list[Block] = []
     block: Block | None = head
     while block is not None:
@@ -358,10 +359,10 @@ def _settings(configuration: AllocatorConfiguration) -> dict[str, Any]:
 
 
 def whole_bytes(size: SupportsIndex) -> int:
-    """Return a size as a whole number of bytes; also one of NumPy's.
+    """Return a size as a whole number of bytes; NumPy's integers are fine.
 
     Raises:
-        TypeError: it is none: a float, even a whole one, or a text.
+        TypeError: it is a float, even a whole one, or a text.
     """
     try:
         return operator.index(size)
@@ -371,10 +372,10 @@ def whole_bytes(size: SupportsIndex) -> int:
 
 
 def check_fraction(fraction: object) -> None:
-    """Refuse what is no share of a card, in PyTorch's words.
+    """Refuse a value that is not a share of a card, in PyTorch's words.
 
     Raises:
-        TypeError: it is no number.
+        TypeError: it is not a number.
         ValueError: it is not from 0 to 1.
     """
     if not isinstance(fraction, (float, int)):

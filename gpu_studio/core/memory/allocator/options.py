@@ -1,10 +1,10 @@
-"""The options of PyTorch's CUDA allocator, as ``PYTORCH_CUDA_ALLOC_CONF`` takes them.
+"""The options of PyTorch's CUDA allocator, in the form of ``PYTORCH_CUDA_ALLOC_CONF``.
 
 The text is a list such as
 ``max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:8]``. Names, defaults and ranges are
-those of PyTorch 2.13 (c10/core/AllocatorConfig.cpp, c10/cuda/CUDAAllocatorConfig.cpp). All that
-PyTorch refuses is refused here. PyTorch also takes much that its documentation does not show: any
-separator for any other, ``64x`` for 64, ``-1`` for the largest number. That is refused here, too.
+those of PyTorch 2.13 (c10/core/AllocatorConfig.cpp, c10/cuda/CUDAAllocatorConfig.cpp). Texts that
+PyTorch refuses are refused here. PyTorch also accepts undocumented forms: any separator for any
+other, ``64x`` for 64, ``-1`` for the largest number. These are refused here, too.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class AllocatorConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """The options by PyTorch's names, with its defaults for those that a text leaves out.
 
     ``roundup_power2_divisions`` has 16 entries, for sizes from 1, 2, 4, … MiB on; the first also
-    serves what is smaller, the last what is larger. The pinned ones are about memory of the PC.
-    None is no limit, or for the rounding the size of a large segment.
+    applies to smaller sizes, the last to larger ones. The pinned options concern the PC's memory.
+    None means no limit, or for the rounding the size of a large segment.
     """
 
     text: str = ""
@@ -71,12 +71,12 @@ class AllocatorConfiguration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def max_split_bytes(self) -> int:
-        """The size from which on a block is not split."""
+        """The size from which blocks are not split."""
         return size_of(self.max_split_size_mb)
 
     @property
     def max_non_split_rounding_bytes(self) -> int:
-        """How much larger than the request a block that is not split may be."""
+        """The largest excess of an unsplit block over its request."""
         return size_of(self.max_non_split_rounding_mb or self.large_segment_size_mb)
 
 
@@ -86,10 +86,10 @@ def size_of(size_mb: int | None) -> int:
 
 
 def parse_configuration(text: str) -> AllocatorConfiguration:
-    """Return the options in a text; an empty one gives the defaults.
+    """Return the options in a text; an empty text gives the defaults.
 
     Raises:
-        ValueError: an unknown option, or a value that it cannot have; the text names it.
+        ValueError: an unknown option or an invalid value; the text names it.
     """
     options: dict[str, object] = {"text": text}
     divisions = (0,) * _INTERVALS
@@ -135,10 +135,10 @@ def _of(word: str) -> bool | int | float | str:
 
 
 def _divisions(word: str, before: tuple[int, ...]) -> tuple[int, ...]:
-    """Return one number for all sizes, or a list's such as ``[256:1,512:2,>:8]``.
+    """Return one number for all sizes, or the numbers of a list such as ``[256:1,512:2,>:8]``.
 
-    A list has pairs of a size in MiB and its divisions; ``>`` is all sizes after the last one.
-    A size that it leaves out keeps its number from ``before``.
+    A list has pairs of a size in MiB and its divisions; ``>`` means all larger sizes. Sizes that it
+    leaves out keep their numbers from ``before``.
     """
     if not word.startswith("["):
         return (_power_of_2(word),) * _INTERVALS

@@ -1,11 +1,11 @@
-"""What PyTorch's CUDA allocator has from the driver: segments, how it asks and what it gives back.
+"""The segments of PyTorch's CUDA allocator: how it gets them from the driver and gives them back.
 
-The rules are those of torch 2.13's c10/cuda/CUDACachingAllocator.cpp, named here by its functions.
+The rules are those of torch 2.13's c10/cuda/CUDACachingAllocator.cpp. Comments name its functions.
 
 With ``expandable_segments:True`` a segment is a reservation of addresses for 1⅛ times the card's
-memory. Memory is mapped into it in pages of 2 MiB (small pool) or of a large segment, 20 MiB (large
-pool), at the lowest address where a request fits, and unmapped page by page. So blocks that end up
-side by side become one again, whatever they were made for. Linux only. See "Note [Expandable
+memory. Memory is mapped into it in pages, of 2 MiB (small pool) or the size of a large segment,
+20 MiB (large pool), at the lowest address with enough room. It is unmapped page by page. So
+adjacent free blocks merge, whatever they were made for. Linux only. See "Note [Expandable
 Segments]" in the same file.
 """
 
@@ -34,7 +34,7 @@ class Segments:
     """The segments of a card's allocator.
 
     Args:
-        pools: the large pool and the small one, the order in which they give memory back.
+        pools: the large pool and the small pool, in the order in which they give memory back.
         fraction: the share of the card that this process may reserve; 1 is no limit.
     """
 
@@ -65,8 +65,8 @@ class Segments:
                 self.expandable[pool] = ExpandableSegments(pool, page_bytes, card, statistics)
 
     def set_fraction(self, fraction: float) -> None:
-        """Limit what may be reserved to a share of the card; 1 is no limit (setMemoryFraction)."""
-        # It takes the nearest byte; the garbage collector's shares are rounded down.
+        """Limit reserved memory to a share of the card; 1 is no limit (setMemoryFraction)."""
+        # This rounds to the nearest byte; the garbage collector's shares are rounded down.
         share_bytes = int(fraction * self._card.capacity_bytes + 0.5)
         self.limit_bytes = share_bytes if fraction < 1 else None
         self.collects_garbage = (
@@ -81,7 +81,7 @@ class Segments:
         return heads
 
     def segment_bytes(self, size_bytes: int) -> int:
-        """Return what the driver is asked for, for a rounded request (get_allocation_size)."""
+        """Return the size of the driver's segment for a rounded request (get_allocation_size)."""
         if size_bytes <= SMALL_BYTES:
             return _SMALL_SEGMENT_BYTES
         if size_bytes < _OWN_SEGMENT_BYTES:
@@ -89,12 +89,12 @@ class Segments:
         return -(-size_bytes // _STEP_BYTES) * _STEP_BYTES
 
     def ask(self, pool: Pool, size_bytes: int, requested_bytes: int) -> Block | None:
-        """Ask the driver for memory; None if it or the limit refuses (alloc_block).
+        """Ask the driver for memory; None if the driver or the limit refuses (alloc_block).
 
         Args:
             pool: the pool that needs it.
             size_bytes: the request, rounded.
-            requested_bytes: the request as it was, for the error's text.
+            requested_bytes: the original request, for the error's text.
 
         Raises:
             ModelledOutOfMemory: with ``throw_on_cudamalloc_oom``, before the driver is asked.
@@ -117,7 +117,7 @@ class Segments:
         return block
 
     def release_cached(self) -> None:
-        """Give back every segment without a tensor in it, every such page of an expandable one.
+        """Give back every segment, or page of an expandable segment, without a tensor.
 
         It first waits for all streams (release_cached_blocks; torch.cuda.empty_cache does this).
         """
@@ -130,10 +130,10 @@ class Segments:
                     self._release(block)
 
     def release_oversize(self, pool: Pool, size_bytes: int) -> bool:
-        """Give back just enough of the blocks that may not be split, if there is a limit of those.
+        """Give back just enough of the blocks that may not be split, if that size has a limit.
 
-        One that is large enough will do; else from the largest down. Returns whether it is enough
-        (release_available_cached_blocks).
+        A single sufficient block, otherwise from the largest block down. Return whether it is
+        enough (release_available_cached_blocks).
         """
         least_bytes = self._options.max_split_bytes
         if least_bytes == UNLIMITED or self.expandable:
@@ -150,10 +150,10 @@ class Segments:
         return released_bytes >= wanted_bytes
 
     def collect_garbage(self) -> None:
-        """Give back large segments that nobody has used for long, once too much is reserved.
+        """Give back large segments that have been free for long, once too much is reserved.
 
-        Too much is ``garbage_collection_threshold`` of the limit. Those of at least average age go,
-        even beyond what is needed, and again until it is enough (garbage_collect_cached_blocks).
+        Too much is ``garbage_collection_threshold`` of the limit. Segments of at least average age
+        go, even beyond the need, and again until it is enough (garbage_collect_cached_blocks).
         """
         if self.limit_bytes is None:
             return
@@ -192,7 +192,7 @@ class ExpandableSegments:
         self._statistics = statistics
         room_bytes = card.capacity_bytes + card.capacity_bytes // 8
         self._room_bytes = -(-room_bytes // page_bytes) * page_bytes
-        # The first block of each segment, by address; it stays first as long as the segment lives.
+        # The first block of each segment, by address; it stays the first block while it exists.
         self._heads: list[Block] = []
 
     def heads(self) -> list[Block]:
@@ -200,10 +200,10 @@ class ExpandableSegments:
         return list(self._heads)
 
     def best_fit(self, place: int) -> int:
-        """Return the place of the block to take, the one at ``place`` being the smallest that fits.
+        """Return the index of the block to take; ``place`` is the smallest block that fits.
 
-        A block counts with the addresses behind it, as it can grow into them; so a larger one that
-        cannot grow as far is the better fit.
+        A block counts with the addresses after it, because it can grow into them. So a larger block
+        with less room to grow is the better fit.
         """
         room_bytes = _room_of(self._pool[place])
         for behind in range(place + 1, len(self._pool)):
@@ -216,8 +216,8 @@ class ExpandableSegments:
     def allocate(self, size_bytes: int) -> Block | None:
         """Map memory for a block and return it; None if the card has too little.
 
-        Where gaps are filled one after another, those filled before the card was full stay so
-        (try_allocate_expandable_block).
+        Gaps are filled one after another. Those that were filled before the card was full stay
+        filled (try_allocate_expandable_block).
         """
         block: Block | None = self._lowest_room(size_bytes)
         assert block is not None
@@ -232,9 +232,9 @@ class ExpandableSegments:
         return block
 
     def release(self, block: Block) -> None:
-        """Unmap the pages that lie wholly inside a free block, and drop a segment with none left.
+        """Unmap the pages that are completely inside a free block, and drop an empty segment.
 
-        What is left of the block before and behind them stays free (unmap_block).
+        The remainders of the block before and after the pages stay free (unmap_block).
         """
         base = self._base_of(block)
         first = base + -(-(block.address - base) // self._page_bytes) * self._page_bytes
@@ -261,7 +261,7 @@ class ExpandableSegments:
         self._drop_if_whole(self._unmap(pages))
 
     def _unmap(self, block: Block) -> Block:
-        """Turn a block that is in no pool into mere addresses, one with those on its sides."""
+        """Turn a block that is in no pool into unmapped addresses, merged with its neighbors."""
         block.state = UNMAPPED
         before = block.prev
         if before is not None and before.state == UNMAPPED:
@@ -282,7 +282,7 @@ class ExpandableSegments:
             self._heads.remove(block)
 
     def _map(self, block: Block, size_bytes: int) -> Block | None:
-        """Map whole pages at the start of an unmapped range; returns the free block they are in."""
+        """Map whole pages at the start of an unmapped range; return the free block with them."""
         mapped_bytes = -(-size_bytes // self._page_bytes) * self._page_bytes
         if not self._card.take(mapped_bytes):
             return None
@@ -299,10 +299,9 @@ class ExpandableSegments:
         return block
 
     def _lowest_room(self, size_bytes: int) -> Block:
-        """Return the lowest free or unmapped block from which on there are enough addresses.
+        """Return the lowest free or unmapped block with enough addresses from its start.
 
-        Where no segment has room a new one is begun, which has no memory yet
-        (find_expandable_block).
+        If no segment has room, a new segment without memory is created (find_expandable_block).
         """
         for gap in self._pool.unmapped:
             before = gap.prev
@@ -343,22 +342,22 @@ def _has_room(start: Block, size_bytes: int) -> bool:
 
 
 PAGE_BYTES = 2 << 20
-"""What the driver gives memory in, since Pascal (cuMemGetAllocationGranularity)."""
+"""The unit of the driver's memory since Pascal (cuMemGetAllocationGranularity)."""
 
 _FIRST_ADDRESS = 1 << 44
 
 
 class ModelledCard:
-    """A card's memory as CUDA counts it.
+    """A card's memory according to CUDA.
 
-    Addresses are given in ascending order and never twice. A real driver may use one again; it
-    then matters only which of two equally large free blocks is taken first.
+    Addresses are given in ascending order and never reused. A real driver may reuse them. That
+    only affects which of two equally large free blocks is taken first.
 
     Attributes:
-        capacity_bytes: all of it, as ``torch.cuda.mem_get_info()`` tells.
-        other_bytes: held by others: other processes, and this one's CUDA context.
-        watch: called with PyTorch's name for what was done (``segment_alloc``, ``segment_free``,
-            ``segment_map``, ``segment_unmap``), an address and a size in bytes; None for nobody.
+        capacity_bytes: all of it, as in ``torch.cuda.mem_get_info()``.
+        other_bytes: used by other processes and this process's CUDA context.
+        watch: called with PyTorch's name of an action (``segment_alloc``, ``segment_free``,
+            ``segment_map``, ``segment_unmap``), an address and a size in bytes; None for no calls.
     """
 
     def __init__(self, capacity_bytes: int, other_bytes: int) -> None:
@@ -374,11 +373,11 @@ class ModelledCard:
 
     @property
     def free_bytes(self) -> int:
-        """What ``torch.cuda.mem_get_info()`` calls free."""
+        """The free memory according to ``torch.cuda.mem_get_info()``."""
         return max(0, self.capacity_bytes - self.other_bytes - self._held_bytes)
 
     def take(self, size_bytes: int) -> bool:
-        """Take memory, in whole pages; returns whether there was enough."""
+        """Take memory in whole pages; return whether there was enough."""
         paged_bytes = _whole_pages(size_bytes)
         if paged_bytes > self.free_bytes:
             return False
@@ -386,16 +385,16 @@ class ModelledCard:
         return True
 
     def give(self, size_bytes: int) -> None:
-        """Give back what was taken."""
+        """Give memory back."""
         self._held_bytes -= _whole_pages(size_bytes)
 
     def note(self, action: str, address: int, size_bytes: int) -> None:
-        """Tell who watches what was done with memory of this card."""
+        """Report an action on this card's memory to the watcher."""
         if self.watch is not None:
             self.watch(action, address, size_bytes)
 
     def addresses(self, size_bytes: int) -> int:
-        """Return the first of a range of addresses that nothing else has."""
+        """Return the start of an unused range of addresses."""
         address = self._next_address
         self._next_address += _whole_pages(size_bytes)
         return address

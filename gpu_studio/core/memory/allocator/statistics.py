@@ -1,8 +1,8 @@
 """The counters of PyTorch's CUDA allocator, under the names of ``torch.cuda.memory_stats()``.
 
-Each counter is told as four numbers: its ``current`` value, its ``peak``, and how much was ever
-added (``allocated``) and taken away (``freed``), so that current = allocated − freed. Each is kept
-for the small pool, for the large pool, and for both (``all``). See DeviceStats in PyTorch 2.13's
+Each counter has four numbers: its ``current`` value, its ``peak``, and the total ever added
+(``allocated``) and removed (``freed``), so that current = allocated − freed. Each exists for the
+small pool, for the large pool, and for both (``all``). See DeviceStats in PyTorch 2.13's
 c10/core/CachingDeviceAllocator.h and the docstring of ``torch.cuda.memory_stats``.
 """
 
@@ -15,7 +15,7 @@ Told = tuple[int, int, int]
 
 
 class Stat:
-    """A counter that changes seldom."""
+    """A counter that rarely changes."""
 
     __slots__ = ("current", "freed", "peak")
 
@@ -33,7 +33,7 @@ class Stat:
         self.freed += amount
 
     def reset_peak(self) -> None:
-        """Count the peak from now on."""
+        """Restart the peak."""
         self.peak = self.current
 
     @property
@@ -45,17 +45,17 @@ class Stat:
 class Counters:
     """The counters of one pool.
 
-    Those that change at every call are plain numbers with ``_peak`` and ``_freed`` beside them: as
-    objects with methods they would take longer than the allocator's own work.
+    Counters that change with every call are plain numbers, with ``_peak`` and ``_freed`` beside
+    them: objects with methods would take longer than the allocator's own work.
 
     ``blocks``, ``block_bytes``
         blocks in use (``allocation``, ``allocated_bytes``; also ``active`` and ``active_bytes``,
-        which differ from these only while another stream still uses a freed block).
+        which differ only while another stream still uses a freed block).
     ``requested_bytes``
-        what was asked for, before rounding.
+        the requests before rounding.
     ``splits``, ``split_bytes``
-        free blocks that are one part of their segment, which the driver therefore cannot have
-        back (``inactive_split``). Expandable segments are left out: their pages it can.
+        free blocks that are only a part of their segment, so that the driver cannot have them
+        back (``inactive_split``). Expandable segments do not count: the driver gets their pages.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class Counters:
         self.reserved_bytes = Stat()
 
     def reset_peaks(self) -> None:
-        """Count all peaks from now on."""
+        """Restart all peaks."""
         self.blocks_peak, self.block_bytes_peak = self.blocks, self.block_bytes
         self.requested_bytes_peak = self.requested_bytes
         self.splits_peak, self.split_bytes_peak = self.splits, self.split_bytes
@@ -108,7 +108,7 @@ class Counters:
 class Statistics:
     """All counters of a card's allocator.
 
-    What both pools have together is added up when asked for; only its peaks have to be watched.
+    The sums of both pools are computed on demand; only their peaks need tracking.
     """
 
     def __init__(self, max_split_bytes: int) -> None:
@@ -134,7 +134,7 @@ class Statistics:
         return self.small.block_bytes + self.large.block_bytes
 
     def count_allocation(self, pool: Counters, size_bytes: int, requested_bytes: int) -> None:
-        """Count a block that is given out."""
+        """Count a block that is handed out."""
         pool.blocks += 1
         pool.block_bytes += size_bytes
         pool.requested_bytes += requested_bytes
@@ -184,7 +184,7 @@ class Statistics:
                 self._split_bytes_peak = total_bytes
 
     def count_device_alloc(self, pool: Counters, size_bytes: int, *, segments: int) -> None:
-        """Count memory that the driver gave: a segment, or pages of one (0 segments)."""
+        """Count memory from the driver: a segment, or pages of one (0 segments)."""
         self.num_device_alloc += 1
         for counters in (pool, self):
             counters.segments.increase(segments)
@@ -193,7 +193,7 @@ class Statistics:
             self.oversize_segments.increase(1)
 
     def count_device_free(self, pool: Counters, size_bytes: int, *, segments: int) -> None:
-        """Count memory that the driver has back."""
+        """Count memory that goes back to the driver."""
         self.num_device_free += 1
         for counters in (pool, self):
             counters.segments.decrease(segments)
@@ -202,7 +202,7 @@ class Statistics:
             self.oversize_segments.decrease(1)
 
     def reset_peaks(self) -> None:
-        """Count all peaks from now on."""
+        """Restart all peaks."""
         small, large = self.small, self.large
         for counters in (small, large):
             counters.reset_peaks()
@@ -217,7 +217,7 @@ class Statistics:
         self._split_bytes_peak = small.split_bytes + large.split_bytes
 
     def told(self) -> dict[str, int]:
-        """Return every counter under PyTorch's name for it, in the order of the names."""
+        """Return every counter by PyTorch's name, in the order of the names."""
         stats = {
             "max_split_size": signed(self._max_split_bytes),
             "num_alloc_retries": self.num_alloc_retries,
@@ -253,7 +253,7 @@ class Statistics:
 
 
 def signed(size: int) -> int:
-    """Return a size_t as PyTorch's Python shows it, an int64: no limit is −1."""
+    """Return a size_t in the form of PyTorch's Python, an int64: no limit is −1."""
     return size - _UNSIGNED if size >= _UNSIGNED >> 1 else size
 
 
