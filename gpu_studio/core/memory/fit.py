@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MOST_PARAMETERS = 10**14
-# The matrices of a large network, 4096 × 4096; at most this many of them are modelled.
+# The matrices of a large network, 4096 × 4096; at most this many of them are modeled.
 _TENSOR_PARAMETERS = 4096 * 4096
 _MOST_TENSORS = 1000
 _LARGEST_BATCH = 1 << 27
@@ -124,7 +124,7 @@ def fit_on(card: ModelledCardChoice, conf: str = "") -> Fit:
     """Return the largest sizes on a card that no other program uses.
 
     Args:
-        card: a modelled card; or a real one as CUDA sees it, with all used memory as its context.
+        card: a modeled card; or a real one as CUDA sees it, with all used memory as its context.
         conf: the allocator's options.
     """
     return Fit(

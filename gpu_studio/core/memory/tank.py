@@ -143,7 +143,7 @@ def tank_of_card(
     if read.modelled:
         filling.put(
             "context", "CUDA context", filling.left,
-            "modelled: about as much as CUDA itself uses on such a card",
+            "modeled: about as much as CUDA itself uses on such a card",
         )  # fmt: skip
     else:
         filling.put_users(users or CardUsers(), read.reserved_bytes)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.memory.allocator.model import AllocatorModel
 
 OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD", "sgd_momentum": "SGD with momentum"}
-"""The modelled optimizers, with their display names."""
+"""The modeled optimizers, with their display names."""
 IMPLEMENTATIONS = {"foreach": "", "fused": "fused=True", "for_loop": "foreach=False"}
 """The implementations of the step, with the argument that selects each; PyTorch's default first."""
 HALF_TYPES = ("float16", "bfloat16")

@@ -15,7 +15,7 @@ functions.
 4. If that fails, it gives back segments without a tensor, and asks the driver again. If that fails,
    too, the card is full.
 
-Not modelled: further streams (``record_stream``), CUDA graphs, memory pools, other backends.
+Not modeled: further streams (``record_stream``), CUDA graphs, memory pools, other backends.
 
 The snapshot has the form of ``torch.cuda.memory._snapshot()`` (snapshot() in the same file, fields
 in torch/csrc/cuda/Module.cpp). As a pickle file, it opens in PyTorch's own viewer
