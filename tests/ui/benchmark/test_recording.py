@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.benchmark.recording import read_recording
+from gpu_studio.core.failure import StudioError
 from gpu_studio.core.protocol import RunWorkload, encode_all
 from gpu_studio.engine.recorded import RecordedEngine
 from gpu_studio.model.benchmark.recording import AT_ONCE
@@ -228,3 +230,36 @@ def test_runs_made_here_are_exported_as_a_recording(
     made = read_recording(chosen_path.with_suffix(".jsonl"))
     assert [each.request.size for each in made.runs] == [64]
     assert made.runs[0].samples_s == replaying.benchmark.runs[-1].series.values.tolist()
+
+
+def strange(line: bytes, number: float) -> list[bytes]:
+    """Return a line once for each of its numbers, with that one changed."""
+    told = json.loads(line)
+    changed = []
+    for name, value in told.items():
+        if isinstance(value, list) and value and type(value[0]) in (int, float):
+            changed.append(told | {name: [number, *value[1:]]})
+        elif type(value) in (int, float):
+            changed.append(told | {name: number})
+    return [json.dumps(one).encode() for one in changed]
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 1e308, 5e-324, -1])
+def test_a_recording_with_strange_numbers_is_played_or_refused(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path, number: float
+) -> None:
+    header, *lines = path.read_bytes().splitlines()
+    count = len(lines) // 4  # of one run
+    for index in range(count):
+        for one in strange(lines[index], number):
+            told = [header, *lines[:index], one, *lines[index + 1 : count]]
+            path.write_bytes(b"\n".join(told) + b"\n")
+            try:
+                read_recording(path)
+            except StudioError:
+                continue
+            play(qtbot, replaying, path)
+            for view in ("live", "sizes", "explanation"):
+                click(qtbot, replaying, f"benchmark.view.{view}")
+                QApplication.processEvents()
+            click(qtbot, replaying, "benchmark.clear")

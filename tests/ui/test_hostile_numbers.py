@@ -1,0 +1,116 @@
+"""Numbers from files, texts and drivers that no widget may hand on to Qt as they are.
+
+An integer of more than 32 bits, or a float that is none, raises inside the method that Qt calls to
+paint or to measure; with some versions of PySide the window's process ends there.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QPlainTextEdit, QTabWidget
+
+from gpu_studio.core.devices.devices import (
+    GpuProcess,
+    Telemetry,
+    decode_sensor_event,
+    encode_sensor_event,
+)
+from gpu_studio.core.memory.allocator.model import AllocatorModel
+from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.ui.main_window import MainWindow
+from gpu_studio.ui.memory.error_page import ErrorPage
+from gpu_studio.ui.memory.segment_map import SegmentMapView
+from gpu_studio.ui.memory.segment_page import SegmentPage
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import reading, two_cards
+from tests.ui.by_name import find, text
+from tests.ui.memory.steps import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+_SENSORS = (2**64 - 1, 2**63, 2**31, -1, -(2**63), 0)
+_LONG = "9" * 400
+
+
+@pytest.fixture
+def inventory():
+    return two_cards()
+
+
+def strange_reading(number: int, taken_at_s: float) -> Any:
+    """Return a reading, as the reader's line has it, in which each number is this one."""
+    told = {
+        name: number if "int" in str(kind) else float(number)
+        for name, kind in Telemetry.__annotations__.items()
+    }
+    taken = reading(two_cards(), taken_at_s, **told)
+    process = GpuProcess(pid=number, name="x" * 10_000, memory_bytes=number)
+    cards = tuple(msgspec.structs.replace(card, processes=(process,)) for card in taken.cards)
+    return decode_sensor_event(encode_sensor_event(msgspec.structs.replace(taken, cards=cards)))
+
+
+def test_sensors_of_a_broken_driver_are_shown_in_every_tab(
+    qtbot, studio, theme, engines, sensor_source
+):
+    engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2)]
+    window = MainWindow(studio, theme)
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitUntil(lambda: studio.session.description is not None)
+    tabs = find(window, "tabs", QTabWidget)
+    for second, number in enumerate(_SENSORS):
+        for tab in range(tabs.count()):
+            tabs.setCurrentIndex(tab)
+            event = strange_reading(number, 10.0 * second + tab)
+            with qtbot.waitSignal(studio.sensors.reading_taken):
+                sensor_source.send(event)
+            QCoreApplication.processEvents()
+    window.close()
+
+
+@pytest.mark.parametrize("number", [_LONG, f"{_LONG}.{_LONG}", "nan", "inf", "1e999", "-1", "0"])
+def test_an_error_with_strange_numbers_is_read_or_refused(qtbot, theme, number):
+    page = shown(qtbot, ErrorPage(theme))
+    before = text(page, "memory.error.headline")
+    find(page, "memory.error.text", QPlainTextEdit).setPlainText(
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {number} GiB. GPU 0 has a "
+        f"total capacity of {number} GiB of which {number} GiB is free. Of the allocated memory "
+        f"{number} GiB is allocated by PyTorch, and {number} GiB is reserved by PyTorch."
+    )
+    qtbot.waitUntil(lambda: text(page, "memory.error.headline") != before)
+    QCoreApplication.processEvents()
+    assert text(page, "memory.error.headline")
+
+
+@pytest.mark.parametrize("number", [2**31, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**70, -1, 0])
+@pytest.mark.parametrize(
+    "field", ["address", "total_size", "block address", "block size", "both sizes"]
+)
+def test_a_snapshot_with_strange_numbers_is_drawn_or_refused(
+    qtbot, studio, theme, tmp_path: Path, number, field
+):
+    model = AllocatorModel(2 << 30)
+    model.allocate(3 << 20)
+    snapshot = pickle.loads(pickle.dumps(model.snapshot()))
+    segment = snapshot["segments"][0]
+    place = segment["blocks"][0] if field.startswith("block") else segment
+    if field == "both sizes":  # they are one another's sum: only so is a large one believed
+        segment["blocks"] = [segment["blocks"][0] | {"size": number}]
+        segment["total_size"] = number
+    else:
+        place[field.removeprefix("block ")] = number
+    path = tmp_path / "theirs.pickle"
+    path.write_bytes(pickle.dumps(snapshot))
+    page = shown(qtbot, SegmentPage(MemoryModel(studio, studio), theme))
+    page.open_snapshot(path)
+    view = find(page, "memory.segments", SegmentMapView)
+    qtbot.waitUntil(lambda: view.blocks is not None or text(page, "memory.snapshot.refusal") != "")
+    QCoreApplication.processEvents()
