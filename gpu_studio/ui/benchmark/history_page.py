@@ -280,7 +280,7 @@ class HistoryPage(ScrollPage):
 
 def _cells(entry: HistoryEntry) -> tuple[str, ...]:
     result = entry.header.result
-    mode = [f"{name} {value}" for name, value in result.options.items()]
+    mode = [f"{name} {value.replace('_', ' ')}" for name, value in result.options.items()]
     mode += ["cold cache"] * (result.cache == "cold") + ["with transfers"] * result.transfers
     mode += ["sustained"] * result.sustained
     return (

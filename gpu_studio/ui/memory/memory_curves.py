@@ -43,7 +43,7 @@ class MemoryCurves(Card):
             "rounding",
         )  # fmt: skip
         self._more.toggled.connect(self._show_more)
-        self._empty_cache = button("empty_cache", model.empty_cache, name="memory.empty_cache")
+        self._empty_cache = button("Empty cache", model.empty_cache, name="memory.empty_cache")
         controls = (self._title, self._more, self._as_table, self._empty_cache)
         self.column.addWidget(FlowRow(*controls, fills=self._title, spacing=GAP))
         self._plot = LivePlot(

@@ -35,7 +35,7 @@ _ANY_WIDTH = (1 << 24) - 1  # QWIDGETSIZE_MAX of Qt
 _SWATCH = 12
 _LEGEND_SPACING = 14
 _BESIDE_LETTERS = 90  # of the page; on a narrower page the table is under the map
-_LEGEND = (("allocated", "solid"), ("free, reserved", "hatched"), ("awaiting its free", "amber"))
+_LEGEND = (("allocated", "solid"), ("free, reserved", "hatched"), ("waiting to free", "amber"))
 
 
 class SegmentPage(QWidget):

@@ -11,6 +11,7 @@ from gpu_studio.core.protocol import (
     ReadMemory,
 )
 from gpu_studio.model.memory.memory_history import Mark
+from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.memory import MIB, start
 from tests.driving.window import click, find, numbers, text
@@ -49,9 +50,13 @@ def test_empty_cache_by_its_button(tab, scripts, studio, qtbot):
     assert "freed 128 MiB" in text(tab, "memory.cache")
 
 
-def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(tab, studio, qtbot):
+def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(
+    tab, studio, qtbot, monkeypatch
+):
     start(tab, studio)
     plot = find(tab, "memory.plot", LivePlot)
+    # A fixed time: in the right half of the axis, labels are left of their lines.
+    monkeypatch.setattr(MemoryModel, "now_s", 1.0)
     now_s = tab.model.now_s
     failure = Mark(at_s=now_s + 0.4, label="out of memory", is_failure=True)
     for mark in (Mark(at_s=now_s, label="experiment"), failure):
