@@ -93,7 +93,7 @@ class Walker:
 
     def __init__(self, window: QMainWindow, seed: int, folder: Path) -> None:
         self._window = window
-        self._tabs = window.findChild(QTabWidget, "tabs")
+        self._tabs = find(window, "tabs", QTabWidget)
         self._random = random.Random(seed)
         self._files = [_written(folder / name, content) for name, content in _FILES.items()]
         self._ways = (

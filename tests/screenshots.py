@@ -14,28 +14,35 @@ from typing import TYPE_CHECKING
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from PySide6.QtCore import QElapsedTimer, QEventLoop, QTimer
+from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
-    QComboBox,
     QLabel,
-    QLineEdit,
     QMainWindow,
     QPushButton,
     QTabBar,
-    QTabWidget,
     QWidget,
 )
 
 from gpu_studio.app import build_window
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
+from tests.driving.window import (
+    choose,
+    choose_data,
+    click,
+    find,
+    open_tab,
+    wait_ready,
+    wait_until,
+    write,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LONGEST_WAIT_MS = 120_000
+LONGEST_WAIT_S = 120.0
 
 
 class Photographer:
@@ -43,23 +50,19 @@ class Photographer:
 
     def __init__(self, window: QMainWindow, folder: Path, suffix: str) -> None:
         self._window, self._folder, self._suffix = window, folder, suffix
-        self._studio = self._find(Studio, "")
+        self._studio = window.findChild(Studio)
 
     def take_all(self) -> None:
-        self.wait(lambda: self._studio.session.is_free)
+        wait_ready(self._studio, LONGEST_WAIT_S)
         self.wait(lambda: self._studio.sensors.newest is not None)
         self.benchmark()
         self.show("Switcher")
-        models = self._find(QComboBox, "switcher.model")
-        titles = [models.itemText(i) for i in range(models.count())]
-        chosen = next(i for i, title in enumerate(titles) if "conv" in title.lower())
-        models.setCurrentIndex(chosen)
-        models.activated.emit(chosen)
-        self._find(QTabBar, "switcher.pages").setCurrentIndex(1)
+        choose(self._window, "switcher.model", "Small conv")
+        find(self._window, "switcher.pages", QTabBar).setCurrentIndex(1)
         self.press("switcher.move")
         self.wait(lambda: self._studio.session.is_free)
         self.take("switcher")
-        self._find(QTabBar, "switcher.pages").setCurrentIndex(2)
+        find(self._window, "switcher.pages", QTabBar).setCurrentIndex(2)
         for button in ("switcher.lab.break", "switcher.lab.fix"):
             self.press(button)
             self.wait(lambda: self._studio.session.is_free)
@@ -73,15 +76,14 @@ class Photographer:
     def memory(self) -> None:
         """Break a card, or the modelled one where there is none, and look at all the pages."""
         self.show("Memory")
-        pages = self._find(QTabBar, "memory.pages")
+        pages = find(self._window, "memory.pages", QTabBar)
         pages.setCurrentIndex(2)
         self.rest(1500)
         self.take("memory-lab")
-        presets = self._find(QComboBox, "memory.oom.preset")
-        chosen = presets.findData("fragmentation")
-        presets.setCurrentIndex(chosen)
-        presets.activated.emit(chosen)
-        run, compare = (self._find(QPushButton, f"memory.oom.{n}") for n in ("run", "compare"))
+        choose_data(self._window, "memory.oom.preset", "fragmentation")
+        run, compare = (
+            find(self._window, f"memory.oom.{n}", QPushButton) for n in ("run", "compare")
+        )
         self.press("memory.oom.run")
         self.wait(run.isEnabled)
         self.press("memory.oom.segments")
@@ -99,18 +101,18 @@ class Photographer:
         self.press("memory.error.example")
         self.take("memory-error")
         pages.setCurrentIndex(4)
-        self.wait(lambda: self._find(QLabel, "memory.fit.sentence").text())
+        self.wait(lambda: find(self._window, "memory.fit.sentence", QLabel).text())
         self.rest(300)
         self.take("memory-fit")
 
     def benchmark(self) -> None:
         self.show("Benchmark")
-        self._find(QLineEdit, "benchmark.sizes").setText("64, 128, 256, 512, 1024, 2048")
-        for box in self._find(QWidget, "benchmark.devices").findChildren(QCheckBox):
+        write(self._window, "benchmark.sizes", "64, 128, 256, 512, 1024, 2048")
+        for box in find(self._window, "benchmark.devices", QWidget).findChildren(QCheckBox):
             box.setChecked(box.isEnabled())
-        self._find(QCheckBox, "benchmark.mode.naive").setChecked(True)
+        find(self._window, "benchmark.mode.naive", QCheckBox).setChecked(True)
         self.press("benchmark.run")
-        run = self._find(QPushButton, "benchmark.run")
+        run = find(self._window, "benchmark.run", QPushButton)
         self.rest(1500)
         self.take("benchmark-live")
         self.wait(lambda: run.isEnabled() and self._studio.session.is_free)
@@ -122,13 +124,11 @@ class Photographer:
         self.take("benchmark")
 
     def show(self, title: str) -> None:
-        tabs = self._find(QTabWidget, "tabs")
-        titles = [tabs.tabText(i).replace("&", "") for i in range(tabs.count())]
-        tabs.setCurrentIndex(titles.index(title))
+        open_tab(self._window, title)
         self.rest(600)
 
     def press(self, name: str) -> None:
-        self._find(QPushButton, name).click()
+        click(self._window, name)
         self.rest(400)
 
     def take(self, name: str) -> None:
@@ -136,25 +136,14 @@ class Photographer:
         self._window.grab().save(str(path))
         sys.stderr.write(f"{path}\n")
 
-    def wait(self, is_done: Callable[[], bool]) -> None:
-        clock = QElapsedTimer()
-        clock.start()
-        while not is_done():
-            self.rest(50)
-            if clock.hasExpired(LONGEST_WAIT_MS):
-                raise TimeoutError("the window did not get there")
+    def wait(self, is_done: Callable[[], object]) -> None:
+        wait_until(is_done, LONGEST_WAIT_S)
 
     def rest(self, milliseconds: int) -> None:
         """Let the window live for a while, so that there is something to see."""
         loop = QEventLoop()
         QTimer.singleShot(milliseconds, loop.quit)
         loop.exec()
-
-    def _find(self, kind: type, name: str):
-        found = self._window.findChild(kind, name) if name else self._window.findChild(kind)
-        if found is None:
-            raise LookupError(f"{kind.__name__} {name}")
-        return found
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.patience import PATIENCE_MS, PATIENCE_S
+from tests.patience import PATIENCE_S
 
 # Three processes and a window, with nothing of the waits scripted.
 pytestmark = pytest.mark.alone
@@ -24,13 +24,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _OPENING = """
 import os, sys
+from functools import partial
 from pathlib import Path
-from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import *
 from gpu_studio.app import build_window
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.engine_session import EngineState
+from tests.driving.window import click, find, open_tab, text, wait_ready, wait_until, write
 
 sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(99))
 application = QApplication([])
@@ -39,46 +40,30 @@ window = build_window(settings=settings, data_folder={data_folder})
 settings.change(budget_s={budget_s})
 window.show()
 studio = window.findChild(Studio)
-tabs = window.findChild(QTabWidget, "tabs")
-tabs.setCurrentIndex(2)
+open_tab(window, "Benchmark")
 
-def wait(is_done):
-    loop = QEventLoop()
-    timer, deadline = QTimer(), QTimer()
-    timer.timeout.connect(lambda: is_done() and loop.quit())
-    timer.start(10)
-    deadline.timeout.connect(lambda: give_up(is_done))
-    deadline.start({patience_ms})
-    if not is_done():
-        loop.exec()
-    deadline.stop()
-
-def give_up(is_done):
-    state = studio.session.state
-    print("line", is_done.__code__.co_firstlineno, "waited in vain:", state, flush=True)
-    os._exit(98)
-
-wait(lambda: studio.session.state is EngineState.READY and studio.sensors.inventory)
+wait = partial(wait_until, patience_s={patience_s})
+wait_ready(studio, {patience_s})
 print("engine", studio.session.description.pid)
-run = window.findChild(QPushButton, "benchmark.run")
-results = window.findChild(QTableView, "benchmark.results").model()
-window.findChild(QLineEdit, "benchmark.sizes").setText("{sizes}")
+run = find(window, "benchmark.run", QPushButton)
+results = find(window, "benchmark.results", QTableView).model()
+write(window, "benchmark.sizes", "{sizes}")
 engine_pids = []
 studio.session.engine_described.connect(lambda described: engine_pids.append(described.pid))
 """
 
 _SHORT_BENCHMARK = """
-run.click()
+click(window, "benchmark.run")
 wait(lambda: not run.isEnabled())
 wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)
 print("rows", results.rowCount())
-print("verdict", window.findChild(QLabel, "benchmark.verdict").text())
+print("verdict", text(window, "benchmark.verdict"))
 window.close()
 application.processEvents()
 """
 
 _CLOSE_IN_THE_MIDDLE = """
-run.click()
+click(window, "benchmark.run")
 wait(lambda: studio.session.state is EngineState.BUSY)
 window.close()
 application.processEvents()
@@ -87,14 +72,14 @@ application.processEvents()
 _ENGINE_KILLED = """
 import psutil
 first = studio.session.description.pid
-run.click()
+click(window, "benchmark.run")
 wait(lambda: results.rowCount() and studio.session.state is EngineState.BUSY)
 psutil.Process(first).kill()
 wait(lambda: engine_pids)
 wait(lambda: studio.session.state is EngineState.READY)
 print("replaced", engine_pids[-1] != first)
 print("rows", results.rowCount())
-print("banner", window.findChild(QLabel, "banner.sentence").text())
+print("banner", text(window, "banner.sentence"))
 window.close()
 application.processEvents()
 """
@@ -102,14 +87,14 @@ application.processEvents()
 _WITHOUT_A_PLACE = """
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 history = window.findChild(BenchmarkHistory)
-run.click()
+click(window, "benchmark.run")
 wait(lambda: not run.isEnabled())
 wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)
 wait(lambda: history.trouble)
 print("history", history.trouble)
 print("rows", results.rowCount())
 settings.change(theme="dark")
-print("banner", window.findChild(QLabel, "banner.sentence").text())
+print("banner", text(window, "banner.sentence"))
 window.close()
 application.processEvents()
 """
@@ -174,7 +159,7 @@ def drive(
     for name, file in (("settings_path", "settings.json"), ("data_folder", "data")):
         place = f"Path({str(home / file)!r})" if home else "None"
         text = text.replace(f"{{{name}}}", place)
-    text = text.replace("{patience_ms}", str(2 * PATIENCE_MS))  # an engine starts in each
+    text = text.replace("{patience_s}", str(2 * PATIENCE_S))  # an engine starts in each
     child = subprocess.Popen(
         [sys.executable, "-c", text],
         cwd=ROOT,

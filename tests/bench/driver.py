@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEventLoop, QObject, QTimer
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton, QTabWidget
+from PySide6.QtWidgets import QCheckBox
 
 from gpu_studio.app import build_window
-from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving import window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpu_studio.core.protocol import RunFinished
 
-Found = TypeVar("Found", bound=QObject)
-
-_LONGEST_WAIT_MS = 300_000
-_BENCHMARK_TAB = 2
+_LONGEST_WAIT_S = 300.0
 
 
 class Driver:
@@ -36,55 +32,33 @@ class Driver:
         settings = Settings(None)
         settings.change(budget_s=budget_s)
         self.window = build_window(settings=settings)
-        self.studio = self.find(Studio)
-        self.benchmark = self.find(BenchmarkTab).benchmark
-
-    def find(self, kind: type[Found], name: str = "") -> Found:
-        """Return a part of the window."""
-        found = self.window.findChild(kind, name) if name else self.window.findChild(kind)
-        if found is None:
-            raise LookupError(f"The window has no {name or kind.__name__}.")
-        return found
+        self.studio = self.window.findChild(Studio)
+        self.benchmark = self.window.findChild(BenchmarkTab).benchmark
 
     def wait(self, is_done: Callable[[], bool]) -> None:
         """Let the window live until something is so."""
-        if is_done():
-            return
-        loop = QEventLoop()
-        look = QTimer()
-        look.timeout.connect(lambda: is_done() and loop.quit())
-        look.start(20)
-        QTimer.singleShot(_LONGEST_WAIT_MS, loop.quit)
-        loop.exec()
-        if not is_done():
-            raise TimeoutError("The window did not get there in five minutes.")
+        window.wait_until(is_done, _LONGEST_WAIT_S)
 
     def wait_ready(self) -> None:
         """Wait for the engine and the sensors."""
-        self.wait(
-            lambda: (
-                self.studio.session.state is EngineState.READY
-                and self.studio.sensors.inventory is not None
-            )
-        )
+        window.wait_ready(self.studio)
 
     def show_benchmark(self) -> None:
         """Bring the Benchmark tab to the front."""
-        self.find(QTabWidget, "tabs").setCurrentIndex(_BENCHMARK_TAB)
+        window.open_tab(self.window, "Benchmark")
 
     def run(self, workload: str, sizes: str) -> list[RunFinished]:
         """Press Run and return the results of that plan; ``LOW:HIGH`` is a sweep."""
-        choice = self.find(QComboBox, "benchmark.workload")
-        choice.setCurrentIndex(choice.findData(workload))
+        window.choose_data(self.window, "benchmark.workload", workload)
         low, colon, high = sizes.partition(":")
-        self.find(QCheckBox, "benchmark.sweep").setChecked(bool(colon))
+        window.find(self.window, "benchmark.sweep", QCheckBox).setChecked(bool(colon))
         if colon:
-            self.find(QLineEdit, "benchmark.sweep.low").setText(low)
-            self.find(QLineEdit, "benchmark.sweep.high").setText(high)
+            window.write(self.window, "benchmark.sweep.low", low)
+            window.write(self.window, "benchmark.sweep.high", high)
         else:
-            self.find(QLineEdit, "benchmark.sizes").setText(sizes)
+            window.write(self.window, "benchmark.sizes", sizes)
         before = len(self.benchmark.runs)
-        self.find(QPushButton, "benchmark.run").click()
+        window.click(self.window, "benchmark.run")
         self.wait(lambda: not self.benchmark.state.is_busy)
         results = [run.result for run in self.benchmark.runs[before:]]
         if not results or None in results:
@@ -94,4 +68,4 @@ class Driver:
     @property
     def is_plot_built(self) -> bool:
         """Whether the live plot has its curves."""
-        return self.find(LivePlot, "benchmark.plot").plot is not None
+        return window.find(self.window, "benchmark.plot", LivePlot).plot is not None

@@ -18,7 +18,6 @@ import time
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import numpy as np
-from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
 from gpu_studio.core.protocol import RunWorkload, SamplesMeasured
@@ -28,6 +27,7 @@ from gpu_studio.ui.benchmark_tab import BenchmarkTab
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.theme import Theme
 from tests.bench.ratios import describe_machine, verdict
+from tests.driving.window import wait_until
 from tests.fakes import scripted_engine
 from tests.fakes.pc import SteadySensors, cpu_only
 from tests.fakes.run_answers import started
@@ -45,13 +45,6 @@ def recording(count: int) -> np.ndarray:
     samples_s = generator.gamma(20.0, 1e-6, count)
     samples_s[generator.integers(0, count, count // 5000)] *= 20
     return samples_s
-
-
-def wait(is_done) -> None:
-    loop, look = QEventLoop(), QTimer()
-    look.timeout.connect(lambda: is_done() and loop.quit())
-    look.start(20)
-    loop.exec()
 
 
 def frames_ms(tab: BenchmarkTab, plot: LivePlot, count: int) -> np.ndarray:
@@ -100,10 +93,10 @@ def main() -> None:
     plot = tab.findChild(LivePlot, "benchmark.plot")
     tab.show()
     studio.start()
-    wait(lambda: studio.session.is_free)
+    wait_until(lambda: studio.session.is_free)
     tab._run()
-    wait(lambda: tab.benchmark.running is not None and len(tab.benchmark.running.series) > 0)
-    wait(lambda: plot.plot is not None)
+    wait_until(lambda: tab.benchmark.running is not None and len(tab.benchmark.running.series) > 0)
+    wait_until(lambda: plot.plot is not None)
     print(describe_machine())
     worst_ms = 0.0
     for width, height in _SCREENS:

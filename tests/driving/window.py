@@ -53,9 +53,9 @@ def wait_until(is_so: Callable[[], object], patience_s: float = PATIENCE_S) -> N
         loop.exec()
 
 
-def wait_ready(studio: Studio) -> None:
+def wait_ready(studio: Studio, patience_s: float = PATIENCE_S) -> None:
     """Wait until the devices were found and the engine has nothing to do."""
-    wait_until(lambda: studio.session.is_free and studio.sensors.inventory is not None)
+    wait_until(lambda: studio.session.is_free and studio.sensors.inventory, patience_s)
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────
@@ -183,7 +183,9 @@ def choose(root: QWidget, name: str, words: str) -> None:
     box = find(root, name, QComboBox)
     wait_until(box.isEnabled)
     texts = [plain(box.itemText(index)) for index in range(box.count())]
-    _choose_entry(box, next(n for n, entry in enumerate(texts) if entry.startswith(words)))
+    meant = [n for n, entry in enumerate(texts) if entry.startswith(words)]
+    assert meant, f"{name} has no {words}: {texts}"
+    _choose_entry(box, meant[0])
 
 
 def choose_data(root: QWidget, name: str, value: object) -> None:

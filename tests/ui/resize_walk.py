@@ -26,6 +26,7 @@ from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.theme import Theme
+from tests.driving.window import find
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, reading, two_cards
 from tests.fakes.scripted_engine import Engines
@@ -78,7 +79,7 @@ class ResizeWalk:
             _turn(3)
 
     def _places(self) -> Iterator[None]:
-        tabs = self.window.findChild(QTabWidget, "tabs")
+        tabs = find(self.window, "tabs", QTabWidget)
         while True:
             for tab in range(tabs.count()):
                 tabs.setCurrentIndex(tab)
