@@ -105,7 +105,8 @@ def property_of(root: QWidget, name: str, key: str) -> str:
 
 def entries(root: QWidget, name: str) -> list[str]:
     """Return the texts of a list, or of the first column of a table."""
-    return [row[0] for row in table(root, name)]
+    model = find(root, name, QAbstractItemView).model()  # a list's hides its columnCount
+    return [plain(model.index(row, 0).data()) for row in range(model.rowCount())]
 
 
 def table(root: QWidget, name: str) -> list[tuple[str, ...]]:
