@@ -1,4 +1,4 @@
-"""``gpu-studio``: the window by default, a sub-command for the terminal."""
+"""``gpu-studio``: opens the window, or runs a terminal command."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def main() -> int:
         from gpu_studio.app import main as open_window
     except ImportError as error:
         _tell(
-            f"The window cannot be opened, since a library is missing: {error}. On a checkout, "
-            "“python3 packaging/bootstrap.py run” installs it; “gpu-studio devices” works without."
+            f"The window cannot open because a library is missing: {error}. In a checkout, "
+            "“python3 packaging/bootstrap.py run” installs it. “gpu-studio devices” works anyway."
         )
         return 1
     return open_window()
 
 
 def _tell(sentence: str) -> None:
-    """Say why there is no window; after a double-click on Windows there is no terminal for it."""
+    """Say why there is no window; on Windows in a dialog, as a double-click has no terminal."""
     if sys.stderr is not None:
         sys.stderr.write(f"{sentence}\n")
     elif sys.platform == "win32":
@@ -39,24 +39,25 @@ def _tell(sentence: str) -> None:
 
 
 def has_display() -> bool:
-    """Return whether a window can be shown: on Linux, a display or a platform chosen for Qt."""
+    """Return whether a window can open: on Linux, with a display or a chosen Qt platform."""
     is_chosen = any(os.environ.get(name) for name in ("WAYLAND_SOCKET", "QT_QPA_PLATFORM"))
     system: str = sys.platform
     if is_chosen or not system.startswith("linux"):
         return True
     wayland, display = (os.environ.get(name, "") for name in ("WAYLAND_DISPLAY", "DISPLAY"))
-    # A socket below the folder of the session, as libwayland looks for it: a terminal that outlived
-    # its session, or that of another user, still has the name.
+    # The socket is in the session's folder, as in libwayland. A terminal that outlived its session,
+    # or another user's terminal, still has the name.
     if wayland and _is_listening(os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), wayland)):
         return True
     return display != "" and _answers(display)
 
 
 def _answers(display: str) -> bool:
-    """Return whether an X server listens at ``host:number.screen``; Qt aborts where none does.
+    """Return whether an X server listens at ``host:number.screen``; without one, Qt aborts.
 
-    A server of this PC listens at a socket of that number, in a file or in Linux's abstract names,
-    another one at the port 6000 and more: X(7). A name of any other form is left to Qt.
+    A server on this PC listens at a socket with that number, in a file or in Linux's abstract
+    namespace; a remote server listens at port 6000 plus the number: X(7). Qt handles names of any
+    other form.
     """
     host, _, number = display.rpartition(":")
     number = number.partition(".")[0]
@@ -75,7 +76,7 @@ def _answers(display: str) -> bool:
 
 
 def _is_listening(path: str) -> bool:
-    """Return whether somebody listens at a Unix socket, which Windows' Python does not know."""
+    """Return whether a server listens at a Unix socket, which Python on Windows lacks."""
     import socket
 
     is_listening = False

@@ -1,4 +1,4 @@
-"""The composition root of the window: the one module that names the real engine and sensors."""
+"""The window's composition root: the only module that names the real engine and sensors."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 _CRASH_LOG = "crash.log"
 _LARGEST_LOG_BYTES = 1 << 20
 _WITHOUT_FONT = (
-    "This PC has no font, so a window could show no text. Install one, on Debian and Ubuntu by "
-    "typing “sudo apt-get install -y fonts-dejavu-core”, and start GPU Studio again. The commands "
-    "of the terminal, such as “gpu-studio devices”, work without."
+    "This PC has no font, so a window cannot show text. Install a font (on Debian and Ubuntu, type "
+    "“sudo apt-get install -y fonts-dejavu-core”), then start GPU Studio again. The terminal "
+    "commands, such as “gpu-studio devices”, work without a font."
 )
 _LINK_LOAD_S = 2.5  # two readings of the sensors: an idle card's link sleeps
 
@@ -75,23 +75,23 @@ def build_window(
     tabs_after_paint: bool = False,
     bad_end: str | None = None,
 ) -> QMainWindow:
-    """Return the whole window, not yet shown. Nothing is started before its first paint.
+    """Return the whole window, not yet shown. It starts nothing before its first paint.
 
     Args:
         engine_factory: makes an engine for an environment; the child process by default.
         lab_factory: makes the memory lab's own engines; child processes by default.
         sensor_source: the stream of telemetry; the sensor reader's child by default.
         settings: the user's choices; those in the user's configuration folder by default.
-        log_path: where children and the Help menu look for the log.
-        data_folder: where results are kept; None keeps them in memory alone.
+        log_path: the log file for children and the Help menu.
+        data_folder: the folder for results; None keeps them only in memory.
         probe: runs a real kernel on each card, in a child process by default.
-        tabs_after_paint: make the tabs that are not seen first after the first paint.
-        bad_end: the end of the log of a start that did not end as it should.
+        tabs_after_paint: make the hidden tabs after the first paint.
+        bad_end: the end of the log of a start that crashed.
     """
     kept = settings or Settings(_settings_path())
 
     def real_engine(environment: EngineEnvironment) -> Engine:
-        # What CUDA may see is chosen before it starts: that takes a process of its own.
+        # The visible cards are chosen before CUDA starts, so this needs a separate process.
         if kept.choices.engine == "window" and environment == EngineEnvironment():
             from gpu_studio.engine.local import LocalEngine
 
@@ -99,7 +99,7 @@ def build_window(
         return ProcessEngine(environment, log_path=log_path)
 
     def lab_engine(environment: EngineEnvironment) -> Engine:
-        # What the lab breaks is a process of its own, whatever the setting says.
+        # The lab breaks a separate process, regardless of the setting.
         return ProcessEngine(environment, log_path=log_path)
 
     def real_probe(is_over: Callable[[], bool]) -> Iterator[TorchCard | PcProbed]:
@@ -127,21 +127,21 @@ def build_window(
 
 
 def modelled_engine(environment: EngineEnvironment) -> Engine:
-    """Return an engine of modelled cards; its parts are imported with the first one."""
+    """Return an engine of modeled cards; imports its modules on first use."""
     from gpu_studio.engine.memory.modelled import ModelledEngine
 
     return ModelledEngine(environment)
 
 
 def recorded_engine(recording: Recording, speed: float) -> Engine:
-    """Return an engine that replays a recording, ``speed`` times faster than it happened."""
+    """Return an engine that replays a recording ``speed`` times as fast."""
     from gpu_studio.engine.recorded import RecordedEngine
 
     return RecordedEngine(recording, speed=speed)
 
 
 def has_letters(font: QFont) -> bool:
-    """Return whether a font has letters: on a system without any font Qt draws empty boxes."""
+    """Return whether a font has letters: without any font, Qt draws empty boxes."""
     return QFontMetrics(font).inFont("A")
 
 
@@ -155,7 +155,7 @@ def main() -> int:
     application.setApplicationName("GPU Studio")
     application.setDesktopFileName(APP_ID)
     if mark is not None:
-        # Who logs off ends this process, and it is none of its faults.
+        # Logging off ends this process; that is not a crash.
         application.commitDataRequest.connect(mark.clear)
     if not has_letters(application.font()):
         return _end_without_font(mark)
@@ -181,15 +181,15 @@ def main() -> int:
         mark.clear()
     console.note_end()
     if any(worker.isRunning() for worker in window.findChildren(Worker)):
-        # A call of PyTorch in this process, which cannot be ended but with the process: Qt and
-        # Python would both abort on the thread that is still in it.
+        # A PyTorch call in this process can only end with the process: Qt and Python would both
+        # abort because of the thread that is still in the call.
         logging.shutdown()
         os._exit(status)
     return status
 
 
 def _end_without_font(mark: StartMark | None) -> int:
-    """Say why there is no window; that is a good end, which the next start does not report."""
+    """Say why there is no window; this is not a crash, so the next start does not report it."""
     sys.stderr.write(f"{_WITHOUT_FONT}\n")
     if mark is not None:
         mark.clear()
@@ -211,47 +211,47 @@ def _settings_path() -> Path:
 
 
 def _data_folder() -> Path:
-    """Return where results are kept: the terminal keeps its own there, too."""
+    """Return the folder for results, which the terminal shares."""
     return platformdirs.user_data_path("gpu-studio", appauthor=False)
 
 
 def _start_log() -> Path | None:
-    """Send the log, Qt's messages and crash traces to a file; return its path."""
+    """Write the log, Qt's messages and crash traces to a file; return its path."""
     try:
         folder = platformdirs.user_log_path("gpu-studio", appauthor=False, ensure_exists=True)
         path = folder / "gpu-studio.log"
         _keep_small(path)
         for private in (path, folder / _CRASH_LOG):
-            # They name files and cards: nobody else on this PC has to read them.
+            # The logs name files and cards: other users of this PC must not read them.
             private.touch(mode=0o600)
             private.chmod(0o600)
         handler = logging.FileHandler(path, encoding="utf-8")
         crash = open(folder / _CRASH_LOG, "a", encoding="utf-8")  # noqa: SIM115
     except OSError:
-        # Without a place for a log the program still works; there is nobody to tell yet.
+        # Without a folder for the log, the program still works; there is no window yet to say so.
         return None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.getLogger().addHandler(handler)
     logging.getLogger().setLevel(logging.INFO)
     logging.captureWarnings(True)
-    logging.raiseExceptions = False  # on a full disk every line would be a trace in the terminal
+    logging.raiseExceptions = False  # on a full disk, every line would print a trace
     faulthandler.enable(file=crash)
     qInstallMessageHandler(_log_qt)
     return path
 
 
 def _read_bad_end(path: Path) -> str:
-    """Return the end of the log and of the crash traces, before this start writes into them."""
+    """Return the end of the log and of the crash traces, before this start writes to them."""
     from gpu_studio.core.log_end import log_end
 
     return "\n".join([log_end(path), log_end(path.with_name(_CRASH_LOG))]).strip()
 
 
 def _keep_small(path: Path) -> None:
-    """Put a log that has grown large aside; the engine and the reader write into it as well.
+    """Rename a log that has grown large; the engine and the sensor reader write to it as well.
 
-    At the start alone: while children hold it open it cannot be renamed everywhere. The logging
-    package's own rotation would also import sockets before the first paint.
+    This runs only at the start: while children have the log open, some systems cannot rename it.
+    The logging package's own rotation would also import sockets before the first paint.
     """
     if path.exists() and path.stat().st_size > _LARGEST_LOG_BYTES:
         with contextlib.suppress(PermissionError):  # Windows, while another window has it open
@@ -261,7 +261,7 @@ def _keep_small(path: Path) -> None:
 def _log_qt(kind: QtMsgType, _context: QMessageLogContext, message: str) -> None:
     logging.getLogger("qt").log(_QT_LEVELS.get(kind, logging.WARNING), message)
     if kind is QtMsgType.QtFatalMsg and sys.stderr is not None:
-        # Qt aborts the process after this: whoever started it in a terminal learns why.
+        # Qt aborts the process after this: print the reason to the terminal.
         sys.stderr.write(f"{message}\n")
 
 
@@ -269,7 +269,7 @@ def _report_unexpected(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
     _log.critical("Unexpected", exc_info=(kind, error, trace))
-    show_unexpected("Something unexpected happened inside the program; it goes on.")
+    show_unexpected("Something unexpected happened in the program. It keeps running.")
 
 
 def _icon() -> QIcon:
@@ -281,7 +281,7 @@ def _icon() -> QIcon:
 
 
 def _name_for_taskbar() -> None:
-    """Give the Windows taskbar this program's identity instead of Python's."""
+    """Make the Windows taskbar show this program's identity instead of Python's."""
     if sys.platform == "win32":
         import ctypes
 

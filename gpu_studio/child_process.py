@@ -1,12 +1,12 @@
-"""A child process that speaks JSON lines: how the window reaches its engine and its sensors.
+"""A child process that communicates in JSON lines: the window's engine or its sensor reader.
 
 The child reads requests from its standard input and writes events to the pipe that was its
 standard output. Before anything else it moves both away from where native libraries read and print
 (`child_streams`). It ends when its standard input closes, so a child never outlives the window,
 however the window ends.
 
-What a child starts in its turn (torchrun, its processes, a pitfall's script) ends with it: this is
-the one place that ends processes, a whole family at a time.
+Processes that a child starts (torchrun, its workers, a pitfall's script) end with it. Only this
+module ends processes, a whole family at a time.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _FAMILY = "GPU_STUDIO_FAMILY"
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 _LONGEST_SWEEP_S = 1.0
 _SWEEP_PAUSE_S = 0.01
-# "python -m" imports from the current folder before all others: in the user's own, a script that
-# is called torch.py or random.py would stand for the library.
+# "python -m" imports from the current folder first: in the user's folder, a script named torch.py
+# or random.py would replace the library.
 _HOME_OF_THE_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def interpreter(executable: str = "", system: str = sys.platform) -> str:
-    """Return the Python that children are started with: on Windows never ``pythonw.exe``.
+    """Return the Python for child processes: on Windows, never ``pythonw.exe``.
 
-    What a program without a console starts in its turn gets its standard streams from Windows only
-    where they are named, and torchrun does not name those of its workers. A console that nobody
-    sees (``CREATE_NO_WINDOW``) also keeps grandchildren from opening one that somebody does.
+    On Windows, a child of a program without a console gets its standard streams only if they are
+    named explicitly, and torchrun does not name those of its workers. A hidden console
+    (``CREATE_NO_WINDOW``) also keeps grandchildren from opening a visible one.
 
     Args:
-        executable: an interpreter; empty is this process's own.
-        system: as `sys.platform`.
+        executable: an interpreter; empty means this process's.
+        system: a value of `sys.platform`.
     """
     executable = executable or sys.executable
     if system != "win32" or not executable.lower().endswith("pythonw.exe"):
@@ -56,11 +56,11 @@ def interpreter(executable: str = "", system: str = sys.platform) -> str:
 
 
 class _Family:
-    """A child and all that it starts: they are ended together, and their temporary files removed.
+    """A child and all its descendants: they end together, and their temporary files are removed.
 
-    On Windows a job object holds them; the system ends them even if this process is killed.
-    Elsewhere they are a process group. Some leave it (torchrun gives each of its processes a
-    session), so on Linux they are also found by an environment variable that they inherit.
+    On Windows, they are in a job object; the system ends them even if this process is killed.
+    Elsewhere, they are a process group. Some leave it (torchrun starts a session for each of its
+    processes), so on Linux an environment variable that they inherit also identifies them.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class _Family:
         self._leader: subprocess.Popen[bytes] | None = None
         if self.is_outermost:
             remove_left_over()
-            with contextlib.suppress(OSError):  # the system's own folder does as well
+            with contextlib.suppress(OSError):  # the system's temporary folder works as well
                 self._folder = FamilyFolder()
 
     def environment(self) -> dict[str, str]:
@@ -82,19 +82,19 @@ class _Family:
         return {_FAMILY: self._name, **temporary}
 
     def lead(self, process: subprocess.Popen[bytes]) -> None:
-        """Make a process that was just started the one that the others descend from."""
+        """Make a newly started process the ancestor of the family."""
         self._leader = process
         if sys.platform == "win32":
             self._job.take(process)
 
     def kill(self) -> None:
-        """End the whole family now, apart from processes that have left its group."""
+        """Kill the whole family now, except processes that have left its group."""
         leader = self._leader
         if leader is None:
             return
         if sys.platform == "win32":
             self._job.end()
-        # Of a process that was waited for, the number may belong to another by now.
+        # After a wait, the process id may already belong to another process.
         elif self.is_outermost and leader.poll() is None:
             with contextlib.suppress(OSError):
                 os.killpg(leader.pid, signal.SIGKILL)
@@ -102,7 +102,7 @@ class _Family:
             leader.kill()
 
     def close(self) -> None:
-        """End what is left of the family, wherever it went, and remove its temporary files."""
+        """End the rest of the family, in any group, and remove its temporary files."""
         if sys.platform == "win32":
             self._job.end()
             self._job.close()
@@ -117,7 +117,7 @@ class _Family:
             self._folder.close()
 
     def _members(self) -> list[int]:
-        """Return the processes that inherited the family's name; one that has ended has none."""
+        """Return the living processes that inherited the family's name."""
         name = f"{_FAMILY}={self._name}".encode()
         members = []
         for folder in os.scandir("/proc"):
@@ -163,7 +163,7 @@ if sys.platform == "win32":
     class _Job:
         """A job object whose processes the system ends when its last handle is closed.
 
-        Where the system refuses one, a child is ended alone.
+        If the system refuses a job object, only the child itself is ended.
         """
 
         def __init__(self) -> None:
@@ -187,7 +187,7 @@ if sys.platform == "win32":
                 )
 
         def take(self, process: subprocess.Popen[bytes]) -> None:
-            """Put a process into the job; what it starts belongs to it as well."""
+            """Put a process into the job; its descendants belong to it as well."""
             if self._handle:
                 handle = int(process._handle)  # type: ignore[attr-defined]
                 self._kernel.AssignProcessToJobObject(self._handle, handle)
@@ -199,7 +199,7 @@ if sys.platform == "win32":
                     self._kernel.TerminateJobObject(self._handle, 1)
 
         def close(self) -> None:
-            """Give the job back to the system."""
+            """Close the job's handle."""
             with self._lock:
                 if self._handle:
                     self._kernel.CloseHandle(self._handle)
@@ -207,13 +207,13 @@ if sys.platform == "win32":
 
 
 class ChildProcess:
-    """One ``python -m module`` and its two pipes. `send` and `end` may be called by any thread.
+    """One ``python -m module`` and its two pipes. Any thread may call `send` and `end`.
 
     Args:
-        module: what to run, as for ``python -m``.
+        module: the module to run, as for ``python -m``.
         arguments: its arguments.
-        environment: variables on top of this process's own.
-        log_path: where its standard error goes; None inherits this process's.
+        environment: environment variables in addition to this process's.
+        log_path: the file for its standard error; None inherits this process's.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class ChildProcess:
         return self._process.poll() is None
 
     def send(self, line: bytes) -> bool:
-        """Write one line; return False when the child is gone."""
+        """Write one line; return False if the child is gone."""
         stdin = self._process.stdin
         assert stdin is not None
         try:
@@ -284,24 +284,24 @@ class ChildProcess:
             yield line
 
     def wait(self, timeout_s: float) -> int | None:
-        """Return the exit code, negative for a signal; None when it still runs after a while."""
+        """Return the exit code, negative for a signal; None if it still runs after the timeout."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
 
     def kill(self) -> None:
-        """End the child and what it started now.
+        """Kill the child and its descendants now.
 
-        A child inside a hung driver call may stay; it is left behind.
+        A child in a hanging driver call may survive; it is abandoned.
         """
         self._family.kill()
 
     def end(self, timeout_s: float = 2.0) -> int | None:
-        """Close the child's input, wait, kill if need be; what it started ends with it.
+        """Close the child's input, wait, kill it if necessary; its descendants end as well.
 
         Returns:
-            Its exit code, negative for a signal; None where it had to be killed here.
+            Its exit code, negative for a signal; None if it had to be killed.
         """
         stdin = self._process.stdin
         assert stdin is not None
@@ -312,8 +312,8 @@ class ChildProcess:
             self.kill()
             self.wait(timeout_s)
         self._family.close()
-        self._process.poll()  # one that was killed only now leaves no zombie
-        # A reader in another thread sees the end first; only one inside a hung child never does.
+        self._process.poll()  # so that a child that was just killed leaves no zombie
+        # A reader in another thread sees the end first, unless the child hangs.
         if self._reading.acquire(timeout=timeout_s):
             assert self._process.stdout is not None
             self._process.stdout.close()

@@ -1,8 +1,8 @@
-"""A child's own end of its two pipes, moved away from where native libraries read and print.
+"""A child's side of its two pipes, moved away from the descriptors of native libraries.
 
-A library may print to descriptor 1, which would break the protocol. It may also ask what
-descriptor 0 is. On Windows that question waits behind a read of the same pipe that is pending in
-another thread. OpenBLAS asks it at its start (numpy/numpy#24290): numpy's import never returned.
+A library may print to descriptor 1, which would break the protocol. It may also query the type of
+descriptor 0. On Windows, that query waits for a pending read of the same pipe in another thread.
+OpenBLAS makes this query at its start (numpy/numpy#24290): numpy's import never returned.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
 
 
 def take_over_stdin(buffering: int = -1) -> BinaryIO:
-    """Return a private pipe that was standard input; descriptor 0 reads as empty from now on.
+    """Return standard input as a private pipe; from now on, descriptor 0 reads as empty.
 
-    Call it before any thread reads: the libraries that are loaded afterwards see NUL.
+    Call it before any thread reads: libraries that are loaded afterwards see NUL.
 
     Args:
-        buffering: as for `open`; 0 for a thread that still reads when the interpreter ends, since
-            the lock of a buffered reader would abort that end.
+        buffering: as for `open`; 0 for a thread that still reads when the interpreter ends:
+            the lock of a buffered reader would abort the shutdown.
     """
     private = os.dup(_STANDARD_INPUT)
     _lead_to_null(_STANDARD_INPUT, os.O_RDONLY)
@@ -32,7 +32,7 @@ def take_over_stdin(buffering: int = -1) -> BinaryIO:
 
 
 def take_over_stdout(buffering: int = -1) -> BinaryIO:
-    """Return a private pipe that was standard output, and send the latter to standard error.
+    """Return standard output as a private pipe; from now on, descriptor 1 is standard error.
 
     Args:
         buffering: as for `open`.

@@ -1,4 +1,4 @@
-"""The window's end of an engine that is a child process. No torch here."""
+"""The window's side of an engine that runs in a child process. No torch here."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MODULE = "gpu_studio.engine.serve"
-# A process that crashed closes its pipe before the driver has taken back its memory.
+# A crashed process closes its pipe before the driver has reclaimed its memory.
 _LONGEST_END_S = 5.0
 
 
 class ProcessEngine:
-    """An engine in a child process, started with the first request and again after each death.
+    """An engine in a child process, started with the first request and again after each crash.
 
-    A crash, an abort in a driver or a kill ends the child, never the window: that is an
-    `EngineEnded`, whether a request was running or not, and the next one gets a fresh child.
+    A crash, an abort in a driver or a kill ends the child, never the window. It yields an
+    `EngineEnded`, even if no request was running, and the next request gets a new child.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ProcessEngine:
         self._environment = environment or EngineEnvironment()
         self._log_path = log_path
         self._child: ChildProcess | None = None
-        # Guards the child against being replaced by one thread while another ends it.
+        # Prevents one thread from replacing the child while another ends it.
         self._lock = threading.Lock()
         self._closed = False
         self._abandoned = False
@@ -59,7 +59,7 @@ class ProcessEngine:
         return child.pid if child else None
 
     def run(self, request: Request) -> Iterator[Event]:
-        """Yield the answer to a request; see `core.engine.Engine.run`."""
+        """Yield the events of a request; see `core.engine.Engine.run`."""
         self.send(request)
         if self._stream is None:
             self._stream = self.events()
@@ -75,7 +75,7 @@ class ProcessEngine:
         self._stream = None
 
     def send(self, request: Request) -> None:
-        """Hand over a request; it waits for the child where there is none yet."""
+        """Send a request; it waits if the child does not exist yet."""
         with self._lock:
             if self._child is not None:
                 self._child.send(encode(request))
@@ -83,11 +83,11 @@ class ProcessEngine:
                 self._unsent.append(encode(request))
 
     def events(self) -> Iterator[Event | Heartbeat]:
-        """Start a child and yield all it says; see `core.engine.Engine.events`."""
+        """Start a child and yield all its events; see `core.engine.Engine.events`."""
         try:
             child = self._start()
         except OSError as error:
-            message = f"The engine could not be started: {error.strerror or error}"
+            message = f"The engine could not start: {error.strerror or error}"
             yield RequestFailed(failure=Failure(FailureKind.ENGINE_ENDED, message))
             return
         if child is None:
@@ -99,9 +99,9 @@ class ProcessEngine:
             try:
                 event = decode_said(line)
             except msgspec.MsgspecError as error:
-                # A line that no engine of this version writes: nothing after it can be trusted.
+                # No engine of this version writes such a line: do not trust the lines after it.
                 child.kill()
-                message = f"The engine answered something unreadable ({error})."
+                message = f"The engine's answer is unreadable ({error})."
                 failure = Failure(FailureKind.ENGINE_ENDED, message, fatal=True)
                 event = RequestFailed(failure=failure)
             if is_end(event):
@@ -118,16 +118,16 @@ class ProcessEngine:
                 self._child.send(encode(Stop()))
 
     def abandon(self) -> None:
-        """End the child in the middle of what it does."""
+        """End the child, even in the middle of a call."""
         with self._lock:
             self._abandoned = True
             if self._child is not None:
                 self._child.kill()
 
     def close(self) -> None:
-        """End the child; this engine starts no other.
+        """End the child; this engine starts no other child.
 
-        It holds nothing that is worth a slow good-bye, and the driver frees what a process had.
+        The child has nothing to save, so it need not end slowly; the driver frees its memory.
         """
         with self._lock:
             self._closed = True
@@ -138,7 +138,7 @@ class ProcessEngine:
             child.end(timeout_s=1.0)
 
     def _start(self) -> ChildProcess | None:
-        """Return a new child that knows what was asked; None when this engine is closed."""
+        """Return a new child that has the pending requests; None if this engine is closed."""
         with self._lock:
             if self._closed:
                 return None
@@ -154,7 +154,7 @@ class ProcessEngine:
             return self._child
 
     def _discard(self, child: ChildProcess) -> int | None:
-        """Wait for a child that closed its pipe or said it cannot go on; return its exit code."""
+        """Wait for a child that closed its pipe or cannot continue; return its exit code."""
         exit_code = child.end(timeout_s=_LONGEST_END_S)
         with self._lock:
             if self._child is child:

@@ -1,4 +1,4 @@
-"""Addresses, devices and what CUDA says of itself: the one place that asks PyTorch for them."""
+"""Addresses, devices and CUDA's state: the only module that asks PyTorch for them."""
 
 from __future__ import annotations
 
@@ -25,31 +25,29 @@ _START_ERROR = re.compile(r"\bError (?P<code>\d+): (?P<words>[^\n]+)")
 # cudaErrorSystemDriverMismatch and cudaErrorCompatNotSupportedOnDevice of driver_types.h.
 _HALVES_DIFFER = frozenset({803, 804})
 _CARDS_ASLEEP = (
-    "The NVIDIA cards of this PC are asleep to save power, and asking CUDA would wake them."
+    "This PC's NVIDIA cards are asleep to save power, and starting CUDA would wake them."
 )
 _is_cuda_left_alone = threading.Event()
 
 
 def addresses() -> list[str]:
-    """Return the devices there are: ``cpu``, then ``cuda:0`` and so on. Makes no context."""
+    """Return the devices: ``cpu``, then ``cuda:0`` and so on. Creates no context."""
     available, _ = cuda_state()
     return ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count() * available))]
 
 
 def resolve(address: str) -> torch.device:
-    """Return the device of an address; a card's driver is started, its context is not made.
+    """Return the device of an address; starts CUDA for a card, but creates no context.
 
     Raises:
-        StudioError: no such device; the sentence names those there are.
+        StudioError: no such device; the message names the existing devices.
     """
     if address == "cpu":
         return torch.device("cpu")
     match = _CARD_ADDRESS.fullmatch(address)
     available, reason = cuda_state()
     if match and not available:
-        raise StudioError(
-            FailureKind.NO_CUDA, f"There is no {address} here; there is cpu. {reason}"
-        )
+        raise StudioError(FailureKind.NO_CUDA, f"There is no {address} here, only cpu. {reason}")
     if not match or int(match[1]) >= torch.cuda.device_count():
         there_are = ", ".join(addresses())
         verb = "are" if "," in there_are else "is"
@@ -62,7 +60,7 @@ def resolve(address: str) -> torch.device:
 
 
 def start_cuda() -> None:
-    """Start PyTorch's CUDA once; what it warns about (an unsupported card) goes to the log."""
+    """Start PyTorch's CUDA once; its warnings (an unsupported card) go to the log."""
     if torch.cuda.is_initialized():
         return
     with warnings.catch_warnings(record=True) as caught:
@@ -73,10 +71,10 @@ def start_cuda() -> None:
 
 
 def leave_cuda_alone(is_wished: bool) -> bool:
-    """Ask nothing of CUDA from now on, or end that; return whether it is left alone.
+    """Stop calling CUDA, or allow it again; return whether CUDA is left alone.
 
-    ``cuInit``, which stands behind every question to CUDA, wakes cards that are switched off. Where
-    this process has asked already, there is nothing left to be careful about.
+    Every call to CUDA needs ``cuInit``, which wakes sleeping cards. If this process has already
+    called CUDA, there is nothing left to protect.
     """
     if is_wished and not _first_state.cache_info().currsize:
         _is_cuda_left_alone.set()
@@ -86,10 +84,10 @@ def leave_cuda_alone(is_wished: bool) -> bool:
 
 
 def cuda_state() -> tuple[bool, str | None]:
-    """Return whether CUDA can be used, and if not a plain sentence why. Makes no context.
+    """Return whether CUDA can be used, and if not, a sentence why. Creates no context.
 
-    It does not change while a process lives, since CUDA reads its environment once; but while CUDA
-    is left alone it cannot be used, and is not asked.
+    The state does not change while a process lives, because CUDA reads its environment once. While
+    CUDA is left alone, it cannot be used and is not called.
     """
     if _is_cuda_left_alone.is_set():
         return False, _CARDS_ASLEEP
@@ -106,7 +104,7 @@ def _first_state() -> tuple[bool, str | None]:
     if available:
         return True, None
     try:
-        # It cannot succeed now, and its error says more than is_available does.
+        # This cannot succeed now, and its error says more than is_available does.
         torch.cuda.init()
     except Exception as error:  # AssertionError, RuntimeError: it depends on the build
         text = str(error)
@@ -116,15 +114,15 @@ def _first_state() -> tuple[bool, str | None]:
 
 
 def explain_unavailable(text: str, visible_devices: str | None) -> str:
-    """Return why CUDA cannot be used, from the text of the error that its start raised.
+    """Return why CUDA cannot be used, from the error text of its start.
 
     Args:
-        text: what ``torch.cuda.init()`` said.
+        text: the error text of ``torch.cuda.init()``.
         visible_devices: the value of CUDA_VISIBLE_DEVICES.
     """
     version, cuda = torch.__version__, torch.version.cuda
     if "not compiled with CUDA" in text or cuda is None:
-        return f"This PyTorch ({version}) is built without CUDA: it can use the CPU alone."
+        return f"This PyTorch ({version}) is built without CUDA: it can only use the CPU."
     if "Found no NVIDIA driver" in text:
         return "PyTorch finds no NVIDIA driver on this PC."
     if "too old" in text:
@@ -135,14 +133,14 @@ def explain_unavailable(text: str, visible_devices: str | None) -> str:
     if "No CUDA GPUs are available" in text:
         if visible_devices is not None:
             return f"CUDA_VISIBLE_DEVICES is “{visible_devices}”, which hides every card."
-        return "The NVIDIA driver runs, but it sees no card."
+        return "The NVIDIA driver is running, but it sees no card."
     started = _START_ERROR.search(text)
     if started is not None and int(started["code"]) in _HALVES_DIFFER:
         return DRIVER_HALVES_DIFFER
     if "unknown error" in text:
         return (
-            "CUDA could not start (the driver gave an unknown error). After the PC has slept this "
-            "is common: restart it."
+            "CUDA could not start (the driver gave an unknown error). This is common after the PC "
+            "has slept: restart the PC."
         )
     if started is not None:
         words = started["words"].strip().rstrip(".")[:200]
@@ -154,10 +152,10 @@ def explain_unavailable(text: str, visible_devices: str | None) -> str:
 def prove_kernels(device: torch.device) -> None:
     """Run one small kernel: the only proof that PyTorch has code for a card.
 
-    Everything else works without (the card is listed, memory is allocated, copies run).
+    Everything else works without code: the card is listed, memory is allocated, copies run.
 
     Raises:
-        StudioError: this build has no code for the card, with both named.
+        StudioError: this build has no code for the card; the message names both.
     """
     try:
         torch.zeros(1, device=device).add_(1)
@@ -178,7 +176,7 @@ def _advice_for(compute_capability: tuple[int, int]) -> str:
     try:
         return advice_for(compute_capability)
     except MissingResourceError:
-        return "Another build of PyTorch is needed."
+        return "You need a different build of PyTorch."
 
 
 def refuse_bfloat16_products(device: torch.device) -> None:
@@ -201,20 +199,20 @@ def refuse_bfloat16_products(device: torch.device) -> None:
 
 
 def has_context(device: torch.device) -> bool:
-    """Return whether this process already uses a card, without making it so."""
+    """Return whether this process already has a context on a card; creates none."""
     if device.type == "cpu" or not torch.cuda.is_initialized():
         return False
     return bool(torch._C._cuda_hasPrimaryContext(device.index))  # type: ignore[attr-defined]
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a device has done all it was given."""
+    """Wait until a device has finished all its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def card_name(device: torch.device) -> str:
-    """Return a card's name; one that is no UTF-8 cannot be asked of PyTorch."""
+    """Return a card's name; PyTorch cannot return a name that is not UTF-8."""
     try:
         return str(torch.cuda.get_device_name(device))
     except UnicodeDecodeError:
@@ -222,16 +220,16 @@ def card_name(device: torch.device) -> str:
 
 
 def uuid_of(device: torch.device) -> str | None:
-    """Return a card's UUID as NVML writes it; None for the CPU."""
+    """Return a card's UUID in NVML's format; None for the CPU."""
     if device.type == "cpu":
         return None
     return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
 
 
 def free_bytes(device: torch.device) -> int:
-    """Return what an allocation may take now; on a card with what PyTorch holds and does not use.
+    """Return the bytes that can be allocated now; on a card, this includes PyTorch's free memory.
 
-    It makes a context on a card.
+    Creates a context on a card.
     """
     if device.type == "cpu":
         return int(psutil.virtual_memory().available)

@@ -1,6 +1,6 @@
-"""Which request is answered by which part of the engine. PyTorch is imported with the first one.
+"""Dispatch each request to the part of the engine that answers it. The first one imports PyTorch.
 
-One object for both engines: the child process and the one inside the window's process.
+Both engines use this: the child process, and the engine inside the window's process.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from gpu_studio.engine.switcher.placement import Placement
 
 
-# What PyTorch needs there and does not bring along.
+# PyTorch needs this on Windows and does not include it.
 _MISSING_ON_WINDOWS = (
     " A Windows library is missing: install the Microsoft Visual C++ Redistributable "
-    "(https://aka.ms/vs/17/release/vc_redist.x64.exe), then start this again."
+    "(https://aka.ms/vs/17/release/vc_redist.x64.exe), then start GPU Studio again."
 )
 
 
@@ -49,9 +49,9 @@ class Dispatcher:
     """Answers requests one after the other, in the thread that iterates.
 
     Args:
-        sensor: tells of the cards between timed regions; None where nobody can.
+        sensor: reads the cards between timed regions; None if there is no sensor.
         in_window_process: whether the window shares this process; results then say so.
-        cpu_name: what this PC's CPU is called.
+        cpu_name: the name of this PC's CPU.
         are_cards_asleep: whether the system has switched off every NVIDIA card of this PC.
     """
 
@@ -69,16 +69,16 @@ class Dispatcher:
         self._placement: Placement | None = None
 
     def load(self) -> None:
-        """Import PyTorch now. Where that fails, every request says so."""
+        """Import PyTorch now. If that fails, every request reports it."""
         with contextlib.suppress(Exception):
             import torch  # noqa: F401
 
     def run(self, request: Request, stop: threading.Event) -> Iterator[Event]:
-        """Yield the answer to a request; a failure is its last event, never an exception.
+        """Yield the events of a request; a failure is its last event, never an exception.
 
         Args:
-            request: what to do.
-            stop: set by any thread to end it between two calls.
+            request: the request.
+            stop: set by any thread to end the request between two calls.
         """
         try:
             for event in self._answer(request, stop):
@@ -86,7 +86,7 @@ class Dispatcher:
             return
         except Exception as error:
             failure = _failure_of(error)
-        # Outside of the except block: here the error and the tensors in its frames are gone.
+        # Outside the except block, the error and the tensors in its frames are gone.
         if isinstance(request, RunWorkload):
             yield RunFailed(run_id=request.run_id, failure=failure)
         elif isinstance(request, RunPitfall):
@@ -147,7 +147,7 @@ class Dispatcher:
 
 
 def _with_whole_snippet(event: Event) -> Event:
-    """Return an event whose lines find the same card in the user's own shell."""
+    """Return the event with a snippet that finds the same card in the user's shell."""
     if not getattr(event, "snippet", ""):
         return event
     from gpu_studio.engine.snippets import complete
@@ -170,7 +170,7 @@ def _answer_memory(request: ReadMemory | ReadSegments | EmptyCache) -> Event:
 def _failure_of(error: Exception) -> Failure:
     try:
         from gpu_studio.engine.faults import failure_of
-    except Exception:  # it is PyTorch itself that cannot be imported: ImportError, OSError
+    except Exception:  # PyTorch itself cannot be imported: ImportError, OSError
         message = f"PyTorch cannot be loaded: {error}"
         if "WinError 126" in message or "DLL load failed" in message:
             message += _MISSING_ON_WINDOWS

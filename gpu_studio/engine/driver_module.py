@@ -1,7 +1,7 @@
-"""A kernel of our own on a card: loaded and launched through NVIDIA's driver, beside PyTorch.
+"""A custom kernel on a card, loaded and launched through NVIDIA's driver, next to PyTorch.
 
-It works in PyTorch's context and on PyTorch's current stream, so its order with PyTorch's own
-kernels is kept. The functions are those of the "CUDA Driver API", which every driver has.
+It runs in PyTorch's context and on PyTorch's current stream, so it stays in order with PyTorch's
+kernels. The functions are those of the "CUDA Driver API", which every driver has.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _SUCCESS = 0
 
 
 class DriverModule:
-    """Code on one card; `close` takes it away again.
+    """Code loaded on one card; `close` unloads it.
 
     Args:
         device: the card; it gets PyTorch's context if it has none.
-        image: what `nvrtc.Nvrtc.compile` returned.
+        image: the code from `nvrtc.Nvrtc.compile`.
 
     Raises:
-        RuntimeError: the driver refused, with its words.
+        RuntimeError: the driver refused; the message is the driver's.
     """
 
     def __init__(self, device: torch.device, image: bytes) -> None:
@@ -35,7 +35,7 @@ class DriverModule:
         self._image = image
         self._module = ctypes.c_void_p()
         with torch.cuda.device(device):
-            torch.cuda.synchronize()  # makes the context
+            torch.cuda.synchronize()  # creates the context
             self._do("cuModuleLoadData", ctypes.byref(self._module), image)
 
     def kernel(self, name: str, blocks: int, threads: int, arguments: Sequence[Any]) -> Kernel:
@@ -43,10 +43,10 @@ class DriverModule:
 
         Args:
             name: the kernel's name.
-            blocks: in the grid.
-            threads: in a block.
-            arguments: ctypes values, in the kernel's order; tensors are given by address and have
-                to be kept alive by the caller.
+            blocks: the number of blocks in the grid.
+            threads: the number of threads in a block.
+            arguments: ctypes values, in the kernel's order. Tensors are passed by address; the
+                caller has to keep them alive.
         """
         function = ctypes.c_void_p()
         with torch.cuda.device(self._device):
@@ -55,7 +55,7 @@ class DriverModule:
         return Kernel(self._driver, self._device, function, (blocks, threads, stream), arguments)
 
     def close(self) -> None:
-        """Unload the code; the card must be done with it."""
+        """Unload the code; the card must have finished with it."""
         with torch.cuda.device(self._device):
             torch.cuda.synchronize()
             self._do("cuModuleUnload", self._module)
@@ -65,13 +65,13 @@ class DriverModule:
 
 
 class Kernel:
-    """One launch with its arguments; called, it asks the card and returns at once.
+    """One launch with its arguments; a call launches the kernel and returns at once.
 
     Args:
         driver: the driver's library.
         device: the card.
         function: the kernel's handle.
-        shape: blocks, threads in a block, and the stream's handle.
+        shape: blocks, threads per block, and the stream's handle.
         arguments: ctypes values.
     """
 
@@ -84,7 +84,7 @@ class Kernel:
         arguments: Sequence[Any],
     ) -> None:
         blocks, threads, stream = shape
-        # The driver wants the addresses of the values: both lists have to live as long as this.
+        # The driver needs the addresses of the values: both lists must live as long as this object.
         self._values = list(arguments)
         addresses = (ctypes.c_void_p * len(self._values))(
             *(ctypes.addressof(value) for value in self._values)
@@ -104,7 +104,7 @@ class Kernel:
         )
 
     def __call__(self) -> None:
-        """Launch it; raises RuntimeError where the driver refuses."""
+        """Launch the kernel; raises RuntimeError if the driver refuses."""
         with torch.cuda.device(self._device):
             code = self._launch(*self._arguments)
         if code != _SUCCESS:
@@ -112,7 +112,7 @@ class Kernel:
 
 
 def check(driver: ctypes.CDLL, code: int) -> None:
-    """Raise RuntimeError with the driver's words for a code that is no success."""
+    """Raise RuntimeError with the driver's message if the code is not success."""
     if code == _SUCCESS:
         return
     text = ctypes.c_char_p()

@@ -1,7 +1,7 @@
-"""What PyTorch raises, read as the failures of the protocol.
+"""Translate PyTorch's exceptions to failures of the protocol.
 
-PyTorch tells its errors apart by their text far more than by their class: an out-of-memory error
-may be a RuntimeError about NVML, a missing CUDA an AssertionError.
+PyTorch's errors differ by text far more than by class: an out-of-memory error may be a RuntimeError
+about NVML, a missing CUDA an AssertionError.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ _CUDA = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS_", "CUDNN_STATUS_", "
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return an exception as a failure with a sentence; nothing of the exception is kept."""
+    """Return a failure with a sentence for an exception; keeps no part of the exception."""
     failure = failure_from(error)
     if isinstance(error, StudioError):
         return failure
     kind, message = _read(error, str(error))
     if kind is FailureKind.INTERNAL:
         return failure
-    # After any other error the driver refuses everything until the process ends.
+    # After any other error, the driver refuses every call until the process ends.
     fatal = kind is FailureKind.CUDA_ERROR
     return msgspec.structs.replace(failure, kind=kind, message=message, fatal=fatal)
 
 
 def _read(error: BaseException, text: str) -> tuple[FailureKind, str]:
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or is_out_of_memory(text):
-        # PyTorch's allocator of the RAM names itself; Python's and C++'s own error has no text.
+        # PyTorch's RAM allocator names itself; the errors of Python and C++ have no text.
         is_of_ram = isinstance(error, MemoryError) or "DefaultCPUAllocator" in text
         return FailureKind.OUT_OF_MEMORY, describe_out_of_memory(text, is_of_ram=is_of_ram)
     if "no kernel image is available" in text:
         return FailureKind.NO_KERNEL, (
-            f"This PyTorch ({torch.__version__}) has no code for this card: another build of "
-            "PyTorch is needed, and the Devices tab names it."
+            f"This PyTorch ({torch.__version__}) has no code for this card. You need a "
+            "different build of PyTorch; the Devices tab names it."
         )
     if any(sign in text for sign in _NO_CUDA):
         return FailureKind.NO_CUDA, explain_unavailable(text, None)
     if any(sign in text for sign in _DTYPE):
         return FailureKind.DTYPE_UNSUPPORTED, (
-            f"This device cannot do that with this dtype: {_first_line(text)}"
+            f"This device does not support this operation in this dtype: {_first_line(text)}"
         )
     if any(sign in text for sign in _CUDA):
         return FailureKind.CUDA_ERROR, (
-            f"The card stopped with an error: {_first_line(text)}. The engine has to start afresh."
+            f"The card stopped with an error: {_first_line(text)}. The engine has to restart."
         )
     return FailureKind.INTERNAL, ""
 
 
 def describe_out_of_memory(text: str, *, is_of_ram: bool = False) -> str:
-    """Return the text of an out-of-memory error as one sentence with its own numbers.
+    """Return one sentence with the numbers of an out-of-memory error.
 
     Args:
-        text: of the error.
-        is_of_ram: whether the PC's memory ended, and not a card's.
+        text: the text of the error.
+        is_of_ram: whether the PC ran out of memory, not a card.
     """
     numbers = read_oom_text(text)
     what = "The PC ran out of memory (RAM)" if is_of_ram else "There was not enough memory"

@@ -1,7 +1,7 @@
-"""The engine inside this process, run by the worker thread that iterates it.
+"""An engine inside this process, run by the worker thread that iterates it.
 
-Tests use it, and a user may choose it to see what a window does to the numbers: every result says
-that the window's process disturbed it. It cannot be ended in the middle of a call.
+Tests use it. A user may choose it to see how the window disturbs the numbers: every result says
+that the window shared its process. It cannot be ended in the middle of a call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LocalEngine(InProcessEngine):
-    """The same workloads as the child process runs, without the process.
+    """The same workloads as in the child process, without the process.
 
     Args:
         are_cards_asleep: whether the system has switched off every NVIDIA card of this PC.
@@ -34,7 +34,7 @@ class LocalEngine(InProcessEngine):
         self._dispatcher: Dispatcher | None = None
 
     def run(self, request: Request) -> Iterator[Event]:
-        """Yield the answer to a request; see `core.engine.Engine.run`."""
+        """Yield the events of a request; see `core.engine.Engine.run`."""
         if self._dispatcher is None:
             from gpu_studio.engine.dispatch import Dispatcher
 
@@ -56,7 +56,7 @@ class LocalEngine(InProcessEngine):
         self._stop.set()
 
     def close(self) -> None:
-        """Ask the running request to end; this engine runs no other."""
+        """Ask the running request to end; this engine runs no more requests."""
         self._is_closed = True
         self._stop.set()
         super().close()

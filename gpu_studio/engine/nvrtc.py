@@ -1,7 +1,7 @@
-"""CUDA C compiled while the program runs, without a CUDA toolkit: by NVRTC, which PyTorch brings.
+"""Compile CUDA C at run time with NVRTC, which PyTorch includes; no CUDA toolkit is needed.
 
-Every CUDA build of PyTorch loads libnvrtc for itself, so it is there without being installed. What
-its functions take is in NVIDIA's documentation, "NVRTC (Runtime Compilation)".
+Every CUDA build of PyTorch loads libnvrtc, so it need not be installed. NVIDIA documents its
+functions in "NVRTC (Runtime Compilation)".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ERROR_LINE = re.compile(r"\((\d+)\): error: (.*)")
 
 
 class CompiledCode(msgspec.Struct, frozen=True):
-    """What the driver can load: machine code for one architecture, or PTX for a newer one."""
+    """Code that the driver can load: machine code for one architecture, or PTX for a newer one."""
 
     image: bytes
     architecture: str
@@ -36,20 +36,20 @@ class CompiledCode(msgspec.Struct, frozen=True):
 
 
 class Nvrtc:
-    """The compiler's library; raises `StudioError` where this PyTorch has none."""
+    """The compiler's library; raises `StudioError` if this PyTorch has none."""
 
     def __init__(self) -> None:
         self._library = _load()
 
     @property
     def name(self) -> str:
-        """What it is called: ``NVRTC 13.0``."""
+        """Its name and version: ``NVRTC 13.0``."""
         major, minor = ctypes.c_int(), ctypes.c_int()
         self._do("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
         return f"NVRTC {major.value}.{minor.value}"
 
     def capabilities(self) -> list[int]:
-        """Return the compute capabilities it compiles for, rising: 75 for 7.5."""
+        """Return the compute capabilities it compiles for, in ascending order: 75 for 7.5."""
         count = ctypes.c_int()
         self._do("nvrtcGetNumSupportedArchs", ctypes.byref(count))
         found = (ctypes.c_int * count.value)()
@@ -60,12 +60,12 @@ class Nvrtc:
         """Return a program's code for a card.
 
         Args:
-            source: CUDA C; ``extern "C"`` keeps the names of its kernels as they are written.
+            source: CUDA C; ``extern "C"`` keeps the names of its kernels unchanged.
             capability: the card's compute capability, 75 for 7.5.
 
         Raises:
-            StudioError: the card is too old for this compiler, or the source is wrong; the
-                compiler's own words are in the log.
+            StudioError: the card is too old for this compiler, or the source is wrong; the log
+                has the compiler's messages.
         """
         kind, architecture = target(self.capabilities(), capability, self.name)
         program = ctypes.c_void_p()
@@ -109,13 +109,13 @@ class Nvrtc:
 
 
 def target(capabilities: Sequence[int], capability: int, compiler: str) -> tuple[str, str]:
-    """Return what to ask of the compiler for a card: CUBIN and sm_86, or PTX and compute_90.
+    """Return the compiler's target for a card: CUBIN and sm_86, or PTX and compute_90.
 
-    Machine code runs on cards of its own major version from its minor version on, PTX on every
-    card that is not older (CUDA C++ Programming Guide, "Application Compatibility").
+    Machine code runs on cards of its major version and of its minor version or higher. PTX runs
+    on every card that is not older (CUDA C++ Programming Guide, "Application Compatibility").
 
     Raises:
-        StudioError: the card is older than all that the compiler knows.
+        StudioError: the card is too old for the compiler.
     """
     fitting = [known for known in capabilities if known <= capability]
     if not fitting:
@@ -123,8 +123,8 @@ def target(capabilities: Sequence[int], capability: int, compiler: str) -> tuple
         raise StudioError(
             FailureKind.NO_KERNEL,
             f"{compiler} of this PyTorch compiles for compute capability {_dotted(oldest)} and "
-            f"newer, this card has {_dotted(capability)}: a build of PyTorch for an older CUDA "
-            "brings a compiler that still knows it.",
+            f"higher; this card has {_dotted(capability)}. A build of PyTorch for an older CUDA "
+            "includes a compiler that supports it.",
         )
     nearest = max(fitting)
     if nearest // 10 == capability // 10:
@@ -136,17 +136,17 @@ def explain(compiler: str, log: str, text: str) -> str:
     """Return one sentence for a source that does not compile.
 
     Args:
-        compiler: what it is called.
-        log: what it wrote.
-        text: what its code means.
+        compiler: the compiler's name.
+        log: its output.
+        text: the meaning of its error code.
     """
     found = _ERROR_LINE.search(log)
     reason = f"line {found[1]}: {found[2].strip()}" if found else text
-    return f"{compiler} cannot compile this kernel ({reason}); its whole log is in the engine's."
+    return f"{compiler} cannot compile this kernel ({reason}); the engine's log has its whole log."
 
 
 def why_no_compiler() -> str:
-    """Return why nothing can be compiled here; empty where it can."""
+    """Return why there is no compiler here; empty if there is one."""
     try:
         Nvrtc()
     except StudioError as error:
@@ -163,12 +163,12 @@ def _load() -> ctypes.CDLL:
     if cuda is None:
         raise StudioError(
             FailureKind.NO_CUDA,
-            f"This PyTorch ({torch.__version__}) is built without CUDA and brings no compiler for "
-            "it: a CUDA build of PyTorch does.",
+            f"This PyTorch ({torch.__version__}) is built without CUDA and has no CUDA compiler: "
+            "install a CUDA build of PyTorch.",
         )
     major = cuda.split(".")[0]
     name = f"nvrtc64_{major}0_0.dll" if sys.platform == "win32" else f"libnvrtc.so.{major}"
-    # By its name alone where PyTorch has loaded it, or can; else where its package puts it.
+    # By name if PyTorch has loaded it or can load it; otherwise from its package's folder.
     packages = Path(torch.__file__).parent.parent / "nvidia"
     for place in (name, *map(str, packages.glob(f"*/lib/{name}"))):
         try:
@@ -177,6 +177,6 @@ def _load() -> ctypes.CDLL:
             _log.info("%s: %s", place, error)
     raise StudioError(
         FailureKind.NO_CUDA,
-        f"The compiler for CUDA code ({name}) is not there, which PyTorch for CUDA {cuda} "
-        "normally brings: install PyTorch again.",
+        f"The CUDA compiler ({name}) is missing. PyTorch for CUDA {cuda} normally includes it: "
+        "install PyTorch again.",
     )

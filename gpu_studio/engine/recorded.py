@@ -1,6 +1,6 @@
-"""An engine that replays what another one answered: the demo, the ghost, the test fixture.
+"""An engine that replays the answers of another: the demo, the overlay, the test fixture.
 
-Everything that is replayed says that it is a recording, and of which device.
+Every replayed answer says that it is a recording, and of which device.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 class RecordedEngine(InProcessEngine):
     """Replays a recording; satisfies `core.engine.Engine`.
 
-    A run that was recorded several times is replayed in the order in which it was.
+    A run that was recorded several times is replayed in the recorded order.
 
     Args:
-        recording: what is replayed.
-        speed: how many times faster than it happened; infinity waits for nothing.
+        recording: the recording to replay.
+        speed: the factor by which the replay is faster; infinity does not wait at all.
     """
 
     def __init__(self, recording: Recording, *, speed: float = 1.0) -> None:
@@ -49,7 +49,7 @@ class RecordedEngine(InProcessEngine):
         self._replayed: dict[int, int] = {}
 
     def run(self, request: Request) -> Iterator[Event]:
-        """Yield what the recorded engine answered to the same request, marked as recorded."""
+        """Yield the recorded engine's answer to the same request, marked as recorded."""
         self._stop.clear()
         match request:
             case DescribeEngine():
@@ -57,7 +57,7 @@ class RecordedEngine(InProcessEngine):
             case RunWorkload():
                 yield from self._replay(request)
             case _:
-                yield self._not_recorded("That was not recorded.")
+                yield self._not_recorded("The recording does not contain this.")
 
     def stop(self) -> None:
         """End the replay."""
@@ -87,7 +87,7 @@ class RecordedEngine(InProcessEngine):
                 f"{run.request.device}"
                 for run in self._recording.runs
             )
-            yield self._not_recorded(f"This run was not recorded. The recording has: {known}.")
+            yield self._not_recorded(f"The recording does not contain this run. It has: {known}.")
             return
         spent_s, samples = 0.0, 0
         for event in recorded.events:
@@ -97,13 +97,13 @@ class RecordedEngine(InProcessEngine):
                     return
                 spent_s, samples = event.spent_s, samples + len(event.samples_s)
             if isinstance(event, (RunStarted, RunFinished)):
-                # What was a recording when it was recorded is still that of its first device.
+                # A recording of a recording still names the first device.
                 label = event.recording or self._recording.label
                 event = msgspec.structs.replace(event, recording=label)
             yield msgspec.structs.replace(event, run_id=request.run_id)
 
     def _next_of(self, request: RunWorkload) -> RecordedRun | None:
-        """Return the next recorded run with the same parameters, the first after the last."""
+        """Return the next recorded run with these parameters; after the last, the first again."""
         wanted = self._parameters(request)
         alike = [
             number
@@ -117,7 +117,7 @@ class RecordedEngine(InProcessEngine):
         return self._recording.runs[alike[count % len(alike)]]
 
     def _parameters(self, run: RunWorkload) -> dict[str, object]:
-        """Return what makes two runs the same, with the defaults of options that were left out."""
+        """Return the parameters that identify a run, including the defaults of omitted options."""
         described = self._recording.described
         options = {
             option.name: option.values[0]

@@ -1,8 +1,8 @@
 """One process of a DistributedDataParallel group: ``torchrun … -m gpu_studio.engine.replica``.
 
-torchrun starts as many as are asked for, and every one gets its standard input and output from the
-engine. The first process alone reads orders there, one JSON object a line, hands them on to the
-others, and answers. All end when the engine or torchrun does.
+torchrun starts the requested number of processes, and each inherits the engine's pipes as standard
+input and output. Only the first process reads orders there, one JSON object per line. It passes
+them on to the others and answers. All end when the engine or torchrun ends.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CHECK, STEP, END = 1, 2, 3
-# Momentum shows in the second step alone.
+# Momentum shows only in the second step.
 CHECKED_STEPS = 2
 _WATCH_PERIOD_S = 0.2
-# Those of the engine, which are shared by the processes that work.
+# The engine's threads, which the working processes share.
 _THREADS = torch.get_num_threads()
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What the engine wants: ``what`` is CHECK or STEP, done by the first ``processes``."""
+    """An order of the engine: ``what`` is CHECK or STEP, done by the first ``processes``."""
 
     what: int
     processes: int
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What one process had of a batch, and where."""
+    """A process's part of the batch, and its device."""
 
     device: str
     rows: int
 
 
 class ReplicaAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What the first process says of an order, and at its start of itself (``backend``).
+    """The first process's answer to an order, and its description at the start (``backend``).
 
-    ``elapsed_s`` is a step's time: that of the slowest process since all had met. A check has the
-    ``shares``, whether all processes hold the same bits, and the weights' change: the largest
-    difference from the whole batch in one process, in float64, over the norm of the change; None
-    where it is no number.
+    ``elapsed_s`` is a step's time in the slowest process, from the moment when all processes had
+    met. A check has the ``shares``, whether all processes have the same bits, and the error of the
+    weights' change: the largest difference from one process with the whole batch, in float64, over
+    the norm of the change; None for NaN.
     """
 
     elapsed_s: float = 0.0
@@ -80,13 +80,13 @@ class Replica:
 
     Args:
         size: samples in the whole batch.
-        device: where this process works.
+        device: this process's device.
     """
 
     def __init__(self, size: int, device: torch.device) -> None:
         self.rank, self._world = dist.get_rank(), dist.get_world_size()
         self._size, self._device = size, device
-        # All processes have to make all groups, in the same order.
+        # All processes have to create all groups in the same order.
         self._groups = {
             processes: dist.new_group(list(range(processes)))
             for processes in range(1, self._world + 1)
@@ -94,7 +94,7 @@ class Replica:
         self._teams: dict[int, Team] = {}
 
     def obey(self, order: Order) -> ReplicaAnswer:
-        """Do what is ordered, where this process belongs to it."""
+        """Carry out an order, if it includes this process."""
         if self.rank >= order.processes:
             return ReplicaAnswer()
         group = self._groups[order.processes]
@@ -106,13 +106,13 @@ class Replica:
 
 
 class Team:
-    """The first so many processes, each with a copy of the network and its rows of the batch.
+    """The first processes of the group, each with a copy of the network and its rows of the batch.
 
     Args:
         size: samples in the whole batch.
-        processes: how many share it.
-        group: those processes.
-        device: where this one works.
+        processes: the number of processes that share the batch.
+        group: the group of these processes.
+        device: this process's device.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Team:
         return ReplicaAnswer(elapsed_s=self._longest_s(time.perf_counter() - start_s))
 
     def check(self) -> ReplicaAnswer:
-        """Take two steps and compare: with the other processes, and with the whole batch in one."""
+        """Take two steps; compare with the other processes, and with one process for the batch."""
         self._share_cores()
         for _ in range(CHECKED_STEPS):
             self._step()
@@ -165,12 +165,12 @@ class Team:
         self._optimizer.step()
 
     def _meet(self) -> None:
-        # A sum that all wait for: a barrier of NCCL's would use the card that is current.
+        # A sum that all processes wait for: NCCL's barrier would use the current card.
         dist.all_reduce(torch.zeros(1, device=self._device), group=self._group)
         synchronize(self._device)
 
     def _longest_s(self, own_s: float) -> float:
-        """Return the longest time of all processes: the step is over when the last has it."""
+        """Return the longest time of all processes: a step ends when the last process ends it."""
         longest = torch.tensor([own_s], dtype=torch.float64, device=self._device)
         dist.all_reduce(longest, op=dist.ReduceOp.MAX, group=self._group)
         return float(longest)
@@ -180,22 +180,22 @@ class Team:
 
 
 def make_optimizer(model: nn.Module) -> torch.optim.SGD:
-    """Return the optimizer that every copy of the network has."""
+    """Return the optimizer for a copy of the network."""
     return torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
 
 
 def weights_of(network: nn.Module) -> torch.Tensor:
-    """Return all weights and biases in a row, on the CPU."""
+    """Return all weights and biases as one vector, on the CPU."""
     return torch.cat([one.detach().cpu().flatten() for one in network.parameters()])
 
 
 def change_error(found: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor) -> float | None:
-    """Return how far weights after the checked steps are off, over the norm of their change.
+    """Return the error of the weights after the checked steps, over the norm of their change.
 
     Args:
-        found: all weights and biases in a row.
-        inputs: of the whole batch, on the CPU.
-        targets: of the whole batch, on the CPU.
+        found: all weights and biases as one vector.
+        inputs: the whole batch's inputs, on the CPU.
+        targets: the whole batch's targets, on the CPU.
     """
     reference = build_network().double()
     before, optimizer = weights_of(reference), make_optimizer(reference)
@@ -209,7 +209,7 @@ def change_error(found: torch.Tensor, inputs: torch.Tensor, targets: torch.Tenso
 
 
 def _end_with(*pids: int) -> None:
-    """End this process as soon as one of others has ended, reaped by its parent or not."""
+    """End this process as soon as one of these processes ends, even if it is a zombie."""
     processes = [psutil.Process(pid) for pid in pids]
 
     def watch() -> None:
@@ -226,7 +226,7 @@ def _is_zombie(process: psutil.Process) -> bool:
 
 
 def _orders(rank: int, device: torch.device, lines: BinaryIO) -> Order | None:
-    """Return the next order: the first process reads it and tells the others; None ends all."""
+    """Return the next order: the first process reads it and sends it on; None ends all."""
     told = torch.tensor([END, 0], device=device)
     if rank == 0 and (line := lines.readline()):
         order = msgspec.json.decode(line, type=Order)
@@ -237,7 +237,7 @@ def _orders(rank: int, device: torch.device, lines: BinaryIO) -> Order | None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Obey until the engine has no more orders; return the exit code."""
+    """Carry out orders until there are no more; return the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--engine", type=int, required=True)
     parser.add_argument("--size", type=int, required=True)
@@ -253,12 +253,12 @@ def main(arguments: Sequence[str]) -> int:
         torch.cuda.set_device(device)
     dist.init_process_group(
         chosen.backend,
-        # By a file and not by a port, which would be open to the whole network.
+        # Through a file: a port would be open to the whole network.
         init_method=Path(chosen.store).as_uri(),
         rank=int(os.environ["RANK"]),
         world_size=int(os.environ["WORLD_SIZE"]),
     )
-    dist.all_reduce(torch.zeros(1, device=device))  # where the backend cannot work, it says so here
+    dist.all_reduce(torch.zeros(1, device=device))  # raises if the backend cannot work
     replica = Replica(chosen.size, device)
     if replica.rank == 0:
         _say(out, ReplicaAnswer(backend=chosen.backend))
@@ -280,5 +280,5 @@ def _say(out: BinaryIO, answer: ReplicaAnswer) -> None:
 if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stderr.flush()
-    # Tearing down CUDA can hang; the driver frees what a process had.
+    # Tearing down CUDA can hang; the driver frees the process's memory anyway.
     os._exit(code)

@@ -1,4 +1,4 @@
-"""The engine's end of a DistributedDataParallel group, which torchrun starts on this PC alone."""
+"""The engine's side of a DistributedDataParallel group, which torchrun starts on this PC only."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _LONGEST_END_S = 3.0
 
 
 class ReplicaGroup:
-    """A group that is ready when this has been made; `close` ends it, as does the engine's end.
+    """A running group; it ends with `close` or with the engine.
 
     Args:
-        devices: one for each process.
+        devices: one device for each process.
         size: samples in the whole batch.
 
     Raises:
-        StudioError: it could not be started; the processes' own words are in the log.
+        StudioError: the group could not start; the log has the processes' output.
     """
 
     def __init__(self, devices: Sequence[str], size: int) -> None:
@@ -64,7 +64,7 @@ class ReplicaGroup:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that belong to it: torchrun and its own."""
+        """The group's processes: torchrun and its children."""
         with contextlib.suppress(psutil.NoSuchProcess):
             launcher = psutil.Process(self._launcher.pid)
             return [launcher.pid, *(one.pid for one in launcher.children(recursive=True))]
@@ -72,21 +72,21 @@ class ReplicaGroup:
 
     @property
     def is_running(self) -> bool:
-        """Whether it can be asked."""
+        """Whether the group can take orders."""
         return self._launcher.is_running
 
     def step_s(self, processes: int) -> float:
-        """Return how long the first so many processes take for one step together."""
+        """Return the seconds of one step that the first `processes` processes share."""
         return self._ask(Order(STEP, processes)).elapsed_s
 
     def check(self, processes: int) -> ReplicaAnswer:
-        """Return whether they learn the same as one process with the whole batch."""
+        """Return the comparison with one process that has the whole batch."""
         return self._ask(Order(CHECK, processes))
 
     def close(self) -> None:
-        """Let the processes end by themselves, and end those that do not."""
+        """Let the processes end by themselves, and kill those that do not."""
         self._launcher.end(_LONGEST_END_S)
-        with contextlib.suppress(OSError):  # Windows keeps a file that somebody still has open
+        with contextlib.suppress(OSError):  # Windows cannot delete an open file
             self._folder.cleanup()
 
     def _ask(self, order: Order) -> ReplicaAnswer:
@@ -101,12 +101,12 @@ class ReplicaGroup:
         reason = f"did not answer within {longest_s:.0f} s" if is_late.is_set() else "ended"
         raise StudioError(
             FailureKind.INTERNAL,
-            f"A process of the group ({self.backend}) {reason}; what it said is in the log.",
+            f"A process of the group ({self.backend}) {reason}; its output is in the log.",
         )
 
     @contextlib.contextmanager
     def _ended_after(self, seconds: float) -> Iterator[threading.Event]:
-        """End the group when what is done here takes too long; the event tells that it did."""
+        """End the group if the block takes too long; the event then is set."""
         is_late = threading.Event()
 
         def end() -> None:
@@ -123,7 +123,7 @@ class ReplicaGroup:
 
 
 def backends_for(device: str) -> tuple[str, ...]:
-    """Return how processes may talk, the best first: nccl is for cards, and not on Windows."""
+    """Return the backends for a device, best first: nccl is for cards, and not on Windows."""
     if device.startswith("cuda") and dist.is_nccl_available():
         return "nccl", "gloo"
     return ("gloo",)
@@ -132,17 +132,18 @@ def backends_for(device: str) -> tuple[str, ...]:
 def _launch(devices: Sequence[str], size: int, backend: str, folder: Path) -> ChildProcess:
     loopback = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
     environment = {
-        # torchrun would open a port for its workers, to the whole network; they need none.
+        # torchrun would open a port to the whole network for its workers; they need none.
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         "OMP_NUM_THREADS": str(torch.get_num_threads()),
-        # Nothing of this is for other PCs, and a home PC's own name often leads nowhere.
+        # No other PC takes part, and a home PC's own name often does not resolve.
         **({"GLOO_SOCKET_IFNAME": loopback, "NCCL_SOCKET_IFNAME": loopback} if loopback else {}),
     }
     try:
         return ChildProcess(
             "torch.distributed.run",
             [
-                # They find each other by files: no port can be taken, and none is open to others.
+                # The processes meet through files: no port can be taken, and none is open to
+                # others.
                 "--rdzv-backend=c10d",
                 f"--rdzv-endpoint={folder / 'launcher'}",
                 "--rdzv-conf=store_type=file",
@@ -160,5 +161,5 @@ def _launch(devices: Sequence[str], size: int, backend: str, folder: Path) -> Ch
             environment=environment,
         )
     except OSError as error:
-        message = f"torchrun could not be started: {error.strerror or error}"
+        message = f"torchrun could not start: {error.strerror or error}"
         raise StudioError(FailureKind.INTERNAL, message) from error

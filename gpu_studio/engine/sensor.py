@@ -1,4 +1,4 @@
-"""What a run wants to know of the device it works on. No torch here."""
+"""The sensors that a run reads on its device. No torch here."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from gpu_studio.core.devices.devices import is_power_capped, is_throttled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Of all cores' time. A desktop at rest stays below; a second busy program on eight cores does not.
+# The share of all cores' time. An idle desktop stays below; a second busy program on eight cores
+# does not.
 _LARGEST_SHARE_OF_OTHERS = 0.10
-# The system counts in ticks of 10 ms: a shorter run is not long enough to tell.
+# The system counts in ticks of 10 ms: a shorter run is too short to detect this.
 _SHORTEST_WATCH_S = 0.2
 
 
 class CardState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver says of a card while it works; None is "not told".
+    """The driver's readings of a card under load; None means "unknown".
 
-    The link is the one in use: an idle card drops to a slower one. The base clock is the one that
-    the card is sold with, below its highest boost.
+    The link is the current one: an idle card drops to a slower link. The base clock is the
+    advertised clock, below the highest boost clock.
     """
 
     clock_event_reasons: int | None = None
@@ -38,49 +39,49 @@ class CardState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sensor(Protocol):
-    """Reads a card between batches, never in one."""
+    """Reads a card between batches, never during a batch."""
 
     def read(self, uuid: str) -> CardState | None:
-        """Return a card's state now, or None where nobody can tell. Never raises."""
+        """Return a card's present state; None if unknown. Never raises."""
 
     def engine_bytes(self, uuid: str) -> int | None:
-        """Return what this process has of a card's memory, its CUDA context included.
+        """Return this process's memory on a card, including its CUDA context.
 
-        None where nobody can tell. Never raises.
+        None if unknown. Never raises.
         """
 
 
 class Watch(Protocol):
-    """Looks at a device during the timed part; None in a result is "not told"."""
+    """Observes a device during the timed part; None in a result means "unknown"."""
 
     throttled: bool | None
     power_capped: bool | None
     other_processes: bool | None
-    # The last that the driver said of a card, with the fastest link that was seen.
+    # The driver's last reading of a card, with the fastest link seen so far.
     state: CardState | None
 
     @property
     def clocks_mhz(self) -> Sequence[float]:
-        """The SM clock at each look during the timed part; empty if nothing tells it."""
+        """The SM clock at each poll during the timed part; empty if unknown."""
 
     def clock_mhz(self) -> float | None:
-        """Return the device's clock now."""
+        """Return the device's present clock."""
 
     def begin(self) -> None:
-        """The timed part begins."""
+        """Start of the timed part."""
 
     def poll(self) -> None:
-        """Look once, between two batches."""
+        """Read once, between two batches."""
 
     def end(self) -> None:
-        """The timed part is over."""
+        """End of the timed part."""
 
 
 class CpuWatch:
-    """Whether other programs kept the CPU busy while this process and its children were timed.
+    """Detects whether other programs kept the CPU busy during the timed part.
 
-    Threads that wait for a core which somebody else holds make small operations a thousand times
-    slower, evenly: the samples' own spread does not show it.
+    If another program holds a core, threads that wait for it make small operations a thousand times
+    slower, evenly: the spread of the samples does not show it.
     """
 
     throttled: bool | None = None
@@ -102,7 +103,7 @@ class CpuWatch:
         self._before = self._read()
 
     def poll(self) -> None:
-        """Do nothing: the counters add up by themselves."""
+        """Do nothing: the system updates the counters."""
 
     def end(self) -> None:
         """Compare the counters."""
@@ -113,20 +114,20 @@ class CpuWatch:
             self.other_processes = (busy_s - own_s) / all_s > _LARGEST_SHARE_OF_OTHERS
 
     def _read(self) -> tuple[float, float, float]:
-        """Return seconds of core time: the family's, all processes', and all there was."""
+        """Return seconds of core time: of this family, of all processes, and the total."""
         own_s, system = _family_s(self._process), psutil.cpu_times()
         idle_s = system.idle + getattr(system, "iowait", 0.0)
-        # Linux counts the time of guests in that of users as well.
+        # Linux counts guest time as user time, too.
         guests_s = getattr(system, "guest", 0.0) + getattr(system, "guest_nice", 0.0)
         all_s = sum(system) - guests_s
         return own_s, all_s - idle_s, all_s
 
 
 def _family_s(process: psutil.Process) -> float:
-    """Return the core time of a process and its children, those that have ended included.
+    """Return the core time of a process and its children, including ended children.
 
-    Loaders and the processes of a group work for the run. Windows does not tell of those that
-    have ended.
+    Loaders and the processes of a group work for the run. Windows does not report ended
+    children.
     """
     family_s = 0.0
     for one in (process, *process.children(recursive=True)):
@@ -139,11 +140,11 @@ def _family_s(process: psutil.Process) -> float:
 
 
 class CardWatch:
-    """What the sensor said during the timed part, in the words of the result.
+    """The sensor's readings during the timed part, as the result needs them.
 
     Args:
-        sensor: reads the card; None where nobody can.
-        uuid: the card; None where it has none to be known by.
+        sensor: reads the card; None if there is no sensor.
+        uuid: the card's UUID; None if it has none.
     """
 
     def __init__(self, sensor: Sensor | None, uuid: str | None) -> None:
@@ -156,18 +157,18 @@ class CardWatch:
         self.clocks_mhz: list[float] = []
 
     def clock_mhz(self) -> float | None:
-        """Return the SM clock now, None where it is not told."""
+        """Return the present SM clock; None if unknown."""
         state = self._read()
         return state.sm_clock_mhz if state else None
 
     def begin(self) -> None:
-        """Do nothing: a card is looked at while it works."""
+        """Do nothing: a card is read while it works."""
 
     def end(self) -> None:
-        """Do nothing: what was seen is noted."""
+        """Do nothing: the readings are already recorded."""
 
     def poll(self) -> None:
-        """Read the card once; what was seen once stays."""
+        """Read the card once; a condition seen once stays recorded."""
         state = self._read()
         if state is None:
             return
@@ -186,7 +187,7 @@ class CardWatch:
 
 
 def _seen(before: bool | None, now: bool | None) -> bool | None:
-    """Return what stays seen: once true is true, and None says nothing."""
+    """Return True if either is True; None counts as unknown."""
     return before if now is None else bool(before) or now
 
 

@@ -1,8 +1,8 @@
 """The engine's process: ``python -m gpu_studio.engine.serve``.
 
-Requests come in on standard input, events go out on what was standard output, one JSON object a
-line. It ends when its input closes, so it never outlives the window. This is the engine's
-composition root: it alone here knows the hardware package.
+It reads requests from standard input and writes events to the former standard output, one JSON
+object per line. It ends when its input closes, so it never outlives the window. This is the
+engine's composition root: the only module here that knows the hardware package.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _log = logging.getLogger(__name__)
 
 
 class Inbox:
-    """What is asked and not yet answered, filled by the thread that reads standard input.
+    """The unanswered requests; the thread that reads standard input adds them.
 
-    Every request has a stop flag of its own, so that a late `Stop` ends nothing but the request
-    it was meant for.
+    Every request has its own stop flag, so that a late `Stop` ends only the request it was meant
+    for.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Inbox:
         self._closed = False
 
     def add_line(self, line: bytes) -> None:
-        """Take over one line; an unreadable one is answered in its turn."""
+        """Add one line; an unreadable line gets its answer in turn."""
         job: Request | Failure
         try:
             job = decode_request(line)
@@ -80,7 +80,7 @@ class Inbox:
             self._changed.notify()
 
     def close(self) -> None:
-        """Say that no more will come, and stop everything."""
+        """Accept no more requests, and stop all of them."""
         with self._changed:
             self._closed = True
             for _, stop in self._jobs:
@@ -88,9 +88,9 @@ class Inbox:
             self._changed.notify()
 
     def jobs(self) -> Iterator[tuple[Request | Failure, threading.Event]]:
-        """Yield what to answer, oldest first, until the input has closed.
+        """Yield the requests, oldest first, until the input closes.
 
-        Each stays the one that a `Stop` means until `finish`.
+        A `Stop` refers to the yielded request until `finish`.
         """
         while True:
             with self._changed:
@@ -101,16 +101,16 @@ class Inbox:
             yield job
 
     def finish(self) -> None:
-        """Forget the oldest; before its answer's end is sent, since the next may come at once."""
+        """Remove the oldest request; call this before its last event is sent."""
         with self._changed:
             self._jobs.popleft()
 
 
 class Outbox:
-    """What the engine says, line by line, and a sign of life when it says nothing else.
+    """Writes the engine's events, line by line, and a heartbeat when there are no events.
 
     Args:
-        out: where the lines go.
+        out: the stream for the lines.
     """
 
     def __init__(self, out: BinaryIO) -> None:
@@ -128,9 +128,9 @@ class Outbox:
             self._has_spoken = True
 
     def beat(self, is_over: threading.Event) -> None:
-        """Send a heartbeat after each period without another line; for a thread of its own.
+        """Send a heartbeat after each period without another line; run it in a separate thread.
 
-        A run that hands over samples needs none, so none comes between its timings.
+        A run that sends samples needs no heartbeat, so none disturbs its timings.
         """
         with contextlib.suppress(OSError):
             while not is_over.wait(_BEAT_S):
@@ -143,13 +143,13 @@ class Outbox:
 def serve(
     lines: BinaryIO, out: BinaryIO, dispatcher: Dispatcher, leave: Callable[[int], None]
 ) -> int:
-    """Answer requests until the input closes or an error cannot be survived; return an exit code.
+    """Answer requests until the input closes or a fatal error occurs; return an exit code.
 
     Args:
-        lines: where requests come from.
-        out: where events go.
+        lines: the stream of requests.
+        out: the stream for events.
         dispatcher: does the work.
-        leave: ends the process when a call outlasts the end of the input.
+        leave: ends the process if a call is still running after the input has closed.
     """
     inbox = Inbox()
     finished = threading.Event()
@@ -167,14 +167,14 @@ def serve(
     threading.Thread(target=outbox.beat, args=(finished,), name="heartbeat", daemon=True).start()
     try:
         return _answer_all(inbox, outbox, dispatcher)
-    except OSError:  # of the pipe alone: every request's own error is an answer
-        return 0  # nobody listens any more; Windows has no BrokenPipeError here
+    except OSError:  # only the pipe's: every error of a request is an answer
+        return 0  # the window is gone; Windows has no BrokenPipeError here
     finally:
         finished.set()
 
 
 def _answer_all(inbox: Inbox, outbox: Outbox, dispatcher: Dispatcher) -> int:
-    # PyTorch takes a second to import: it begins before anything is asked.
+    # PyTorch takes a second to import, so start before the first request.
     dispatcher.load()
     for job, stop in inbox.jobs():
         if isinstance(job, Failure):
@@ -195,9 +195,9 @@ def _is_fatal(event: Event) -> bool:
 
 
 class NvmlSensor:
-    """Reads cards through NVML for the result's stamp; silent where there is no NVML.
+    """Reads cards through NVML for the result's trust; returns None if there is no NVML.
 
-    The driver is asked at the first reading, when the engine uses the card anyway.
+    It opens the driver at the first reading, when the engine already uses the card.
     """
 
     def __init__(self) -> None:
@@ -205,11 +205,11 @@ class NvmlSensor:
         self._gone = False
 
     def read(self, uuid: str) -> CardState | None:
-        """Return a card's state now, or None where nobody can tell."""
+        """Return a card's present state; None if unknown."""
         return self._asked(uuid, _state_of)
 
     def engine_bytes(self, uuid: str) -> int | None:
-        """Return what this process has of a card's memory, or None where nobody can tell."""
+        """Return this process's memory on a card; None if unknown."""
         return self._asked(uuid, _own_bytes)
 
     def _asked(self, uuid: str, question: Callable[[NvmlCard], _Answer | None]) -> _Answer | None:
@@ -235,7 +235,7 @@ def _state_of(card: NvmlCard) -> CardState:
     most_mhz = card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM)
     base_mhz = card.number("nvmlDeviceGetDefaultApplicationsClock", CLOCK_SM)
     if base_mhz is None or most_mhz is None or base_mhz >= most_mhz:
-        base_mhz = None  # data centre cards tell their highest boost here
+        base_mhz = None  # data center cards report their highest boost here
     return CardState(
         clock_event_reasons=read_clock_event_reasons(card),
         sm_clock_mhz=card.number("nvmlDeviceGetClockInfo", CLOCK_SM),
@@ -277,5 +277,5 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     logging.shutdown()
-    # Tearing down CUDA can hang; the driver frees what a process had.
+    # Tearing down CUDA can hang; the driver frees the process's memory anyway.
     os._exit(code)

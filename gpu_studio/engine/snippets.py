@@ -1,4 +1,4 @@
-"""Snippets that see the cards as this engine does."""
+"""Snippets that see the cards in the same way as this engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpu_studio.engine.device import cuda_state
 
 
 def complete(snippet: str) -> str:
-    """Return a snippet with what `whole_snippet.complete` adds on this PC."""
+    """Return a snippet with the lines that `whole_snippet.complete` adds on this PC."""
     if "cuda" not in snippet or not cuda_state()[0]:
         return snippet
     return whole_snippet.complete(

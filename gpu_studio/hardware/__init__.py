@@ -1,1 +1,1 @@
-"""What the PC says of itself."""
+"""Reads the PC's devices and sensors."""

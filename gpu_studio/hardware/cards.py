@@ -1,4 +1,4 @@
-"""One NVIDIA card as `core.devices.devices` describes it: its facts, its sensors, its processes."""
+"""Read an NVIDIA card's facts, sensors and processes, in the types of `core.devices.devices`."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _ARCHITECTURES = {
     9: "Hopper", 10: "Blackwell", 13: "Rubin",
 }  # fmt: skip
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: PROHIBITED, 3: "exclusive process"}
-# The most that can be meant; 32 is NVML's P-state for "unknown".
+# The highest plausible values; 32 is NVML's P-state for "unknown".
 _MOST_MILLIWATTS = 10_000_000
 _MOST_CELSIUS = 200
-_MOST_PERCENT_OF_A_FAN = 250  # of its rated speed, which it may pass
+_MOST_PERCENT_OF_A_FAN = 250  # of its rated speed, which it may exceed
 _MOST_MEGAHERTZ = 100_000
 _MOST_PSTATE = 15
 _MOST_CORES, _MOST_BITS = 1_000_000, 100_000
@@ -47,7 +47,7 @@ _BUS_ID = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?
 
 
 def normal_bus_id(text: str | None) -> str | None:
-    """Return a PCI address as nvidia-smi prints it, ``00000000:01:00.0``; None for none."""
+    """Return a PCI address in nvidia-smi's format, ``00000000:01:00.0``; None if there is none."""
     match = _BUS_ID.fullmatch(text or "")
     if match is None:
         return None
@@ -56,9 +56,9 @@ def normal_bus_id(text: str | None) -> str | None:
 
 
 def describe_card(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Device:
-    """Return everything a card tells now; what it refuses is None.
+    """Return all facts and sensors of a card; values that it refuses are None.
 
-    A card that is lost on the way is a device whose ``unreadable`` says so.
+    If the card is lost while it is read, the device's ``unreadable`` says so.
     """
     try:
         return _describe(card, index, lookup)
@@ -67,7 +67,7 @@ def describe_card(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> D
 
 
 def unreadable_card(index: int | None, error: CardUnreadableError) -> Device:
-    """Return a card of which nothing is known but why."""
+    """Return a card that could not be read; only the reason is known."""
     name = "NVIDIA card" if index is None else f"NVIDIA card {index}"
     return Device(
         kind="cuda",
@@ -79,7 +79,7 @@ def unreadable_card(index: int | None, error: CardUnreadableError) -> Device:
 
 
 def read_telemetry(card: NvmlCard) -> Telemetry:
-    """Return the sensors of a card now; raises `CardUnreadableError` for a lost one."""
+    """Return one reading of a card's sensors; raises `CardUnreadableError` for a lost card."""
     with card.one_reading():
         return _telemetry(card)
 
@@ -113,7 +113,7 @@ def _telemetry(card: NvmlCard) -> Telemetry:
 
 
 def read_clock_event_reasons(card: NvmlCard) -> int | None:
-    """Return the bits of nvmlClocksEventReasons; drivers before 535 know the old name alone."""
+    """Return the bits of nvmlClocksEventReasons; drivers before 535 only know the old name."""
     return number_from(
         card.ask_first(
             "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
@@ -122,10 +122,10 @@ def read_clock_event_reasons(card: NvmlCard) -> int | None:
 
 
 def has_other_processes(card: NvmlCard, own_pid: int) -> bool | None:
-    """Return whether another process computes on a card that this one uses; None if not known.
+    """Return whether another process computes on a card that this one uses; None if unknown.
 
-    Programs that also draw do not count: Windows lists its whole desktop as both. In a container
-    the driver tells the numbers of the host, and this process is one of those listed.
+    Programs that also draw do not count: Windows lists its whole desktop as both. In a container,
+    the driver reports the host's process ids, and this process is among them.
     """
     computing, drawing = _process_ids(card, "compute"), _process_ids(card, "graphics")
     if not computing:
@@ -135,11 +135,11 @@ def has_other_processes(card: NvmlCard, own_pid: int) -> bool | None:
 
 
 def read_processes(card: NvmlCard, lookup: ProcessLookup) -> tuple[GpuProcess, ...]:
-    """Return who holds a context on a card, by process id; raises as `read_telemetry` does.
+    """Return the processes with a context on a card, by process id; raises like `read_telemetry`.
 
     Args:
         card: the card.
-        lookup: gives the name and the user of a process id.
+        lookup: returns the name and the user of a process id.
     """
     kinds: dict[int, list[str]] = {}
     memory_bytes: dict[int, int | None] = {}
@@ -208,7 +208,7 @@ def _describe(card: NvmlCard, index: int | None, lookup: ProcessLookup) -> Devic
 
 
 def _instance_names(card: NvmlCard) -> tuple[str, ...]:
-    """Return what tells MIG instances apart: ``MIG 1g.5gb`` of ``NVIDIA A100 MIG 1g.5gb``."""
+    """Return the distinct part of MIG names: ``MIG 1g.5gb`` of ``NVIDIA A100 MIG 1g.5gb``."""
     names = (instance.text("nvmlDeviceGetName") or "MIG instance" for instance in card.instances())
     return tuple(name[name.find("MIG") :] if "MIG" in name else name for name in names)
 
@@ -218,7 +218,7 @@ def _megahertz(card: NvmlCard, function: str, clock: int) -> float | None:
 
 
 def _pcie_bytes_per_s(card: NvmlCard, direction: int) -> float | None:
-    """Return the traffic over the last 20 ms, which the call waits for; NVML counts in KiB."""
+    """Return the PCIe traffic; the call takes 20 ms to measure it, and NVML counts in KiB."""
     return _scaled(card.number("nvmlDeviceGetPcieThroughput", direction), 1024)
 
 
@@ -233,7 +233,7 @@ def _process_ids(card: NvmlCard, kind: str) -> set[int] | None:
 
 
 def _device_id_of(slot: Any) -> int | None:
-    """Return the chip's number; NVML puts the maker's into the lower half."""
+    """Return the chip's device id; NVML puts the vendor id into the lower half."""
     number = number_from(getattr(slot, "pciDeviceId", None))
     return number >> 16 if number else None
 
@@ -246,7 +246,7 @@ def _pair(answer: Any) -> tuple[int, int] | None:
 
 
 def _flag(answer: Any) -> bool | None:
-    """Return an enable state; ECC and MIG answer with the current and the pending one."""
+    """Return an enable state; ECC and MIG answer with the current and the pending state."""
     if isinstance(answer, (tuple, list)):
         answer = answer[0] if answer else None
     number = number_from(answer)

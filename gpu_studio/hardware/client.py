@@ -1,4 +1,4 @@
-"""The window's side of the sensor reader. No NVML here, and nothing that can hang."""
+"""The window's side of the sensor reader. Uses no NVML, so it cannot hang."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _log = logging.getLogger(__name__)
 class SensorReader:
     """The sensors of this PC, read by a child process that starts when `readings` is iterated.
 
-    Every method may be called by any thread; `readings` is iterated by one at a time.
+    Any thread may call any method; only one thread at a time may iterate `readings`.
 
     Args:
         period_s: seconds between two readings.
-        log_path: where the child's standard error goes; None is this process's own.
-        environment: variables for the child on top of this process's.
+        log_path: the file for the child's standard error; None shares this process's.
+        environment: environment variables for the child, in addition to this process's.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class SensorReader:
     def readings(self) -> Iterator[SensorEvent]:
         """Start the child and yield an `Inventory`, then a `Reading` every period.
 
-        Another `Inventory` comes where a card fell asleep or woke up. Nothing comes from a driver
-        that does not answer; `close` works then too. It ends with `close`, or when the child died;
-        iterating again starts another child.
+        Another `Inventory` follows if a card falls asleep or wakes up. If the driver does not
+        answer, no events arrive, but `close` still works. The iteration ends with `close` or if
+        the child ends; iterating again starts another child.
 
         Raises:
             OSError: the child could not be started.
@@ -76,21 +76,21 @@ class SensorReader:
             self._end(child)
 
     def pause(self) -> None:
-        """Read nothing for a while, so that a laptop's card may fall asleep."""
+        """Pause reading, so that a laptop's card can fall asleep."""
         with self._lock:
             self._is_paused = True
             if self._child is not None:
                 self._child.send(b"pause\n")
 
     def resume(self) -> None:
-        """Go on reading."""
+        """Continue reading."""
         with self._lock:
             self._is_paused = False
             if self._child is not None:
                 self._child.send(b"resume\n")
 
     def close(self) -> None:
-        """End the child and with it `readings`; this reader starts no other."""
+        """End the child and `readings`; this reader starts no other child."""
         with self._lock:
             self._is_closed = True
             child = self._child

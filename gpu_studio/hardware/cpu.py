@@ -13,10 +13,10 @@ import psutil
 from gpu_studio.core.devices.devices import Device, Telemetry
 
 _REGISTRY_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
-# Drivers that measure the CPU, and the reading that stands for the whole of it.
+# Drivers that measure the CPU, and the reading for the whole CPU.
 _TEMPERATURE_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "cpu-thermal")
 _WHOLE_CPU = ("Package id 0", "Tctl", "Tdie")
-# What some virtual machines put where the name should be.
+# Placeholders for the name in some virtual machines.
 _PLACEHOLDERS = ("unknown", "not specified", "to be filled by o.e.m.")
 _MACHINES = {"amd64": "x86-64", "x86_64": "x86-64", "aarch64": "ARM64", "arm64": "ARM64"}
 
@@ -35,16 +35,16 @@ def describe_cpu(telemetry: Telemetry) -> Device:
 
 
 class CpuSensor:
-    """The CPU's sensors; utilization is the mean since the reading before."""
+    """The CPU's sensors; utilization is the mean since the previous reading."""
 
     def __init__(self) -> None:
         self._has_begun = False
 
     def read(self) -> Telemetry:
-        """Return one reading. "Used" memory leaves out caches that the system gives up at once."""
+        """Return one reading. "Used" memory excludes caches that the system can free at once."""
         memory = psutil.virtual_memory()
         percent = psutil.cpu_percent(interval=None)
-        # psutil's first answer is 0.0, since it has nothing to compare with.
+        # psutil's first answer is 0.0, because it has no earlier value to compare with.
         utilization_percent = float(percent) if self._has_begun else None
         self._has_begun = True
         return Telemetry(
@@ -56,7 +56,7 @@ class CpuSensor:
 
 
 def cpu_name() -> str:
-    """Return what the CPU is called; a description where nobody named it."""
+    """Return the CPU's name; a description if it has none."""
     if sys.platform == "win32":
         import winreg
 
@@ -70,7 +70,7 @@ def cpu_name() -> str:
 
 
 def name_in_cpuinfo(text: str) -> str:
-    """Return the name in the text of /proc/cpuinfo; empty where there is none.
+    """Return the name in the text of /proc/cpuinfo; empty if there is none.
 
     x86 has "model name"; a few others have "cpu model", "Model" or "Hardware".
     """
@@ -84,7 +84,7 @@ def name_in_cpuinfo(text: str) -> str:
 
 
 def name_in_registry(winreg: Any) -> str:
-    """Return the name that Windows keeps; ``winreg`` is that module."""
+    """Return the CPU's name in the Windows registry; ``winreg`` is the module."""
     try:
         with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _REGISTRY_KEY) as key:
             return str(winreg.QueryValueEx(key, "ProcessorNameString")[0])
@@ -129,7 +129,7 @@ def _clock_max_mhz() -> float | None:
 
 
 def _temperature_c() -> float | None:
-    sensors = getattr(psutil, "sensors_temperatures", None)  # Linux and FreeBSD alone
+    sensors = getattr(psutil, "sensors_temperatures", None)  # only on Linux and FreeBSD
     if sensors is None:
         return None
     try:

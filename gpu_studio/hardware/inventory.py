@@ -1,4 +1,4 @@
-"""What is in this PC, and what its sensors say now: all of `core.devices.devices` in one place."""
+"""Read this PC's devices and their sensors, in the types of `core.devices.devices`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _SILENT_DRIVER = "The NVIDIA driver does not answer. Restart the PC."
 _SILENT_CARD = "The driver no longer answers for this card. Restart the PC."
-# Without persistence mode a driver takes seconds to start its cards; one that runs takes none.
+# Without persistence mode, a driver takes seconds to start its cards; a running driver does not.
 _START_PATIENCE_S = 12.0
 _CALL_PATIENCE_S = 4.0
 _DRIVER = "driver"
@@ -59,25 +59,26 @@ _NOT_SERVED = (
     "a virtual machine."
 )
 _KERNEL_MODULE_VERSION = Path("/sys/module/nvidia/version")
-# How often the bus and the driver are asked whether a card came or went; a look costs 1 ms.
+# The interval of checks for added or removed cards on the bus and in the driver; a check takes 1
+# ms.
 _LOOK_EVERY_S = 2.0
 
 
 class PcSensors:
-    """The sensors of this PC. Opening the driver is left to the first `inventory`.
+    """The sensors of this PC. The first `inventory` opens the driver.
 
     An open session with the driver keeps a laptop's card awake: `rest` ends it, and the next
-    `inventory` opens another if there is a card awake.
+    `inventory` opens another session if a card is awake.
 
     Args:
-        open_nvml: gives a session or raises `NvmlUnavailableError`.
-        find_adapters: gives the graphics cards on the bus.
-        is_card_asleep: whether the card with a bus address is switched off.
-        visible_devices: CUDA_VISIBLE_DEVICES of the engines; None is "not set".
-        start_patience_s: how long the driver may take to start its cards.
-        call_patience_s: how long it may take to read one card.
-        is_driver_replaced: whether an update has replaced the driver's library on the disk.
-        now_s: a clock that never goes back.
+        open_nvml: returns a session or raises `NvmlUnavailableError`.
+        find_adapters: returns the graphics cards on the bus.
+        is_card_asleep: returns whether the card at a bus address is asleep.
+        visible_devices: CUDA_VISIBLE_DEVICES of the engines; None means "not set".
+        start_patience_s: the most seconds for the driver to start its cards.
+        call_patience_s: the most seconds to read one card.
+        is_driver_replaced: returns whether an update has replaced the driver's library on disk.
+        now_s: a monotonic clock.
     """
 
     def __init__(
@@ -102,21 +103,22 @@ class PcSensors:
         self._start_patience_s = start_patience_s
         self._call_patience_s = call_patience_s
         self._is_driver_silent = False
-        # What each card of the inventory is read by; a sentence where it cannot be.
+        # The source of each card's readings; a sentence if it cannot be read.
         self._sources: list[tuple[str, NvmlCard | Device]] = []
         self._was_asleep: dict[str, bool] = {}
         self._is_driver_replaced = is_driver_replaced
         self._now_s = now_s
-        # What the inventory rests on, to see that it has changed; and when that was looked at.
+        # The facts that the inventory depends on, to detect changes, and the time of the last
+        # check.
         self._bus: object = None
         self._card_count: int | None = None
         self._was_replaced = self._has_changed = False
         self._looked_at_s = 0.0
 
     def inventory(self) -> Inventory:
-        """Return everything that is in this PC, with a first reading."""
+        """Return all devices of this PC, with a first reading."""
         if self._has_changed:
-            self.rest()  # a session knows the cards that were there when it began
+            self.rest()  # a session only knows the cards that existed at its start
         adapters = self._find_adapters()
         own = [adapter for adapter in adapters if adapter.is_nvidia]
         self._was_asleep = {a.pci_bus_id: a.is_asleep for a in own if a.pci_bus_id}
@@ -148,10 +150,10 @@ class PcSensors:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the last inventory no longer holds.
+        """Whether the last inventory is out of date.
 
-        A card came, went, fell asleep or woke up; the driver was loaded, began to answer, or was
-        replaced on the disk.
+        That is so if a card was added or removed, fell asleep or woke up, or if the driver was
+        loaded, started to answer, or was replaced on disk.
         """
         if self._is_driver_silent and not self._watchdog.is_stuck(_DRIVER):
             return True
@@ -162,7 +164,7 @@ class PcSensors:
         return self._has_changed or self._sees_a_change()
 
     def _sees_a_change(self) -> bool:
-        """Look at the bus and the driver, once in a while."""
+        """Check the bus and the driver at intervals; return whether they changed."""
         now_s = self._now_s()
         if now_s - self._looked_at_s < _LOOK_EVERY_S:
             return False
@@ -177,7 +179,7 @@ class PcSensors:
         self._looked_at_s = self._now_s()
 
     def _count(self) -> int | None:
-        """Return the driver's number of cards; None if it is not asked or does not answer."""
+        """Return the driver's number of cards; None if it was not asked or does not answer."""
         if self._nvml is None:
             return None
         try:
@@ -186,7 +188,7 @@ class PcSensors:
             return self._card_count
 
     def rest(self) -> None:
-        """End the session with the driver, so that a card may fall asleep."""
+        """End the session with the driver, so that a card can fall asleep."""
         nvml, self._nvml = self._nvml, None
         if nvml is not None:
             self._sources = []
@@ -195,13 +197,13 @@ class PcSensors:
 
     @property
     def has_left_behind(self) -> bool:
-        """Whether a call into the driver still has not returned: its thread cannot be ended."""
+        """Whether a call into the driver has not returned: its thread cannot be ended."""
         return self._watchdog.has_left_behind
 
     def _find_cards_in_time(
         self, adapters: Sequence[DisplayAdapter]
     ) -> tuple[Driver, list[tuple[Device, NvmlCard | Device]]]:
-        """Return what `_find_cards` does, or the cards on the bus where the driver is silent."""
+        """Return the result of `_find_cards`; the cards on the bus if the driver is silent."""
         self._is_driver_silent = False
         try:
             return self._watchdog.call(
@@ -217,7 +219,7 @@ class PcSensors:
     ) -> tuple[Driver, list[tuple[Device, NvmlCard | Device]]]:
         asleep = [adapter for adapter in adapters if adapter.is_asleep]
         if asleep and len(asleep) == len(adapters):
-            # Opening the driver already wakes them, and an open session keeps them awake.
+            # Opening the driver wakes the cards, and an open session keeps them awake.
             if self._nvml is not None:
                 self._nvml.close()
                 self._nvml = None
@@ -249,7 +251,7 @@ class PcSensors:
     def _open_cards(
         self, nvml: Nvml, beside_sleepers: Sequence[DisplayAdapter]
     ) -> list[tuple[Device, NvmlCard | Device]]:
-        """Open all cards by number, or slot by slot where another card must not be touched."""
+        """Open all cards by number, or by slot if another card must not be touched."""
         openers: list[tuple[int | None, Callable[[], NvmlCard]]]
         if beside_sleepers:
             awake = [a.pci_bus_id for a in beside_sleepers if not a.is_asleep and a.pci_bus_id]
@@ -269,7 +271,7 @@ class PcSensors:
         return found
 
     def _numbered(self, cards: list[Device]) -> list[Device]:
-        """Give the numbers of CUDA to the cards that CUDA can see: a sleeping one is one."""
+        """Assign CUDA's numbers to the cards that CUDA can see, including sleeping cards."""
         usable = [card for card in cards if card.unreadable in (None, ASLEEP)]
         numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
         return [numbered.get(card.identity, card) for card in cards]
@@ -295,7 +297,7 @@ class PcSensors:
 
 
 def _bus(adapters: Sequence[DisplayAdapter]) -> object:
-    """Return something that differs when a card comes or goes, or its driver does."""
+    """Return a value that changes if a card or its driver appears or disappears."""
     slots = frozenset((a.device_id, a.pci_bus_id, a.kernel_driver) for a in adapters)
     return slots, _kernel_module_version()
 
@@ -303,7 +305,7 @@ def _bus(adapters: Sequence[DisplayAdapter]) -> object:
 def _told_apart(
     found: list[tuple[Device, NvmlCard | Device]],
 ) -> list[tuple[Device, NvmlCard | Device]]:
-    """Take the UUID from cards that share one: they are known by their slots then."""
+    """Remove the UUID of cards that share it: their slots then identify them."""
     uses = collections.Counter(device.uuid for device, _ in found)
     return [
         (msgspec.structs.replace(device, uuid=None), source)
@@ -333,7 +335,7 @@ def _unread(
 
 
 def _kernel_module_version() -> str | None:
-    """Return the version of the driver's loaded kernel half on Linux; asking wakes no card."""
+    """Return the version of the driver's loaded kernel module on Linux; wakes no card."""
     try:
         return _KERNEL_MODULE_VERSION.read_text(encoding="ascii").strip() or None
     except (OSError, UnicodeDecodeError):

@@ -1,8 +1,8 @@
-"""NVIDIA's management library, wrapped once: here "not supported" becomes None, and only here.
+"""A wrapper of NVIDIA's management library: the only module that turns "not supported" into None.
 
 The module pynvml comes from the package nvidia-ml-py. Old cards and odd drivers answer with far
-more than its documented errors: functions that are missing, names that are not UTF-8, all bits set
-for "no value", and libraries whose kernel module has another version.
+more than the documented errors: missing functions, names that are not UTF-8, all bits set for "no
+value", and libraries whose kernel module has another version.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _NOT_SUPPORTED, _NO_PERMISSION, _DRIVER_NOT_LOADED = 3, 4, 9
 _LIBRARY_NOT_FOUND, _FUNCTION_NOT_FOUND, _GPU_IS_LOST = 12, 13, 15
 _RESET_REQUIRED, _VERSION_MISMATCH, _UNKNOWN = 16, 18, 999
 _ARGUMENT_VERSION_MISMATCH, _DEPRECATED = 25, 26
-# An answer that stays the same for as long as the program runs.
+# An answer that does not change while the program runs.
 _REFUSALS = frozenset(
     {_NOT_SUPPORTED, _NO_PERMISSION, _FUNCTION_NOT_FOUND, _ARGUMENT_VERSION_MISMATCH, _DEPRECATED}
 )
 _SENTINELS = frozenset({2**32 - 1, 2**64 - 1})
-# No card has so much of anything: a larger number is garbage, not a reading.
+# No card has this much of anything: a larger number is garbage, not a reading.
 _MOST = 2**50
 _MOST_INSTANCES = 64
 
@@ -51,9 +51,9 @@ _CARD_CODES: dict[int, Unreadable] = {
     _NO_PERMISSION: "no_permission", _GPU_IS_LOST: "lost", _RESET_REQUIRED: "lost",
     _VERSION_MISMATCH: "driver_updated",
 }  # fmt: skip
-# The driver's library is loaded under its plain name, and is a link to one that has its version.
+# The driver's library is loaded by its plain name, a link to the file with the version in its name.
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+\.\d[\d.]*)(?: \(deleted\))?$", re.MULTILINE)
-# The system's mark of a file that is in use and no longer on the disk.
+# The system's mark for a file that is in use but no longer on disk.
 _REPLACED = re.compile(r"libnvidia-ml\.so[\d.]* \(deleted\)$", re.MULTILINE)
 _LOADED_FILES = Path("/proc/self/maps")
 _CARD_SENTENCES = {
@@ -66,7 +66,7 @@ _CARD_SENTENCES = {
 
 
 class NvmlUnavailableError(Exception):
-    """There is no NVML to ask; ``driver`` says why."""
+    """NVML is not available; ``driver`` says why."""
 
     def __init__(self, driver: Driver) -> None:
         super().__init__(driver.error)
@@ -74,7 +74,7 @@ class NvmlUnavailableError(Exception):
 
 
 class CardUnreadableError(Exception):
-    """A card that cannot be read at all, with the sentence why; ``code`` says it to programs."""
+    """A card that cannot be read at all; the text says why, and ``code`` says it to programs."""
 
     def __init__(self, sentence: str, code: Unreadable = "unknown") -> None:
         super().__init__(sentence)
@@ -88,7 +88,7 @@ class Nvml:
         library: a module like pynvml; None imports it.
 
     Raises:
-        NvmlUnavailableError: there is no driver, or it does not answer.
+        NvmlUnavailableError: no driver, or the driver does not answer.
     """
 
     def __init__(self, library: Any = None) -> None:
@@ -100,11 +100,11 @@ class Nvml:
         self._cards: dict[str | int, NvmlCard] = {}
         try:
             library.nvmlInit()
-        except Exception as error:  # whatever a broken driver raises
+        except Exception as error:  # a broken driver may raise anything
             raise NvmlUnavailableError(_failed_driver(error)) from error
 
     def driver(self) -> Driver:
-        """Return what the driver says of itself; an unanswered question is None."""
+        """Return the driver's facts; None for each unanswered question."""
         cuda = self._ask("nvmlSystemGetCudaDriverVersion_v2")
         if cuda is None:
             cuda = self._ask("nvmlSystemGetCudaDriverVersion")
@@ -115,27 +115,27 @@ class Nvml:
         )
 
     def count(self) -> int:
-        """Return the number of cards, 0 where the driver does not say."""
+        """Return the number of cards; 0 if the driver does not report it."""
         return int(self._ask("nvmlDeviceGetCount") or 0)
 
     def card(self, index: int) -> NvmlCard:
-        """Return the card with a number of today.
+        """Return the card with an NVML number, which may change with the next start of the PC.
 
         Raises:
-            CardUnreadableError: the driver gives no handle to it.
+            CardUnreadableError: the driver returns no handle.
         """
         return self._open(index, "nvmlDeviceGetHandleByIndex", index)
 
     def card_at(self, pci_bus_id: str) -> NvmlCard:
-        """Return the card in a slot, without touching any other; raises as `card` does."""
+        """Return the card in a slot, without touching any other card; raises like `card`."""
         return self._open(pci_bus_id, "nvmlDeviceGetHandleByPciBusId", pci_bus_id)
 
     def card_with(self, uuid: str) -> NvmlCard:
-        """Return the card with a UUID; raises as `card` does."""
+        """Return the card with a UUID; raises like `card`."""
         return self._open(uuid, "nvmlDeviceGetHandleByUUID", uuid)
 
     def process_name(self, pid: int) -> str | None:
-        """Return what the driver calls a process, for those the system hides from this one."""
+        """Return the driver's name of a process, for processes that the system hides."""
         return text_from(self._ask("nvmlSystemGetProcessName", pid))
 
     def close(self) -> None:
@@ -157,12 +157,12 @@ class Nvml:
     def _ask(self, function: str, *arguments: Any) -> Any:
         try:
             return getattr(self._library, function)(*arguments)
-        except Exception:  # unanswered is None, whatever the reason
+        except Exception:  # an unanswered question is None, for any reason
             return None
 
 
 class NvmlCard:
-    """One card. What it has refused once is not asked again."""
+    """One card. A question that it once refused is not asked again."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self._library = library
@@ -174,10 +174,10 @@ class NvmlCard:
         self._total_bytes: int | None = None
 
     def ask(self, function: str, *arguments: Any) -> Any:
-        """Return the answer of a pynvml function to this card; None where there is none.
+        """Return a pynvml function's answer for this card; None if there is none.
 
         Raises:
-            CardUnreadableError: the card is lost; it is never asked anything again.
+            CardUnreadableError: the card is lost; it is never asked again.
         """
         if self._lost:
             raise CardUnreadableError(str(self._lost), self._lost.code)
@@ -201,12 +201,12 @@ class NvmlCard:
 
     @contextlib.contextmanager
     def one_reading(self) -> Iterator[None]:
-        """Hold the questions of one reading together: all must not go unanswered by failures.
+        """Group the questions of one reading: it fails if none is answered and some call failed.
 
-        A question that the card does not support is no failure, even if it supports none.
+        An unsupported question is not a failure, even if the card supports none.
 
         Raises:
-            CardUnreadableError: at the end, if nothing was answered and a call failed.
+            CardUnreadableError: at the end, if no question was answered and a call failed.
         """
         self._failure, self._has_answered = None, False
         yield
@@ -217,7 +217,7 @@ class NvmlCard:
             raise _unreadable(self._failure) from self._failure
 
     def ask_first(self, *functions: str) -> Any:
-        """Return the first answer of functions that are each other's old and new names."""
+        """Return the first answer of functions that are old and new names of the same one."""
         for function in functions:
             answer = self.ask(function)
             if answer is not None:
@@ -225,11 +225,11 @@ class NvmlCard:
         return None
 
     def number(self, function: str, *arguments: Any, most: int = _MOST) -> int | None:
-        """Return a count that the card tells, None for "no value" and for more than ``most``."""
+        """Return a number from the card; None for "no value" and for more than ``most``."""
         return number_from(self.ask(function, *arguments), most)
 
     def instances(self) -> list[NvmlCard]:
-        """Return the MIG instances of a card that is divided, each of which answers as a card."""
+        """Return the MIG instances of a divided card; each answers like a card."""
         found = []
         for index in range(
             self.number("nvmlDeviceGetMaxMigDeviceCount", most=_MOST_INSTANCES) or 0
@@ -240,14 +240,14 @@ class NvmlCard:
         return found
 
     def text(self, function: str) -> str | None:
-        """Return a text that the card tells, None for an empty or unreadable one."""
+        """Return a text from the card; None if it is empty or unreadable."""
         return text_from(self.ask(function))
 
     def memory(self) -> tuple[int | None, int | None, int | None, int | None]:
         """Return the card's memory in bytes: total, used, free, reserved by the driver.
 
-        The first version of the call counts what the driver reserves as used, and does not say how
-        much that is. If the total is no number of bytes, or 0, the rest is not believed either.
+        The first version of the call counts the driver's reserve as used and does not report it
+        separately. If the total is not a number of bytes, or 0, the rest is not trusted either.
         """
         version = getattr(self._library, "nvmlMemory_v2", None)
         answer = None if version is None else self.ask("nvmlDeviceGetMemoryInfo", version)
@@ -263,22 +263,22 @@ class NvmlCard:
         return self._total_bytes, used, free, reserved
 
     def part_of_memory(self, answer: Any) -> int | None:
-        """Return bytes of this card's memory, None for "no value" and for more than it has."""
+        """Return bytes of this card's memory; None for "no value" and for more than it has."""
         return number_from(answer, self._total_bytes or _MOST)
 
 
 def number_from(answer: Any, most: int = _MOST) -> int | None:
-    """Return a whole number from 0 to ``most``; None for anything else: no value, or garbage."""
+    """Return a whole number from 0 to ``most``; None for "no value" or garbage."""
     if not isinstance(answer, int) or answer in _SENTINELS or not 0 <= answer <= most:
         return None
     return int(answer)
 
 
 def text_from(answer: Any) -> str | None:
-    """Return a text that can be shown, None for garbage.
+    """Return a text that can be shown; None for garbage.
 
-    Driver 555.85 under WSL 2 fills names with bytes that are no UTF-8; pynvml decodes some answers
-    and leaves others as bytes, by its version.
+    Driver 555.85 under WSL 2 fills names with bytes that are not UTF-8. Depending on its version,
+    pynvml decodes some answers and leaves others as bytes.
     """
     if isinstance(answer, bytes):
         try:
@@ -292,10 +292,10 @@ def text_from(answer: Any) -> str | None:
 
 
 def _code_of(error: Exception) -> int:
-    """Return the NVML code of an error; what is no NVMLError counts as a refusal."""
+    """Return the NVML code of an error; any error that is not an NVMLError counts as a refusal."""
     code = getattr(error, "value", None)
-    # A missing function is an AttributeError in an old pynvml and NVMLLibraryMismatchError in a
-    # new one with an old driver; a garbage text stays garbage.
+    # A missing function is an AttributeError in an old pynvml, and an NVMLLibraryMismatchError in
+    # a new pynvml with an old driver; garbage text stays garbage.
     return code if isinstance(code, int) else _FUNCTION_NOT_FOUND
 
 
@@ -308,27 +308,27 @@ def _failed_driver(error: Exception) -> Driver:
 
 def _unreadable(error: Exception) -> CardUnreadableError:
     code = getattr(error, "value", None) or 0
-    sentence = f"The driver does not let this card be read ({error})."
+    sentence = f"The driver does not allow reading this card ({error})."
     return CardUnreadableError(
         _CARD_SENTENCES.get(code, sentence), _CARD_CODES.get(code, "unknown")
     )
 
 
 def library_version(loaded_files: Path = _LOADED_FILES) -> str | None:
-    """Return the version of the driver's library that this process has loaded, on Linux.
+    """Return the version of the driver's library that this process has loaded (Linux).
 
-    It is there where NVML does not start at all: an update changes the library at once, and a
-    kernel module that finds no card it serves is not loaded.
+    This also works if NVML does not start at all: an update changes the library at once, and a
+    kernel module without a supported card is not loaded.
     """
     found = _LIBRARY.search(_text_of(loaded_files))
     return found[1] if found else None
 
 
 def is_library_replaced(loaded_files: Path = _LOADED_FILES) -> bool:
-    """Return whether the library that this process uses is no longer on the disk, on Linux.
+    """Return whether the library that this process uses is no longer on disk (Linux).
 
-    An update of the driver does that. What runs goes on with the old library; what starts from now
-    on gets the new one, which the kernel module of before refuses until the PC is restarted.
+    A driver update does that. Running programs keep the old library. New programs load the new
+    library, which the old kernel module refuses until the PC is restarted.
     """
     return _REPLACED.search(_text_of(loaded_files)) is not None
 

@@ -1,4 +1,4 @@
-"""The graphics cards that the system itself sees, whatever their maker and without any driver."""
+"""The graphics cards that the system sees: of any vendor, and without any driver."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _ADAPTERS_KEY = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc
 
 
 class DisplayAdapter(msgspec.Struct, frozen=True, kw_only=True):
-    """One graphics card on the bus; ``is_asleep`` where the system has switched it off.
+    """One graphics card on the bus; ``is_asleep`` if the system has switched it off.
 
-    ``kernel_driver`` is who drives it on Linux: ``nvidia``, ``nouveau``, ``vfio-pci``.
+    ``kernel_driver`` is its driver on Linux: ``nvidia``, ``nouveau``, ``vfio-pci``.
     """
 
     vendor_id: int
@@ -47,12 +47,12 @@ class DisplayAdapter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_nvidia(self) -> bool:
-        """Whether NVIDIA made it."""
+        """Whether it is an NVIDIA card."""
         return self.vendor_id == NVIDIA
 
 
 def display_adapters() -> list[DisplayAdapter]:
-    """Return the graphics cards of this PC; empty where the system does not tell."""
+    """Return the graphics cards of this PC; empty if the system does not list them."""
     if sys.platform == "win32":
         import winreg
 
@@ -65,7 +65,7 @@ def display_adapters() -> list[DisplayAdapter]:
 def adapters_in_sysfs(
     root: Path = _SYSFS, name_lists: Iterable[str] = _NAME_LISTS
 ) -> list[DisplayAdapter]:
-    """Return the graphics cards that Linux lists. Reading this wakes none of them."""
+    """Return the graphics cards that Linux lists; this wakes no card."""
     adapters = []
     try:
         folders = sorted(root.iterdir())
@@ -92,19 +92,19 @@ def adapters_in_sysfs(
 
 
 def is_asleep(pci_bus_id: str, root: Path = _SYSFS) -> bool:
-    """Return whether Linux has switched a card off to save power; asking does not wake it."""
+    """Return whether Linux has switched a card off to save power; this does not wake it."""
     domain, _, rest = pci_bus_id.lower().partition(":")
     return _is_suspended(root / f"{int(domain, 16):04x}:{rest}")
 
 
 def are_all_cards_asleep(root: Path = _SYSFS) -> bool:
-    """Return whether Linux has switched off every NVIDIA card of this PC; asking wakes none."""
+    """Return whether Linux has switched off every NVIDIA card of this PC; this wakes no card."""
     own = [adapter for adapter in adapters_in_sysfs(root, ()) if adapter.is_nvidia]
     return bool(own) and all(adapter.is_asleep for adapter in own)
 
 
 def adapters_in_registry(winreg: Any) -> list[DisplayAdapter]:
-    """Return the graphics cards that Windows has a driver entry for; ``winreg`` is that module."""
+    """Return the graphics cards with a driver entry in Windows; ``winreg`` is the module."""
     adapters: dict[str, DisplayAdapter] = {}
     for number in range(64):
         try:
@@ -115,9 +115,9 @@ def adapters_in_registry(winreg: Any) -> list[DisplayAdapter]:
         except OSError:
             continue
         vendor, device = _id_after(hardware_id, "VEN_"), _id_after(hardware_id, "DEV_")
-        if vendor is None or device is None:  # a remote desktop's adapter is on no bus
+        if vendor is None or device is None:  # a remote desktop's adapter is not on a bus
             continue
-        # A driver that was installed twice leaves two entries of one card.
+        # A driver that was installed twice has two entries for one card.
         adapters[hardware_id] = DisplayAdapter(
             vendor_id=vendor, device_id=device, name=adapter_name(vendor, device, description)
         )
@@ -125,18 +125,18 @@ def adapters_in_registry(winreg: Any) -> list[DisplayAdapter]:
 
 
 def adapter_name(vendor_id: int, device_id: int, listed: str | None) -> str:
-    """Return a name that starts with the maker: ``AMD Radeon RX 6600``, ``Intel graphics``."""
+    """Return a name that starts with the vendor: ``AMD Radeon RX 6600``, ``Intel graphics``."""
     vendor = _VENDORS.get(vendor_id, f"PCI {vendor_id:04x}")
     if not listed:
         return f"{vendor} graphics ({vendor_id:04x}:{device_id:04x})"
-    # "GP108 [GeForce GT 1030]": the chip, and in brackets what it is sold as.
+    # "GP108 [GeForce GT 1030]": the chip, and in brackets the product.
     if listed.endswith("]") and "[" in listed:
         listed = listed[listed.rindex("[") + 1 : -1]
     return listed if listed.upper().startswith(vendor.upper()) else f"{vendor} {listed}"
 
 
 def _listed_name(vendor_id: int, device_id: int, name_lists: Iterable[str]) -> str | None:
-    """Look a card up in the list of pciutils that most distributions carry."""
+    """Look up a card in the list of pciutils, which most distributions install."""
     vendor_line, device_line = f"{vendor_id:04x}  ", f"\t{device_id:04x}  "
     for path in name_lists:
         try:
@@ -161,7 +161,7 @@ def _is_suspended(folder: Path) -> bool:
 def _driver_of(folder: Path) -> str | None:
     try:
         return (folder / "driver").readlink().name
-    except OSError:  # nobody drives it
+    except OSError:  # the card has no driver
         return None
 
 

@@ -1,4 +1,4 @@
-"""Whose process a process id is."""
+"""Find the name and user of a process id."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MOST_REMEMBERED = 512
 
 
 class ProcessNames:
-    """Names and users of processes, each looked up once for as long as it lives.
+    """The names and users of processes; each is looked up once while it lives.
 
     Args:
-        driver_name: what the driver calls a process that the system hides from this user.
+        driver_name: returns the driver's name of a process that the system hides from this user.
     """
 
     def __init__(self, driver_name: Callable[[int], str | None] = lambda _pid: None) -> None:
@@ -24,9 +24,9 @@ class ProcessNames:
         self._known: dict[int, tuple[psutil.Process, str, str | None]] = {}
 
     def __call__(self, pid: int) -> tuple[str, str | None]:
-        """Return the short name of a process and its user; the user is None where hidden."""
+        """Return the short name of a process and its user; the user is None if hidden."""
         known = self._known.get(pid)
-        if known is not None and known[0].is_running():  # False for another process of that id
+        if known is not None and known[0].is_running():  # False for another process with this id
             return known[1], known[2]
         try:
             process = psutil.Process(pid)
@@ -34,7 +34,7 @@ class ProcessNames:
         except (psutil.Error, OSError, ValueError):
             return self._name_from_driver(pid), None
         try:
-            # Windows puts the PC's name before it.
+            # Windows puts the PC's name before the user.
             user = process.username().rsplit("\\", 1)[-1]
         except (psutil.Error, OSError, KeyError):
             user = None

@@ -1,9 +1,9 @@
 """The sensor reader, a child process: ``python -m gpu_studio.hardware.reader``.
 
-A call into the driver may never return, and a thread in it cannot be ended; a process can be left
-behind. It writes an `Inventory`, then a `Reading` every period, as lines of JSON, and another
-`Inventory` where a card fell asleep or woke up. Commands are the lines ``pause``, ``resume`` and
-``quit`` on its standard input; the end of that input ends it too.
+A call into the driver may never return. A thread in such a call cannot be ended, but a process can
+be abandoned. This process writes an `Inventory`, then a `Reading` every period, as lines of JSON,
+and another `Inventory` if a card falls asleep or wakes up. Its commands are the lines ``pause``,
+``resume`` and ``quit`` on standard input; the end of the input also ends it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import SensorEvent
 
-# A mean over less than this says little of the CPU, and nobody wants to wait longer for it.
+# A mean over a shorter time says little about the CPU, and a longer time delays the first reading.
 _FIRST_READING_AFTER_S = 0.3
 _GRACE_S = 1.0
 
 
 class Commands:
-    """What the window asks for; `listen` runs on a thread of its own."""
+    """The window's commands; `listen` runs on its own thread."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -42,12 +42,12 @@ class Commands:
 
     @property
     def is_paused(self) -> bool:
-        """Whether nothing is to be read now."""
+        """Whether reading is paused."""
         return self._is_paused
 
     @property
     def has_ended(self) -> bool:
-        """Whether the reader is to end."""
+        """Whether the reader has to end."""
         return self._has_ended
 
     def listen(self, lines: IO[bytes]) -> None:
@@ -65,30 +65,30 @@ class Commands:
             self._changed.notify_all()
 
     def pause(self) -> None:
-        """Read nothing until the resume."""
+        """Read nothing until `resume`."""
         with self._changed:
             self._is_paused = True
             self._changed.notify_all()
 
     def resume(self) -> None:
-        """Go on reading."""
+        """Continue reading."""
         with self._changed:
             self._is_paused = False
             self._changed.notify_all()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for a while, shorter when a command comes."""
+        """Wait for this time, or until a command arrives."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_paused or self._has_ended, timeout_s)
 
     def wait_for_resume(self) -> None:
-        """Wait until there is something to do again."""
+        """Wait until reading resumes or the reader has to end."""
         with self._changed:
             self._changed.wait_for(lambda: not self._is_paused or self._has_ended)
 
 
 def events(sensors: PcSensors, commands: Commands, period_s: float) -> Iterator[SensorEvent]:
-    """Yield the inventory, then readings until the end is asked for."""
+    """Yield the inventory, then readings until the reader has to end."""
     inventory = sensors.inventory()
     yield inventory
     next_at_s = time.monotonic() + min(period_s, _FIRST_READING_AFTER_S)
@@ -105,12 +105,12 @@ def events(sensors: PcSensors, commands: Commands, period_s: float) -> Iterator[
             if _facts(inventory) != _facts(before):
                 yield inventory
         yield sensors.reading()
-        # After a slow driver, or a sleeping PC, what was missed is not made up for.
+        # After a slow driver or a sleeping PC, do not make up for missed readings.
         next_at_s = max(next_at_s + period_s, time.monotonic())
 
 
 def _facts(inventory: Inventory) -> Inventory:
-    """Return an inventory without what every reading tells anew."""
+    """Return an inventory without the values that every reading contains."""
     devices = tuple(
         msgspec.structs.replace(device, telemetry=Telemetry(), processes=())
         for device in inventory.devices
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         sensors.rest()
     if sensors.has_left_behind:
-        os._exit(0)  # a driver call does not return, and the driver's own end would wait for it
+        os._exit(0)  # a driver call has not returned, and the driver's shutdown would wait for it
     return 0
 
 

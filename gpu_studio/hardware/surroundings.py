@@ -1,4 +1,4 @@
-"""Where this program runs: WSL, which Linux, and what its user has set for CUDA."""
+"""The program's surroundings: WSL, the Linux distribution, and the user's CUDA variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-# What CUDA and PyTorch read of the environment and a finding may be about.
+# Environment variables of CUDA and PyTorch that a finding may mention.
 _VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
@@ -25,9 +25,9 @@ def cuda_variables() -> dict[str, str]:
 
 
 def are_cards_simulated() -> bool:
-    """Return whether stand-ins for NVIDIA's libraries were put in front of them for this process.
+    """Return whether this process uses stand-ins for NVIDIA's libraries.
 
-    The soft cards of ``tests/softcards`` say so in its environment.
+    The soft cards of ``tests/softcards`` set an environment variable.
     """
     return _SOFT_CARDS in os.environ
 
@@ -38,7 +38,7 @@ def is_wsl(release: str | None = None) -> bool:
 
 
 def linux_distribution(os_release: Path = _OS_RELEASE) -> str:
-    """Return the name of a Linux and of those it descends from: ``linuxmint ubuntu debian``."""
+    """Return the ids of a Linux and of its ancestors: ``linuxmint ubuntu debian``."""
     try:
         lines = os_release.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,7 +1,7 @@
 """Calls into a driver that may never return, each with a deadline.
 
-A thread in such a call cannot be ended, but it can be left behind: the others go on. pynvml gives
-the interpreter free while the driver works, so nothing else waits for it.
+A thread in such a call cannot be ended, but it can be abandoned, and the others continue. pynvml
+releases the interpreter lock while the driver works, so no other thread waits for it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ _T = TypeVar("_T")
 
 
 class SilentError(Exception):
-    """A call has not returned in time, or an earlier one about the same thing still has not."""
+    """A call, or an earlier call about the same subject, has not returned in time."""
 
 
 class Watchdog:
-    """Makes calls on a thread of its own and gives up waiting for those that take too long.
+    """Makes calls on a separate thread and stops waiting for calls that take too long.
 
-    Used by one thread. A subject whose call hangs is not asked again until that call has returned.
+    Only one thread may use it. If a call about a subject hangs, the subject is not asked again
+    until that call has returned.
     """
 
     def __init__(self) -> None:
@@ -32,24 +33,24 @@ class Watchdog:
 
     @property
     def has_left_behind(self) -> bool:
-        """Whether a call still has not returned."""
+        """Whether a call has not returned yet."""
         return any(not returned.is_set() for returned in self._stuck.values())
 
     def is_stuck(self, subject: str) -> bool:
-        """Return whether the last call about a subject still has not returned."""
+        """Return whether the last call about a subject has not returned yet."""
         returned = self._stuck.get(subject)
         return returned is not None and not returned.is_set()
 
     def call(self, subject: str, function: Callable[[], _T], timeout_s: float) -> _T:
-        """Return what a function returns, or raise what it raises.
+        """Return the function's result, or raise its exception.
 
         Args:
-            subject: what is asked: a card, the driver.
-            function: the call; it may be running still when this has given up.
-            timeout_s: how long to wait.
+            subject: the subject of the call: a card, or the driver.
+            function: the call; it may still be running after a timeout.
+            timeout_s: the seconds to wait.
 
         Raises:
-            SilentError: it did not return in time.
+            SilentError: the call did not return in time.
         """
         if self.is_stuck(subject):
             raise SilentError(subject)
@@ -59,7 +60,7 @@ class Watchdog:
         def work() -> None:
             try:
                 outcome.extend((True, function()))
-            except BaseException as error:  # handed to the thread that asked
+            except BaseException as error:  # passed on to the calling thread
                 outcome.extend((False, error))
             finally:
                 returned.set()
@@ -67,7 +68,7 @@ class Watchdog:
         self._queue().put(work)
         if not returned.wait(timeout_s):
             self._stuck[subject] = returned
-            # That thread ends when its call returns; the next calls get another.
+            # This thread ends when its call returns; further calls get a new thread.
             self._queue().put(None)
             self._work = None
             raise SilentError(subject)

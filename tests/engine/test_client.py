@@ -192,4 +192,4 @@ def test_a_child_that_cannot_be_started_is_a_sentence(make_engine, monkeypatch):
     engine = make_engine()
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     (failed,) = engine.run(DescribeEngine())
-    assert "could not be started" in failed.failure.message
+    assert "could not start" in failed.failure.message

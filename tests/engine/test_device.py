@@ -57,7 +57,7 @@ def test_a_card_without_cuda_is_refused_with_the_reason(no_cards: None):
         resolve("cuda:0")
     assert caught.value.kind is FailureKind.NO_CUDA
     assert str(caught.value) == (
-        "There is no cuda:0 here; there is cpu. PyTorch finds no NVIDIA driver on this PC."
+        "There is no cuda:0 here, only cpu. PyTorch finds no NVIDIA driver on this PC."
     )
 
 

@@ -61,7 +61,7 @@ def test_a_card_that_is_too_old_for_the_compiler_is_told_so(
 ) -> None:
     one = child(soft_pc(GT_1030))
     one.run(PRELUDE)
-    with pytest.raises(RaisedError, match=r"7\.5 and newer, this card has 6\.1"):
+    with pytest.raises(RaisedError, match=r"7\.5 and higher; this card has 6\.1"):
         one.run("Nvrtc().compile(source_for('float32'), 61)")
 
 

@@ -1,8 +1,8 @@
-"""What a device reaches at most, for the share of it that a result reached.
+"""A device's theoretical or measured peak, to express a result as a share of it.
 
-A card's ceilings follow from what the driver says of it. The CPU's are measured outside of every
-timed part: once an engine, and a few times more while other programs keep the CPU busy. The best
-counts.
+A card's ceilings follow from the driver's description of the card. The CPU's ceilings are measured
+outside every timed part: once per engine, and a few more times while other programs keep the CPU
+busy. The best measurement counts.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ _REPEATS = 3
 _MOST_ATTEMPTS = 3
 _SMALLEST_PRODUCT = 256
 _LARGEST_PRODUCT = 2048
-# A product this long is large enough to show the peak; in a slow dtype it is a small one.
+# A product that takes this long is large enough to show the peak; in a slow dtype, it is small.
 _LONG_PRODUCT_S = 0.05
-# Operations a byte below which no CPU waits for its arithmetic, and above which for nothing else.
+# Below the first number of operations per byte, arithmetic limits no CPU; above the second, it
+# limits every CPU.
 _FEW_OPERATIONS, _MANY_OPERATIONS = 0.5, 1000.0
 
 
 def measure_cpu(case: Case, work: Work, computed_in: str) -> MeasuredCeilings | None:
-    """Measure the CPU's ceilings as far as work in this dtype can meet them; None for a card.
+    """Measure the CPU's ceilings that can limit work in this dtype; None for a card.
 
-    It takes up to a second the first time in an engine's life, so it belongs before a run's timing.
+    This takes up to a second the first time in an engine, so call it before a run's timing.
     """
     if case.is_on_card:
         return None
@@ -63,13 +64,13 @@ def ceilings_of(
     state: CardState | None,
     computed_in: str,
 ) -> Ceilings | None:
-    """Return what the device of a case can do at most; None where too little is known.
+    """Return the ceilings of a case's device; None if too little is known.
 
     Args:
-        case: whose device.
-        measured: what was measured of the CPU; None for a card.
-        state: what the driver said of the card under load.
-        computed_in: what its arithmetic is done in: a dtype's name, or ``tf32``.
+        case: the case.
+        measured: the CPU's measured ceilings; None for a card.
+        state: the driver's readings of the card under load.
+        computed_in: the dtype of the arithmetic, or ``tf32``.
     """
     if measured is not None:
         return cpu_ceilings(measured, computed_in)
@@ -77,7 +78,7 @@ def ceilings_of(
 
 
 def _card_ceilings(case: Case, state: CardState | None, computed_in: str) -> Ceilings | None:
-    """Return a card's ceilings from what NVML tells, or else PyTorch (from 2.8 on)."""
+    """Return a card's ceilings from NVML, otherwise from PyTorch (2.8 and newer)."""
     card = torch.cuda.get_device_properties(case.device)
     clock_mhz = (state and state.sm_clock_max_mhz) or getattr(card, "clock_rate", 0) / 1e3
     if not clock_mhz:
@@ -102,11 +103,11 @@ def _card_ceilings(case: Case, state: CardState | None, computed_in: str) -> Cei
 
 
 def measured_ceilings(dtype: torch.dtype, operations_per_byte: float) -> MeasuredCeilings:
-    """Return the ceilings that work in a dtype may meet; takes under a second the first time.
+    """Return the ceilings that can limit work in a dtype; takes under a second the first time.
 
     Args:
-        dtype: of the work.
-        operations_per_byte: of the work; what can be no limit for it is not measured.
+        dtype: the dtype of the work.
+        operations_per_byte: of the work; a ceiling that cannot limit it is not measured.
     """
     copy_bytes_per_s, matmul_flops = None, {}
     if operations_per_byte <= _MANY_OPERATIONS:
@@ -119,14 +120,14 @@ def measured_ceilings(dtype: torch.dtype, operations_per_byte: float) -> Measure
 
 
 class BestRate:
-    """The best of a few measurements: no more of them when nobody disturbed one."""
+    """The best of a few measurements; one undisturbed measurement is enough."""
 
     def __init__(self) -> None:
         self._rate: float | None = None
         self._attempts = 0
 
     def best(self, measure: Callable[[], float | None]) -> float | None:
-        """Return the best so far, after one more measurement where that may be better."""
+        """Return the best so far, after another measurement if that may be better."""
         if self._attempts >= _MOST_ATTEMPTS:
             return self._rate
         watch = CpuWatch()
@@ -144,10 +145,10 @@ _PRODUCTS: dict[str, BestRate] = {}
 
 
 def _measure_copy() -> float | None:
-    """Return the bytes read and written a second of a copy that fits no cache.
+    """Return the bytes per second, read and written, of a copy that fits no cache.
 
-    Both buffers together are twice the last cache, or half a GiB where that is not enough; None
-    where the PC has no memory for it. The fastest of a few copies counts, since it is a ceiling.
+    Both buffers together are twice the last-level cache, or half a GiB if that is larger; None if
+    the PC has too little memory. The fastest of a few copies counts, because this is a ceiling.
     """
     wanted_bytes = last_level_bytes() or _LEAST_COPY_BYTES
     size_bytes = min(max(wanted_bytes, _LEAST_COPY_BYTES), _MOST_COPY_BYTES)
@@ -159,7 +160,7 @@ def _measure_copy() -> float | None:
 
 
 def _measure_product(dtype: torch.dtype) -> float:
-    """Return the operations a second of a large matrix product in a dtype."""
+    """Return the operations per second of a large matrix product in a dtype."""
     size, best = _SMALLEST_PRODUCT, 0.0
     while True:
         a, b = torch.rand(size, size).to(dtype), torch.rand(size, size).to(dtype)

@@ -1,4 +1,4 @@
-"""What a run found out on its way, made into its result."""
+"""Make a run's result from the facts that its steps recorded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Findings:
-    """What the steps of a run note down, each when it is known."""
+    """The facts that a run's steps record, each as soon as it is known."""
 
     samples_s: list[float] = field(default_factory=list)
     verification: Verification | None = None
@@ -55,7 +55,7 @@ def finish(
     in_window_process: bool,
     elapsed_s: float,
 ) -> RunFinished:
-    """Return the result of a run that took at least one sample."""
+    """Return the result of a run with at least one sample."""
     summary = summarize(found.samples_s)
     assert summary is not None
     assert found.verification is not None
@@ -87,7 +87,7 @@ def finish(
         throttled=found.watch.throttled,
         power_capped=found.watch.power_capped,
         other_processes=found.watch.other_processes,
-        # On the CPU there is nothing to copy and nobody to ask.
+        # The CPU needs no copies and has no driver to ask.
         parts_s=found.parts_s or ({} if case.is_on_card else {"compute": summary.median_s}),
         curves=found.curves,
         findings=found.sentences + _remarks(case, found),

@@ -1,7 +1,7 @@
-"""One run of a workload: set-up, verification, warm-up, timing, result.
+"""One run of a workload: setup, verification, warm-up, timing, result.
 
-Everything that is not the work stays outside the timed region, each batch is one sample, the whole
-budget is spent on samples, and events are handed out between batches only.
+Only the work is in the timed region. Each batch is one sample, the whole budget goes into samples,
+and events are sent only between batches.
 """
 
 from __future__ import annotations
@@ -58,27 +58,27 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.workload import Workload
 
 _POLL_PERIOD_S = 0.1
-# A device that paused for less has not cooled down.
+# A device has not cooled down after a shorter pause.
 _LONGEST_PAUSE_S = 1.0
 _LONGEST_BUDGET_S = 86400.0
 _LONGEST_REST_S = 1.0
 _MOST_CALLS = 1_000_000
-# A large result is only checked where that takes about as long as the rest of the set-up.
+# A large result is checked only if that takes about as long as the rest of the setup.
 _LONGEST_CHECK_S = 1.0
 LINE_PERIOD_S = 1 / 60
-# Text and curves that change more often than this cannot be read, and each turn costs a rest.
+# You cannot read text and curves that change more often than this, and each update costs a rest.
 RESTING_LINE_PERIOD_S = 1 / 4
 
 
 class WorkloadRun:
-    """One `RunWorkload`; `events` does the work and is iterated once.
+    """One `RunWorkload`; `events` does the work and can be iterated once.
 
     Args:
-        request: what to run.
-        stop: set by another thread to end it between two calls.
-        sensor: tells of the card; None where nobody can.
+        request: the run to make.
+        stop: set by another thread to end the run between two calls.
+        sensor: reads the card; None if there is no sensor.
         in_window_process: whether the window shares this process.
-        cpu_name: what this PC's CPU is called.
+        cpu_name: the name of this PC's CPU.
     """
 
     def __init__(
@@ -98,16 +98,16 @@ class WorkloadRun:
         self._found = Findings()
 
     def events(self) -> Iterator[Event]:
-        """Yield the run's events, of which the last ends it.
+        """Yield the run's events; the last one ends the run.
 
         Raises:
-            StudioError: a request that cannot be done, with the sentence why.
+            StudioError: the request is impossible; the message says why.
         """
         try:
             yield from self._steps()
             return
         except _StoppedError:
-            pass  # answered below, where the failed frames and their tensors are gone
+            pass  # answered below, after the failed frames and their tensors are gone
         yield RunStopped(run_id=self._request.run_id, samples=len(self._found.samples_s))
 
     def _steps(self) -> Iterator[Event]:
@@ -146,7 +146,7 @@ class WorkloadRun:
         )
 
     def _measure(self, call: Call, case: Case, memory: PeakMemory) -> Iterator[Event]:
-        """Warm up, time and ask a call; what is found out is noted down."""
+        """Warm up and time a call, then record its findings."""
         device, found = case.device, self._found
         watch = found.watch = self._watch(case)
         self._check_stop()
@@ -181,7 +181,7 @@ class WorkloadRun:
         yield from self._time(stopwatch, call, case)
         watch.end()
         _load.end(device)
-        if call.elapsed_s() is None:  # with a clock of its own it works in other processes
+        if call.elapsed_s() is None:  # a call with its own clock works in other processes
             found.peak_allocated_bytes = memory.peak_bytes()
         del stopwatch
         found.parts_s = call.parts_s()
@@ -193,13 +193,13 @@ class WorkloadRun:
             found.doubts = {**found.doubts, **({"not steady": reason} if reason else {})}
 
     def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
-        """Take samples until it is enough; hand them out at the run's pace."""
+        """Take samples until there are enough; send them at the run's pace."""
         request, watch, calls = self._request, self._found.watch, self._found.calls_per_sample
         assert watch is not None
         rule = IntervalRule(request.stop_at_relative_interval)
         unsent_s: list[float] = []
         spent_s = 0.0
-        # A rest would let a card cool: what lasts is measured without.
+        # A rest would let a card cool down, so a sustained run has none.
         pace = Pace(0.0 if request.sustained else request.rest_s, self._stop)
         polled_at_s = float("-inf")
         while True:
@@ -230,7 +230,7 @@ class WorkloadRun:
             self._rest(pace, stopwatch, call, wall_s)
 
     def _rest(self, pace: Pace, stopwatch: Stopwatch, call: Call, batch_s: float) -> None:
-        """Let the samples that were handed over be drawn, and get into step again."""
+        """Rest while the window draws the samples, then regain the pace."""
         if pace.rest():
             self._check_stop()
             if pace.needs_untimed(batch_s):
@@ -238,7 +238,7 @@ class WorkloadRun:
             pace.begin_line()
 
     def _is_enough(self, spent_s: float, unsent: int) -> bool:
-        """Return whether the budget is spent, or the calls that were asked for are made."""
+        """Return whether the budget is spent, or the requested calls are made."""
         if self._request.calls is None:
             budget_s = self._request.budget_s
             is_long = self._request.sustained
@@ -277,14 +277,14 @@ class WorkloadRun:
 
 
 class _StoppedError(Exception):
-    """The user wants the run to end."""
+    """The user stopped the run."""
 
 
 def admit(request: RunWorkload, workload: Workload) -> Case:
-    """Return the case of a request that this PC can run, as far as can be told beforehand.
+    """Return the case of a request if, before running it, this PC seems able to run it.
 
     Raises:
-        StudioError: with one sentence that says what would be possible.
+        StudioError: with one sentence that says what is possible.
     """
     description = workload.description
     _check_numbers(request, description)
@@ -318,25 +318,25 @@ def _check_numbers(request: RunWorkload, description: WorkloadDescription) -> No
     if not 0 < request.budget_s <= _LONGEST_BUDGET_S:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"The time budget {request.budget_s:g} s is out of range: give more than 0 s and at "
+            f"The time budget {request.budget_s:g} s is out of range: choose more than 0 s and at "
             f"most {_LONGEST_BUDGET_S:.0f} s.",
         )
     if not 0 <= request.rest_s <= _LONGEST_REST_S:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"A rest of {request.rest_s:g} s is out of range: ask for 0 to {_LONGEST_REST_S:g} s.",
+            f"A rest of {request.rest_s:g} s is out of range: choose 0 to {_LONGEST_REST_S:g} s.",
         )
     if request.calls is not None and not 1 <= request.calls <= _MOST_CALLS:
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            f"{request.calls} calls are out of range: ask for 1 to {_MOST_CALLS}.",
+            f"{request.calls} calls are out of range: choose 1 to {_MOST_CALLS}.",
         )
 
 
 def refuse_too_large(workload: Workload, case: Case) -> None:
-    """Raise `StudioError` for what cannot fit: Linux would end the whole process later."""
+    """Raise `StudioError` if the case cannot fit: Linux would kill the whole process later."""
     work = workload.work(case)
-    # A run with a cold cache keeps what it writes over the cache.
+    # A run with a cold cache also holds the buffer that overwrites the cache.
     cold_bytes = buffer_bytes(case.device) if case.cache == "cold" else 0
     needs = [(case.device, work.memory_bytes + cold_bytes)]
     if case.is_on_card:
@@ -356,11 +356,11 @@ def refuse_too_large(workload: Workload, case: Case) -> None:
 def check_answers(
     workload: Workload, case: Case, check_stop: Callable[[], None]
 ) -> tuple[Verification, float | None]:
-    """Return the check and the expected seconds of a call; None for a small one.
+    """Return the verification and the expected seconds of a call; None for a small call.
 
     Args:
-        workload: what is checked.
-        case: the call that will be timed.
+        workload: the workload to check.
+        case: the call to be timed.
         check_stop: called between the steps; raises to end them.
     """
     small = case.at(min(case.size, workload.small_up_to))
@@ -374,7 +374,7 @@ def check_answers(
     if not check.verified:
         return check, expected_call_s
     if expected_call_s > _LONGEST_CHECK_S:
-        # Another size may run other code: that the small one is right proves nothing of it.
+        # Another size may run other code: a correct small result proves nothing about it.
         finding = f"too long to check at this size; {check.finding}"
         return Verification(None, finding, check.compared), expected_call_s
     large = workload.verify(case)
@@ -392,21 +392,21 @@ def _expected_call_s(workload: Workload, case: Case, small: Case) -> float:
 
 
 class _Load:
-    """Since when each device has worked without a pause, over the runs of this engine."""
+    """The start of each device's current load, across the runs of this engine."""
 
     def __init__(self) -> None:
         self._since_s: dict[str, float] = {}
         self._until_s: dict[str, float] = {}
 
     def begin(self, device: torch.device) -> float:
-        """Say that a device works from now on; return since when it has, by `perf_counter`."""
+        """Record that a device starts work; return the start of its load, by `perf_counter`."""
         name, now_s = str(device), time.perf_counter()
         if now_s - self._until_s.get(name, -math.inf) > _LONGEST_PAUSE_S:
             self._since_s[name] = now_s
         return self._since_s[name]
 
     def end(self, device: torch.device) -> None:
-        """Say that a device has worked until now."""
+        """Record that a device has worked until now."""
         self._until_s[str(device)] = time.perf_counter()
 
 
@@ -414,10 +414,10 @@ _load = _Load()
 
 
 class Pace:
-    """Says when a line of samples is due, and rests after it.
+    """Decides when to send a line of samples, and rests after it.
 
     Args:
-        rest_s: how long to rest after each line; 0 for nobody who draws.
+        rest_s: seconds to rest after each line; 0 if no window draws.
         stop: ends a rest early.
     """
 
@@ -428,23 +428,23 @@ class Pace:
         self._line_at_s = time.perf_counter()
 
     def is_due(self) -> bool:
-        """Return whether the last line was long enough ago."""
+        """Return whether the next line is due."""
         return time.perf_counter() - self._line_at_s >= self._period_s
 
     def begin_line(self) -> None:
-        """Begin to collect the samples of the next line now."""
+        """Start to collect the samples of the next line."""
         self._line_at_s = time.perf_counter()
 
     def rest(self) -> bool:
-        """Leave the processor to whoever draws; return whether there is anybody."""
+        """Leave the processor to the window while it draws; return whether there was a rest."""
         if self._rest_s:
             self._stop.wait(self._rest_s)
         return bool(self._rest_s)
 
     def needs_untimed(self, batch_s: float) -> bool:
-        """Return whether one batch has to run untimed after a rest.
+        """Return whether a batch has to run untimed after a rest.
 
-        Caches and threads were somebody else's meanwhile; what takes longer than the rest itself
-        finds its own pace.
+        Another program used the caches and threads meanwhile. A batch that is longer than the rest
+        recovers by itself.
         """
         return batch_s < self._rest_s

@@ -1,6 +1,6 @@
-"""How long a call takes: warm-up, and batches that last at least 2 ms.
+"""Time a call: warm-up, then batches of at least 2 ms.
 
-Nothing here sends or draws.
+Nothing here sends or draws anything.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 BATCH_S = 2e-3
 WARM_UP_S = 0.3
-# A card's clock is given this long to settle after that.
+# The time that a card's clock has to settle after that.
 _LONGEST_SETTLING_S = 2.7
 _TRIES = 5
 _CLOCK_PERIOD_S = 0.1
 _STEADY_WITHIN = 0.02
-# A call this long on the CPU has warmed up whatever there is to warm up.
+# A CPU call of this length has warmed up everything.
 _LONG_CALL_S = 2.0
 
 
 class OwnStopwatch:
-    """The clock of a call that times itself, which is made once a sample.
+    """The clock of a call that times itself; each sample is one call.
 
     Args:
-        call: tells how long it took.
+        call: the call, which measures its own time.
     """
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
     def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
-        """Return the seconds of one call by its own clock, and on the wall."""
+        """Return the seconds of one call by its own clock, and by the wall clock."""
         start_ns = time.perf_counter_ns()
         call()
         wall_s = (time.perf_counter_ns() - start_ns) * 1e-9
@@ -50,7 +50,7 @@ class OwnStopwatch:
 
 
 def stopwatch_for(call: Call, device: torch.device) -> Stopwatch:
-    """Return the stopwatch for a call that was made at least once."""
+    """Return the stopwatch for a call that has run at least once."""
     if call.elapsed_s() is not None:
         return OwnStopwatch(call)
     return CpuStopwatch() if device.type == "cpu" else CudaStopwatch(device)
@@ -65,15 +65,15 @@ def warm_up(
     *,
     least_s: float | None = None,
 ) -> float:
-    """Call until the device has reached its pace; return the seconds of the shortest call.
+    """Call until the device runs at a steady speed; return the seconds of the shortest call.
 
     Args:
-        call: what to call.
-        device: where it works.
-        first_call_s: how long the first call took.
-        clock_mhz: reads the card's SM clock; None where it is not told.
-        stopped: looked at between calls.
-        least_s: how long to call at least; None for the usual warm-up.
+        call: the function to call.
+        device: the device that it uses.
+        first_call_s: the first call's seconds.
+        clock_mhz: reads the card's SM clock; returns None if unknown.
+        stopped: checked between calls.
+        least_s: the minimum seconds of warm-up; None for the default.
     """
     if least_s is None:
         if device.type == "cpu" and first_call_s >= _LONG_CALL_S:
@@ -106,14 +106,14 @@ def _is_steady(clocks_mhz: Sequence[float]) -> bool:
 def choose_calls(
     stopwatch: Stopwatch, call: Callable[[], object], call_s: float, stopped: Callable[[], bool]
 ) -> int:
-    """Return how many calls make a batch of at least 2 ms."""
+    """Return the number of calls in a batch of at least 2 ms."""
     calls = 1
     if call_s >= BATCH_S:
         return calls
     while not stopped():
-        # The shortest of a few, since an interruption makes one long.
+        # The shortest of a few, because an interruption makes one too long.
         batch_s, wall_s = min(stopwatch.time(call, calls) for _ in range(_TRIES))
-        # A card that takes no time at all would never be done by its own clock.
+        # If a card's clock shows no time at all, this loop would never end.
         if batch_s >= BATCH_S or wall_s >= 50 * BATCH_S:
             break
         calls *= min(10, max(2, math.ceil(1.1 * BATCH_S / batch_s)))
@@ -121,21 +121,22 @@ def choose_calls(
 
 
 def whole_batches(calls: int, total_calls: int) -> int:
-    """Return how many calls make a batch of ``total_calls`` that are divided without a rest.
+    """Return the number of calls per batch that divides ``total_calls`` without a remainder.
 
     Args:
-        calls: how many a batch should have at least.
-        total_calls: how many are made together.
+        calls: the minimum number of calls in a batch.
+        total_calls: the number of all calls.
     """
     divisors = (n for n in range(calls, total_calls) if total_calls % n == 0)
     return next(divisors, total_calls)
 
 
 class IntervalRule:
-    """Says when a median is known well enough to stop early.
+    """Decides whether a median is known well enough to stop early.
 
-    Consecutive samples are not independent (clocks and other programs drift), so the interval is
-    the one of medians over some 20 ms each; taking samples one by one stops far too early.
+    Consecutive samples are not independent, because clocks and other programs drift. So the
+    interval is that of medians over about 20 ms each; with single samples, it would stop far too
+    early.
     """
 
     def __init__(self, relative_interval: float | None) -> None:
@@ -145,7 +146,7 @@ class IntervalRule:
         self._medians: list[float] = []
 
     def add(self, sample_s: float, wall_s: float) -> None:
-        """Take over one sample and the time its batch took."""
+        """Add a sample and the time of its batch."""
         if self._wanted is None:
             return
         self._group.append(sample_s)
@@ -155,7 +156,7 @@ class IntervalRule:
             self._group, self._group_s = [], 0.0
 
     def is_met(self) -> bool:
-        """Return whether half the 95 % interval is within the wanted share of the median."""
+        """Return whether half the 95 % interval is within the requested share of the median."""
         if self._wanted is None or len(self._medians) < FEWEST_GROUPS:
             return False
         ordered = sorted(self._medians)

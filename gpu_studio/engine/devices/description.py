@@ -1,4 +1,4 @@
-"""What this engine is: PyTorch's version, what it was built for and what it can use."""
+"""Describe this engine: PyTorch's version, its CUDA build, and the devices that it can use."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ print("CPU threads:", torch.get_num_threads())
 
 
 def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
-    """Return an account of this process; makes no CUDA context.
+    """Return a description of this process; creates no CUDA context.
 
     Args:
-        cards_asleep: all cards are switched off, and nobody has asked for them: leave them so.
+        cards_asleep: whether all cards are asleep and should stay so.
     """
     is_left_alone = leave_cuda_alone(cards_asleep and torch.version.cuda is not None)
     available, reason = cuda_state()
@@ -43,7 +43,7 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
         cuda_available=available,
         cuda_reason=reason,
         device_count=torch.cuda.device_count() if available else 0,
-        # It asks CUDA whether it is available, too, and is empty where it is not.
+        # This also asks whether CUDA is available, and is empty if it is not.
         arch_list=tuple(torch.cuda.get_arch_list()) if available else (),
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
         cpu_threads=torch.get_num_threads(),

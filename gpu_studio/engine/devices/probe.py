@@ -1,11 +1,12 @@
-"""One real kernel on each card, in a process of its own (run as a module).
+"""Run one real kernel on each card, in a separate process (this file runs as a module).
 
-Everything but a kernel works on a card that PyTorch has no code for: it is listed, memory is
-allocated, copies run. So a kernel is the only proof. It runs with the user's own environment, so
-that cards are numbered here as in a script of theirs, and it ends at once, so that nothing is held.
+If PyTorch has no code for a card, everything except a kernel still works: the card is listed,
+memory is allocated, copies run. So only a kernel is proof. The process runs with the user's own
+environment, so that cards have the same numbers as in the user's scripts. It ends at once, so that
+it holds no memory.
 
-It writes one line of JSON a step: what CUDA says, then for each card that it begins with it, and
-what came of it. A step that is missing is how the other side knows where a driver hung.
+It writes one line of JSON per step: CUDA's answer, then the start and the outcome for each card. A
+missing step tells the other side which card's driver hung.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.torch_facts import TorchCard
 
-# 0 + 1 + … + 1023, each with 1 more: whole numbers below 2^24, exact in float32 in any order.
+# 0 + 1 + … + 1023, plus 1 each: whole numbers below 2^24, exact in float32 in any order.
 _NUMBERS = 1024
 _EXPECTED_TOTAL = float(sum(range(_NUMBERS)) + _NUMBERS)
 _LOAD_BYTES = 16 << 20
@@ -49,7 +50,7 @@ _TEXTS: tuple[tuple[str, Outcome], ...] = (
 
 
 def steps(first: int, load_s: float) -> Iterator[ProbeStep]:
-    """Yield what CUDA says, then each card from ``first`` on as it is begun and as it ended."""
+    """Yield CUDA's answer, then the start and the outcome of each card from ``first`` on."""
     available, reason = cuda_state()
     yield ProbeStep(
         pc=PcProbed(
@@ -65,15 +66,15 @@ def steps(first: int, load_s: float) -> Iterator[ProbeStep]:
         probed = probe_card(card, load_s)
         yield ProbeStep(probed=probed)
         if probed.outcome in _BREAKING:
-            return  # this process can do no more; another goes on with the next card
+            return  # this process is broken; another one continues with the next card
 
 
 def probe_card(card: TorchCard, load_s: float = 0.0) -> CardProbed:
-    """Launch a kernel on a card, synchronize, and look at the sum it computed.
+    """Launch a kernel on a card, synchronize, and check the sum that it computed.
 
     Args:
-        card: which one.
-        load_s: for how long to copy afterwards, so that the card's link wakes up and can be read.
+        card: the card.
+        load_s: seconds of copies afterwards, so that the card's link wakes up and can be read.
     """
     device = torch.device("cuda", card.cuda_index)
     try:
@@ -83,7 +84,7 @@ def probe_card(card: TorchCard, load_s: float = 0.0) -> CardProbed:
         result = float(total.item())
     except (RuntimeError, AssertionError) as error:
         failed = _failed(card, error)
-        if failed.outcome == "no_code":  # copies need none
+        if failed.outcome == "no_code":  # copies need no code
             _load(device, load_s)
         return failed
     _load(device, load_s)
@@ -92,7 +93,7 @@ def probe_card(card: TorchCard, load_s: float = 0.0) -> CardProbed:
 
 def _failed(card: TorchCard, error: Exception) -> CardProbed:
     text = str(error).strip()
-    code = getattr(error, "error_code", None)  # torch 2.8 and newer tell it
+    code = getattr(error, "error_code", None)  # torch 2.8 and newer
     outcome = _OUTCOMES.get(code) if isinstance(code, int) else None
     by_text = next((kind for words, kind in _TEXTS if words in text), None)
     return CardProbed(
@@ -104,7 +105,7 @@ def _failed(card: TorchCard, error: Exception) -> CardProbed:
 
 
 def _load(device: torch.device, load_s: float) -> None:
-    """Copy for a while; what fails here was not asked for, and the verdict stands without it."""
+    """Copy for a while; a failure here does not change the verdict."""
     if load_s <= 0:
         return
     until_s = time.monotonic() + load_s
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     lifeline, pipe = take_over_stdin(buffering=0), take_over_stdout(buffering=0)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-    warnings.simplefilter("ignore")  # an unsupported card is what this finds out
+    warnings.simplefilter("ignore")  # this program itself reports unsupported cards
     for step in steps(options.first, options.load_s):
         pipe.write(msgspec.json.encode(step) + b"\n")
     return 0

@@ -1,7 +1,7 @@
-"""The other side of the probe: a child for the kernels, left behind where a driver holds it.
+"""The client of the probe: starts a child for the kernels, and abandons it if a driver hangs.
 
-No torch here. A card that ends the child, or never lets it go, costs that card its verdict alone:
-another child goes on with the next.
+No torch here. If a card crashes the child or blocks it forever, only that card fails: another child
+continues with the next card.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MODULE = "gpu_studio.engine.devices.probe"
-# Importing torch and starting CUDA on an old PC; then one kernel, with its first context.
+# The time to import torch and start CUDA on an old PC; then for one kernel with its first context.
 _START_PATIENCE_S = 90.0
 _CARD_PATIENCE_S = 30.0
 _LOOK_S = 0.1
@@ -37,7 +37,7 @@ def probe_pc(
     card_patience_s: float = _CARD_PATIENCE_S,
     is_over: Callable[[], bool] = lambda: False,
 ) -> PcProbed:
-    """Return what comes last of `probing`."""
+    """Return the last value of `probing`."""
     patience = (start_patience_s, card_patience_s)
     last = PcProbed()
     for told in probing(log_path, load_s=load_s, patience_s=patience, is_over=is_over):
@@ -53,19 +53,17 @@ def probing(
     patience_s: tuple[float, float] = (_START_PATIENCE_S, _CARD_PATIENCE_S),
     is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[TorchCard | PcProbed]:
-    """Run one real kernel on every card that a script of the user's would see.
+    """Run one real kernel on every card that the user's scripts would see.
 
-    Yields each card when its turn comes, and last what came of all. Takes some seconds before the
-    first, since PyTorch is imported. Makes a CUDA context on every card, which is gone at the end.
+    Yields each card at its start, and finally the outcome of all cards. The first card takes some
+    seconds, because PyTorch is imported. Creates a CUDA context on every card; it is gone at the
+    end.
 
     Args:
-        log_path: where the child's standard error goes; None is this process's own.
-        load_s: for how long to copy on each card, so that its link can be read at work.
-        patience_s: how long PyTorch and CUDA may take to start, and how long one card may take.
-        is_over: whether to give up; asked several times a second.
-
-    Raises:
-        OSError: the child could not be started.
+        log_path: the file for the child's standard error; None shares this process's.
+        load_s: seconds of copies on each card, so that its link can be read under load.
+        patience_s: the most seconds for the start of PyTorch and CUDA, and for each card.
+        is_over: returns whether to give up; called several times a second.
     """
     found: PcProbed | None = None
     cards: tuple[TorchCard, ...] = ()
@@ -88,14 +86,14 @@ def probing(
 
 
 class _Attempt:
-    """One child, from its start to its end."""
+    """One child process, from its start to its end."""
 
     def __init__(self, log_path: Path | None, first: int, load_s: float) -> None:
         self.pc: PcProbed | None = None
         self.cards: tuple[TorchCard, ...] = ()
         self.begun: TorchCard | None = None
         self.probed: list[CardProbed] = []
-        self.outcome: Outcome | None = None  # how it failed; None where it did not
+        self.outcome: Outcome | None = None  # the failure; None if it did not fail
         self.why = ""
         self._load_s = load_s
         self._child = ChildProcess(
@@ -107,7 +105,7 @@ class _Attempt:
     def follow(
         self, start_patience_s: float, card_patience_s: float, is_over: Callable[[], bool]
     ) -> Iterator[TorchCard]:
-        """Take steps until the child ends; yield each card that it begins with."""
+        """Read steps until the child ends; yield each card at its start."""
         patience_s = start_patience_s
         deadline_s = time.monotonic() + patience_s
         while not is_over():
@@ -128,14 +126,14 @@ class _Attempt:
             deadline_s = time.monotonic() + patience_s
 
     def told(self) -> list[CardProbed]:
-        """Return what came of the cards, of the one that ended or held the child as well."""
+        """Return the outcome of each card, including a card that crashed or blocked the child."""
         if self.outcome is None or self.begun is None:
             return self.probed
         held = CardProbed(card=self.begun, outcome=self.outcome, message=self.why)
         return [*self.probed, held]
 
     def end(self) -> None:
-        """End the child, also in the middle of a call."""
+        """End the child, even in the middle of a call."""
         self._child.end()
 
     def _take(self, step: ProbeStep) -> None:

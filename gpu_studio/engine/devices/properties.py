@@ -1,4 +1,4 @@
-"""What PyTorch says of each card, without a CUDA context, and its own table of builds."""
+"""PyTorch's description of each card, without a CUDA context, and its table of builds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 def torch_cards() -> tuple[TorchCard, ...]:
-    """Return the cards that PyTorch sees, in its order; what an older PyTorch lacks is None."""
+    """Return the cards that PyTorch sees, in its order; facts missing in an old one are None."""
     available, _ = cuda_state()
     if not available:
         return ()
@@ -24,7 +24,7 @@ def torch_cards() -> tuple[TorchCard, ...]:
 
 
 def torch_card(index: int) -> TorchCard:
-    """Return one card; of one that PyTorch fails to describe, the number alone."""
+    """Return one card; only its number if PyTorch fails to describe it."""
     try:
         told: Any = torch.cuda.get_device_properties(index)
         name = str(told.name)
@@ -48,9 +48,9 @@ def torch_card(index: int) -> TorchCard:
 
 
 def own_table() -> dict[str, tuple[str, ...]]:
-    """Return PyTorch's own table of the architectures that its builds for this kind of PC have.
+    """Return PyTorch's own table of the architectures in its builds for this kind of PC.
 
-    By CUDA version, ``{"12.6": ("5.0", …)}``; empty for a PyTorch before 2.11, which has none.
+    By CUDA version, ``{"12.6": ("5.0", …)}``; empty before PyTorch 2.11, which has no table.
     """
     table = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", None)
     if not isinstance(table, dict):
@@ -64,7 +64,7 @@ def own_table() -> dict[str, tuple[str, ...]]:
 
 
 def _pci_bus_id(told: Any) -> str | None:
-    """Return the slot as NVML writes it; PyTorch tells it from 2.8 on."""
+    """Return the slot in NVML's format; PyTorch 2.8 and newer report it."""
     if not hasattr(told, "pci_bus_id"):
         return None
     return f"{told.pci_domain_id:08X}:{told.pci_bus_id:02X}:{told.pci_device_id:02X}.0"

@@ -1,4 +1,4 @@
-"""How a device's memory is used, read in one go, and giving the unused part back."""
+"""Read a device's memory usage at one moment, and give unused memory back."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 def read_memory(
     device: torch.device, mark: str | None = None, step: int | None = None
 ) -> MemoryRead:
-    """Return one reading; on a card that this process does not use yet all numbers are None.
+    """Return one reading; all numbers are None on a card that this process does not use yet.
 
     Args:
         device: the CPU or a card.
-        mark: names the moment.
-        step: counts the allocations of an experiment.
+        mark: the name of the moment.
+        step: the number of an experiment's allocation.
     """
     if device.type == "cpu":
         return _read_ram(mark)
@@ -60,16 +60,16 @@ def read_memory(
 
 
 def read_segments(address: str) -> SegmentsRead:
-    """Return the segments of a card; without a context there are none.
+    """Return the segments of a card; none without a context.
 
     Raises:
-        StudioError: for the CPU, where PyTorch keeps no segments, and for no such device.
+        StudioError: the device does not exist, or is the CPU, which has no segments.
     """
     device = resolve(address)
     if device.type == "cpu":
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            "On the CPU there are no segments: PyTorch takes memory there as it needs it.",
+            "The CPU has no segments: PyTorch allocates its memory directly.",
         )
     read = read_memory(device)
     segments = allocator_segments() if has_context(device) else []
@@ -77,7 +77,7 @@ def read_segments(address: str) -> SegmentsRead:
 
 
 def allocator_segments() -> list[dict[str, Any]]:
-    """Return the segments of all cards with their blocks, without the history."""
+    """Return the segments of all cards with their blocks, without history."""
     ask: Any = torch.cuda.memory_snapshot
     if "include_traces" in inspect.signature(ask).parameters:
         return list(ask(include_traces=False))
@@ -85,16 +85,16 @@ def allocator_segments() -> list[dict[str, Any]]:
 
 
 def empty_cache(address: str) -> CacheEmptied:
-    """Give PyTorch's free segments back to the driver and say what that did.
+    """Give PyTorch's free segments back to the driver; return the effect.
 
     Raises:
-        StudioError: for the CPU, where PyTorch keeps no such cache, and for no such device.
+        StudioError: the device does not exist, or is the CPU, which has no cache.
     """
     device = resolve(address)
     if device.type == "cpu":
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            "On the CPU there is nothing to empty: PyTorch keeps no memory there, the system does.",
+            "On the CPU, there is no cache to empty: PyTorch keeps no free memory there.",
         )
     before = read_memory(device, "empty_cache")
     if has_context(device):
@@ -116,10 +116,10 @@ def _read_ram(mark: str | None) -> MemoryRead:
 
 
 def _releasable_bytes(device: torch.device, stats: Mapping[str, int]) -> int:
-    """Return what empty_cache can give back now."""
+    """Return the bytes that empty_cache can give back now."""
     if _has_expandable_segments():
         return map_of_snapshot(allocator_segments(), device.index).releasable_bytes
-    # Free and alone in its segment: what is neither used nor beside something used.
+    # Free and alone in a segment: neither used nor next to a used block.
     return (
         stats.get("reserved_bytes.all.current", 0)
         - stats.get("active_bytes.all.current", 0)
@@ -128,7 +128,7 @@ def _releasable_bytes(device: torch.device, stats: Mapping[str, int]) -> int:
 
 
 def _has_expandable_segments() -> bool:
-    """Return whether this process was started with expandable segments; Windows has none."""
+    """Return whether this process uses expandable segments; Windows does not have them."""
     settings = os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "") + os.environ.get(
         "PYTORCH_ALLOC_CONF", ""
     )
@@ -136,7 +136,7 @@ def _has_expandable_segments() -> bool:
 
 
 def _limit_bytes(device: torch.device, total_bytes: int) -> int | None:
-    """Return what PyTorch may reserve; None without a limit, and where 2.6 does not tell."""
+    """Return the bytes that PyTorch may reserve; None without a limit, or if unknown (2.6)."""
     ask: Any = getattr(torch.cuda, "get_per_process_memory_fraction", None)
     fraction = 1.0 if ask is None else float(ask(device))
     return int(fraction * total_bytes + 0.5) if fraction < 1 else None
@@ -154,10 +154,10 @@ print("reserved after: ", torch.cuda.memory_reserved(device), "bytes")
 
 
 class PeakMemory:
-    """Follows PyTorch's allocator on a card from here on; knows nothing of the CPU's.
+    """The peak of PyTorch's allocator on a card from now on; unknown on the CPU.
 
     Args:
-        device: what is measured; what is allocated there already does not count.
+        device: the device; memory that is already allocated there does not count.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -168,11 +168,11 @@ class PeakMemory:
             torch.cuda.reset_peak_memory_stats(device)
 
     def ignore(self, size_bytes: int) -> None:
-        """Leave out something that was allocated for the measurement and stays."""
+        """Subtract memory that the measurement itself allocated and keeps."""
         self._ignored_bytes += size_bytes
 
     def peak_bytes(self) -> int | None:
-        """Return the most that was allocated at once; None on the CPU, where nobody counts."""
+        """Return the peak of allocated bytes; None on the CPU, where PyTorch does not count."""
         if self._device.type != "cuda":
             return None
         return int(torch.cuda.max_memory_allocated(self._device)) - self._ignored_bytes

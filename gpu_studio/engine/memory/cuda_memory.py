@@ -1,8 +1,8 @@
-"""A card of this PC for the memory lab: a real out-of-memory error that leaves the card usable.
+"""A real card for the memory lab: a real out-of-memory error that leaves the card usable.
 
 ``set_per_process_memory_fraction`` makes PyTorch's allocator refuse beyond a budget, with the same
-error as for a full card, also where the driver would quietly continue in the PC's memory (Windows,
-"CUDA - Sysmem Fallback Policy").
+error as on a full card. This also works if the driver would silently continue in the PC's memory
+(Windows, "CUDA - Sysmem Fallback Policy").
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ def run_on_card(
     """Run an experiment on a card of this PC; its memory is freed before the last event.
 
     Args:
-        request: which experiment.
-        stop: set by any thread to end it between two allocations.
-        sensor: tells what the driver counts for this process; None where nobody can.
+        request: the experiment.
+        stop: set by any thread to end the experiment between two allocations.
+        sensor: reads the driver's count for this process; None if there is no sensor.
 
     Raises:
-        StudioError: the CPU, no such device, or numbers out of range.
+        StudioError: the device is the CPU or does not exist, or a number is out of range.
     """
     check_experiment(request)
     device = resolve(request.device)
     if device.type == "cpu":
         raise StudioError(
             FailureKind.BAD_REQUEST,
-            "This experiment asks PyTorch's allocator of a card, and the CPU has none: there the "
-            "system gives memory until it ends a program.",
+            "This experiment needs PyTorch's allocator on a card. The CPU has none: there, the "
+            "system provides memory until it ends a program.",
         )
     yield from run_experiment(request, CudaMemory(device, sensor), stop)
 
@@ -62,7 +62,7 @@ class CudaMemory:
 
     Args:
         device: the card.
-        sensor: tells what the driver counts for this process; None where nobody can.
+        sensor: reads the driver's count for this process; None if there is no sensor.
     """
 
     is_modelled = False
@@ -75,21 +75,21 @@ class CudaMemory:
         self._limit_before = 1.0
 
     def prepare(self) -> None:
-        """Make the context and empty the cache."""
+        """Create the context and empty the cache."""
         torch.empty(1, device=self._device)
         torch.cuda.empty_cache()
         self._limit_before = _limit_now(self._device)
 
     def empty(self, size_bytes: int) -> torch.Tensor:
-        """Return a tensor. No kernel runs, so that this works on a card without code, too."""
+        """Return a tensor. It runs no kernel, so it also works on a card without code."""
         return torch.empty(size_bytes, dtype=torch.uint8, device=self._device)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Return whether it is that error, or NVML's assertion in its place."""
+        """Return whether this is an out-of-memory error, or NVML's assertion in its place."""
         return isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(str(error))
 
     def empty_cache(self) -> None:
-        """Give free segments back."""
+        """Give free segments back to the driver."""
         torch.cuda.empty_cache()
 
     def reset_peak(self) -> None:
@@ -97,7 +97,7 @@ class CudaMemory:
         torch.cuda.reset_peak_memory_stats(self._device)
 
     def limit(self, budget_bytes: int | None) -> None:
-        """Let no more be reserved than that; None for what there was before."""
+        """Limit the reserved bytes; None restores the previous limit."""
         fraction = self._limit_before
         if budget_bytes is not None:
             total_bytes = torch.cuda.get_device_properties(self._device).total_memory
@@ -105,7 +105,7 @@ class CudaMemory:
         torch.cuda.set_per_process_memory_fraction(fraction, self._device)
 
     def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
-        """Return the counters; where an experiment ends, with what the driver says of it."""
+        """Return the counters; at an experiment's end, with the driver's count."""
         read = read_memory(self._device, mark, step=step)
         uuid = uuid_of(self._device) if self._sensor and mark in (FULL, HELD) else None
         if self._sensor is None or uuid is None:
@@ -122,7 +122,7 @@ class CudaMemory:
         return _Network(self._device)
 
     def start_history(self) -> None:
-        """Record from now on, without the Python frames."""
+        """Start to record the history, without Python frames."""
         torch.cuda.memory._record_memory_history(
             enabled="all", context=None, max_entries=1_000_000, device=self._device
         )
@@ -142,29 +142,29 @@ class _Network:
         self._device = device
         self._layers: list[torch.nn.Module] = []
         for _ in range(LAYERS):
-            # Without a bias, whose gradient is a sum over the batch: see train.
+            # No bias: its gradient is a sum over the batch, see train.
             self._layers += [
                 torch.nn.Linear(WIDTH, WIDTH, bias=False, device=device),
                 torch.nn.ReLU(),
             ]
-        # The first products make cuBLAS's workspace, which stays.
+        # The first products create cuBLAS's workspace, which stays.
         for _ in self.train(1):
             pass
 
     def train(self, batch: int) -> Iterator[str]:
-        """Go forward and backward."""
+        """Run forward and backward."""
         value = torch.empty(batch, WIDTH, device=self._device)
         yield "input"
         for layer in self._layers:
             value = layer(value)
             yield type(layer).__name__
-        # A loss would be a sum, whose working memory depends on the card; its gradient is as good.
+        # A loss would be a sum, whose workspace depends on the card; a gradient serves as well.
         value.backward(torch.empty_like(value))
         yield "backward"
         self.forget()
 
     def infer(self, batch: int) -> Iterator[str]:
-        """Go forward; ``torch.no_grad`` around each layer, since a generator may stay suspended."""
+        """Run forward; ``no_grad`` is around each layer, because a generator may stay suspended."""
         value = torch.empty(batch, WIDTH, device=self._device)
         yield "input"
         for layer in self._layers:
@@ -179,6 +179,6 @@ class _Network:
 
 
 def _limit_now(device: torch.device) -> float:
-    """Return the share of the card that PyTorch may take; 2.6 does not tell what was set."""
+    """Return the share of the card that PyTorch may use; PyTorch 2.6 does not report it."""
     ask: Any = getattr(torch.cuda, "get_per_process_memory_fraction", None)
     return 1.0 if ask is None else float(ask(device))

@@ -1,7 +1,7 @@
-"""An engine without PyTorch and without a card: the allocator's model answers in its place.
+"""An engine without PyTorch and without a card: a model of the allocator answers instead.
 
-It does what concerns memory, on cards such as ``model:1996``, and everything it says is marked as
-modelled. Its environment's allocator configuration is the model's.
+It answers requests about memory, on cards such as ``model:1996``, and marks every answer as
+modeled. The model uses the allocator configuration of its environment.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import CacheEmptied, Event, Request
 
 MODELLED_VERSION = "2.13.0"
-"""The PyTorch whose allocator the model is."""
+"""The version of PyTorch whose allocator is modeled."""
 
 
 class ModelledEngine(InProcessEngine):
-    """Satisfies `core.engine.Engine` for modelled cards; one at a time.
+    """Satisfies `core.engine.Engine` for modeled cards, one card at a time.
 
-    A card's memory stays as a request leaves it, until another card is asked for or the engine is
-    closed.
+    A card's memory stays as a request leaves it, until a request names another card or the engine
+    is closed.
     """
 
     def __init__(self, environment: EngineEnvironment | None = None) -> None:
@@ -50,7 +50,7 @@ class ModelledEngine(InProcessEngine):
         self._memory: ModelledMemory | None = None
 
     def run(self, request: Request) -> Iterator[Event]:
-        """Yield the answer to a request; see `core.engine.Engine.run`."""
+        """Yield the events of a request; see `core.engine.Engine.run`."""
         self._stop.clear()
         if self._is_closed:
             yield EngineEnded(exit_code=None, stopped=True)
@@ -62,7 +62,7 @@ class ModelledEngine(InProcessEngine):
                     return
         except Exception as error:
             failure = failure_from(error)
-        # Outside of the except block: the error and what its frames hold are gone.
+        # Outside the except block, the error and its frames are gone.
         yield RequestFailed(failure=failure)
 
     def stop(self) -> None:
@@ -70,11 +70,11 @@ class ModelledEngine(InProcessEngine):
         self._stop.set()
 
     def abandon(self) -> None:
-        """Ask the running request to end; it never takes long."""
+        """Ask the running request to end; it ends quickly."""
         self._stop.set()
 
     def close(self) -> None:
-        """Ask the running request to end; this engine runs no other."""
+        """Ask the running request to end; this engine runs no more requests."""
         self._is_closed = True
         self._stop.set()
         super().close()
@@ -84,8 +84,8 @@ class ModelledEngine(InProcessEngine):
             case DescribeEngine():
                 yield EngineDescribed(
                     pid=os.getpid(),
-                    torch_version=f"{MODELLED_VERSION} (modelled)",
-                    cuda_reason="This engine models a card's memory: it computes nothing.",
+                    torch_version=f"{MODELLED_VERSION} (modeled)",
+                    cuda_reason="This engine only models a card's memory: it computes nothing.",
                     allocator_configuration=self._conf or None,
                     python_version=".".join(map(str, sys.version_info[:3])),
                 )
@@ -99,7 +99,7 @@ class ModelledEngine(InProcessEngine):
             case RunMemoryExperiment():
                 yield from self._experiment(request)
             case _:
-                message = "A modelled card has memory alone: nothing can be run on it."
+                message = "A modeled card only has memory: nothing can run on it."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
 
     def _experiment(self, request: RunMemoryExperiment) -> Iterator[Event]:
@@ -117,10 +117,10 @@ class ModelledEngine(InProcessEngine):
         return cache_emptied(before, card.read())
 
     def _card(self, address: str) -> ModelledMemory:
-        """Return the card of an address; its memory is empty if it was not the last one's.
+        """Return the card of an address; its memory is empty unless it was the last card used.
 
         Raises:
-            StudioError: no modelled card, or no such allocator configuration.
+            StudioError: not a modeled card, or an invalid allocator configuration.
         """
         from gpu_studio.core.memory.modelled_cards import card_at
         from gpu_studio.core.memory.modelled_memory import ModelledMemory

@@ -18,14 +18,14 @@ _SEED = 20250130
 
 
 class BuiltInModel:
-    """A model and the input its output is compared for.
+    """A model and the input for which its outputs are compared.
 
     Args:
-        description: what people read.
-        code: the expression that builds it, as the snippet shows it.
-        build: builds it.
-        input_shape: the shape of its input.
-        longest_sum: the most terms that one of its numbers is a sum of.
+        description: the model's title and sentence.
+        code: the expression that builds the model, for the snippet.
+        build: builds the model.
+        input_shape: the shape of the input.
+        longest_sum: the most terms in the sum of a single number.
     """
 
     def __init__(
@@ -49,16 +49,16 @@ class BuiltInModel:
             return self._build().eval(), torch.randn(self.input_shape)
 
     def tolerance(self, output: torch.Tensor, dtypes: Iterable[torch.dtype]) -> float:
-        """Return how far two devices, or one in two dtypes, may differ.
+        """Return the allowed difference between two devices, or between two dtypes on one device.
 
-        Rounding errors of a sum of n terms grow as √n · eps in the mean (Higham and Mary, A new
-        approach to probabilistic rounding error analysis, 2019); 16 covers the layers and the
-        tail. Products in half precision are summed in float32: what remains of it are the roundings
-        of the operands, which do not grow with the sum.
+        The rounding errors of a sum of n terms grow on average as √n · eps (Higham and Mary, A new
+        approach to probabilistic rounding error analysis, 2019); the factor 16 covers the layers
+        and the tail. Products in half precision are summed in float32, so only the rounding of the
+        operands remains, which does not grow with the sum.
 
         Args:
             output: the output, in any dtype.
-            dtypes: what the model computed in, before and after.
+            dtypes: the dtypes in which the model computed, before and after.
         """
         coarsest = max(torch.finfo(dtype).eps for dtype in dtypes)
         summed = math.sqrt(self._longest_sum) * torch.finfo(torch.float32).eps
@@ -91,7 +91,7 @@ MODELS = (
         ModelDescription(
             name="linear_10",
             title="Linear(10, 10)",
-            sentence="The smallest layer to try a device with: 110 numbers.",
+            sentence="The smallest layer to test a device with: 110 parameters.",
         ),
         "torch.nn.Linear(10, 10)",
         lambda: nn.Linear(10, 10),
@@ -102,7 +102,7 @@ MODELS = (
         ModelDescription(
             name="linear_1000",
             title="Linear(1000, 500)",
-            sentence="One layer of half a million numbers with a 1000 × 1000 input.",
+            sentence="One layer of half a million parameters with a 1000 × 1000 input.",
         ),
         "torch.nn.Linear(1000, 500)",
         lambda: nn.Linear(1000, 500),
@@ -114,8 +114,8 @@ MODELS = (
             name="convnet",
             title="Small conv net",
             sentence=(
-                "Looks at 32 × 32 pictures. Its batch norms also keep buffers: numbers that are "
-                "not learned and have to move as well."
+                "Classifies 32 × 32 images. Its batch norms also have buffers: numbers that are "
+                "not trained but have to move as well."
             ),
         ),
         """torch.nn.Sequential(
@@ -138,7 +138,7 @@ MODELS = (
         ModelDescription(
             name="mlp",
             title="Multi-layer perceptron",
-            sentence="Three layers as for handwritten digits: 784 inputs, 10 outputs.",
+            sentence="Three layers for handwritten digits: 784 inputs, 10 outputs.",
         ),
         """torch.nn.Sequential(
     torch.nn.Linear(784, 256),
@@ -155,9 +155,9 @@ MODELS = (
 
 
 def find_model(name: str) -> BuiltInModel:
-    """Return a built-in model; raises `StudioError` with the names there are."""
+    """Return a built-in model; raises `StudioError` with the known names."""
     for model in MODELS:
         if model.description.name == name:
             return model
     names = ", ".join(model.description.name for model in MODELS)
-    raise StudioError(FailureKind.BAD_REQUEST, f"“{name[:20]}” is not a model: there are {names}.")
+    raise StudioError(FailureKind.BAD_REQUEST, f"“{name[:20]}” is not a model: choose {names}.")

@@ -1,4 +1,4 @@
-"""One call of a workload, ready to be timed, and what it can tell afterwards."""
+"""One call of a workload, ready to be timed, with the findings it has afterwards."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ if TYPE_CHECKING:
 
 
 class Call(ABC):
-    """What is timed: called again and again, then asked, then closed.
+    """The timed work: called repeatedly, then asked for its findings, then closed.
 
-    For a plain function see `FunctionCall`, for one of tensors `TensorCall`. A class of its own is
-    for work that keeps something (a process, a data set) or has something to tell.
+    For a plain function see `FunctionCall`, for a function of tensors `TensorCall`. Derive another
+    class for work that holds something (a process, a data set) or has findings.
     """
 
-    # Whether many calls may be one sample. An epoch or a call to other processes is a sample.
+    # Whether several calls may form one sample. An epoch or a call to other processes is a sample.
     is_batched: bool = True
 
     @abstractmethod
     def __call__(self) -> object:
-        """Do the work once. On a card it may return before the card is done."""
+        """Do the work once. On a card, it may return before the card is done."""
 
     @property
     def function(self) -> Callable[[], object]:
-        """What the stopwatch calls in a loop; a plain function saves a tenth of a microsecond."""
+        """The function to time; a plain function saves a tenth of a microsecond."""
         return self
 
     def elapsed_s(self) -> float | None:
-        """Return how long the last call took by a clock of its own; None is the stopwatch's.
+        """Return the last call's time by the call's own clock; None means the stopwatch's.
 
-        For work whose clock runs elsewhere: in other processes, after they have met.
+        This is for work that is timed elsewhere: in other processes, after they have synchronized.
         """
         return None
 
     def parts_s(self) -> dict[str, float]:
-        """Return the named seconds of one call, in order; asked after the timing, once."""
+        """Return the seconds of a call's parts, by name, in order; called once after the timing."""
         return {}
 
     def curves(self) -> dict[str, tuple[float, ...]]:
-        """Return what the work itself produced, by name (``loss``); asked after the timing."""
+        """Return the curves that the work produced, by name (``loss``); called after the timing."""
         return {}
 
     def findings(self) -> tuple[str, ...]:
-        """Return what the work showed, in sentences; asked after the timing."""
+        """Return the work's findings as sentences; called after the timing."""
         return ()
 
     def doubts(self) -> dict[str, str]:
-        """Return what speaks against what the work showed: sentences, by a word or two each."""
+        """Return reasons to doubt the findings: sentences, each by a key of a word or two."""
         return {}
 
     def close(self) -> None:  # noqa: B027 - most calls hold nothing
-        """Give back what the call holds: processes, files, global settings. Called once, always.
+        """Release processes, files and global settings. Always called, once.
 
-        Tensors need none of it: they are free when the call is.
+        Tensors do not need this: they are freed with the call.
         """
 
 
 class FunctionCall(Call):
-    """A function without arguments, which holds its operands itself.
+    """A function without arguments that holds its operands.
 
     Args:
-        function: what is called.
+        function: the function to call.
     """
 
     def __init__(self, function: Callable[[], object]) -> None:
@@ -86,13 +86,13 @@ class FunctionCall(Call):
 
 
 class TensorCall(FunctionCall):
-    """A function of tensors that are on the case's device.
+    """A function of tensors on the case's device.
 
     Args:
-        case: what is called.
-        operands: on the case's device.
-        compute: takes them.
-        look: says afterwards what the case's function shows.
+        case: the case.
+        operands: tensors on the case's device.
+        compute: the function of the operands.
+        look: returns the findings afterwards.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class TensorCall(FunctionCall):
         compute: Callable[..., torch.Tensor],
         look: Callable[[Case, Callable[[], object]], tuple[str, ...]],
     ) -> None:
-        # A partial object is called without a frame of Python's.
+        # Calling a partial object needs no Python frame.
         super().__init__(partial(compute, *operands))
         self._look = look
         self._case = case
@@ -110,28 +110,28 @@ class TensorCall(FunctionCall):
         self._compute = compute
 
     def parts_s(self) -> dict[str, float]:
-        """Return copy in, launch, compute and copy out on a card; nothing on the CPU."""
+        """Return the times of copy in, launch, compute and copy out on a card; empty on the CPU."""
         if not self._case.is_on_card:
             return {}
         return card_parts_s(self._case.device, self._operands, self._compute)
 
     def findings(self) -> tuple[str, ...]:
-        """Return what the workload sees in the call."""
+        """Return the workload's findings."""
         return self._look(self._case, self.function)
 
 
 class TransferringCall(TensorCall):
-    """Copies the operands from the CPU's memory to a card, computes, and copies the result back.
+    """Copies the operands from CPU memory to a card, computes, and copies the result back.
 
     Args:
-        case: what is called.
-        operands: on the CPU.
-        compute: takes them on the case's device.
-        look: says afterwards what the case's function shows.
+        case: the case.
+        operands: tensors on the CPU.
+        compute: the function of the operands, on the case's device.
+        look: returns the findings afterwards.
     """
 
     def __call__(self) -> object:
-        """Copy in, compute and copy out; returns when the result is there."""
+        """Copy in, compute and copy out; return when the result has arrived."""
         return self._compute(*self._moved()).cpu()
 
     @property
@@ -140,7 +140,7 @@ class TransferringCall(TensorCall):
         return self
 
     def parts_s(self) -> dict[str, float]:
-        """Return copy in, launch, compute and copy out."""
+        """Return the times of copy in, launch, compute and copy out."""
         return card_parts_s(self._case.device, self._moved(), self._compute)
 
     def _moved(self) -> tuple[torch.Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Which call is meant: a workload's size, dtype, device, options and mode, checked once."""
+"""A checked case: a workload's size, dtype, device, options and mode."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TF32 = "tf32"
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One call, completely described; made by `make_case`.
+    """The complete description of a call; made by `make_case`.
 
-    ``options`` are the workload's own, all of them, the defaults filled in. With ``transfers`` the
-    copies to the device and back belong to the call. ``cache`` is told because a workload may
-    want to mention it: overwriting the cache is not its business.
+    ``options`` has all options of the workload, with the defaults filled in. With ``transfers``,
+    the call includes the copies to the device and back. ``cache`` is here because a workload may
+    want to mention it; the run overwrites the cache, not the workload.
     """
 
     device: torch.device
@@ -36,17 +36,17 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """The device as a person writes it: ``cpu`` or ``cuda:1``."""
+        """The device's address: ``cpu`` or ``cuda:1``."""
         return str(self.device)
 
     @property
     def dtype_name(self) -> str:
-        """The dtype's name without the module's: ``float32``."""
+        """The dtype's name without the module: ``float32``."""
         return str(self.dtype).removeprefix("torch.")
 
     @property
     def item_bytes(self) -> int:
-        """The bytes of one number."""
+        """Bytes per number."""
         return self.dtype.itemsize
 
     @property
@@ -55,7 +55,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return self.device.type == "cuda"
 
     def crossing(self, operands_bytes: int) -> int:
-        """Return how much of the operands crosses the PCIe link in each call: all or nothing."""
+        """Return the bytes of operands that cross the PCIe link in each call: all or none."""
         return operands_bytes if self.transfers and self.is_on_card else 0
 
     def at(self, size: int) -> Case:
@@ -68,13 +68,14 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call does and takes.
+    """The work and memory of one call.
 
-    ``operations`` are floating-point operations, ``bytes_moved`` what is read and written as the
-    operations are written; ``throughput_work`` is what one call does in the unit of the workload's
-    throughput. ``memory_bytes`` exist on the device at the peak, ``host_bytes`` in the CPU's memory
-    beside it where the device is a card. ``link_bytes`` cross the PCIe link, the busier way.
-    ``longest_kernel`` is the share of it all that one kernel does: 0 for copies, which are none.
+    ``operations`` counts floating-point operations. ``bytes_moved`` counts the bytes that the
+    operations read and write. ``throughput_work`` is the work of one call in the unit of the
+    workload's throughput. ``memory_bytes`` is the device's memory at the peak; ``host_bytes`` is
+    the additional CPU memory if the device is a card. ``link_bytes`` cross the PCIe link in the
+    busier direction. ``longest_kernel`` is the
+    largest share of this work in a single kernel; it is 0 for copies, which run no kernel.
     """
 
     operations: float
@@ -96,11 +97,11 @@ def make_case(
     cache: str = "hot",
     transfers: bool = False,
 ) -> Case:
-    """Return the case of a request, its options checked and completed.
+    """Return the case of a request, with its options checked and completed.
 
     Raises:
-        StudioError: an option or a value that there is not, with those there are; a mode in which
-            the workload makes no sense, with its reason.
+        StudioError: an unknown option or value, with the known ones; or a mode that the workload
+            refuses, with the reason.
     """
     if cache not in CACHES:
         raise _bad(f"“{cache[:20]}” is no mode of the cache: choose {listed(CACHES, 'or')}.")
@@ -122,15 +123,15 @@ def make_case(
 
 
 def refuse_mode(description: WorkloadDescription, mode: str, is_wanted: bool = True) -> None:
-    """Raise `StudioError` where a mode is wanted that a workload refuses."""
+    """Raise `StudioError` if a mode is wanted that the workload refuses."""
     if is_wanted and mode in description.refuses:
         raise _bad(description.refuses[mode])
 
 
 def product_dtype(case: Case) -> str:
-    """Return what PyTorch multiplies matrices of a case in: its dtype, or ``tf32``.
+    """Return the dtype in which PyTorch multiplies a case's matrices: its dtype, or ``tf32``.
 
-    TF32 is for float32 on cards from compute capability 8.0 on, where PyTorch is allowed to use it.
+    TF32 replaces float32 on cards of compute capability 8.0 and higher, if PyTorch may use it.
     """
     if case.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32 and has_tf32(case):
         return TF32
@@ -138,7 +139,7 @@ def product_dtype(case: Case) -> str:
 
 
 def dtype_eps(name: str) -> float:
-    """Return the distance from 1 to the next number of a dtype, or of the factors in TF32."""
+    """Return the distance from 1 to the next number of a dtype; for TF32, that of the factors."""
     if name == TF32:
         return 2.0**-10
     return float(torch.finfo(getattr(torch, name)).eps)

@@ -1,8 +1,8 @@
 """One convolution layer, forward and backward, with cuDNN's two switches.
 
 The switches are those of "Chapter 17: Using torch with CUDA" (section 17.9). ``benchmark`` tries
-cuDNN's ways at the first call of each shape and keeps the fastest; ``deterministic`` allows only
-ways that add in the same order every time.
+cuDNN's algorithms at the first call of each shape and keeps the fastest; ``deterministic`` allows
+only algorithms that add in the same order every time.
 """
 
 from __future__ import annotations
@@ -28,31 +28,32 @@ SIDE = 56
 KERNEL = 3
 _FEWEST_REPEATS, _MOST_REPEATS = 2, 8
 _LONGEST_REPEATING_S = 1.0
-# How far results may be off where their own dtype keeps more bits than products need there: one by
-# one in eps of the sum of its terms' sizes, and in the norm in eps. cuDNN's faster ways (Winograd)
+# The allowed errors if the results' dtype keeps more bits than the products: of a single result, in
+# eps of the sum of its terms' magnitudes; of the norm, in eps. cuDNN's faster algorithms (Winograd)
 # add and subtract more: F(4 × 4) is off by up to 25 eps of that sum in float32.
 _WIDE_EPS, _WIDE_NORM_EPS = 64.0, 256.0
-# Short dtypes are summed in float32 and rounded once: half an eps of the result. One by one it is
-# in eps of the result and of the usual result together. Measured on the CPU: 0.4 in bfloat16; 2.3,
-# and 0.6 in the norm, in float16, which a CPU without instructions for it sums in parts.
+# Short dtypes are summed in float32 and rounded once: half an eps of the result. The error of a
+# single result is in eps of that result plus the usual result. Measured on the CPU: 0.4 in
+# bfloat16; 2.3, and 0.6 in the norm, in float16, which a CPU without float16 instructions sums in
+# parts.
 _SHORT_EPS, _SHORT_NORM_EPS = 8.0, 1.0
-# In TF32 the factors are rounded, and not the result.
+# TF32 rounds the factors, not the result.
 _TF32_NORM_EPS = 4.0
-# How long the first call of each kind took in this process: cuDNN chooses once, and keeps it.
+# The first call's time of each kind in this process: cuDNN chooses once and keeps the choice.
 _first_call_s: dict[tuple[str, int, torch.dtype, str], float] = {}
 
 
 class Conv2d(Workload):
-    """A 3 × 3 convolution of pictures, and its gradients; see `workload.Workload`."""
+    """A 3 × 3 convolution of images, and its gradients; see `workload.Workload`."""
 
     has_products = True
     description = WorkloadDescription(
         name="conv2d",
         title="Convolution",
         sentence=(
-            f"A 3 × 3 filter over pictures of {SIDE} × {SIDE} with {CHANNELS} channels, and what "
-            "learning needs of it: where cuDNN may choose among several ways, and not all of them "
-            "give the same bits twice."
+            f"A 3 × 3 filter over images of {SIDE} × {SIDE} with {CHANNELS} channels, forward and "
+            "backward. cuDNN chooses among several algorithms, and some of them do not give the "
+            "same bits twice."
         ),
         dtypes=DTYPES,
         sizes=(1, 2, 4, 8, 16, 32, 64),
@@ -63,35 +64,35 @@ class Conv2d(Workload):
                 name="cudnn",
                 title="cuDNN",
                 sentence=(
-                    "benchmark tries the ways at the first call and keeps the fastest; "
-                    "deterministic allows only those that repeat to the bit."
+                    "benchmark tries the algorithms at the first call and keeps the fastest; "
+                    "deterministic allows only algorithms that repeat bit for bit."
                 ),
                 values=tuple(CHOICES),
             ),
         ),
-        size_title="Pictures in a batch",
+        size_title="Images per batch",
         size_text="batch of {size}",
     )
 
     def work(self, case: Case) -> Work:
-        """Count a multiplication and an addition a term, for the result and both gradients."""
+        """Count one multiplication and addition per term, for the result and both gradients."""
         pictures = case.size * CHANNELS * SIDE * SIDE
         operations = 3 * 2.0 * pictures * CHANNELS * KERNEL * KERNEL
         weights = CHANNELS * CHANNELS * KERNEL * KERNEL
-        # Forward reads pictures and weights; backward reads them and the result's gradient.
+        # Forward reads images and weights; backward reads them and the result's gradient.
         moved = (2 + 3) * pictures + 3 * weights
         return Work(
             operations=operations,
             bytes_moved=float(moved * case.item_bytes),
             throughput_work=operations,
-            # Pictures, result, their gradients, and about as much again for cuDNN to work in.
+            # Images, result, their gradients, and about as much again for cuDNN's workspace.
             memory_bytes=(2 * 4 * pictures + 2 * weights) * case.item_bytes,
             # Forward, and back for the pictures and for the weights: as much work each.
             longest_kernel=1 / 3,
         )
 
     def prepare(self, case: Case) -> Call:
-        """Make pictures, shape (size, 64, 56, 56), and weights, shape (64, 64, 3, 3)."""
+        """Make images, shape (size, 64, 56, 56), and weights, shape (64, 64, 3, 3)."""
         return Conv2dCall(case, *_operands(case))
 
     def prepare_untried(self, case: Case) -> Call:
@@ -99,14 +100,14 @@ class Conv2d(Workload):
         return Conv2dCall(case, *_operands(case), is_tried=False)
 
     def computes_in(self, case: Case) -> str:
-        """Return the dtype, or TF32, which PyTorch allows convolutions by default."""
+        """Return the dtype, or TF32, which PyTorch allows for convolutions by default."""
         return _computes_in(case)
 
     def verify(self, case: Case) -> Verification:
-        """Compare the first and the last picture, and the gradients, with float64 on the CPU.
+        """Compare the first and last image, and the gradients, with float64 on the CPU.
 
-        The whole batch is computed; what comes from above is zero but for the two pictures, so
-        that the weights' gradient is theirs alone.
+        The whole batch is computed. The incoming gradient is zero except for the two images, so
+        that the weights' gradient comes from them alone.
         """
         pictures, weights, above = _operands(case, seeded())
         kept = sorted({0, case.size - 1})
@@ -125,7 +126,7 @@ class Conv2d(Workload):
         return Verification(not wrong, finding, (_compared(case.size),))
 
     def snippet(self, case: Case) -> str:
-        """Return lines of PyTorch that do and time this work as they stand."""
+        """Return a runnable PyTorch script that does and times this work."""
         benchmark, deterministic = CHOICES[case.options["cudnn"]]
         return _SNIPPET.format(
             size=case.size,
@@ -141,10 +142,10 @@ class Conv2d(Workload):
 
 
 class Conv2dCall(Call):
-    """Forward and backward of one layer. The switches are set as long as it is open.
+    """Forward and backward of one layer. cuDNN's switches stay set until `close`.
 
     Args:
-        case: where, how many pictures, and cuDNN's switches.
+        case: the device, the number of images, and cuDNN's switches.
         pictures: shape (size, 64, 56, 56).
         weights: shape (64, 64, 3, 3).
         above: the gradient that comes from the next layer, shape of the result.
@@ -177,40 +178,40 @@ class Conv2dCall(Call):
         self._choosing_s = _first_call_s.setdefault(key, choosing_s)
 
     def __call__(self) -> tuple[torch.Tensor, ...]:
-        """Return the result and the gradients of pictures and weights."""
+        """Return the result and the gradients of images and weights."""
         result = torch.nn.functional.conv2d(self._pictures, self._weights, padding=1)
         gradients = torch.autograd.grad(result, (self._pictures, self._weights), self._above)
         return (result, *gradients)
 
     def findings(self) -> tuple[str, ...]:
-        """Say whether repeated results are the same to the bit, and what the switches did."""
+        """Return whether repeated results match bit for bit, and the effect of the switches."""
         return (_repeated(self, self._case.options["cudnn"]), *self._switches())
 
     def _switches(self) -> tuple[str, ...]:
         if not self._case.is_on_card:
-            return ("These switches are cuDNN's: the CPU's convolutions do not look at them.",)
+            return ("These switches belong to cuDNN: they do not affect the CPU's convolutions.",)
         later_s = time_once(self, self._case.device)
         told = (
             f"The first call of this kind took {format_duration(self._choosing_s)} in this engine, "
-            f"with loading cuDNN's code and choosing a way; one of now "
+            f"including the time to load cuDNN's code and choose an algorithm; a call now takes "
             f"{format_duration(later_s)}.",
         )
         if not torch.backends.cudnn.enabled:
-            return (*told, "cuDNN is switched off here, so its switches changed nothing.")
+            return (*told, "cuDNN is switched off here, so its switches have no effect.")
         if _uses_tf32(self._case):
             return (
                 *told,
-                "PyTorch lets convolutions of float32 round their factors to TF32 on this card.",
+                "On this card, PyTorch rounds the factors of float32 convolutions to TF32.",
             )
         return told
 
     def close(self) -> None:
-        """Set the switches back."""
+        """Restore the switches."""
         self._flags.__exit__(None, None, None)
 
 
 def _repeated(call: Conv2dCall, choice: str) -> str:
-    """Compare repeated calls bit by bit on the CPU, for about a second."""
+    """Compare repeated calls bit for bit on the CPU, for about a second."""
     first = _fetched(call)
     repeats, differing, largest = 0, 0, 0.0
     until_s = time.perf_counter() + _LONGEST_REPEATING_S
@@ -222,12 +223,12 @@ def _repeated(call: Conv2dCall, choice: str) -> str:
             largest = max(largest, *(float((one - other).abs().max()) for one, other in pairs))
     if differing:
         return (
-            f"With “{choice}”, {differing} of {repeats} repeated calls gave other bits than the "
-            f"first, off by up to {largest:.1e}."
+            f"With “{choice}”, {differing} of {repeats} repeated calls gave different bits than "
+            f"the first call, off by up to {largest:.1e}."
         )
     return (
-        f"With “{choice}”, {repeats} repeated calls gave the same bits as the first: every number "
-        "was compared."
+        f"With “{choice}”, {repeats} repeated calls gave the same bits as the first call: every "
+        "number was compared."
     )
 
 
@@ -236,7 +237,7 @@ def _fetched(call: Conv2dCall) -> list[torch.Tensor]:
 
 
 def _bits(numbers: torch.Tensor) -> torch.Tensor:
-    # As numbers, two that are none would differ, and the two zeros would not.
+    # Compared as numbers, two NaNs would differ, and the two zeros would not.
     return numbers.contiguous().view(torch.uint8)
 
 
@@ -245,7 +246,7 @@ def _operands(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     shape = (case.size, CHANNELS, SIDE, SIDE)
     shapes = (shape, (CHANNELS, CHANNELS, KERNEL, KERNEL), shape)
-    # Drawn as float32, which every device can, and on the CPU where they are to be the same.
+    # Drawn as float32, which every device supports, and on the CPU if they must be the same.
     where = torch.device("cpu") if generator else case.device
     pictures, weights, above = (
         torch.randn(one, device=where, generator=generator).to(case.device, case.dtype)
@@ -263,13 +264,13 @@ def _convolved(
 
 
 def _wrong(case: Case, found: torch.Tensor, expected: torch.Tensor, magnitude: torch.Tensor) -> str:
-    """Return what is wrong with one of the results; empty where it is right.
+    """Return the error in one of the results; empty if it is correct.
 
     Args:
-        case: what was computed.
-        found: on the CPU.
-        expected: the same in float64.
-        magnitude: the sums of their terms' sizes.
+        case: the computed case.
+        found: the device's result, on the CPU.
+        expected: the reference in float64.
+        magnitude: the sums of the terms' magnitudes.
     """
     if is_coarser(found):
         return "the result was rounded to a shorter dtype"
@@ -284,10 +285,10 @@ def _wrong(case: Case, found: torch.Tensor, expected: torch.Tensor, magnitude: t
         allowed, norm_allowed = _WIDE_EPS * eps * magnitude, _WIDE_NORM_EPS * eps
     largest = float((difference / allowed).nan_to_num(torch.inf).max())
     if not largest <= 1.0:
-        return f"off by up to {largest:.1e} times what rounding explains"
+        return f"off by up to {largest:.1e} times the rounding error"
     share = float(difference.norm() / expected.norm())
     if not share <= norm_allowed:
-        return f"off by {share:.1e} in all, where rounding explains {norm_allowed:.1e}"
+        return f"off by {share:.1e} in all; rounding explains {norm_allowed:.1e}"
     return ""
 
 
@@ -296,7 +297,7 @@ def _computes_in(case: Case) -> str:
 
 
 def _uses_tf32(case: Case) -> bool:
-    """Return whether float32 convolutions use TF32: PyTorch's default, other than for products."""
+    """Return whether float32 convolutions use TF32: PyTorch's default, unlike for products."""
     return (
         case.is_on_card
         and case.dtype == torch.float32
@@ -311,7 +312,7 @@ def _is_kept(case: Case, kept: list[int]) -> torch.Tensor:
 
 
 def _compared(size: int) -> str:
-    pictures = "the picture" if size == 1 else f"two of {size} pictures"
+    pictures = "the image" if size == 1 else f"two of {size} images"
     return f"{pictures} of {SIDE} × {SIDE} and all gradients"
 
 

@@ -1,4 +1,4 @@
-"""Copies between the CPU's memory and a card's, or within one of them."""
+"""Copies between CPU memory and a card's memory, or within one of them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LOOKS = 5
 
 
 class Copy(Workload):
-    """One copy of so many MiB; see `workload.Workload`."""
+    """One copy of a number of MiB; see `workload.Workload`."""
 
     description = WorkloadDescription(
         name="copy",
         title="Copy",
         sentence=(
-            "Copies memory and computes nothing: to a card and back everything has to go through "
-            "the PCIe slot, which is far slower than the memory on either side."
+            "Copies memory and computes nothing. Everything that goes to a card or back passes "
+            "through the PCIe slot, which is far slower than the memory on either side."
         ),
         dtypes=("float32",),
         sizes=(1, 4, 16, 64, 256),
@@ -41,9 +41,9 @@ class Copy(Workload):
                 name="direction",
                 title="Direction",
                 sentence=(
-                    "d2d copies within the device's own memory, h2d from the CPU's memory to the "
-                    "card, d2h back. What is read and what is written count within a memory; over "
-                    "PCIe what is sent."
+                    "d2d copies within the device's memory, h2d from CPU memory to the card, d2h "
+                    "back. Within a memory, the bytes read and written count; over PCIe, the bytes "
+                    "sent."
                 ),
                 values=tuple(sorted(_PARTS)),
             ),
@@ -51,32 +51,32 @@ class Copy(Workload):
                 name="memory",
                 title="CPU memory",
                 sentence=(
-                    "pinned memory stays where it is, so the card fetches it by itself; pageable "
-                    "memory, which is the usual, is copied to a pinned place first."
+                    "The card can read pinned memory directly. Pageable memory, the default, is "
+                    "first copied to a pinned buffer."
                 ),
                 values=("pageable", "pinned"),
             ),
         ),
         size_title="MiB to copy",
         size_text="{size} MiB",
-        refuses={"transfers": "copy is a transfer itself: choose its direction instead."},
+        refuses={"transfers": "copy already is a transfer: choose its direction instead."},
     )
     small_up_to = 16
 
     def check(self, case: Case) -> None:
-        """Refuse what has no second memory, and pinned memory that would not be used."""
+        """Refuse a copy without a second memory, and pinned memory that would not be used."""
         if not case.is_on_card and _direction(case) != "d2d":
             raise _bad(
-                "The CPU has no other memory to copy to: choose the direction d2d, or a card."
+                "The CPU has no second memory to copy to: choose the direction d2d, or a card."
             )
         if _is_pinned(case) and _direction(case) == "d2d":
             raise _bad(
-                "d2d stays in the device's memory, so pinned memory would not be used: choose "
+                "d2d stays in the device's memory and would not use pinned memory: choose "
                 "pageable, or the direction h2d or d2h."
             )
 
     def work(self, case: Case) -> Work:
-        """Count what is read and written within a memory, and what is sent over PCIe."""
+        """Count the bytes read and written within a memory, or the bytes sent over PCIe."""
         size_bytes = case.size * _MIB
         if _direction(case) == "d2d":
             return Work(
@@ -97,26 +97,26 @@ class Copy(Workload):
         )
 
     def prepare(self, case: Case) -> Call:
-        """Make both memories and return one copy."""
+        """Allocate both memories and return one copy."""
         source = torch.zeros(case.size * _MIB // 4, **_place(case, is_source=True))
         target = torch.zeros(case.size * _MIB // 4, **_place(case, is_source=False))
         return CopyCall(case, source, target)
 
     def verify(self, case: Case) -> Verification:
-        """Copy numbers that are all different, and see whether they arrived."""
+        """Copy numbers that are all different, and check that they arrived."""
         count = case.size * _MIB // 4
         numbers = torch.arange(count, dtype=torch.int32).view(torch.float32)
         source = torch.empty(count, **_place(case, is_source=True)).copy_(numbers)
         target = torch.zeros(count, **_place(case, is_source=False))
         CopyCall(case, source, target)()
         synchronize(case.device)
-        # As whole numbers, since some of these bits are no number as a float.
+        # As whole numbers, because some of these bits would be NaN as a float.
         wrong = int((target.cpu().view(torch.int32) != numbers.view(torch.int32)).sum())
         finding = f"{wrong} of {count} numbers did not arrive" if wrong else "every bit arrived"
         return Verification(not wrong, finding, (f"all of {format_bytes(4 * count)}",))
 
     def snippet(self, case: Case) -> str:
-        """Return lines of PyTorch that do and time this copy as they stand."""
+        """Return a runnable PyTorch script that does and times this copy."""
         places = {is_source: _place(case, is_source=is_source) for is_source in (True, False)}
         return _SNIPPET.format(
             size=case.size,
@@ -128,21 +128,21 @@ class Copy(Workload):
 
 
 class CopyCall(FunctionCall):
-    """One copy between two tensors that stay.
+    """One copy between two existing tensors.
 
     Args:
-        case: what is copied where.
-        source: what is read.
-        target: what is written, as large.
+        case: the direction and the memory.
+        source: the tensor to read.
+        target: the tensor to write, of the same size.
     """
 
     def __init__(self, case: Case, source: torch.Tensor, target: torch.Tensor) -> None:
-        # From pageable memory PyTorch waits in any case.
+        # With pageable memory, PyTorch waits in any case.
         super().__init__(partial(target.copy_, source, non_blocking=_is_pinned(case)))
         self._case = case
 
     def parts_s(self) -> dict[str, float]:
-        """Return the one part there is: seconds until a lone copy is done."""
+        """Return the only part: the seconds of a single copy."""
         times_s = []
         for _ in range(_LOOKS):
             start_s = time.perf_counter()
@@ -161,7 +161,7 @@ def _is_pinned(case: Case) -> bool:
 
 
 def _place(case: Case, *, is_source: bool) -> dict[str, Any]:
-    """Return the arguments by which PyTorch makes one of the two memories."""
+    """Return PyTorch's arguments for one of the two tensors."""
     is_host = _direction(case) == ("h2d" if is_source else "d2h")
     if not is_host:
         return {"device": case.device}

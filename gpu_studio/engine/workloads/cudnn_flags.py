@@ -1,4 +1,4 @@
-"""PyTorch's two switches for cuDNN, set for a while and always set back."""
+"""PyTorch's two switches for cuDNN, set temporarily and always restored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHOICES = {
 
 @contextlib.contextmanager
 def cudnn_flags(choice: str) -> Iterator[None]:
-    """Set both switches, and set them back to what they were.
+    """Set both switches, and restore them on exit.
 
     Args:
         choice: a key of `CHOICES`.

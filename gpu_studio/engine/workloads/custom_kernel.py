@@ -1,8 +1,8 @@
-"""A CUDA kernel of one's own, compiled while the program runs: the ten statements as one.
+"""A custom CUDA kernel, compiled while the program runs: the ten statements in one kernel.
 
 The 1024 × 1024 matrices and the name `my_kernel` are from "How can I switch from CPU to GPU
-PyTorch?" (answer of 2025-01-30), which leaves the kernel itself to the reader. Here it is the ten
-statements of `elementwise`: three numbers are read and one is written, whatever lies between.
+PyTorch?" (answer of 2025-01-30), which leaves the kernel to the reader. Here it does the ten
+statements of `elementwise`: it reads three numbers and writes one, whatever lies between.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 
 _OPERATIONS = 14
 _MATRICES = 4
-# Rounding inside the kernel, as derived in elementwise.py; float16 and bfloat16 compute in float32
-# there and round once at the end, where a result below 8 is off by at most 2 eps.
+# The kernel's rounding, as derived in elementwise.py. float16 and bfloat16 compute in float32 and
+# round once at the end, so that a result below 8 is off by at most 2 eps.
 _TOLERANCE_EPS = 20.0
 _STORED_EPS = 2.0
 _COMPARED_CALLS = 10
 
 
 class CustomKernel(Workload):
-    """One fused kernel written for this work; see `workload.Workload`."""
+    """One fused kernel for this work; see `workload.Workload`."""
 
     description = WorkloadDescription(
         name="custom_kernel",
         title="A CUDA kernel of your own",
         sentence=(
-            "The ten lines of “Element by element” as one program for the graphics card, compiled "
-            "while you wait: the numbers go through memory once instead of once a line."
+            "The ten lines of “Element by element” as a single program for the graphics card, "
+            "compiled while you wait. The numbers go through memory once, not once per line."
         ),
         dtypes=DTYPES,
         sizes=(64, 256, 512, 1024, 2048, 4096),
@@ -66,27 +66,27 @@ class CustomKernel(Workload):
         options=(
             WorkloadOption(
                 name="threads",
-                title="Threads in a block",
-                sentence="How many elements one block of the kernel works on at once.",
+                title="Threads per block",
+                sentence="The number of elements that one block of the kernel works on at once.",
                 values=("256", "64", "128", "512", "1024"),
             ),
         ),
         device_kinds=("cuda",),
         refuses={
             "transfers": (
-                "custom_kernel works on matrices that are on the card: time the copies with the "
+                "custom_kernel works on matrices on the card: time the copies with the "
                 "workload copy."
             ),
         },
     )
 
     def skipped(self) -> str:
-        """Return why no kernel can be compiled or run here; empty where it can."""
+        """Return why no kernel can be compiled or run here; empty if it can."""
         available, reason = cuda_state()
         if not available:
             return (
-                f"{reason} It runs with an NVIDIA card, its driver and a CUDA build of PyTorch; "
-                "nothing else has to be installed."
+                f"{reason} It needs an NVIDIA card, its driver and a CUDA build of PyTorch, and "
+                "nothing else."
             )
         return why_no_compiler()
 
@@ -107,7 +107,7 @@ class CustomKernel(Workload):
         return CustomKernelCall(case, operands)
 
     def computes_in(self, case: Case) -> str:
-        """Return the dtype, or float32 for the 16-bit ones, which are only stored."""
+        """Return the dtype; float32 for the 16-bit dtypes, which are only stored."""
         return "float32" if case.item_bytes == 2 else case.dtype_name
 
     def verify(self, case: Case) -> Verification:
@@ -132,7 +132,7 @@ class CustomKernel(Workload):
         )
 
     def snippet(self, case: Case) -> str:
-        """Return lines that compile, launch and time the kernel as they stand."""
+        """Return a runnable script that compiles, launches and times the kernel."""
         return SNIPPET.format(
             source=source_for(case.dtype_name),
             size=case.size,
@@ -143,10 +143,10 @@ class CustomKernel(Workload):
 
 
 class CustomKernelCall(Call):
-    """A launch of the kernel; the code stays on the card until `close`.
+    """A launch of the kernel; its code stays on the card until `close`.
 
     Args:
-        case: where, how large, and how many threads.
+        case: the device, the size, and the number of threads.
         operands: three contiguous matrices on the card.
     """
 
@@ -167,12 +167,12 @@ class CustomKernelCall(Call):
         )
 
     def __call__(self) -> object:
-        """Launch it; the card works on after this has returned."""
+        """Launch the kernel; the card may still be working when this returns."""
         self._launch()
         return self.result
 
     def findings(self) -> tuple[str, ...]:
-        """Say what compiling took, and what PyTorch takes for the same ten lines."""
+        """Return the compile time, and PyTorch's time for the same ten lines."""
         stopwatch = CudaStopwatch(self._device)
         own_s, _ = stopwatch.time(self, _COMPARED_CALLS)
 
@@ -191,17 +191,17 @@ class CustomKernelCall(Call):
         )
 
     def close(self) -> None:
-        """Take the code off the card."""
+        """Unload the code from the card."""
         self._module.close()
 
 
 def _judged(difference: float, dtype: torch.dtype) -> tuple[bool, str]:
-    """Return whether the kernel is right, and a sentence, from its largest difference."""
+    """Return whether the kernel is correct, with a sentence, from its largest difference."""
     eps, is_short = torch.finfo(dtype).eps, dtype.itemsize == 2
     computing_eps = torch.finfo(torch.float32).eps if is_short else eps
-    # The reference rounds as well, which only counts where the kernel has float64, too.
+    # The reference rounds as well, which matters only if the kernel computes in float64.
     tolerance = _TOLERANCE_EPS * (computing_eps + torch.finfo(torch.float64).eps)
     tolerance += _STORED_EPS * eps * is_short
     if difference <= tolerance:  # false for NaN
         return True, f"within rounding ({tolerance:.1e}) of PyTorch's ten statements in float64"
-    return False, f"off by up to {difference:.1e}, where rounding explains {tolerance:.1e}"
+    return False, f"off by up to {difference:.1e}; rounding explains {tolerance:.1e}"

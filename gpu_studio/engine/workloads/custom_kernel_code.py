@@ -1,8 +1,8 @@
-"""The CUDA C of the workload `custom_kernel`, for every dtype without any header.
+"""The CUDA C of the workload `custom_kernel`, for every dtype and without headers.
 
-NVRTC finds NVIDIA's headers only where a toolkit is installed, so the two short types are written
-out: float16 by the machine's own conversion, bfloat16 as the upper half of a float32, rounded to
-the nearest, ties to even.
+NVRTC finds NVIDIA's headers only if a toolkit is installed, so this code converts the two short
+types itself: float16 with the hardware's conversion, bfloat16 as the upper half of a float32,
+rounded to nearest, ties to even.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _TYPES = {"float16": _HALF, "bfloat16": _BFLOAT, "float32": _FLOAT, "float64": _
 
 
 def source_for(dtype: str) -> str:
-    """Return the whole source for a dtype: its type, then the kernel `NAME`."""
+    """Return the source for a dtype: its type, then the kernel `NAME`."""
     return _TYPES[dtype] + _KERNEL
 
 

@@ -1,4 +1,4 @@
-"""Feeding a device: one epoch of a data set, loaded, copied and learned from batch by batch.
+"""Feeding a device: one epoch of training, with each batch loaded, copied and learned from.
 
 The data sets, the batch of 32 and the loop are those of "How can I switch from CPU to GPU PyTorch?"
 and "How can a PyTorch model be moved to the GPU?" (answers of 2025-01-30).
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.feeding import Batch, DataSet
 
 PARTS = ("loading", "copying", "computing")
-# Many small steps of a layer that forgets what it began with: the rounding errors of one epoch add
+# Many small steps in which a layer forgets its initial weights: the rounding errors of an epoch add
 # up like a random walk. Measured on the CPU: at most 2 eps of the weights' norm.
 _TOLERANCE_EPS = 16.0
 _MOST_ROUNDS = 3
@@ -41,8 +41,8 @@ class Dataloader(Workload):
         name="dataloader",
         title="Feeding the device",
         sentence=(
-            "A data set goes through a small network batch by batch: the time is split into "
-            "loading the batches, copying them to the device and computing with them."
+            "A small network trains on a data set, batch by batch. The result splits the time into "
+            "loading the batches, copying them to the device, and computing."
         ),
         dtypes=("float32",),
         sizes=(32, 64, 128, 256, 512, 1024),
@@ -54,47 +54,47 @@ class Dataloader(Workload):
         options=(
             WorkloadOption(
                 name="way",
-                title="The batches come",
+                title="Transfer method",
                 sentence=(
-                    "batch_by_batch from a DataLoader; whole_set from the device, where all of it "
-                    "was put before; pinned from memory that a card can read by itself; "
-                    "pinned_non_blocking without waiting for the copy."
+                    "batch_by_batch: a DataLoader copies each batch. whole_set: the whole data set "
+                    "is already on the device. pinned: from pinned memory, which a card can read "
+                    "directly. pinned_non_blocking: the same, without waiting for the copy."
                 ),
                 values=WAYS,
             ),
             WorkloadOption(
                 name="num_workers",
                 title="Worker processes",
-                sentence="How many other processes load batches; 0 is the program itself.",
+                sentence="The number of processes that load batches; 0 means the program itself.",
                 values=("0", "1", "2", "4"),
             ),
             WorkloadOption(
                 name="data_set",
                 title="Data set",
-                sentence="10 000 samples of 100 numbers, or 1 000 of 10: one from each document.",
+                sentence="10,000 samples of 100 numbers, or 1,000 of 10: one from each document.",
                 values=tuple(DATA_SETS),
             ),
         ),
-        size_title="Samples in a batch",
+        size_title="Samples per batch",
         size_text="batch of {size}",
         refuses={
-            "transfers": "dataloader copies every batch anyway: its time is told apart.",
-            "cold": "dataloader runs through a whole data set: no cache is left hot or cold by it.",
+            "transfers": "dataloader always copies every batch, and times the copies separately.",
+            "cold": "dataloader reads a whole data set, so its cache is neither hot nor cold.",
         },
     )
 
     def work(self, case: Case) -> Work:
-        """Count what an epoch computes and moves; the throughput is in samples."""
+        """Count an epoch's operations and bytes; the throughput is in samples."""
         data_set = DATA_SETS[case.options["data_set"]]
         weights = data_set.inputs * data_set.outputs
         batches = -(-data_set.samples // case.size)
         on_device = data_set.size_bytes if case.options["way"] == "whole_set" else 0
         batch_bytes = data_set.size_bytes * min(case.size, data_set.samples) // data_set.samples
         return Work(
-            # Forward and the weights' gradient: the inputs need none.
+            # Forward and the weights' gradient; the inputs need no gradient.
             operations=4.0 * weights * data_set.samples,
-            # Each sample is read, and with each batch the weights are read twice, their gradient
-            # and themselves written.
+            # Each sample is read. For each batch, the weights are read twice and written once,
+            # and their gradient is written.
             bytes_moved=float(data_set.size_bytes + 4 * batches * weights * case.item_bytes),
             throughput_work=float(data_set.samples),
             memory_bytes=on_device + 4 * batch_bytes + 3 * weights * case.item_bytes,
@@ -103,15 +103,15 @@ class Dataloader(Workload):
         )
 
     def prepare(self, case: Case) -> Call:
-        """Draw the data set, start the workers, make the layer."""
+        """Generate the data set, start the workers, create the layer."""
         return DataloaderCall(case)
 
     def computes_in(self, case: Case) -> str:
-        """Return float32, or TF32 where PyTorch may use it for products."""
+        """Return float32, or TF32 if PyTorch may use it for products."""
         return product_dtype(case)
 
     def verify(self, case: Case) -> Verification:
-        """Compare every sample that arrives bit for bit, and what one epoch taught with float64."""
+        """Compare every arriving sample bit for bit, and one epoch's weights with float64."""
         data_set = DATA_SETS[case.options["data_set"]]
         with contextlib.closing(Feed(case)) as feed:
             arrived = _arrived(feed)
@@ -128,25 +128,25 @@ class Dataloader(Workload):
         tolerance = _TOLERANCE_EPS * torch.finfo(torch.float32).eps
         compared = (f"all {data_set.samples} samples", "the weights after an epoch")
         if not is_complete:
-            return Verification(False, "not every sample arrived as it was drawn", compared)
-        if not error <= tolerance:  # not a number, too
+            return Verification(False, "some samples did not arrive unchanged", compared)
+        if not error <= tolerance:  # also true for NaN
             finding = f"every sample arrived, but the weights are off by {error:.1e}"
             return Verification(False, finding, compared)
-        finding = f"arrived to the bit, learned within {tolerance:.1e} of float64"
+        finding = f"arrived bit for bit, weights within {tolerance:.1e} of float64"
         return Verification(True, finding, compared)
 
     def snippet(self, case: Case) -> str:
-        """Return lines of PyTorch that do and time this work as they stand."""
+        """Return a runnable PyTorch script that does and times this work."""
         return snippet_for(case)
 
 
 class Learner:
-    """A layer that learns from batches, with plain gradient descent.
+    """A layer that learns from batches with plain gradient descent.
 
     Args:
-        data_set: what it is made for.
-        device: where it learns.
-        dtype: of its weights.
+        data_set: the data set to learn from.
+        device: the device to learn on.
+        dtype: the dtype of the weights.
     """
 
     def __init__(self, data_set: DataSet, device: torch.device, dtype: torch.dtype) -> None:
@@ -167,16 +167,16 @@ class Learner:
             self.step(feed.to_device(batch))
 
     def weights(self) -> torch.Tensor:
-        """Return all weights and biases in a row, float64 on the CPU."""
+        """Return all weights and biases as one vector, float64 on the CPU."""
         parameters = [one.detach().cpu().double() for one in self._model.parameters()]
         return torch.cat([one.flatten() for one in parameters])
 
 
 class DataloaderCall(Call):
-    """One epoch; its workers stay until `close`.
+    """One epoch; its workers live until `close`.
 
     Args:
-        case: the device, the size of a batch, and how it is fed.
+        case: the device, the batch size, and the options.
     """
 
     is_batched = False
@@ -193,10 +193,10 @@ class DataloaderCall(Call):
         return self._learner
 
     def parts_s(self) -> dict[str, float]:
-        """Return what loading, copying and computing took in one more epoch.
+        """Return the time of loading, copying and computing in a separate epoch.
 
-        A card is waited for after each part, so nothing overlaps here; what that costs is in the
-        findings. Of up to three epochs it is the middle one.
+        This epoch waits for the card after each part, so nothing overlaps; the findings say what
+        that costs. It is the median of up to three epochs.
         """
         rounds: list[tuple[float, list[float]]] = []
         started_s = time.perf_counter()
@@ -231,27 +231,27 @@ class DataloaderCall(Call):
             seconds[1] += copied_s - loaded_s
             seconds[2] += end_s - copied_s
             begin_s = end_s
-        seconds[0] += time.perf_counter() - begin_s  # to learn that there is no further batch
+        seconds[0] += time.perf_counter() - begin_s  # the loader's time to report the end
         return seconds
 
     def findings(self) -> tuple[str, ...]:
-        """Say what the split and the start cost, and which choices meant nothing here."""
+        """Return the cost of the split and of the start, and which options had no effect."""
         feed = self._feed
         waiting = " and waits for the card" if self._case.is_on_card else ""
         found = [
-            f"The parts are of an epoch that looks at the clock{waiting} after each of them: it "
-            f"took {format_duration(self._split_s)}, one that does not "
+            f"The parts come from an epoch that reads the clock{waiting} after each part. It took "
+            f"{format_duration(self._split_s)}; an epoch without that took "
             f"{format_duration(self._whole_s)} ({_by_how_much(self._split_s, self._whole_s)})."
         ]
         if feed.is_whole and self._case.is_on_card:
             found.append(
-                f"Putting the whole set ({format_bytes(feed.data_set.size_bytes)}) on the card "
-                f"took {format_duration(feed.start_s)} once, before the timing."
+                f"Copying the whole data set ({format_bytes(feed.data_set.size_bytes)}) to the "
+                f"card took {format_duration(feed.start_s)}, once, before the timing."
             )
         if feed.workers:
             found.append(
                 f"Starting the workers took {format_duration(feed.start_s)} before the timing, "
-                "their first epoch included; without persistent_workers=True every epoch begins "
+                "including their first epoch; without persistent_workers=True, every epoch starts "
                 "so."
             )
         return (*found, *_meaningless(self._case))
@@ -262,7 +262,7 @@ class DataloaderCall(Call):
 
 
 def _arrived(feed: Feed) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return all inputs and targets as the device got them, on the CPU, in order."""
+    """Return all inputs and targets as they arrived on the device, copied back, in order."""
     batches = [feed.to_device(batch) for batch in feed.batches()]
     inputs, targets = zip(*batches, strict=True)
     return torch.cat([one.cpu() for one in inputs]), torch.cat([one.cpu() for one in targets])
@@ -274,13 +274,13 @@ def _by_how_much(split_s: float, whole_s: float) -> str:
 
 
 def _meaningless(case: Case) -> tuple[str, ...]:
-    """Return which of the choices did nothing in this case."""
+    """Return sentences about the options that have no effect in this case."""
     found = []
     if not case.is_on_card and case.options["way"] != "batch_by_batch":
         found.append(
-            "The CPU's own memory is the device's here: nothing is copied, and pinning is for "
-            "copies to a card."
+            "On the CPU, the data already is in the device's memory: nothing is copied, and "
+            "pinned memory has no effect."
         )
     if case.options["way"] == "whole_set" and case.options["num_workers"] != "0":
-        found.append("Nothing is loaded when the whole set is in place: no worker was started.")
+        found.append("The whole data set is on the device, so no worker was started.")
     return tuple(found)

@@ -1,4 +1,4 @@
-"""The lines of PyTorch that feed a device as the workload `dataloader` does."""
+"""The PyTorch script that feeds a device as the workload `dataloader` does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def snippet_for(case: Case) -> str:
-    """Return a program that runs as it stands; with workers it has to be a file of its own."""
+    """Return a runnable script; with workers, it must be saved as a file."""
     data_set, way = DATA_SETS[case.options["data_set"]], case.options["way"]
     workers = int(case.options["num_workers"])
     feed = _LOADER.format(

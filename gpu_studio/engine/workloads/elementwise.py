@@ -1,7 +1,7 @@
-"""The workload of a home PC owner's question: is my old graphics card faster than my CPU?
+"""The workload for a home user's question: is my old graphics card faster than my CPU?
 
 The ten statements are quoted from "How can I run any code on my GPU, instead on CPU?" by Radosław
-Śmigielski (blog post of 2025-03-01), where a GT 1030 loses to a Ryzen 7 5700G. One call is the
+Śmigielski (blog post of 2025-03-01). There, a GT 1030 loses to a Ryzen 7 5700G. One call runs the
 ten statements once.
 """
 
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 class Form(NamedTuple):
-    """One way to write the work: what it costs a number of the matrices, and how exact it is.
+    """One way to write the work: its cost for each number of the matrices, and its accuracy.
 
-    ``passes`` are PyTorch's operations, each a kernel and a way over memory of its own;
-    ``matrices_at_once`` counts the three operands. ``tolerance_eps`` bounds the rounding for
-    operands in [0, 1): each operation and each constant is off by at most half an eps of the
-    largest it can be.
+    ``passes`` counts PyTorch's operations; each is a separate kernel and a separate pass over
+    memory. ``matrices_at_once`` includes the three operands. ``tolerance_eps`` bounds the rounding
+    for operands in [0, 1): each operation and each constant is off by at most half an eps of its
+    largest possible value.
     """
 
     compute: Callable[..., torch.Tensor]
@@ -56,7 +56,7 @@ class Form(NamedTuple):
 
 
 def crunch_the_numbers(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-    """Run the ten statements, quoted as they stand in the post's loop."""
+    """Run the ten statements, quoted literally from the post's loop."""
     y0 = a + b
     y1 = y0 + c
     y2 = y1 * a
@@ -71,7 +71,7 @@ def crunch_the_numbers(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> tor
 
 
 def in_few_passes(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-    """Return the last of the ten statements' results alone, in six of PyTorch's operations.
+    """Return only the result of the last statement, with six PyTorch operations.
 
     y4 + y5 = 2·(a + b + c)·a − b + 0.33·a + 0.66·b + 0.9·c.
     """
@@ -84,13 +84,13 @@ def in_few_passes(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Te
 
 
 FORMS = {
-    # Of the 14 operations eleven combine two matrices (two read, one written) and three multiply
-    # one by a number (one read, one written). At once there are a, b, c, five results and three
-    # temporaries of the sixth statement. The rounding errors come to 39.6 halves of an eps.
+    # Of the 14 operations, eleven combine two matrices (two read, one written) and three multiply
+    # one by a number (one read, one written). At the peak there are a, b, c, five results and three
+    # temporaries of the sixth statement. The rounding errors add up to 39.6 halves of an eps.
     "statements": Form(crunch_the_numbers, 14, 14, 11 * 3 + 3 * 2, 11, 20.0),
-    # The last three operations are two, two and three in one pass, and the last reads three
-    # matrices. Rounding: 2 and 3 for the sum, which counts up to twofold; 0.33, 0.34 and 0.9 and
-    # three constants; 7 and 6 for the last product and sum: under 26 halves of an eps.
+    # The last three operations do two, two and three operations in one pass, and the last one reads
+    # three matrices. Rounding: 2 and 3 for the sum, which counts up to twice; 0.33, 0.34 and 0.9
+    # and three constants; 7 and 6 for the last product and sum: under 26 halves of an eps.
     "fused": Form(in_few_passes, 10, 6, 4 * 3 + 2 + 4, 5, 13.0),
 }
 
@@ -102,8 +102,8 @@ class Elementwise(TensorWorkload):
         name="elementwise",
         title="Element by element",
         sentence=(
-            "Ten lines of additions and multiplications on whole matrices: hardly any computing, "
-            "so the speed of the memory decides."
+            "Ten lines of additions and multiplications on whole matrices. There is little to "
+            "compute, so the memory's speed decides."
         ),
         dtypes=DTYPES,
         sizes=(64, 128, 256, 512, 1024, 2048, 4096),
@@ -114,8 +114,8 @@ class Elementwise(TensorWorkload):
                 name="form",
                 title="Written as",
                 sentence=(
-                    "The ten statements as they stand, or the one result that is left of them in "
-                    "as few ways over memory as PyTorch's own operations allow."
+                    "All ten statements, or only their final result, with as few passes over "
+                    "memory as PyTorch's operations allow."
                 ),
                 values=tuple(FORMS),
             ),
@@ -137,7 +137,7 @@ class Elementwise(TensorWorkload):
         )
 
     def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
-        """Make three random matrices as the post does, shape (size, size)."""
+        """Make three random matrices like the post, shape (size, size)."""
         shape = (case.size, case.size)
         return tuple(torch.rand(shape, device=case.device, dtype=case.dtype) for _ in range(3))
 
@@ -146,7 +146,7 @@ class Elementwise(TensorWorkload):
         return _form(case).compute
 
     def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
-        """Count what PyTorch really runs in one call; its copies are no part of the work."""
+        """Count the operations that PyTorch runs in one call; copies do not count."""
         if case.transfers:
             return ()
         with _Counter() as counter:  # type: ignore[no-untyped-call]
@@ -154,9 +154,9 @@ class Elementwise(TensorWorkload):
         noun = "kernels" if case.is_on_card else "operations"
         moved = format_bytes(self.work(case).bytes_moved)
         return (
-            f"One call runs {counter.operations} {noun}, each of which reads and writes whole "
+            f"One call runs {counter.operations} {noun}; each of them reads and writes whole "
             "matrices.",
-            f"All {noun} of a call together move {moved}.",
+            f"Together, all {noun} of a call move {moved}.",
         )
 
     def verify(self, case: Case) -> Verification:
@@ -173,23 +173,23 @@ class Elementwise(TensorWorkload):
             return Verification(False, wrong_place, compared)
         expected = tiled_rows(_reference(*(block.double().numpy() for block in blocks)), size, rows)
         found = fetch_rows(result, rows)
-        # The reference rounds as well, which only counts where the device has float64, too.
+        # The reference rounds as well, which matters only if the device computes in float64.
         eps = torch.finfo(dtype).eps + torch.finfo(torch.float64).eps
         tolerance = form.tolerance_eps * eps
         difference = float(np.abs(found - expected).max())
-        if not difference <= tolerance:  # not a number, too
-            finding = f"off by up to {difference:.1e}, where rounding explains {tolerance:.1e}"
+        if not difference <= tolerance:  # also true for NaN
+            finding = f"off by up to {difference:.1e}; rounding explains {tolerance:.1e}"
             return Verification(False, finding, compared)
         share, allowed = norm_error(found, expected), norm_tolerance(eps, expected.size)
         if share > allowed:
             finding = (
-                f"all numbers together are off by {share:.1e}, rounding explains {allowed:.1e}"
+                f"all numbers together are off by {share:.1e}; rounding explains {allowed:.1e}"
             )
             return Verification(False, finding, compared)
         return Verification(True, f"within rounding ({tolerance:.1e}) of float64", compared)
 
     def snippet(self, case: Case) -> str:
-        """Return lines of PyTorch that do and time this work as they stand."""
+        """Return a runnable PyTorch script that does and times this work."""
         body = _FUSED if case.options.get("form") == "fused" else _STATEMENTS
         return _SNIPPET.format(
             body=body,

@@ -1,8 +1,8 @@
 """Products of small whole numbers, which every device computes exactly, in any order.
 
-No partial sum of any order of additions leaves the range where the dtype is exact, so results are
-compared bit for bit and no tolerance is needed. The factors fill what the dtype keeps, so a device
-that computes in a shorter one is found.
+In any order of additions, every partial sum stays in the dtype's exact range. So results are
+compared bit for bit and need no tolerance. The factors use all bits that the dtype keeps, which
+detects a device that computes in a shorter dtype.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import torch
 
 from gpu_studio.engine.workloads.proof import seeded
 
-# Up to here every whole number has an exact value in the dtype.
+# Up to this value, the dtype represents every whole number exactly.
 EXACT_UP_TO = {
     torch.float16: 1 << 11,
     torch.bfloat16: 1 << 8,
     torch.float32: 1 << 24,
     torch.float64: 1 << 53,
 }
-# The largest left factor by what products are computed in. It has as many bits as that dtype
-# keeps, so factors that were rounded to a shorter one give other products: TF32 keeps eleven bits,
-# float32 more. In 16 bits the factors are small, so that the sums reach past bfloat16's range.
+# The largest left factor, by the dtype of the products. It has as many bits as that dtype keeps, so
+# factors that were rounded to a shorter dtype give other products: TF32 keeps eleven bits, float32
+# more. In 16 bits, the factors are small, so that the sums exceed bfloat16's range.
 _LARGEST_LEFT = {
     "float16": 64,
     "bfloat16": 8,
@@ -44,17 +44,17 @@ def whole_number_factors(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return two int64 matrices, shapes (rows, inner) and (inner, columns), on the CPU.
 
-    Every row of the left one has a band of values and zeros beside it where a full row could
-    exceed ``exact_up_to``; the band moves with the row, so that every column is used where there
-    are rows enough.
+    If a full row could exceed ``exact_up_to``, every row of the left matrix has a band of values
+    between zeros. The band moves with the row, so that every column is used if there are enough
+    rows.
 
     Args:
-        rows: of the left matrix.
-        inner: columns of the left and rows of the right one.
-        columns: of the right one.
-        exact_up_to: no sum of terms is larger.
+        rows: rows of the left matrix.
+        inner: columns of the left matrix and rows of the right one.
+        columns: columns of the right matrix.
+        exact_up_to: the upper bound of every sum of terms.
         computed_in: the dtype of the products, or ``tf32``.
-        copies: how often each term occurs in the sums that are really computed.
+        copies: how often each term occurs in the computed sums.
     """
     range_of_sums = max(1, exact_up_to // copies)
     left = min(_LARGEST_LEFT[computed_in], range_of_sums)
@@ -70,6 +70,6 @@ def whole_number_factors(
 
 
 def _nonzero(largest: int, shape: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
-    """Return whole numbers between -largest and largest without zero, int64."""
+    """Return int64 whole numbers from -largest to largest, without zero."""
     signs = 2 * torch.randint(0, 2, shape, generator=generator) - 1
     return signs * torch.randint(1, largest + 1, shape, generator=generator)

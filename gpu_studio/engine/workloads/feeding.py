@@ -1,4 +1,4 @@
-"""The data sets of the workload `dataloader`, and the ways by which a device gets their batches."""
+"""The data sets of the workload `dataloader`, and the ways to feed a device with their batches."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _LONGEST_WAIT_S = 60.0
 
 
 class DataSet(msgspec.Struct, frozen=True):
-    """Random samples as a document draws them, and the layer that learns from them."""
+    """Random samples like those of a document, and the layer that learns from them."""
 
     samples: int
     inputs: int
     outputs: int
-    # Whether a sample has one of two labels, or as many numbers as there are outputs.
+    # Whether a target is one of two labels, or as many numbers as the layer has outputs.
     is_labelled: bool
 
     def draw(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return inputs, shape (samples, inputs), and what belongs to them; the same every time."""
+        """Return inputs, shape (samples, inputs), and their targets; the same every time."""
         generator = torch.Generator().manual_seed(_SEED)
         inputs = torch.randn(self.samples, self.inputs, generator=generator)
         if self.is_labelled:
@@ -52,7 +52,7 @@ class DataSet(msgspec.Struct, frozen=True):
             return nn.Linear(self.inputs, self.outputs)
 
     def loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return how wrong the layer is."""
+        """Return the loss."""
         if self.is_labelled:
             return nn.functional.binary_cross_entropy_with_logits(
                 outputs.squeeze(1), targets.to(outputs.dtype)
@@ -61,13 +61,13 @@ class DataSet(msgspec.Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """What all samples take: float32, and int64 labels."""
+        """Bytes of all samples: float32 numbers, int64 labels."""
         target_bytes = 8 if self.is_labelled else 4 * self.outputs
         return self.samples * (4 * self.inputs + target_bytes)
 
 
-# By the option's value: those of "How can I switch from CPU to GPU PyTorch?" and "How can a
-# PyTorch model be moved to the GPU?", whose layer has one output.
+# By the option's value: the data sets of "How can I switch from CPU to GPU PyTorch?" and of "How
+# can a PyTorch model be moved to the GPU?", whose layer has one output.
 DATA_SETS = {
     "10000x100": DataSet(samples=10_000, inputs=100, outputs=50, is_labelled=False),
     "1000x10": DataSet(samples=1_000, inputs=10, outputs=1, is_labelled=True),
@@ -79,7 +79,7 @@ class Feed:
     """Batches of a data set, one epoch at a time; `close` ends its workers.
 
     Args:
-        case: the device, the size of a batch, and the options way, num_workers and data_set.
+        case: the device, the batch size, and the options way, num_workers and data_set.
     """
 
     def __init__(self, case: Case) -> None:
@@ -97,11 +97,11 @@ class Feed:
             synchronize(case.device)
         else:
             self._loader = self._make_loader(TensorDataset(inputs, targets))
-        # Of the copy of the whole set, or of the workers.
+        # The time to copy the whole data set, or to start the workers.
         self.start_s = time.perf_counter() - start_s
 
     def batches(self) -> Iterator[Batch]:
-        """Yield an epoch's batches where they are loaded: on the CPU unless all are on a card."""
+        """Yield an epoch's batches; on the CPU, unless the whole data set is on a card."""
         if not self.is_whole:
             yield from self._loader
             return
@@ -111,7 +111,7 @@ class Feed:
             yield inputs[begin:end], targets[begin:end]
 
     def to_device(self, batch: Batch) -> Batch:
-        """Return a batch on the device; it may still be on its way where that is asked for."""
+        """Return a batch on the device; with non-blocking copies, it may still be on its way."""
         inputs, targets = batch
         return (
             inputs.to(self._device, non_blocking=self.is_non_blocking),
@@ -121,7 +121,7 @@ class Feed:
     def close(self) -> None:
         """End the workers and wait for them."""
         if not self.is_whole:
-            # Its end is that of its iterator, which tells the workers and joins them.
+            # The loader ends with its iterator, which stops the workers and joins them.
             del self._loader
 
     def _make_loader(self, samples: TensorDataset) -> DataLoader[Batch]:
@@ -138,6 +138,6 @@ class Feed:
             worker_init_fn=end_with_engine,
             timeout=_LONGEST_WAIT_S,
         )
-        for _ in loader:  # the workers start with the first epoch and stay for the others
+        for _ in loader:  # the workers start with the first epoch and live on
             pass
         return loader

@@ -1,4 +1,4 @@
-"""The cost of asking: an operation with next to nothing to do."""
+"""Launch overhead: the cost of an operation that does almost nothing."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Fewer than a card's queue takes before the CPU has to wait.
+# Fewer calls than a card's queue holds: beyond that, the CPU would have to wait.
 _ASKED_AT_ONCE = 100
 _ROUNDS, _WAITS = 5, 30
 
 
 class Launch(TensorWorkload):
-    """Turns the sign of a number around, in place; see `workload.TensorWorkload`."""
+    """Changes the sign of a number in place; see `workload.TensorWorkload`."""
 
     description = WorkloadDescription(
         name="launch",
-        title="Asking",
+        title="Launch overhead",
         sentence=(
-            "Turns the sign of one number around: nothing but the cost of asking for an "
-            "operation, which every other number here contains."
+            "Changes the sign of a single number. The time is almost only the cost of launching an "
+            "operation, which is part of every other time here."
         ),
         dtypes=DTYPES,
         sizes=(1,),
@@ -43,7 +43,7 @@ class Launch(TensorWorkload):
     )
 
     def work(self, case: Case) -> Work:
-        """Count a change of sign as an operation; each number is read and written."""
+        """Count a change of sign as one operation; each number is read and written."""
         size_bytes = case.size * case.item_bytes
         return Work(
             operations=float(case.size),
@@ -59,24 +59,24 @@ class Launch(TensorWorkload):
         return (torch.ones(case.size, device=case.device, dtype=case.dtype),)
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
-        """Return the change of sign in place, which allocates nothing."""
+        """Return the in-place change of sign, which allocates nothing."""
         return torch.Tensor.neg_
 
     def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
-        """Return what asking costs, and what asking and waiting does, on a card."""
+        """Return the cost of a launch, and of a launch with the wait, on a card."""
         if not case.is_on_card:
             return ()
         asking_s, waiting_s = _asking_s(case, function), _waiting_s(case, function)
         return (
-            f"Asking takes {format_duration(asking_s)} of the CPU's time, asking and waiting for "
-            f"the card {format_duration(waiting_s)}: what the CPU does in less than that gains "
-            "nothing from the card.",
+            f"Launching takes {format_duration(asking_s)} of the CPU's time; launching and waiting "
+            f"for the card takes {format_duration(waiting_s)}. If the CPU needs less time for an "
+            "operation, the card cannot be faster.",
         )
 
     def verify(self, case: Case) -> Verification:
-        """Compare with the numbers of the other sign, which are exact.
+        """Compare with the negated numbers, which are exact.
 
-        They use every bit of the dtype, and none of them is its own negative.
+        The numbers use every bit of the dtype, and none is its own negative.
         """
         numbers = (torch.rand(case.size, generator=seeded(), dtype=torch.float64) + 1).to(
             case.dtype
@@ -91,7 +91,7 @@ class Launch(TensorWorkload):
         return Verification(not wrong, finding, compared)
 
     def snippet(self, case: Case) -> str:
-        """Return lines of PyTorch that do and time this work as they stand."""
+        """Return a runnable PyTorch script that does and times this work."""
         return _SNIPPET.format(
             device=case.address,
             size=case.size,
@@ -101,7 +101,7 @@ class Launch(TensorWorkload):
 
 
 def _asking_s(case: Case, function: Callable[[], object]) -> float:
-    """Return the seconds until a call has returned, without waiting for the card."""
+    """Return the seconds until a call returns, without waiting for the card."""
     times_s = []
     for _ in range(_ROUNDS):
         torch.cuda.synchronize(case.device)
@@ -114,7 +114,7 @@ def _asking_s(case: Case, function: Callable[[], object]) -> float:
 
 
 def _waiting_s(case: Case, function: Callable[[], object]) -> float:
-    """Return the seconds until the card has done a call and said so."""
+    """Return the seconds until the card has finished a call and the CPU knows it."""
     times_s = []
     for _ in range(_WAITS):
         start_s = time.perf_counter()

@@ -1,6 +1,6 @@
 """The model of "How can I switch from CPU to GPU PyTorch?" (2025-01-30), Example 1.
 
-There 1000 rows of 1000 numbers go through `torch.nn.Linear(1000, 500)`.
+In it, 1000 rows of 1000 numbers go through `torch.nn.Linear(1000, 500)`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _INPUTS, _OUTPUTS = 1000, 500
 
 
 class Linear(LinearLayer):
-    """A thousand numbers into five hundred; see `linear_layer.LinearLayer`."""
+    """A layer with 1000 inputs and 500 outputs; see `linear_layer.LinearLayer`."""
 
     description = WorkloadDescription(
         name="linear",
         title="One layer",
         sentence=(
-            "A layer that makes 500 numbers of 1000, as in the middle of many models: with a few "
-            "rows reading its weights takes the time, with a thousand the arithmetic does."
+            "A layer that turns 1000 numbers into 500, as in the middle of many models. With a few "
+            "rows, reading its weights takes the time; with a thousand rows, the arithmetic does."
         ),
         dtypes=DTYPES,
         sizes=(1, 10, 100, 1000, 10000),
@@ -36,5 +36,5 @@ class Linear(LinearLayer):
     )
 
     def features(self, case: Case) -> tuple[int, int]:
-        """Return a thousand inputs and five hundred outputs."""
+        """Return 1000 inputs and 500 outputs."""
         return _INPUTS, _OUTPUTS

@@ -1,4 +1,4 @@
-"""A linear layer over a batch of rows: what `tiny_linear` and `linear` have in common."""
+"""A linear layer over a batch of rows: the base of `tiny_linear` and `linear`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIZE_TITLE = "Rows in a batch"
+SIZE_TITLE = "Rows per batch"
 SIZE_TEXT = "batch of {size}"
 _LARGEST_BIAS = 3
 
 
 class LinearLayer(TensorWorkload):
-    """One `torch.nn.Linear`, forward, without recording for gradients.
+    """One `torch.nn.Linear`, forward only, without gradients.
 
     The operand is a batch, shape (size, inputs); the result has shape (size, outputs).
     """
@@ -40,7 +40,7 @@ class LinearLayer(TensorWorkload):
         """Return the layer's inputs and outputs."""
 
     def work(self, case: Case) -> Work:
-        """Count as many additions as multiplications (the bias is one), everything moved once."""
+        """Count as many additions as multiplications (one for the bias); everything moves once."""
         inputs, outputs = self.features(case)
         operations = 2.0 * case.size * inputs * outputs
         batch_bytes = case.size * inputs * case.item_bytes
@@ -61,15 +61,15 @@ class LinearLayer(TensorWorkload):
         return (torch.rand(case.size, inputs, device=case.device, dtype=case.dtype),)
 
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
-        """Return the layer, on the device."""
+        """Return the layer on the device."""
         return self._layer(case)
 
     def computes_in(self, case: Case) -> str:
-        """Return the dtype, or TF32 where PyTorch may use it for products."""
+        """Return the dtype, or TF32 if PyTorch may use it for products."""
         return product_dtype(case)
 
     def verify(self, case: Case) -> Verification:
-        """Compare layers of small whole numbers, which are exact in any order: bit for bit."""
+        """Compare bit for bit, with small whole numbers, which are exact in any order."""
         inputs, outputs = self.features(case)
         exact_up_to = EXACT_UP_TO[case.dtype] - _LARGEST_BIAS
         block, weights = whole_number_factors(
@@ -89,7 +89,7 @@ class LinearLayer(TensorWorkload):
         compared = (_describe(case.size, len(rows)),)
         if wrong_place := misplaced(result, case.device):
             return Verification(False, wrong_place, compared)
-        # Exact in float64, too, and far faster there than in whole numbers.
+        # float64 is exact here as well, and far faster than integers.
         chosen = block[index[torch.from_numpy(rows)]]
         expected = chosen.double().numpy() @ weights.double().numpy() + bias.numpy()
         wrong = int(np.count_nonzero(fetch_rows(result, rows) != expected))
@@ -104,7 +104,7 @@ class LinearLayer(TensorWorkload):
         return layer.requires_grad_(False)
 
     def snippet(self, case: Case) -> str:
-        """Return lines of PyTorch that do and time this work as they stand."""
+        """Return a runnable PyTorch script that does and times this work."""
         inputs, outputs = self.features(case)
         return _SNIPPET.format(
             device=case.address,

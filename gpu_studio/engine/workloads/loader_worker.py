@@ -1,4 +1,4 @@
-"""What a loader's worker process does first. Importable by name: workers start from nothing."""
+"""The start of a loader's worker process. It is imported by name in a fresh process."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import sys
 import threading
 from multiprocessing.connection import wait
 
-# A clean process that has imported PyTorch once and forks the workers: forking the engine itself
-# would copy its locks as they are while its other threads hold them, and its pipe to the window.
+# A clean process that imports PyTorch once and forks the workers. Forking the engine itself would
+# copy locks that its other threads hold, and its pipe to the window.
 START_METHOD = "spawn" if sys.platform == "win32" else "forkserver"
 
 
 def prepare_start() -> None:
-    """Have PyTorch imported once where workers are forked from, not in each of them."""
+    """Import PyTorch once in the process that forks the workers, not in each worker."""
     if START_METHOD == "forkserver":
         multiprocessing.set_forkserver_preload(["torch.utils.data", __name__])
 
 
 def end_with_engine(worker: int) -> None:
-    """Make a worker end at once when the engine does.
+    """Make a worker end at once when the engine ends.
 
-    PyTorch's own watch looks after the process that forked the workers, which lives as long as
-    they do: they would stay for good.
+    PyTorch itself watches only the process that forked the workers. That process lives as long as
+    they do, so they would never end.
 
     Args:
-        worker: its number, which the loader tells.
+        worker: the worker's number, from the loader.
     """
     engine = multiprocessing.parent_process()
     assert engine is not None

@@ -1,4 +1,4 @@
-"""The product of two matrices: what neural networks spend their time on."""
+"""The product of two matrices: most of a neural network's time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gpu_studio.engine.workloads.workload import TensorWorkload, wait_lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Above it the copies of the block alone could exceed bfloat16's exact range.
+# Above it, the copies of the block alone could exceed bfloat16's exact range.
 _LARGEST_CHECKED = 1 << 16
 
 
@@ -40,8 +40,8 @@ class Matmul(TensorWorkload):
         name="matmul",
         title="Matrix product",
         sentence=(
-            "One matrix times another: each number is used many times, so the speed of the "
-            "arithmetic decides. Neural networks are mostly this."
+            "One matrix times another. Each number is used many times, so the speed of the "
+            "arithmetic decides. Neural networks do mostly this."
         ),
         dtypes=DTYPES,
         sizes=(64, 128, 256, 512, 1024, 2048, 4096),
@@ -49,7 +49,7 @@ class Matmul(TensorWorkload):
     )
 
     def work(self, case: Case) -> Work:
-        """Count a multiplication and an addition a term, and each matrix moved once: the least."""
+        """Count one multiplication and addition per term, and each matrix moved only once."""
         operations = 2.0 * case.size**3
         matrix_bytes = case.size**2 * case.item_bytes
         return Work(
@@ -71,11 +71,11 @@ class Matmul(TensorWorkload):
         return torch.matmul
 
     def computes_in(self, case: Case) -> str:
-        """Return the dtype, or TF32 where PyTorch may use it for products."""
+        """Return the dtype, or TF32 if PyTorch may use it for products."""
         return product_dtype(case)
 
     def verify(self, case: Case) -> Verification:
-        """Compare products of small whole numbers, which are exact in any order: bit for bit."""
+        """Compare bit for bit, with small whole numbers, which are exact in any order."""
         device, dtype = case.device, case.dtype
         size = min(case.size, _LARGEST_CHECKED)
         side = min(size, BLOCK_SIDE)
@@ -89,9 +89,9 @@ class Matmul(TensorWorkload):
         rows = rows_to_check(size)
         if wrong_place := misplaced(result, device):
             return Verification(False, wrong_place, (describe_rows(size, rows),))
-        # How often each term of the small product occurs in the large one.
+        # The number of times that each term of the small product occurs in the large one.
         weights = torch.bincount(torch.arange(size) % side)
-        # Exact in float64, too, and far faster there than in whole numbers.
+        # float64 is exact here as well, and far faster than integers.
         product = (a * weights).double().numpy() @ b.double().numpy()
         expected = tiled_rows(product, size, rows)
         wrong = int(np.count_nonzero(fetch_rows(result, rows) != expected))
@@ -101,7 +101,7 @@ class Matmul(TensorWorkload):
         return Verification(not wrong, finding, (describe_rows(size, rows),))
 
     def snippet(self, case: Case) -> str:
-        """Return lines of PyTorch that do and time this work as they stand."""
+        """Return a runnable PyTorch script that does and times this work."""
         return _SNIPPET.format(
             device=case.address,
             size=case.size,

@@ -1,4 +1,4 @@
-"""How a device's answers are proven: the same operands everywhere, and what is compared."""
+"""Verify a device's results: the same operands on every device, and the compared parts."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WHOLE_UP_TO = 512
-# A large operand repeats a block of this side. A device's own tiles have sides that are powers of
-# two: a prime lies across them, so a tile in place of another is seen.
+# A large operand repeats a block of this side. A device's tiles have sides that are powers of two.
+# A prime does not align with them, so a swapped tile is noticed.
 BLOCK_SIDE = 509
-# How far a result may be off in the norm, in eps: each of its roundings counts half an eps at most,
-# and they point anywhere. Measured on the CPU: up to 0.6 for the ten statements, in every dtype.
+# The allowed error of a result's norm, in eps: each rounding is at most half an eps, with a random
+# sign. Measured on the CPU: up to 0.6 for the ten statements, in every dtype.
 _NORM_EPS = 1.0
-# With few numbers chance has no room: a single one may be off by all its roundings together.
+# A few numbers do not average out: a single number may be off by the sum of its roundings.
 _CHANCE = 8.0
 _ROWS_CHECKED = 16
 _SEED = 20250301
 
 
 class Verification(msgspec.Struct, frozen=True):
-    """Whether a device computes what the CPU reference says, how close, and what was compared.
+    """Whether a device's result matches the CPU reference, how closely, and the compared parts.
 
-    ``verified`` is None where the work itself was not checked.
+    ``verified`` is None if the work itself was not checked.
     """
 
     verified: bool | None
@@ -37,19 +37,19 @@ class Verification(msgspec.Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """The whole of it: ``exact for whole numbers: all of 512 × 512``."""
+        """The whole sentence: ``exact for whole numbers: all of 512 × 512``."""
         return f"{self.finding}: {' and '.join(self.compared)}"
 
 
 def misplaced(result: torch.Tensor, device: torch.device) -> str:
-    """Return what is wrong with where a result is; empty where it is on its device."""
+    """Return an error if a result is on the wrong device; otherwise empty."""
     if result.device == device:
         return ""
-    return f"the result is on {result.device.type}, and not on {device}"
+    return f"the result is on {result.device.type}, not on {device}"
 
 
 def is_coarser(result: torch.Tensor) -> bool:
-    """Return whether every number of a result has room in a shorter dtype: it was rounded there."""
+    """Return whether every number of a result fits a shorter dtype, so it was rounded to it."""
     shorter = {
         torch.float64: (torch.float32,),
         torch.float32: (torch.float16, torch.bfloat16),
@@ -62,25 +62,25 @@ def is_coarser(result: torch.Tensor) -> bool:
 
 
 def norm_error(found: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
-    """Return how far numbers are off in their norm, as a share of it; NaN where one is none."""
+    """Return the error of the norm, as a share of it; NaN if a number is NaN."""
     return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
 
 
 def norm_tolerance(eps: float, count: int) -> float:
-    """Return how far so many numbers may be off in their norm, as a share of it."""
+    """Return the allowed error of the norm of `count` numbers, as a share of it."""
     return eps * (_NORM_EPS + _CHANCE / math.sqrt(count))
 
 
 def seeded() -> torch.Generator:
-    """Return a random generator for operands that are the same on every device."""
+    """Return a random generator, for operands that are the same on every device."""
     return torch.Generator().manual_seed(_SEED)
 
 
 def tiled(block: torch.Tensor, size: int, device: torch.device) -> torch.Tensor:
-    """Return a square matrix made of copies of a small one from the CPU, shape (size, size).
+    """Return a matrix made of copies of a small CPU block, shape (size, size).
 
-    The reference of a large result is then a small computation, while the device does the large
-    one with the very shape that is timed.
+    The reference for a large result is then a small computation, while the device computes the
+    large one with the timed shape.
     """
     on_device = block.to(device)
     side = block.shape[0]
@@ -91,14 +91,14 @@ def tiled(block: torch.Tensor, size: int, device: torch.device) -> torch.Tensor:
 
 
 def rows_to_check(size: int) -> NDArray[np.int64]:
-    """Return all rows of a small result, and rows spread over a large one, ends included."""
+    """Return all rows of a small result; of a large one, rows from the first to the last."""
     if size <= WHOLE_UP_TO:
         return np.arange(size)
     return np.unique(np.linspace(0, size - 1, _ROWS_CHECKED).astype(np.int64))
 
 
 def fetch_rows(result: torch.Tensor, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return rows of a device's result as float64 on the CPU, by copies alone."""
+    """Return rows of a device's result as float64 on the CPU; the device only copies."""
     if len(rows) == result.shape[0]:
         fetched = result.cpu()
     else:
@@ -108,13 +108,13 @@ def fetch_rows(result: torch.Tensor, rows: NDArray[np.int64]) -> NDArray[np.floa
 
 
 def tiled_rows(block: NDArray[Any], size: int, rows: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the same rows of the large matrix whose copies of ``block`` repeat."""
+    """Return these rows of the large matrix that repeats ``block``."""
     side = block.shape[0]
     chosen: NDArray[Any] = block[rows % side][:, np.arange(size) % side]
     return chosen
 
 
 def describe_rows(size: int, rows: NDArray[np.int64]) -> str:
-    """Return what was compared: ``all of 512 × 512`` or ``16 rows of 2048 × 2048``."""
+    """Return a description of the rows: ``all of 512 × 512`` or ``16 rows of 2048 × 2048``."""
     shape = f"{size} × {size}"
     return f"all of {shape}" if len(rows) == size else f"{len(rows)} rows of {shape}"

@@ -1,4 +1,4 @@
-"""The workloads there are."""
+"""The list of workloads."""
 
 from __future__ import annotations
 
@@ -36,11 +36,9 @@ WORKLOADS: tuple[Workload, ...] = (
 
 
 def find_workload(name: str) -> Workload:
-    """Return a workload; raises `StudioError` with the names there are."""
+    """Return the workload of this name; raises `StudioError` with the known names."""
     for workload in WORKLOADS:
         if workload.description.name == name:
             return workload
     names = ", ".join(workload.description.name for workload in WORKLOADS)
-    raise StudioError(
-        FailureKind.BAD_REQUEST, f"“{name[:20]}” is not a workload: there are {names}."
-    )
+    raise StudioError(FailureKind.BAD_REQUEST, f"“{name[:20]}” is not a workload: choose {names}.")

@@ -1,8 +1,8 @@
 """The smallest model that tutorials move to a GPU: `torch.nn.Linear(10, 10)`.
 
-It is the dumb model of "When to move from CPU to GPU", with one output the one of tutorials on
-training, and the case of "CUDA slower than CPU (tiny model)" in "Chapter 17: Using torch with
-CUDA".
+It is the dumb model of "When to move from CPU to GPU" and the case "CUDA slower than CPU (tiny
+model)" of "Chapter 17: Using torch with CUDA". With one output, it is the model of training
+tutorials.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _INPUTS = 10
 
 
 class TinyLinear(LinearLayer):
-    """Ten numbers into ten or one; see `linear_layer.LinearLayer`."""
+    """A layer with 10 inputs and 10 or 1 outputs; see `linear_layer.LinearLayer`."""
 
     description = WorkloadDescription(
         name="tiny_linear",
         title="Tiny model",
         sentence=(
-            "A layer that makes ten numbers of ten: so little work that asking for it takes "
-            "longer than doing it, and a GPU loses until the batch is very large."
+            "A layer that turns ten numbers into ten. Launching such a small operation takes "
+            "longer than the operation, so a GPU is slower until the batch is very large."
         ),
         dtypes=DTYPES,
         sizes=(1, 8, 64, 512, 4096, 32768),
@@ -37,7 +37,7 @@ class TinyLinear(LinearLayer):
             WorkloadOption(
                 name="outputs",
                 title="Outputs",
-                sentence="How many numbers the layer makes of ten.",
+                sentence="The number of outputs for ten inputs.",
                 values=("10", "1"),
             ),
         ),
@@ -46,5 +46,5 @@ class TinyLinear(LinearLayer):
     )
 
     def features(self, case: Case) -> tuple[int, int]:
-        """Return ten inputs and the chosen outputs."""
+        """Return ten inputs and the chosen number of outputs."""
         return _INPUTS, int(case.options["outputs"])

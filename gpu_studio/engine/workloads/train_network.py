@@ -1,4 +1,4 @@
-"""The sample network of the workload `train_step`, what it learns, and one step of learning."""
+"""The sample network of the workload `train_step`, its data, and one training step."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Training:
     """A network, its optimizer and its scaler on one device.
 
     Args:
-        device: where it learns.
-        dtype: of the weights.
-        autocast_dtype: what products are computed in; None is without AMP.
+        device: the device to train on.
+        dtype: the dtype of the weights.
+        autocast_dtype: the dtype of AMP's products; None means no AMP.
     """
 
     def __init__(
@@ -38,15 +38,15 @@ class Training:
         self._optimizer = torch.optim.SGD(
             self.network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM
         )
-        # bfloat16 has the range of float32: only float16 needs its gradients scaled.
+        # bfloat16 has the range of float32; only float16 needs scaled gradients.
         self._scaler = torch.amp.GradScaler(device.type, enabled=autocast_dtype is torch.float16)
 
     def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Learn from one batch; return its loss, on the device.
+        """Train on one batch; return its loss, on the device.
 
         Args:
             inputs: shape (batch, 784).
-            targets: the right classes, int64, shape (batch,).
+            targets: the correct classes, int64, shape (batch,).
         """
         self._optimizer.zero_grad()
         with self._autocast():
@@ -58,9 +58,9 @@ class Training:
 
     @property
     def scale(self) -> float:
-        """The factor on the loss that keeps small gradients in range; 1 if none is needed.
+        """The factor of the loss that keeps small gradients in range; 1 if none is needed.
 
-        A step whose gradients left the range is left out, and the next scale is halved.
+        A step whose gradients overflow is skipped, and the next scale is halved.
         """
         return float(self._scaler.get_scale())
 
@@ -86,7 +86,7 @@ def build_network() -> nn.Sequential:
 def make_batch(size: int, seed: int = _SEED) -> tuple[torch.Tensor, torch.Tensor]:
     """Return inputs, shape (size, 784), and classes, shape (size,), on the CPU.
 
-    The class is the largest of ten fixed sums of the inputs: something that can be learned.
+    The class is the largest of ten fixed sums of the inputs, so that the network can learn it.
     """
     teacher = torch.randn(INPUTS, CLASSES, generator=torch.Generator().manual_seed(_SEED))
     inputs = torch.randn(size, INPUTS, generator=torch.Generator().manual_seed(seed))
@@ -94,15 +94,15 @@ def make_batch(size: int, seed: int = _SEED) -> tuple[torch.Tensor, torch.Tensor
 
 
 def step_operations(size: int) -> float:
-    """Return the operations of a step's products with so many samples.
+    """Return the number of operations in the products of a step with `size` samples.
 
-    Forward, and back for the weights' gradients and for those of each layer's input: a
-    multiplication and an addition a term. The gradient of the network's own input is not needed.
+    Forward, and backward for the gradients of the weights and of each layer's input: one
+    multiplication and addition per term. The gradient of the network's input is not needed.
     """
     weights = sum(inputs * outputs for inputs, outputs in _LAYERS)
     return 2.0 * size * (3 * weights - INPUTS * HIDDEN)
 
 
 def parameters_count() -> int:
-    """Return how many numbers the network learns."""
+    """Return the number of the network's parameters."""
     return sum(inputs * outputs + outputs for inputs, outputs in _LAYERS)

@@ -1,4 +1,4 @@
-"""One step of learning: forward, backward and the optimizer, with automatic mixed precision or not.
+"""A training step: forward, backward and optimizer, with or without automatic mixed precision.
 
 The loop is that of "Chapter 17: Using torch with CUDA" (section 17.8), with today's names:
 ``torch.cuda.amp`` is now ``torch.amp``.
@@ -34,25 +34,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    # A parameter before a step, and what the step changed.
+    # A parameter before a step, and the step's change.
     _Change: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 
 _CURVE_STEPS = 100
 _LONGEST_CURVE_S = 1.5
 _FEWEST_CURVE_STEPS = 3
-# A step is left out where its scaled gradients left the range: the scale is then halved.
+# A step is skipped if its scaled gradients overflow; the scale is then halved.
 _MOST_LEFT_OUT = 8
-# Momentum shows in the second step alone.
+# Momentum shows only in the second step.
 _CHECKED_STEPS = 2
-# How far all changes of a step together may be too large or too small: in eps of what products are
-# computed in, and never less than this. What rounding does to single numbers points anywhere, so
-# that it is not seen here. Measured on the CPU, from 1 to 1024 samples: up to 0.4 eps in the 16-bit
-# dtypes, 0.5 eps in float32.
+# The allowed scale error of all changes of a step together: in eps of the products' dtype, and
+# never less than this. The rounding errors of single numbers have random signs and cancel here.
+# Measured on the CPU, from 1 to 1024 samples: up to 0.4 eps in the 16-bit dtypes, 0.5 eps in
+# float32.
 _SCALE_EPS, _LEAST_SCALE = 1.0, 1e-3
 _COMPARED = ("all weights and biases in each of two steps",)
-# How far a change may be off in its norm: a sum that rounding carries over zero switches its ReLU,
-# which happens to a share of about eps of them, and the norm sees the root of that share. Measured
-# on the CPU, from 1 to 4096 samples: up to 0.8 roots of eps in float32, float16 and bfloat16.
+# The allowed error of a change's norm. If rounding carries a sum across zero, its ReLU switches.
+# That happens to a share of about eps of the sums, and the norm changes by the root of that share.
+# Measured on the CPU, from 1 to 4096 samples: up to 0.8 roots of eps in float32, float16 and
+# bfloat16.
 _TOLERANCE_ROOTS = 3.0
 
 
@@ -62,11 +63,11 @@ class TrainStep(Workload):
     has_products = True
     description = WorkloadDescription(
         name="train_step",
-        title="One step of learning",
+        title="Training step",
         sentence=(
-            "A small network looks at a batch, is told what was right and learns from it. With "
-            "automatic mixed precision (AMP) it multiplies in 16 bits, which newer cards do "
-            "several times faster."
+            "A small network learns from one batch: forward, backward, optimizer. With automatic "
+            "mixed precision (AMP), it multiplies in 16 bits, which newer cards do several times "
+            "faster."
         ),
         dtypes=("float32",),
         sizes=(32, 64, 128, 256, 512, 1024, 2048, 4096),
@@ -83,18 +84,18 @@ class TrainStep(Workload):
                 name="amp_dtype",
                 title="AMP computes in",
                 sentence=(
-                    "PyTorch's own choice is float16 on a card and bfloat16 on the CPU; without "
-                    "AMP it means nothing."
+                    "PyTorch's default is float16 on a card and bfloat16 on the CPU; without AMP, "
+                    "this option has no effect."
                 ),
                 values=("default", "float16", "bfloat16"),
             ),
         ),
-        size_title="Samples in a batch",
+        size_title="Samples per batch",
         size_text="batch of {size}",
         refuses={
             "transfers": (
-                "train_step learns from a batch that is on the device: what feeding it costs is "
-                "told by the workload dataloader."
+                "train_step uses a batch that is already on the device: the workload dataloader "
+                "shows the cost of feeding it."
             ),
         },
     )
@@ -104,31 +105,32 @@ class TrainStep(Workload):
         weights = parameters_count()
         operations = step_operations(case.size)
         activations = case.size * (INPUTS + 2 * HIDDEN + CLASSES)
-        # Each weight is read forward, and back beyond the first layer; gradient, momentum and
-        # weight are then read and written. Each activation is written and read both ways.
+        # Forward reads each weight, and so does backward beyond the first layer. Gradient,
+        # momentum and weight are then read and written. Forward and backward each write and read
+        # every activation.
         moved = (2 + 6) * weights - INPUTS * HIDDEN + 4 * activations
         return Work(
             operations=operations,
             bytes_moved=float(moved * case.item_bytes),
             throughput_work=operations,
-            # Weights, gradients, momentum and their copies in 16 bits; activations both ways.
+            # Weights, gradients, momentum and their 16-bit copies; activations and their gradients.
             memory_bytes=(4 * weights + 4 * activations) * case.item_bytes,
             longest_kernel=LONGEST_PRODUCT,
         )
 
     def prepare(self, case: Case) -> Call:
-        """Make the network and one batch on the device."""
+        """Create the network and one batch on the device."""
         return TrainStepCall(case)
 
     def computes_in(self, case: Case) -> str:
-        """Return what products are computed in: AMP's dtype, or that of the weights."""
+        """Return the dtype of the products: AMP's dtype, or that of the weights."""
         autocast_dtype = _autocast_dtype(case)
         if autocast_dtype is None:
             return product_dtype(case)
         return str(autocast_dtype).removeprefix("torch.")
 
     def verify(self, case: Case) -> Verification:
-        """Compare what two steps change with the same steps in float64 on the CPU."""
+        """Compare the changes of two steps with the same steps in float64 on the CPU."""
         autocast_dtype = _autocast_dtype(case)
         training = Training(case.device, case.dtype, autocast_dtype)
         products: list[torch.dtype] = []
@@ -145,7 +147,7 @@ class TrainStep(Workload):
         return _compared(found, expected, dtype_eps(self.computes_in(case)))
 
     def snippet(self, case: Case) -> str:
-        """Return lines of PyTorch that do and time this work as they stand."""
+        """Return a runnable PyTorch script that does and times this work."""
         autocast_dtype = _autocast_dtype(case)
         return _SNIPPET.format(
             size=case.size,
@@ -163,10 +165,10 @@ class TrainStep(Workload):
 
 
 class TrainStepCall(Call):
-    """Steps with one batch; what learning looks like is shown by a network of its own.
+    """Steps with one batch; a separate network shows the loss curve.
 
     Args:
-        case: where, how large a batch, and AMP.
+        case: the device, the batch size, and AMP.
     """
 
     def __init__(self, case: Case) -> None:
@@ -189,15 +191,15 @@ class TrainStepCall(Call):
         return self._step
 
     def curves(self) -> dict[str, tuple[float, ...]]:
-        """Return the loss of every step of a network that begins anew."""
+        """Return the loss of every step of a freshly initialized network."""
         self._losses = self._learn()
         return {"loss": self._losses}
 
     def findings(self) -> tuple[str, ...]:
-        """Say what was learned, in which numbers, and what the scaler did."""
+        """Return the change of the loss, the dtypes used, and the scaler's action."""
         first, last = self._losses[0], self._losses[-1]
         learned = (
-            f"In {len(self._losses)} steps with the same batch the loss went from "
+            f"In {len(self._losses)} steps with the same batch, the loss went from "
             f"{first:.3g} to {last:.3g}."
         )
         autocast_dtype = _autocast_dtype(self._case)
@@ -225,7 +227,7 @@ class TrainStepCall(Call):
 
 
 def _autocast_dtype(case: Case) -> torch.dtype | None:
-    """Return what AMP computes in; None is without AMP."""
+    """Return AMP's dtype; None means no AMP."""
     if case.options["amp"] == "off":
         return None
     if case.options["amp_dtype"] == "default":
@@ -237,14 +239,14 @@ def _autocast_dtype(case: Case) -> torch.dtype | None:
 def _changes(
     training: Training, device: torch.device, batch: tuple[torch.Tensor, torch.Tensor]
 ) -> list[list[_Change]]:
-    """Return, for each checked step, every parameter before it and what it changed."""
+    """Return, for each checked step, every parameter before the step and its change."""
     return [_next_change(training, device, batch) for _ in range(_CHECKED_STEPS)]
 
 
 def _next_change(
     training: Training, device: torch.device, batch: tuple[torch.Tensor, torch.Tensor]
 ) -> list[_Change]:
-    """Return every parameter before the next step that counts, and what that changed: float64."""
+    """Return every parameter before the next step that is not skipped, and its change: float64."""
     parameters = list(training.network.parameters())
     before = [one.detach().cpu().double().clone() for one in parameters]
     inputs, targets = batch
@@ -260,28 +262,26 @@ def _next_change(
 def _compared(
     found: list[list[_Change]], expected: list[list[_Change]], eps: float
 ) -> Verification:
-    """Return whether the steps are right, for products that keep ``eps``."""
+    """Return whether the steps are correct, for products with precision ``eps``."""
     steps = list(zip(found, expected, strict=True))
     tolerance = _TOLERANCE_ROOTS * eps**0.5
     errors = [
         _excess(tolerance, one, other) for step in steps for one, other in zip(*step, strict=True)
     ]
     if not all(error <= 1.0 for error in errors):  # not a number, too
-        finding = (
-            f"what a step changes is off by {max(errors):.1e} times the allowed {tolerance:.1e}"
-        )
+        finding = f"a step's changes are off by {max(errors):.1e} times the allowed {tolerance:.1e}"
         return Verification(False, finding, _COMPARED)
     allowed = max(_SCALE_EPS * eps, _LEAST_SCALE)
     scales = [_scale(*step) for step in steps]
     if not all(abs(scale - 1.0) <= allowed for scale in scales):
         shown = " and ".join(f"{scale:.4f}" for scale in scales)
-        return Verification(False, f"the steps are {shown} times the right ones", _COMPARED)
-    finding = f"what a step changes is within {tolerance:.1e} of float64"
+        return Verification(False, f"the steps are {shown} times the correct ones", _COMPARED)
+    finding = f"a step's changes are within {tolerance:.1e} of float64"
     return Verification(True, finding, _COMPARED)
 
 
 def _scale(found: list[_Change], expected: list[_Change]) -> float:
-    """Return how large all changes of a step are, as a share of the expected ones."""
+    """Return the size of all changes of a step together, as a share of the expected size."""
     one, other = (torch.cat([change.flatten() for _, change in step]) for step in (found, expected))
     return float(one.dot(other) / other.dot(other))
 
@@ -291,7 +291,7 @@ def _excess(
     found: _Change,
     expected: _Change,
 ) -> float:
-    """Return how far a change is off, over what is allowed; the weights are rounded, too."""
+    """Return the error of a change, over the allowed error; the weights are rounded as well."""
     weights, change = expected
     allowed = tolerance * change.norm() + torch.finfo(torch.float32).eps * weights.norm()
     return float(((found[1] - change).norm() / allowed).nan_to_num(torch.inf))

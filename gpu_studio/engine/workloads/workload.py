@@ -1,4 +1,4 @@
-"""What a workload is: the one thing to implement for a new one."""
+"""The base class of a workload: implement it to add a new one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CPU = torch.device("cpu")
 
 
 class Workload(ABC):
-    """One kind of work. Every method takes the `Case`, which says where and how large.
+    """One kind of work. Every method takes the `Case`: the device, the size and the options.
 
-    ``description.refuses`` names the modes (``cold``, ``transfers``, ``naive``) in which it makes
-    no sense, each with a sentence why. A size above ``small_up_to`` is first checked and timed at
-    that size, so that a long call can be announced.
+    ``description.refuses`` has the modes (``cold``, ``transfers``, ``naive``) that make no sense
+    for it, each with a sentence why. A size above ``small_up_to`` is first checked and timed at
+    that smaller size, so that a long call can be announced.
     """
 
     description: WorkloadDescription
@@ -34,29 +34,29 @@ class Workload(ABC):
     has_products: bool = False
 
     def skipped(self) -> str:
-        """Return why it cannot run on this PC and what would make it run; empty where it can.
+        """Return why it cannot run on this PC, and what would help; empty if it can.
 
-        Asked when the engine describes itself: it makes no CUDA context.
+        Called when the engine describes itself, so it must not create a CUDA context.
         """
         return ""
 
     def computes_in(self, case: Case) -> str:
-        """Return what its arithmetic is done in: PyTorch's name of a dtype, or ``tf32``.
+        """Return the dtype of the arithmetic: PyTorch's name of it, or ``tf32``.
 
-        What a card reaches at most follows from it.
+        A card's theoretical peak depends on it.
         """
         return case.dtype_name
 
     def check(self, case: Case) -> None:  # noqa: B027 - most cases can be done
-        """Raise `StudioError` for a case that cannot be done, before anything is allocated."""
+        """Raise `StudioError` for an impossible case, before anything is allocated."""
 
     @abstractmethod
     def work(self, case: Case) -> Work:
-        """Return what one call does and takes; allocates nothing."""
+        """Return the work and memory of one call; allocates nothing."""
 
     @abstractmethod
     def prepare(self, case: Case) -> Call:
-        """Make the operands and return one call. The run closes it, whatever happens."""
+        """Make the operands and return one call. The run always closes it."""
 
     def prepare_untried(self, case: Case) -> Call:
         """Make the operands as a script does: nothing of the work has been computed yet."""
@@ -64,33 +64,33 @@ class Workload(ABC):
 
     @abstractmethod
     def verify(self, case: Case) -> Verification:
-        """Compare a device's result with an independent one of the CPU."""
+        """Compare a device's result with an independent result from the CPU."""
 
     @abstractmethod
     def snippet(self, case: Case) -> str:
-        """Return lines of PyTorch that do and time this work as they stand."""
+        """Return a runnable PyTorch script that does and times this work."""
 
 
 class TensorWorkload(Workload):
-    """Work that takes tensors and returns one, whatever memory they come from.
+    """Work that takes tensors and returns a tensor.
 
-    The mode with transfers is written here once: the operands then wait in the CPU's memory.
+    This class implements the mode with transfers, in which the operands wait in CPU memory.
     """
 
     @abstractmethod
     def operands(self, case: Case) -> tuple[torch.Tensor, ...]:
-        """Make what goes in, on the case's device: what a user has to copy to a card."""
+        """Make the operands on the case's device: the tensors that a user has to copy to a card."""
 
     @abstractmethod
     def compute(self, case: Case) -> Callable[..., torch.Tensor]:
-        """Return the function of the operands; what it keeps (a model) is on the device."""
+        """Return the function of the operands; anything it holds (a model) is on the device."""
 
     def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
-        """Return what a call shows, in sentences; the timing is over, so it may be looked at."""
+        """Return the findings of a call as sentences; this runs after the timing."""
         return ()
 
     def prepare(self, case: Case) -> Call:
-        """Make the operands where the mode wants them and return one call."""
+        """Make the operands in the memory that the mode needs, and return one call."""
         if case.transfers and case.is_on_card:
             operands = self.operands(case.on(CPU))
             return TransferringCall(case, operands, self.compute(case), self.findings)
@@ -98,5 +98,5 @@ class TensorWorkload(Workload):
 
 
 def wait_lines(address: str) -> str:
-    """Return the line of a snippet that waits for a device; empty for the CPU."""
+    """Return the snippet line that waits for a device; empty for the CPU."""
     return f'torch.cuda.synchronize("{address}")\n' if address != "cpu" else ""

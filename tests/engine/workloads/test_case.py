@@ -39,28 +39,30 @@ def test_missing_options_have_their_first_value():
 
 
 def test_an_unknown_option_is_answered_with_those_there_are():
-    assert refusal(options={"speed": "1"}) == "sort has no option “speed”: there is order or keys."
+    sentence = refusal(options={"speed": "1"})
+    assert all(words in sentence for words in ("“speed”", "order or keys"))
     plain = msgspec.structs.replace(SORTS, options=())
-    with pytest.raises(StudioError, match="it has none at all"):
+    with pytest.raises(StudioError, match="has no options"):
         make_case(plain, CPU, 8, options={"speed": "1"})
 
 
 def test_an_unknown_value_is_answered_with_those_there_are():
     sentence = refusal(options={"keys": "x" * 1000})
-    assert sentence == (f"“{'x' * 20}” is no value of sort's option keys: choose 1, 2 or 3.")
+    assert all(words in sentence for words in (f"“{'x' * 20}”", "option keys", "1, 2 or 3"))
 
 
 def test_a_mode_without_sense_is_refused_with_its_reason():
     assert refusal(transfers=True) == "Sorting stays where it is."
     assert make_case(SORTS, CPU, 8, cache="cold").cache == "cold"
-    assert refusal(cache="warm") == "“warm” is no mode of the cache: choose hot or cold."
+    sentence = refusal(cache="warm")
+    assert all(words in sentence for words in ("“warm”", "hot or cold"))
     refuse_mode(SORTS, "naive")
     refuse_mode(SORTS, "transfers", is_wanted=False)
 
 
 def test_a_device_of_another_kind_is_refused():
     for_cards = msgspec.structs.replace(SORTS, device_kinds=("cuda",))
-    with pytest.raises(StudioError, match="sort does not run on cpu: it is for NVIDIA cards"):
+    with pytest.raises(StudioError, match="sort does not run on cpu, only on NVIDIA cards"):
         make_case(for_cards, CPU, 8)
 
 

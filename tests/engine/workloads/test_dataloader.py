@@ -77,7 +77,7 @@ def test_one_number_that_arrives_wrong_is_found(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Feed, "to_device", broken)
     check = WORKLOAD.verify(case_of())
     assert check.verified is False
-    assert "not every sample arrived" in check.finding
+    assert "did not arrive" in check.finding
 
 
 def test_a_step_that_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch):
@@ -142,7 +142,7 @@ def test_the_parts_are_where_the_time_goes(monkeypatch: pytest.MonkeyPatch):
         parts_s = call.parts_s()
         (found,) = call.findings()
     assert parts_s == pytest.approx({"loading": 0.01, "copying": 0.1, "computing": 1.0})
-    assert "it took 1.11\u202fs, one that does not 1.11\u202fs" in found
+    assert found.count("1.11\u202fs") == 2
 
 
 def test_choices_that_mean_nothing_here_are_told():
@@ -217,9 +217,9 @@ def test_workers_do_not_hold_the_engines_pipes():
 
 
 def test_copying_is_no_extra_mode_and_caches_are_not_its_business():
-    with pytest.raises(StudioError, match="copies every batch anyway"):
+    with pytest.raises(StudioError, match="copies every batch"):
         make_case(WORKLOAD.description, torch.device("cuda", 0), 32, transfers=True)
-    with pytest.raises(StudioError, match="no cache is left"):
+    with pytest.raises(StudioError, match="neither hot nor cold"):
         make_case(WORKLOAD.description, CPU, 32, cache="cold")
 
 
