@@ -15,7 +15,7 @@ from gpu_studio.engine.workloads.registry import WORKLOADS
 
 ROOT = Path(__file__).resolve().parent.parent
 _TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-_PART = _TEXT[_TEXT.index("## Where the documents' examples are") :].split("\n## ")[0]
+_PART = _TEXT[_TEXT.index("## The documents' examples") :].split("\n## ")[0]
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in _PART.splitlines()

@@ -141,7 +141,7 @@ def test_the_experiment_needs_a_card():
     (failed,) = ask(breaking())
     assert isinstance(failed, RequestFailed)
     assert failed.failure.kind is FailureKind.BAD_REQUEST
-    assert "the CPU has none" in failed.failure.message
+    assert "The CPU has none" in failed.failure.message
 
 
 @pytest.mark.parametrize(
