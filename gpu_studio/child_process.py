@@ -1,7 +1,7 @@
 """A child process that communicates in JSON lines: the window's engine or its sensor reader.
 
 The child reads requests from its standard input and writes events to the pipe that was its
-standard output. Before anything else it moves both away from where native libraries read and print
+standard output. First it moves both away from the descriptors of native libraries
 (`child_streams`). It ends when its standard input closes, so a child never outlives the window,
 however the window ends.
 

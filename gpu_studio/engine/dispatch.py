@@ -135,7 +135,7 @@ class Dispatcher:
 
                 yield from run_on_card(request, stop, self._sensor)
             case _:
-                message = "Stop has no answer of its own."
+                message = "Stop has no answer."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
 
     def _place(self, request: PlaceModel) -> Iterator[Event]:

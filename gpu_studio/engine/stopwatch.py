@@ -1,7 +1,7 @@
 """The clocks: `perf_counter_ns` on the CPU, CUDA events on the stream of a card.
 
-The events count the card's own time and are exact to about half a microsecond (CUDA Runtime API,
-cudaEventElapsedTime).
+The events measure the card's own time with a resolution of about half a microsecond (CUDA Runtime
+API, cudaEventElapsedTime).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _EVENT_RESOLUTION_S = 0.5e-6
-# torch.cuda._sleep counts the card's clock, which is below this on every card.
+# torch.cuda._sleep counts clock cycles; every card's clock is below this.
 _FASTEST_CLOCK_HZ = 3.5e9
 _HEAD_START_S = 0.5e-3
 
@@ -29,7 +29,7 @@ class Stopwatch(Protocol):
     """Times a batch of calls on one device."""
 
     def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
-        """Return the seconds of a batch: by the device's clock, and by the clock on the wall."""
+        """Return the seconds of a batch: by the device's clock, and by the wall clock."""
 
 
 class CpuStopwatch:
@@ -54,7 +54,7 @@ class CudaStopwatch:
         self._end = torch.cuda.Event(enable_timing=True)
 
     def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
-        """Return the seconds of a batch between the events, and on the wall."""
+        """Return the seconds of a batch between the events, and by the wall clock."""
         with _without_collector():
             start_ns = time.perf_counter_ns()
             self._start.record(self._stream)
@@ -64,7 +64,7 @@ class CudaStopwatch:
             self._end.synchronize()
             wall_s = (time.perf_counter_ns() - start_ns) * 1e-9
         card_s = self._start.elapsed_time(self._end) * 1e-3
-        # What is below the resolution is reported as the resolution: never as nothing.
+        # A time below the resolution is reported as the resolution, never as zero.
         return max(card_s, _EVENT_RESOLUTION_S), wall_s
 
 
@@ -81,7 +81,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def time_once(call: Callable[[], object], device: torch.device) -> float:
-    """Return the seconds of one call until the device is idle, by the clock on the wall."""
+    """Return the seconds of one call until the device is idle, by the wall clock."""
     start_s = time.perf_counter()
     call()
     synchronize(device)
@@ -89,9 +89,9 @@ def time_once(call: Callable[[], object], device: torch.device) -> float:
 
 
 def idle(device: torch.device, seconds: float) -> None:
-    """Let a card's stream do nothing for at least this long, and 0.5 ms; returns at once.
+    """Let a card's stream idle for at least this long, and at least 0.5 ms; returns at once.
 
-    What is launched meanwhile queues up behind it: no kernel then waits for its own launch.
+    Kernels that are launched meanwhile queue up, so that no kernel waits for its own launch.
     """
     with torch.cuda.device(device):
         torch.cuda._sleep(int((seconds + _HEAD_START_S) * _FASTEST_CLOCK_HZ))

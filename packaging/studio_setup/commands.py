@@ -159,7 +159,7 @@ def _start(root: Path, request: Request) -> int:
 
 
 def need_of(root: Path, request: Request) -> Need:
-    """Return what a command needs from the environment."""
+    """Return a command's needs from the environment."""
     from studio_setup.need import Need, has_display
 
     is_test = request.command == "test"

@@ -158,7 +158,7 @@ def try_imports(environment: Path, modules: Iterable[str], log: Log) -> None:
 
 
 def import_hint(last_line: str) -> str:
-    """Return what to do about an import that fails right after the installation."""
+    """Return advice for an import that fails right after the installation."""
     if "DLL load failed" in last_line or "WinError 126" in last_line or "c10.dll" in last_line:
         return (
             "A Windows library is missing: install the Microsoft Visual C++ Redistributable "

@@ -1,4 +1,4 @@
-"""What a card cannot do, said before anything runs: products in bfloat16, kernels of seconds.
+"""Refuse work that a card cannot do, before anything runs: bfloat16 products, kernels of seconds.
 
 Windows ends a display driver whose kernel takes longer than 2 s (TdrDelay), and every
 program on the card with it.
@@ -38,10 +38,10 @@ def refuse_long_kernel(
     small call took does, scaled to this size.
 
     Args:
-        workload: whose call is meant.
+        workload: the workload.
         case: the call.
-        state: what the driver says of the card; None if nobody can tell.
-        expected_call_s: what a small call says of this one; None before it was made.
+        state: the driver's readings of the card; None if unknown.
+        expected_call_s: the seconds of this call, estimated from a small call; None before that.
     """
     kernel_s = kernel_time_s(workload, case, state)
     if kernel_s is None and expected_call_s is not None and case.is_on_card:
@@ -60,8 +60,8 @@ def refuse_long_kernel(
         FailureKind.TOO_LARGE,
         f"{description.name} at {format_size(case.size, description.size_text)} in "
         f"{case.dtype_name} runs a kernel of about {format_duration(kernel_s)} on the "
-        f"{card_name(case.device)}. Windows restarts a display driver after 2\u202fs, so kernels "
-        f"over {format_duration(LONGEST_KERNEL_S)} are not run."
+        f"{card_name(case.device)}. Windows restarts a display driver after 2\u202fs, so GPU "
+        f"Studio runs no kernel over {format_duration(LONGEST_KERNEL_S)}."
         f"{upto or ' Choose a smaller size'}, or another precision.",
     )
 

@@ -1,8 +1,8 @@
-"""The mode with a cold cache: before each call something larger than the cache is written.
+"""The mode with a cold cache: before each call, a buffer larger than the cache is written.
 
-A call in a loop finds its operands where the last one left them, a program that does other things
-between two calls does not. A buffer of twice the last cache's size is read and written, so nothing
-of the operands is left in it.
+In a loop, a call finds its operands in the cache; in a program that does other work between two
+calls, it does not. Reading and writing a buffer of twice the last-level cache removes the operands
+from the cache.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from gpu_studio.engine.stopwatch import Stopwatch
 
 _CPUS = Path("/sys/devices/system/cpu")
-# Where nobody tells: more than the last cache of any card or desktop CPU (128 MiB).
+# If the size is unknown: more than the last-level cache of any card or desktop CPU (128 MiB).
 _LARGEST_CACHE_BYTES = 128 << 20
 _LEAST_ON_CARD_BYTES = 64 << 20
-# A call that is asked for longer than this waits for the card itself, which no head start hides.
+# If a launch takes longer than this, it waits for the card itself, which no head start hides.
 _LONGEST_LAUNCH_S = 20e-3
 _SIZE_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -35,7 +35,7 @@ class ColdStopwatch:
 
     Args:
         stopwatch: times the call.
-        device: whose cache.
+        device: the device with the cache.
     """
 
     def __init__(self, stopwatch: Stopwatch, device: torch.device) -> None:
@@ -45,14 +45,14 @@ class ColdStopwatch:
         self._buffer = torch.zeros(buffer_bytes(device) // 4, dtype=torch.float32, device=device)
 
     def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
-        """Return the seconds of one call, and on the wall those of the overwriting as well.
+        """Return the seconds of one call; the wall-clock time includes overwriting the cache.
 
-        A card is not waited for in between: it idles for a moment after the writing, so that all
-        kernels of the call have been launched when the first of them begins.
+        There is no wait for a card in between. After the writing, the card idles for a moment, so
+        that all kernels of the call are launched before the first one starts.
         """
-        assert calls == 1  # the second would find what the first one left
+        assert calls == 1  # a second call would find the operands in the cache
         start_ns = time.perf_counter_ns()
-        # Not fill_: large fills may go around the CPU's cache.
+        # Not fill_: large fills may bypass the CPU's cache.
         self._buffer.add_(1.0)
         if self._is_on_card:
             idle(self._device, 2 * self._launch_s)
@@ -60,7 +60,7 @@ class ColdStopwatch:
         return call_s, (time.perf_counter_ns() - start_ns) * 1e-9
 
     def _launched(self, call: Callable[[], object]) -> Callable[[], object]:
-        """Return the call with an eye on how long asking for it takes; on the CPU as it is."""
+        """Return the call with a timer for its launch; on the CPU, the call itself."""
         if not self._is_on_card:
             return call
 
@@ -68,7 +68,8 @@ class ColdStopwatch:
             start_ns = time.perf_counter_ns()
             result = call()
             launch_s = (time.perf_counter_ns() - start_ns) * 1e-9
-            # The shortest counts: a full queue waits for the card, the idling included.
+            # The shortest counts: with a full queue, a launch waits for the card, even while it
+            # idles.
             self._launch_s = min(self._launch_s, launch_s)
             return result
 
@@ -76,28 +77,28 @@ class ColdStopwatch:
 
 
 def buffer_bytes(device: torch.device) -> int:
-    """Return the size of what is written: twice the device's last cache.
+    """Return the size of the buffer: twice the device's last-level cache.
 
-    On a card it is at least 64 MiB.
+    On a card, it is at least 64 MiB.
     """
     size_bytes = 2 * (cache_bytes(device) or _LARGEST_CACHE_BYTES)
     return size_bytes if device.type == "cpu" else max(size_bytes, _LEAST_ON_CARD_BYTES)
 
 
 def cache_bytes(device: torch.device) -> int | None:
-    """Return the size of a device's last cache; None where it is not told."""
+    """Return the size of a device's last-level cache; None if unknown."""
     if device.type == "cpu":
         return last_level_bytes()
-    # PyTorch tells it from 2.6 on.
+    # PyTorch 2.6 and newer report it.
     size_bytes = getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0)
     return int(size_bytes) or None
 
 
 @lru_cache(maxsize=1)
 def last_level_bytes(cpus: Path = _CPUS) -> int | None:
-    """Return the size of the CPU's last caches together; None where the system does not tell.
+    """Return the total size of the CPU's last-level caches; None if unknown.
 
-    Linux lists the caches of each core in sysfs; those that cores share are counted once.
+    Linux lists the caches of each core in sysfs; shared caches are counted once.
     """
     levels: dict[int, dict[str, int]] = {}
     for cache in cpus.glob("cpu[0-9]*/cache/index[0-9]*"):

@@ -252,7 +252,7 @@ class WorkloadRun:
         return CardWatch(self._sensor, uuid_of(case.device))
 
     def _card_state(self, case: Case) -> CardState | None:
-        """Return what the driver says of a case's card; None on the CPU or if nobody can tell."""
+        """Return the driver's readings of a case's card; None on the CPU or if unknown."""
         uuid = uuid_of(case.device) if self._sensor is not None else None
         return self._sensor.read(uuid) if self._sensor is not None and uuid else None
 

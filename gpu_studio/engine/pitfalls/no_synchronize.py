@@ -1,4 +1,4 @@
-"""The clock stops when the work was queued, not when it is done."""
+"""The clock stops when the work is queued, not when it is done."""
 
 from __future__ import annotations
 

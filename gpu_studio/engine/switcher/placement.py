@@ -61,7 +61,7 @@ def use_device(cuda_index: int) -> DeviceUsed:
 
 
 class Placement:
-    """What was placed last. It stays where it is, so that the next move starts there."""
+    """The thing that was placed last. It stays on its device, and the next move starts there."""
 
     def __init__(self) -> None:
         self._placed: Placed | None = None
@@ -107,7 +107,7 @@ class Placement:
         )
 
     def _check(self, thing: Placed, device: torch.device, dtype: torch.dtype | None) -> None:
-        """Raise `StudioError` where the device cannot take a thing, which stays where it was."""
+        """Raise `StudioError` if the device cannot take the thing, which then stays in place."""
         try:
             if thing.needs_kernels and torch.bfloat16 in _dtypes_after(thing, dtype):
                 refuse_bfloat16_products(device)
@@ -120,7 +120,7 @@ class Placement:
             raise
 
     def _take(self, request: PlaceModel) -> Placed:
-        """Return the thing from where it was placed, or a new one on the CPU.
+        """Return the thing on its current device, or a new one on the CPU.
 
         A file that was written meanwhile is opened again: what is mapped of it is no longer there.
         """
@@ -269,7 +269,7 @@ class PlacedModel:
         self._dtypes: set[torch.dtype] = set()
 
     def is_current(self) -> bool:
-        """Return true: nobody changes a built-in model."""
+        """Return True: built-in models do not change."""
         return True
 
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
@@ -284,7 +284,7 @@ class PlacedModel:
         self._model._apply(copy)
 
     def begin_proof(self) -> None:
-        """Compute the output where the model is."""
+        """Compute the output on the model's device."""
         self._dtypes = {self._dtype()}
         self._before = self._output().cpu().double()
 
@@ -315,7 +315,7 @@ class PlacedModel:
         return next(self._model.parameters()).dtype
 
     def _output(self) -> torch.Tensor:
-        """Return the model's output for the input, computed where the model is.
+        """Return the model's output for the input, computed on its device.
 
         cuDNN may round float32 convolutions to TF32 by default, which is a choice of speed and
         would hide what a wrong move does; without it they are computed in float32.
@@ -390,7 +390,7 @@ class PlacedFile:
 
 
 def _version_of(path: str) -> tuple[int, ...]:
-    """Return what changes when a file is written; nothing where it is gone."""
+    """Return values that change if the file is written; empty if the file is gone."""
     try:
         status = Path(path).stat()
     except OSError:

@@ -65,7 +65,7 @@ _LOCAL_HEADER_BYTES = 30  # in front of each part, without its name (APPNOTE.TXT
 
 
 def inspect_file(path: str) -> FileInspected:
-    """Return what a file says of itself; raises `StudioError` for one that is not opened."""
+    """Return a file's description of itself; raises `StudioError` if it is refused."""
     header = read_header(Path(path))
     return FileInspected(
         path=path,
@@ -182,7 +182,7 @@ class FileHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_header(path: Path) -> FileHeader:
-    """Return what a file holds.
+    """Return the contents of a file.
 
     Raises:
         StudioError: it is not there, not safe, damaged, or no mapping of names to tensors; the
@@ -382,7 +382,7 @@ class ZipReader:
             names.add(record.filename)
 
     def _check_records(self) -> str:
-        """Return what all names begin with, once every part is found to be harmless."""
+        """Return the common prefix of all names, after checking that every part is harmless."""
         self._refuse_programs()
         stored_bytes = 0
         for name, record in self._records.items():

@@ -79,7 +79,7 @@ class DescribedTensor(msgspec.Struct, frozen=True):
 
 
 class _Mapping(dict):  # type: ignore[type-arg]
-    """Stands for an ordered dictionary; a class of its own, since attributes are set on it."""
+    """Stands for an ordered dictionary; a separate class, because pickles set attributes on it."""
 
 
 class _Dtype(msgspec.Struct, frozen=True):
@@ -130,7 +130,7 @@ class Describer(pickle.Unpickler):
         self._shown = shown
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what stands for a name; raises `StudioError` for all but a few."""
+        """Return the stand-in for a name; raises `StudioError` for all but a few names."""
         return _known(module, name, shown=self._shown)
 
     def persistent_load(self, pid: Any) -> StorageHeader:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def place_tensors(request: PlaceTensors) -> Iterator[Event]:
-    """Place both matrices, multiply them where they are, and yield a row each and the times.
+    """Place both matrices, multiply them on the device, and yield a row for each and the times.
 
     Raises:
         StudioError: no such device or dtype, or no room.

@@ -18,7 +18,7 @@ class TimedCopy:
     """Copies tensors to a device one after the other, and adds up how long the copies took.
 
     Args:
-        device: where to.
+        device: the target device.
         dtype: the type that floating-point tensors become; None leaves it.
     """
 

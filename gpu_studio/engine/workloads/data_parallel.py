@@ -1,8 +1,8 @@
-"""One batch shared by several cards, or by several processes on the CPU: does it pay?
+"""One batch shared by several cards, or by several processes on the CPU: is it faster?
 
-DataParallel is the way of "Chapter 17: Using torch with CUDA" (section 17.5); both are named in
-"How can I switch from CPU to GPU PyTorch?" (answer of 2025-01-30). The network, the batch and the
-step are those of `train_step`.
+"Chapter 17: Using torch with CUDA" (section 17.5) uses DataParallel; "How can I switch from CPU to
+GPU PyTorch?" (answer of 2025-01-30) names both methods. The network, the batch and the step are
+those of `train_step`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from gpu_studio.engine.workloads.workload import Workload
 if TYPE_CHECKING:
     from gpu_studio.engine.workloads.call import Call
 
-# As in train_step: a ReLU that rounding switches is seen by the norm as a root of eps.
+# As in train_step: a ReLU that rounding switches changes the norm by a root of eps.
 _TOLERANCE = 3.0 * torch.finfo(torch.float32).eps ** 0.5
 
 
 class DataParallel(Workload):
-    """A step of learning, shared; see `workload.Workload`."""
+    """A shared training step; see `workload.Workload`."""
 
     description = WorkloadDescription(
         name="data_parallel",
@@ -66,23 +66,23 @@ class DataParallel(Workload):
             WorkloadOption(
                 name="processes",
                 title="Cards or processes",
-                sentence="How many cards share the batch; on the CPU, how many processes.",
+                sentence="The number of cards that share the batch; on the CPU, of processes.",
                 values=("1", "2", "4"),
             ),
         ),
         size_title="Samples in the whole batch",
         size_text="batch of {size}",
         refuses={
-            "transfers": "data_parallel splits and copies every batch anyway.",
-            "cold": "data_parallel spreads over caches that nobody here can overwrite.",
-            "naive": "data_parallel has a clock of its own, in processes that have met before.",
+            "transfers": "data_parallel always splits and copies every batch.",
+            "cold": "data_parallel uses several caches that the program cannot overwrite.",
+            "naive": "data_parallel has its own clock, in processes that are already synchronized.",
         },
     )
-    # Its processes take seconds to start: once is enough for the check.
+    # Its processes take seconds to start: start them only once for the check.
     small_up_to = 1 << 30
 
     def check(self, case: Case) -> None:
-        """Refuse more cards than there are, and parts that would differ in size."""
+        """Refuse more cards than PyTorch sees, and parts of different sizes."""
         processes = int(case.options["processes"])
         if case.is_on_card and processes > torch.cuda.device_count():
             there_are = torch.cuda.device_count()
@@ -97,14 +97,14 @@ class DataParallel(Workload):
             )
 
     def work(self, case: Case) -> Work:
-        """Count the step, and what the copies of the network tell each other."""
+        """Count the step, and the gradients that the copies of the network exchange."""
         weights, processes = parameters_count(), int(case.options["processes"])
         activations = case.size * (INPUTS + 2 * HIDDEN + CLASSES)
         copies_bytes = 4 * weights * case.item_bytes
         activations_bytes = 4 * activations * case.item_bytes
         return Work(
             operations=step_operations(case.size),
-            # As for train_step, in each copy; and each sends and gets the gradients.
+            # As for train_step, in each copy; each copy also sends and receives the gradients.
             bytes_moved=float(processes * (8 + 2) * weights * case.item_bytes + activations_bytes),
             throughput_work=float(case.size),
             memory_bytes=copies_bytes * (1 if case.is_on_card else processes) + activations_bytes,
@@ -113,17 +113,17 @@ class DataParallel(Workload):
         )
 
     def prepare(self, case: Case) -> Call:
-        """Copy the network, or start the processes."""
+        """Copy the network to the cards, or start the processes."""
         if case.options["way"] == "DataParallel":
             return ModuleCall(case)
         return GroupCall(case)
 
     def computes_in(self, case: Case) -> str:
-        """Return float32, or TF32 where PyTorch may use it for products."""
+        """Return float32, or TF32 if PyTorch may use it for products."""
         return product_dtype(case)
 
     def verify(self, case: Case) -> Verification:
-        """Compare what two shared steps change with the whole batch in float64 on the CPU."""
+        """Compare the changes of two shared steps with the whole batch in float64 on the CPU."""
         call = ModuleCall if case.options["way"] == "DataParallel" else GroupCall
         with contextlib.closing(call(case)) as one:
             error, are_same = one.check()
@@ -140,5 +140,5 @@ class DataParallel(Workload):
         return Verification(True, finding, compared)
 
     def snippet(self, case: Case) -> str:
-        """Return lines of PyTorch that do and time this work as they stand."""
+        """Return a runnable PyTorch script that does and times this work."""
         return snippet_for(case)

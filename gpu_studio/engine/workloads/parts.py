@@ -1,4 +1,4 @@
-"""Where the time of one call on a card goes: copy in, launch, compute, copy out."""
+"""The time breakdown of one call on a card: copy in, launch, compute, copy out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 PARTS = ("copy in", "launch", "compute", "copy out")
 _MOST_CALLS = 9
 _BUDGET_S = 0.3
-# What takes longer is not made a second time to see how much of it was the launch.
+# A longer call is not repeated to find the launch's share.
 _LONG_CALL_S = 0.1
-# Of the CPU's free memory for the operands: the result has to fit as well.
+# The operands' share of the CPU's free memory: the result has to fit as well.
 _LARGEST_SHARE = 0.25
 
 
@@ -28,19 +28,19 @@ def card_parts_s(
     operands: Sequence[torch.Tensor],
     compute: Callable[..., torch.Tensor],
 ) -> dict[str, float]:
-    """Return the seconds of one call's parts, whose sum is the whole call's, copies included.
+    """Return the seconds of a call's parts, which add up to the whole call with its copies.
 
-    Empty where the CPU's memory is too small for the operands.
+    Empty if CPU memory is too small for the operands.
 
-    Each part is the median of a few calls. What the card itself needs is measured with events
-    around kernels that had queued up behind a waiting one, so that nobody has to launch them in
-    between; what a lone call takes longer than that is the cost of launching it. A call that takes
-    long is made once: what it needs beyond the launch is the card's.
+    Each part is the median of a few calls. CUDA events measure the card's own time, around kernels
+    that queued up while the card waited, so that no launch falls between them. The extra time of a
+    single call is the cost of launching it. A long call is made once: its time beyond the launch
+    counts as the card's.
 
     Args:
         device: a card.
-        operands: on the card; they are copied in from the CPU's pageable memory, each in place.
-        compute: takes the operands, returns the result.
+        operands: tensors on the card; they are copied in place from pageable CPU memory.
+        compute: the function of the operands; returns the result.
     """
     needed_bytes = sum(operand.nbytes for operand in operands)
     if needed_bytes > _LARGEST_SHARE * free_bytes(torch.device("cpu")):
@@ -51,7 +51,7 @@ def card_parts_s(
     while len(rounds) < _MOST_CALLS and time.perf_counter() - started_s < _BUDGET_S:
         rounds.append(_one_round(device, operands, hosts, compute))
     copy_in_s, call_s, compute_s, copy_out_s = (median(part) for part in zip(*rounds, strict=True))
-    # By two clocks: a call that is nearly all computing may come out a little shorter than it.
+    # These come from two clocks: a call that is almost all compute may measure slightly shorter.
     compute_s = min(compute_s, call_s)
     seconds = (copy_in_s, call_s - compute_s, compute_s, copy_out_s)
     return dict(zip(PARTS, seconds, strict=True))
@@ -94,7 +94,7 @@ def _queued_s(
     compute: Callable[..., torch.Tensor],
     launch_s: float,
 ) -> float:
-    """Return the card's own seconds of a call that was launched while the card was waiting."""
+    """Return the card's own seconds for a call that was launched while the card was waiting."""
     stream = torch.cuda.current_stream(device)
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     idle(device, 2 * launch_s)

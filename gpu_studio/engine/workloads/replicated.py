@@ -1,4 +1,4 @@
-"""The two ways of the workload `data_parallel`: one program, or a group of processes."""
+"""The two methods of the workload `data_parallel`: one program, or a group of processes."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _LONGEST_KEPT_S = 30.0
 class ModuleCall(Call):
     """DataParallel: one program copies the network to each card and splits every batch.
 
-    On the CPU there is nothing to split, and it is the plain network.
+    On the CPU, there is nothing to split, so this is the plain network.
 
     Args:
-        case: the first card, the batch, and how many cards.
+        case: the first card, the batch, and the number of cards.
     """
 
     def __init__(self, case: Case) -> None:
@@ -51,7 +51,7 @@ class ModuleCall(Call):
         return self._step(self._model)
 
     def check(self) -> tuple[float | None, bool]:
-        """Return how far the first steps are off, and True: there is one network to come back to.
+        """Return the error of the first steps, and True, because there is only one network.
 
         Raises:
             StudioError: the cards cannot exchange the network.
@@ -71,7 +71,7 @@ class ModuleCall(Call):
         return change_error(weights_of(self._network), *self._batch), True
 
     def curves(self) -> dict[str, tuple[float, ...]]:
-        """Return the samples a second of 1, 2, … cards; nothing on the CPU."""
+        """Return the samples per second of 1, 2, … cards; empty on the CPU."""
         if self._case.is_on_card:
             shared = {cards: self._shared(cards) for cards in _steps_to(len(self._devices))}
             steps_s = {cards: partial(self._step_s, model) for cards, model in shared.items()}
@@ -79,7 +79,7 @@ class ModuleCall(Call):
         return self._scaling.curves if self._scaling else {}
 
     def findings(self) -> tuple[str, ...]:
-        """Say where the parts of the batch went, and whether sharing pays."""
+        """Return the device of each part of the batch, and whether sharing is faster."""
         if not self._case.is_on_card:
             return (
                 "On the CPU DataParallel has nothing to split: it runs as the plain network. "
@@ -96,7 +96,7 @@ class ModuleCall(Call):
         return (told, *(self._scaling.sentences() if self._scaling else ()))
 
     def doubts(self) -> dict[str, str]:
-        """Return what speaks against the gain."""
+        """Return reasons to doubt the gain."""
         return self._scaling.doubts() if self._scaling else {}
 
     def _step_s(self, model: nn.Module) -> float:
@@ -120,7 +120,7 @@ class GroupCall(Call):
     """DistributedDataParallel: a process for each device, started by torchrun.
 
     Args:
-        case: the first card or the CPU, the batch, and how many processes.
+        case: the first card or the CPU, the batch, and the number of processes.
     """
 
     is_batched = False
@@ -147,16 +147,16 @@ class GroupCall(Call):
         return self._elapsed_s
 
     def elapsed_s(self) -> float | None:
-        """Return the last step's time by the group's own clock, without the way to it."""
+        """Return the last step's time by the group's own clock, without communication."""
         return self._elapsed_s
 
     def check(self) -> tuple[float | None, bool]:
-        """Return how far the first steps are off, and whether all processes hold the same bits."""
+        """Return the error of the first steps, and whether all processes have the same bits."""
         answer = self.group.check(len(self._devices))
         return answer.error, answer.are_same
 
     def curves(self) -> dict[str, tuple[float, ...]]:
-        """Return the samples a second of 1, 2, … processes, each with its part of the cores."""
+        """Return the samples per second of 1, 2, … processes, each with its share of the cores."""
         counts = _steps_to(len(self._devices))
         watch = CpuWatch()
         watch.begin()
@@ -172,7 +172,7 @@ class GroupCall(Call):
         return self._scaling.curves
 
     def findings(self) -> tuple[str, ...]:
-        """Say who had what, what starting took, and whether sharing pays."""
+        """Return the parts of the batch, the start's time, and whether sharing is faster."""
         group = self.group
         answer = group.check(len(self._devices))
         shares = [(share.device, share.rows) for share in answer.shares]
@@ -186,11 +186,11 @@ class GroupCall(Call):
         return (_told_shares(shares), start, *gained)
 
     def doubts(self) -> dict[str, str]:
-        """Return what speaks against the gain."""
+        """Return reasons to doubt the gain."""
         return self._scaling.doubts() if self._scaling else {}
 
     def keep(self) -> None:
-        """Leave the processes to the next call of the same kind; `close` then ends nothing."""
+        """Keep the processes for the next call of the same kind; `close` then does not end them."""
         assert self._group is not None
         _kept.put(self._key, self._group)
         self._group = None
@@ -202,7 +202,7 @@ class GroupCall(Call):
 
 
 class _Kept:
-    """At most one group that waits for its call; it ends by itself when none comes."""
+    """Holds at most one group for the next call; the group ends if no call comes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -211,7 +211,7 @@ class _Kept:
         self._timer: threading.Timer | None = None
 
     def put(self, key: object, group: ReplicaGroup) -> None:
-        """Keep a group for a while, and end the one before."""
+        """Keep a group for a while, and end the previous one."""
         self.end()
         with self._lock:
             self._key, self._group = key, group
@@ -220,7 +220,7 @@ class _Kept:
             self._timer.start()
 
     def take(self, key: object) -> ReplicaGroup | None:
-        """Return the group if it is of this kind and lives; any other is ended."""
+        """Return the group if it is of this kind and still runs; end any other group."""
         with self._lock:
             group, kept_key = self._group, self._key
             self._group = None
@@ -233,7 +233,7 @@ class _Kept:
         return None
 
     def end(self) -> None:
-        """End the group that waits."""
+        """End the waiting group."""
         group = self.take(None)
         assert group is None
 

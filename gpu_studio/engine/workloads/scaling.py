@@ -1,4 +1,4 @@
-"""Does sharing pay? One step by 1, 2, … sharers in turns, and how sure the gain is.
+"""Is sharing faster? Time a step with 1, 2, … sharers in turns, with the gain's uncertainty.
 
 The rounds are compared one by one: what drifts (clocks, other programs) is the same for both steps
 of a round, so the ratio of a round tells more than the ratio of two medians. Threads that wait for
@@ -26,7 +26,7 @@ _LONG_STEP_S = 0.05
 
 
 class Gain(msgspec.Struct, frozen=True):
-    """How many times the samples a second of one alone: the rounds' median and 95 % interval."""
+    """The ratio of samples per second to one sharer: the rounds' median and 95 % interval."""
 
     median: float
     low: float
@@ -34,11 +34,11 @@ class Gain(msgspec.Struct, frozen=True):
 
 
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
-    """Steps of the same batch by how many shared it.
+    """The times of a step of the same batch, by number of sharers.
 
     ``rounds_s`` has the seconds of a step by the number of sharers, a round each, in the order
     they were taken; ``size`` is the batch. ``word`` says what shares: ``card``, ``process``.
-    ``was_disturbed`` is whether other programs kept the CPU busy; None where that was not watched.
+    ``was_disturbed`` is whether other programs kept the CPU busy; None if that was not observed.
     """
 
     rounds_s: dict[int, tuple[float, ...]]
@@ -48,7 +48,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def curves(self) -> dict[str, tuple[float, ...]]:
-        """The samples a second over the number of sharers, from the median step."""
+        """The samples per second over the number of sharers, from the median step."""
         return {
             "sharers": tuple(float(sharers) for sharers in self.rounds_s),
             "samples a second": tuple(self._rate(sharers) for sharers in self.rounds_s),
@@ -56,12 +56,12 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sharers(self) -> int:
-        """How many shared at most."""
+        """The largest number of sharers."""
         return max(self.rounds_s)
 
     @property
     def gain(self) -> Gain | None:
-        """What the most sharers gained over one; None for one alone."""
+        """The gain of the largest number of sharers over one; None for one sharer."""
         if self.sharers == 1:
             return None
         rounds = zip(self.rounds_s[1], self.rounds_s[self.sharers], strict=True)
@@ -69,7 +69,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
         return Gain(quantile(ratios, 0.5), *median_interval(ratios))
 
     def sentences(self) -> tuple[str, ...]:
-        """Return what sharing gained, and whether it pays; empty for one alone."""
+        """Return the gain as sentences, and whether sharing is faster; empty for one sharer."""
         gain = self.gain
         if gain is None:
             return ()
@@ -91,7 +91,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
         return (gained, "Whether it pays cannot be told: 1 lies in the interval.")
 
     def doubts(self) -> dict[str, str]:
-        """Return what speaks against the gain, by a word or two."""
+        """Return reasons to doubt the gain, by a key of a word or two."""
         gain = self.gain
         if gain is None:
             return {}

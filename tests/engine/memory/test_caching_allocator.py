@@ -127,7 +127,7 @@ def test_with_expandable_segments_whole_free_pages_are_releasable(
 def test_on_the_cpu_there_is_no_cache_to_empty():
     (failed,) = ask(EmptyCache(device="cpu"))
     assert isinstance(failed, RequestFailed)
-    assert "nothing to empty" in failed.failure.message
+    assert "no cache to empty" in failed.failure.message
 
 
 def breaking(**changes: Any) -> RunMemoryExperiment:
