@@ -107,7 +107,7 @@ def make_case(
         raise _bad(f"“{cache[:20]}” is no mode of the cache: choose {listed(CACHES, 'or')}.")
     if device.type not in description.device_kinds:
         raise _bad(
-            f"{description.name} does not run on {device}: it is for "
+            f"{description.name} does not run on {device}, only on "
             f"{listed(_KINDS[kind] for kind in description.device_kinds)}."
         )
     for mode, is_wanted in (("cold", cache == "cold"), ("transfers", transfers)):
@@ -172,9 +172,9 @@ def _check_value(description: WorkloadDescription, option: WorkloadOption, value
 
 def _unknown_option(description: WorkloadDescription, name: str) -> str:
     if not description.options:
-        return f"{description.name} has no option “{name[:20]}”: it has none at all."
+        return f"{description.name} has no option “{name[:20]}”: it has no options."
     names = listed((option.name for option in description.options), "or")
-    return f"{description.name} has no option “{name[:20]}”: there is {names}."
+    return f"{description.name} has no option “{name[:20]}”: choose {names}."
 
 
 def _bad(sentence: str) -> StudioError:
