@@ -27,10 +27,10 @@ from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.memory.error_page import ErrorPage
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
+from tests.driving.memory import shown
+from tests.driving.window import find, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import reading, two_cards
-from tests.ui.by_name import find, text
-from tests.ui.memory.steps import shown
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -260,6 +260,6 @@ def test_a_recording_with_strange_numbers_is_played_or_refused(
                 continue
             play(qtbot, replaying, path)
             for view in ("live", "sizes", "explanation"):
-                click(qtbot, replaying, f"benchmark.view.{view}")
+                click(replaying, f"benchmark.view.{view}")
                 QApplication.processEvents()
-            click(qtbot, replaying, "benchmark.clear")
+            click(replaying, "benchmark.clear")
