@@ -1,4 +1,4 @@
-"""Numbers from files, texts and drivers that no widget may hand on to Qt as they are.
+"""Numbers from texts and drivers that no widget may hand on to Qt as they are.
 
 An integer of more than 32 bits, or a float that is none, raises inside the method that Qt calls to
 paint or to measure; with some versions of PySide the window's process ends there.
@@ -6,8 +6,7 @@ paint or to measure; with some versions of PySide the window's process ends ther
 
 from __future__ import annotations
 
-import pickle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,21 +19,13 @@ from gpu_studio.core.devices.devices import (
     decode_sensor_event,
     encode_sensor_event,
 )
-from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.protocol import DescribeEngine
-from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.memory.error_page import ErrorPage
-from gpu_studio.ui.memory.segment_map import SegmentMapView
-from gpu_studio.ui.memory.segment_page import SegmentPage
 from tests.driving.memory import shown
 from tests.driving.window import find, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import reading, two_cards
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _SENSORS = (2**64 - 1, 2**63, 2**31, -1, -(2**63), 0)
 _LONG = "9" * 400
@@ -88,29 +79,3 @@ def test_an_error_with_strange_numbers_is_read_or_refused(qtbot, theme, number):
     qtbot.waitUntil(lambda: text(page, "memory.error.headline") != before)
     QCoreApplication.processEvents()
     assert text(page, "memory.error.headline")
-
-
-@pytest.mark.parametrize("number", [2**31, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**70, -1, 0])
-@pytest.mark.parametrize(
-    "field", ["address", "total_size", "block address", "block size", "both sizes"]
-)
-def test_a_snapshot_with_strange_numbers_is_drawn_or_refused(
-    qtbot, studio, theme, tmp_path: Path, number, field
-):
-    model = AllocatorModel(2 << 30)
-    model.allocate(3 << 20)
-    snapshot = pickle.loads(pickle.dumps(model.snapshot()))
-    segment = snapshot["segments"][0]
-    place = segment["blocks"][0] if field.startswith("block") else segment
-    if field == "both sizes":  # they are one another's sum: only so is a large one believed
-        segment["blocks"] = [segment["blocks"][0] | {"size": number}]
-        segment["total_size"] = number
-    else:
-        place[field.removeprefix("block ")] = number
-    path = tmp_path / "theirs.pickle"
-    path.write_bytes(pickle.dumps(snapshot))
-    page = shown(qtbot, SegmentPage(MemoryModel(studio, studio), theme))
-    page.open_snapshot(path)
-    view = find(page, "memory.segments", SegmentMapView)
-    qtbot.waitUntil(lambda: view.blocks is not None or text(page, "memory.snapshot.refusal") != "")
-    QCoreApplication.processEvents()
