@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import weakref
 
 import pytest
 
@@ -36,18 +35,24 @@ def test_garbage_is_destroyed_in_the_thread_of_the_collector(qtbot, automatic, m
     mine = Collector()
     mine.start()
     destroyed_in: list[int] = []
-    knot = weakref.ref(Knot(destroyed_in))
-    kept: list[list[int]] = []
+    Knot(destroyed_in)
+    is_over = threading.Event()
 
     def work() -> None:
-        while knot() is not None and len(kept) < 5_000_000:
+        kept: list[list[int]] = []
+        while not is_over.is_set():
             kept.append([])
+            if len(kept) > 100_000:
+                kept.clear()
 
     thread = threading.Thread(target=work)
     thread.start()
-    qtbot.waitUntil(lambda: knot() is None)
-    thread.join()
-    mine.stop()
+    try:
+        qtbot.waitUntil(lambda: bool(destroyed_in))
+    finally:
+        is_over.set()
+        thread.join()
+        mine.stop()
     assert destroyed_in == [threading.get_ident()]
 
 

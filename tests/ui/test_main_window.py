@@ -229,9 +229,9 @@ def test_something_unexpected_is_a_sentence_and_no_trace(qtbot, make_window, tmp
     assert "unexpected" in window.banner.sentence
     assert "Traceback" not in window.banner.accessibleDescription()
     log_path.write_text("Unexpected\nOverflowError: int too large\n", encoding="utf-8")
-    click(qtbot, window, "banner.action")
+    click(window, "banner.action")
     dialog = window.findChild(DiagnosticsDialog)
-    click(qtbot, dialog, "diagnostics.copy")
+    click(dialog, "diagnostics.copy")
     assert "OverflowError: int too large" in QGuiApplication.clipboard().text()
     dialog.close()
 
