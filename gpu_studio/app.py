@@ -93,7 +93,7 @@ def build_window(
     def real_engine(environment: EngineEnvironment) -> Engine:
         # The visible cards are chosen before CUDA starts, so this needs a separate process.
         if kept.choices.engine == "window" and environment == EngineEnvironment():
-            from gpu_studio.engine.local import LocalEngine
+            from gpu_studio.engine.local_engine import LocalEngine
 
             return LocalEngine(are_cards_asleep=_are_cards_asleep)
         return ProcessEngine(environment, log_path=log_path)
@@ -128,14 +128,14 @@ def build_window(
 
 def modelled_engine(environment: EngineEnvironment) -> Engine:
     """Return an engine of modeled cards; imports its modules on first use."""
-    from gpu_studio.engine.memory.modelled import ModelledEngine
+    from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 
     return ModelledEngine(environment)
 
 
 def recorded_engine(recording: Recording, speed: float) -> Engine:
     """Return an engine that replays a recording ``speed`` times as fast."""
-    from gpu_studio.engine.recorded import RecordedEngine
+    from gpu_studio.engine.recorded_engine import RecordedEngine
 
     return RecordedEngine(recording, speed=speed)
 

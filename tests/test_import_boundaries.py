@@ -41,7 +41,7 @@ THIRD_PARTY = {
     "platformdirs": {"app", "cli"},
 }
 QT_OF_THE_MODEL = {"PySide6.QtCore"}
-WITHOUT_TORCH = {"client.py", "probe_client.py", "recorded.py", "local.py"}
+WITHOUT_TORCH = {"client.py", "probe_client.py", "recorded_engine.py", "local_engine.py"}
 
 
 def imports(path: Path) -> list[tuple[str, int]]:

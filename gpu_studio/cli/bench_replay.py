@@ -13,7 +13,7 @@ from gpu_studio.cli.screen import Progress, note, say, say_bytes
 from gpu_studio.cli.status import DONE, INTERRUPTED
 from gpu_studio.core.benchmark.recording import read_recording, recording_sentences
 from gpu_studio.core.protocol import EngineDescribed, encode_all
-from gpu_studio.engine.recorded import RecordedEngine
+from gpu_studio.engine.recorded_engine import RecordedEngine
 
 if TYPE_CHECKING:
     from pathlib import Path

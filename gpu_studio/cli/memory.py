@@ -43,7 +43,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.core.units import format_bytes
 from gpu_studio.core.user_file import UnusableFileError, open_user_file
 from gpu_studio.engine.client import ProcessEngine
-from gpu_studio.engine.memory.modelled import ModelledEngine
+from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 
 if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine

@@ -32,7 +32,7 @@ from gpu_studio.core.protocol import (
     encode,
     is_last,
 )
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.sensor import CardState
 from gpu_studio.hardware.cpu import cpu_name
 

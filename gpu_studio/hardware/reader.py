@@ -20,7 +20,7 @@ import msgspec
 
 from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.devices.devices import Inventory, Telemetry, encode_sensor_event
-from gpu_studio.hardware.inventory import PcSensors
+from gpu_studio.hardware.pc_sensors import PcSensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.devices.copy_button import CopyButton
-from gpu_studio.ui.devices.device_list import DeviceListView
+from gpu_studio.ui.devices.device_list_view import DeviceListView
 from gpu_studio.ui.devices.fact_grid import FactGrid
 from gpu_studio.ui.devices.process_card import ProcessCard
 from gpu_studio.ui.devices.sensor_grid import SensorGrid

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from gpu_studio.model.switcher.pitfalls import PitfallsModel
-from gpu_studio.model.switcher.placement import PlacementModel
+from gpu_studio.model.switcher.placement_model import PlacementModel
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.switcher.choose_page import ChoosePage
 from gpu_studio.ui.switcher.place_page import PlacePage

@@ -18,7 +18,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.protocol import RunFinished, RunWorkload
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.model.benchmark.benchmark import REST_S
 from tests.bench.ratios import Ratio, describe_machine, paired_ratio
 

@@ -23,7 +23,7 @@ from torch.utils.benchmark import Timer
 
 from gpu_studio.core.protocol import RunFinished, RunWorkload
 from gpu_studio.engine.device import resolve
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload
 from tests.bench.ratios import Ratio, describe_machine, paired_ratio

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from gpu_studio.core.protocol import Event, Request, RunWorkload
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 
 
 def ask(request: Request, dispatcher: Dispatcher | None = None) -> list[Event]:

@@ -11,7 +11,7 @@ import torch
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.protocol import DescribeEngine, ReadMemory, RunFailed, RunFinished
 from gpu_studio.engine import device
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.hardware.pci import are_all_cards_asleep
 from tests.engine.answers import ask, only, run_request
 

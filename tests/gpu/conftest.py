@@ -20,7 +20,7 @@ import torch
 
 from gpu_studio.core.failure import StudioError
 from gpu_studio.engine.device import addresses, cuda_state, prove_kernels, resolve
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.serve import NvmlSensor
 from tests.engine.engine_child import EngineChild
 

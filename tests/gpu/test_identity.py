@@ -20,7 +20,7 @@ from gpu_studio.core.protocol import (
     UseDevice,
 )
 from gpu_studio.engine.device import resolve, uuid_of
-from gpu_studio.hardware.inventory import PcSensors
+from gpu_studio.hardware.pc_sensors import PcSensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

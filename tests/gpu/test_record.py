@@ -22,7 +22,7 @@ from gpu_studio.core.protocol import (
     decode_event,
 )
 from gpu_studio.engine.device import resolve, uuid_of
-from gpu_studio.engine.recorded import RecordedEngine
+from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.engine.answers import only, run_request
 from tests.gpu.record import main, record
 

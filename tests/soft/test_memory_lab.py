@@ -24,7 +24,7 @@ from gpu_studio.core.protocol import (
     SegmentsRead,
     StageBegan,
 )
-from gpu_studio.engine.memory.modelled import ModelledEngine
+from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from tests.engine.answers import only
 from tests.engine.engine_child import EngineChild
 from tests.softcards.cards import MIB, Card

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PREPARED = """
 import threading
 from gpu_studio.core.protocol import DescribeEngine, ReadMemory, RunWorkload
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 dispatcher = Dispatcher(are_cards_asleep=lambda: True)
 def ask(request):
     return list(dispatcher.run(request, threading.Event()))

@@ -53,7 +53,7 @@ def make_canvas(style: AxesStyle, parent: QWidget) -> pg.PlotWidget:
     """Return an empty plot."""
     import pyqtgraph as pg
 
-    from gpu_studio.ui.plots.axes import END_ROOM, UnitAxis
+    from gpu_studio.ui.plots.unit_axis import END_ROOM, UnitAxis
 
     axes = {
         "bottom": UnitAxis("bottom", style.x_unit, logarithmic=style.logarithmic),
@@ -89,7 +89,7 @@ def place_legend(plot: pg.PlotWidget, most_columns: int, room: int) -> None:
         most_columns: the largest number of label columns; 1 is inside the plot.
         room: the available width, in pixels.
     """
-    from gpu_studio.ui.plots.axes import END_ROOM
+    from gpu_studio.ui.plots.unit_axis import END_ROOM
 
     if most_columns > 1:
         item = plot.plotItem

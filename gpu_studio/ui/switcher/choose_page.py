@@ -23,7 +23,7 @@ from gpu_studio.ui.switcher.device_card import DeviceCard
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.pitfalls import PitfallsModel
-    from gpu_studio.model.switcher.placement import PlacementModel
+    from gpu_studio.model.switcher.placement_model import PlacementModel
     from gpu_studio.ui.theme import Theme
 
 _LEFT_LETTERS = (30, 63)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.protocol import RunFinished, WorkloadDescription
-    from gpu_studio.model.benchmark.comparison import ComparisonModel
+    from gpu_studio.model.benchmark.comparison_model import ComparisonModel
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
-from gpu_studio.model.switcher.tensor_placement import TensorPlacementModel
+from gpu_studio.model.switcher.tensor_placement_model import TensorPlacementModel
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, table
 from gpu_studio.ui.switcher.choose_page import what_is_waited_for
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.model.studio import Studio
     from gpu_studio.model.switcher.device_choice import Said
-    from gpu_studio.model.switcher.placement import PlacementModel
+    from gpu_studio.model.switcher.placement_model import PlacementModel
     from gpu_studio.model.switcher.placement_table import PlacementTable
     from gpu_studio.ui.theme import Theme
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.switcher.usable_cards import usable_cards
-from gpu_studio.model.benchmark.comparison import ComparisonModel
+from gpu_studio.model.benchmark.comparison_model import ComparisonModel
 from gpu_studio.ui.parts import Text
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.switcher.comparison_card import ComparisonCard

@@ -31,7 +31,7 @@ from gpu_studio.core.protocol import (
     encode,
     encode_all,
 )
-from gpu_studio.engine.recorded import RecordedEngine
+from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 

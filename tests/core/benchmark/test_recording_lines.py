@@ -27,7 +27,7 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.engine.recorded import RecordedEngine
+from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.run_answers import call_time_s, run_events, started
 

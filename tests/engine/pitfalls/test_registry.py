@@ -14,7 +14,7 @@ from gpu_studio.core.protocol import (
     PitfallStarted,
     RunPitfall,
 )
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.pitfalls import (
     out_of_memory,
 )

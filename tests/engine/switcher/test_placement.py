@@ -9,7 +9,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import PlaceFinished, PlaceModel, PlaceRow, RequestFailed
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.switcher.models import MODELS, find_model
 from gpu_studio.engine.switcher.placement import Placed, PlacedModel

@@ -28,7 +28,7 @@ from gpu_studio.core.protocol import (
     PlaceRow,
     RequestFailed,
 )
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.switcher.placement import PlacedFile
 from gpu_studio.engine.switcher.tensor_file import open_tensors, read_header

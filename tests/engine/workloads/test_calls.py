@@ -16,7 +16,7 @@ from gpu_studio.core.protocol import (
     SamplesMeasured,
 )
 from gpu_studio.engine.benchmark import run
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.proof import Verification

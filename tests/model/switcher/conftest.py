@@ -10,7 +10,7 @@ from gpu_studio.core.protocol import (
     PlaceModel,
     UseDevice,
 )
-from gpu_studio.model.switcher.placement import PlacementModel
+from gpu_studio.model.switcher.placement_model import PlacementModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards
 from tests.fakes.switching_answers import place_finished, place_row

@@ -12,7 +12,7 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     UseDevice,
 )
-from gpu_studio.model.switcher.placement import PlacementModel
+from gpu_studio.model.switcher.placement_model import PlacementModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030, reading, rtx_3060_card, two_cards
 from tests.fakes.scripted_engine import Pause

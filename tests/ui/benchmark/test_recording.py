@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.protocol import RunWorkload, encode_all
-from gpu_studio.engine.recorded import RecordedEngine
+from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog
 
 from gpu_studio.core.memory import oom_text, outcome
 from gpu_studio.core.memory.presets import PRESETS
-from gpu_studio.engine.memory.modelled import ModelledEngine
+from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.memory import oom_panel
 from gpu_studio.ui.memory.segment_map import SegmentMapView

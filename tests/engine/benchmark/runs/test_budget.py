@@ -9,7 +9,7 @@ import pytest
 
 from gpu_studio.core.protocol import RunFinished, SamplesMeasured
 from gpu_studio.engine.benchmark import run
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from tests.engine.answers import ask, only, run_request
 
 if TYPE_CHECKING:

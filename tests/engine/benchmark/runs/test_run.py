@@ -15,7 +15,7 @@ from gpu_studio.core.protocol import (
     encode,
 )
 from gpu_studio.core.statistics import grouped_interval, summarize
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.call import Call
 from tests.engine.answers import ask, only, run_request
 

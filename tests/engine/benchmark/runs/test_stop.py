@@ -17,7 +17,7 @@ from gpu_studio.core.protocol import (
     SamplesMeasured,
 )
 from gpu_studio.engine.benchmark import run
-from gpu_studio.engine.dispatch import Dispatcher
+from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.workloads.matmul import Matmul
 from tests.engine.answers import only, run_request
 from tests.engine.benchmark.runs.stopping import stop_when

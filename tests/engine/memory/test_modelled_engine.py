@@ -28,7 +28,7 @@ from gpu_studio.core.protocol import (
     encode,
     is_last,
 )
-from gpu_studio.engine.memory.modelled import ModelledEngine
+from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 from tests.engine.answers import only, run_request
 
 MIB = 1 << 20
@@ -169,7 +169,7 @@ def test_no_torch_is_needed():
 import sys
 sys.modules["torch"] = None  # to import it is an error
 from gpu_studio.core.protocol import RunMemoryExperiment
-from gpu_studio.engine.memory.modelled import ModelledEngine
+from gpu_studio.engine.memory.modelled_engine import ModelledEngine
 request = RunMemoryExperiment(preset="activations", device="model:1996")
 print(list(ModelledEngine().run(request))[-1].outcome)
 """

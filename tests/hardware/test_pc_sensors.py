@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from gpu_studio.core.devices.devices import ASLEEP
-from gpu_studio.hardware import inventory as module
-from gpu_studio.hardware.inventory import PcSensors
+from gpu_studio.hardware import pc_sensors as module
 from gpu_studio.hardware.nvml import Nvml
+from gpu_studio.hardware.pc_sensors import PcSensors
 from gpu_studio.hardware.pci import DisplayAdapter
 from gpu_studio.hardware.watchdog import Watchdog
 from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError, garbage_name

@@ -12,7 +12,7 @@ from gpu_studio.core.protocol import (
     PlaceModel,
     RequestFailed,
 )
-from gpu_studio.model.switcher.placement import PlacementModel
+from gpu_studio.model.switcher.placement_model import PlacementModel
 from gpu_studio.model.switcher.placement_table import (
     AFTER,
     BEFORE,

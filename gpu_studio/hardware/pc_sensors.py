@@ -39,7 +39,7 @@ from gpu_studio.hardware.nvml import (
     library_version,
 )
 from gpu_studio.hardware.pci import DisplayAdapter, display_adapters, is_asleep
-from gpu_studio.hardware.processes import ProcessNames
+from gpu_studio.hardware.process_names import ProcessNames
 from gpu_studio.hardware.surroundings import cuda_variables, is_wsl, linux_distribution
 from gpu_studio.hardware.watchdog import SilentError, Watchdog
 

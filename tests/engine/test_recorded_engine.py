@@ -19,7 +19,7 @@ from gpu_studio.core.protocol import (
     SamplesMeasured,
     encode_all,
 )
-from gpu_studio.engine.recorded import RecordedEngine
+from gpu_studio.engine.recorded_engine import RecordedEngine
 from tests.fakes.recording_header import recording_header
 
 HEADER = recording_header(title="test card", device_name="Test", recorded_at="2026-11-20")

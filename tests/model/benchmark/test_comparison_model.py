@@ -5,7 +5,7 @@ import pytest
 from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.messages.run_messages import WorkloadOption
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
-from gpu_studio.model.benchmark.comparison import ComparisonModel
+from gpu_studio.model.benchmark.comparison_model import ComparisonModel
 from tests.fakes.descriptions import described, described_with_cuda, elementwise
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Pause

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu_studio.core.protocol import Event, Request
-    from gpu_studio.engine.dispatch import Dispatcher
+    from gpu_studio.engine.dispatcher import Dispatcher
 
 
 class LocalEngine(InProcessEngine):
@@ -36,7 +36,7 @@ class LocalEngine(InProcessEngine):
     def run(self, request: Request) -> Iterator[Event]:
         """Yield the events of a request; see `core.engine.Engine.run`."""
         if self._dispatcher is None:
-            from gpu_studio.engine.dispatch import Dispatcher
+            from gpu_studio.engine.dispatcher import Dispatcher
 
             self._dispatcher = Dispatcher(
                 in_window_process=True, are_cards_asleep=self._are_cards_asleep
