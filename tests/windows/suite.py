@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
     from tests.windows.wine_pc import WindowsPc
 
-FOLDERS = ("packaging", "core", "cli", "engine", "hardware", "model", "ui")
+# "endings" is not a folder but the files in tests/ about how processes, files and consoles end.
+FOLDERS = ("packaging", "core", "cli", "engine", "hardware", "model", "ui", "endings")
+_ENDINGS = (
+    "tests/test_app.py", "tests/test_child_process.py", "tests/test_child_streams.py",
+    "tests/test_console_end.py", "tests/test_family_folder.py", "tests/test_survival.py",
+    "tests/test_whole_program.py",
+)  # fmt: skip
 SHORT_FOLDERS = ("packaging", "core")
 _LONGEST_FOLDER_S = 3600.0
 _LONGEST_RUN_S = 600.0
@@ -53,7 +59,8 @@ def run_folder(pc: WindowsPc, folder: str, longest_s: float = _LONGEST_FOLDER_S)
     began_s = time.monotonic()
     # A test that hangs is named if it ends before the folder is ended.
     longest_test = ("--timeout", f"{min(_LONGEST_TEST_S, 0.7 * longest_s):.0f}")
-    command = [PYTHON, "-m", "pytest", *_OPTIONS, *longest_test, f"tests/{folder}"]
+    files = _ENDINGS if folder == "endings" else (f"tests/{folder}",)
+    command = [PYTHON, "-m", "pytest", *_OPTIONS, *longest_test, *files]
     environ = {"QT_QPA_PLATFORM": "offscreen"}
     status, printed = pc.run(command, longest_s, environ=environ)
     counts = _COUNTS.findall(printed)
