@@ -166,11 +166,12 @@ def drive(
         env={
             **os.environ,
             "QT_QPA_PLATFORM": "offscreen",
+            "PYTHONIOENCODING": "utf-8",  # a pipe of Windows has its own
             **(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary)) if temporary else {}),
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
     )
     family = psutil.Process(child.pid)
     offspring: set[psutil.Process] = set()

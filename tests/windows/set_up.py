@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _C = Path(__file__).resolve().parent / "c"
-_DEBIAN = ("wine64", "gcc-mingw-w64-x86-64-win32", "xvfb", "xdotool", "tcl8.6", "tk8.6")
+_DEBIAN = (
+    "wine64", "gcc-mingw-w64-x86-64-win32", "xvfb", "xdotool", "tcl8.6", "tk8.6",
+    "fonts-dejavu-core",
+)  # fmt: skip
 _STANDARD_LIBRARY = ("libpython3.11-stdlib", "python3.11-venv")
 _PANDA = (
     "panda3d==1.10.16 "
