@@ -20,7 +20,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.windows.wine_pc import CHECKOUT, ENVIRONMENT, HOME, PYTHON, WindowsPc
+from tests.windows.wine_pc import CHECKOUT, ENVIRONMENT, FONTS, HOME, PYTHON, WindowsPc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +31,11 @@ _DEBIAN = (
     "wine64", "gcc-mingw-w64-x86-64-win32", "xvfb", "xdotool", "tcl8.6", "tk8.6",
     "fonts-dejavu-core",
 )  # fmt: skip
+# Not all that this PC has, so that a window is as wide on every PC.
+_FONTS = [
+    Path("/usr/share/fonts/truetype/dejavu") / f"DejaVu{name}.ttf"
+    for name in ("Sans", "Sans-Bold", "SansMono", "SansMono-Bold")
+]
 _STANDARD_LIBRARY = ("libpython3.11-stdlib", "python3.11-venv")
 _PANDA = (
     "panda3d==1.10.16 "
@@ -127,6 +132,8 @@ def _make(pc: WindowsPc, say: Callable[[str], None]) -> None:
     for name in ("ucrtbase.dll", "ucrtwine.dll", "icuuc.dll"):
         shutil.copy(build / name, system / name)
     shutil.copy(build / "py.exe", pc.path("C:\\windows") / "py.exe")
+    for font in _FONTS:
+        shutil.copy(font, pc.path(FONTS))
     say("its environment")
     _make_environment(pc)
 

@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from tests.windows.wine_pc import PYTHON
+from tests.windows.wine_pc import FONTS, PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +29,8 @@ _NO_TESTS = 5
 # Tests on Windows end with the process where one of them takes too long, so each has longer.
 _LONGEST_TEST_S = 900.0
 _OPTIONS = ("-q", "-p", "tests.windows.expected", "-p", "no:cacheprovider")
+# Without a screen Qt looks for fonts beside itself, and warns that there are none.
+_NO_SCREEN = {"QT_QPA_PLATFORM": "offscreen", "QT_QPA_FONTDIR": FONTS}
 _COUNTS = re.compile(r"^.*\b(?:passed|failed|error|skipped|no tests ran)\b.* in [\d.]+s.*$", re.M)
 
 
@@ -61,8 +63,7 @@ def run_folder(pc: WindowsPc, folder: str, longest_s: float = _LONGEST_FOLDER_S)
     longest_test = ("--timeout", f"{min(_LONGEST_TEST_S, 0.7 * longest_s):.0f}")
     files = _ENDINGS if folder == "endings" else (f"tests/{folder}",)
     command = [PYTHON, "-m", "pytest", *_OPTIONS, *longest_test, *files]
-    environ = {"QT_QPA_PLATFORM": "offscreen"}
-    status, printed = pc.run(command, longest_s, environ=environ)
+    status, printed = pc.run(command, longest_s, environ=_NO_SCREEN)
     counts = _COUNTS.findall(printed)
     took = f"{time.monotonic() - began_s:.0f} s"
     # A process that ends before pytest has told the counts has tested nothing, whatever its status.

@@ -20,6 +20,7 @@ HOME = "C:\\Python311"
 ENVIRONMENT = "C:\\environment"
 PYTHON = ENVIRONMENT + "\\Scripts\\python.exe"
 CHECKOUT = "C:\\GPU Studio"
+FONTS = "C:\\windows\\Fonts"
 # What would lead the Python of Windows to folders of Linux.
 _NOT_PASSED_ON = ("PYTHON", "PIP_", "SSL_CERT", "REQUESTS_CA", "CURL_CA", "VIRTUAL_ENV", "WINE")
 # By it the processes of a PC are known, also those that were started with other variables: Wine
@@ -64,7 +65,7 @@ class WindowsPc:
             "KMP_AFFINITY": "disabled",  # torch's OpenMP asks for cores in a way that Wine lacks
             **({"DISPLAY": self.display} if self.display else {}),
         }
-        return kept | own | dict(more or {})
+        return kept | own | {_handed_on(name): value for name, value in (more or {}).items()}
 
     def start(
         self,
@@ -163,6 +164,11 @@ class WindowsPc:
         self.shut_down()
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def _handed_on(name: str) -> str:
+    """Return by which name Wine hands a variable on: those of Qt and X it keeps from Windows."""
+    return f"WINE{name}" if name.startswith("QT_") else name
 
 
 @contextlib.contextmanager
