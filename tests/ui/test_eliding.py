@@ -32,12 +32,10 @@ def shown(qtbot, widget, width, height=30):
 
 
 @pytest.fixture(autouse=True)
-def no_tip_left():
+def no_tip_left(qtbot):
     yield
     QToolTip.hideText()
-    for window in QApplication.topLevelWidgets():
-        if window.inherits("QTipLabel"):
-            window.hide()
+    qtbot.waitUntil(lambda: not QToolTip.text())  # Qt lets a tip stand for a moment
 
 
 @pytest.mark.parametrize(("width", "tip"), [(60, LONG), (2000, "")])

@@ -131,7 +131,7 @@ def test_a_refused_file_is_said_and_the_list_stays(
 ) -> None:
     run(ready, "64")
     open_history(qtbot, ready, 1)
-    path = tmp_path / "<b>.json"
+    path = tmp_path / "&lt;b&gt;.json"
     path.write_text("{")
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args: (str(path), ""))
     click(ready, "benchmark.history.import")
