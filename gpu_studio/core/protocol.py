@@ -25,7 +25,7 @@ from gpu_studio.core.messages.memory_messages import (
     StageBegan,
     StageResult,
 )
-from gpu_studio.core.messages.message import Message
+from gpu_studio.core.messages.message import CardCount, Count, Message
 from gpu_studio.core.messages.pitfall_messages import (
     PitfallDescription,
     PitfallFailed,
@@ -159,10 +159,10 @@ class EngineDescribed(Message, frozen=True, kw_only=True):
     cuda_build: str | None = None
     cuda_available: bool = False
     cuda_reason: str | None = None
-    device_count: int = 0
+    device_count: CardCount = 0
     arch_list: tuple[str, ...] = ()
     cpu_capability: str | None = None
-    cpu_threads: int = 0
+    cpu_threads: Count = 0
     visible_devices: str | None = None
     allocator_configuration: str | None = None
     python_version: str = ""

@@ -8,12 +8,14 @@ The result is either a run with plausible numbers, or a sentence that says why n
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.message import LONGEST_S
 from gpu_studio.core.protocol import Message, RunFinished, RunWorkload
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ _MOST_ENTRIES = 256
 _MOST_POINTS = 100_000
 _LARGEST_SIZE = 1 << 40
 _SPACES = ("\u202f", "\u00a0")  # between a number and its unit
+_INVALID_COUNT = "its size or a count is invalid"
+# The text of a `msgspec.ValidationError` about a range: Expected `int` >= 1 - at `$.samples`
+_BOUND = re.compile(r"Expected `(int|float)` ([<>]=? \S+)")
 # How far a file's median may differ from that of its own samples: only by rounding.
 _MEDIAN_WITHIN = 1e-3
 
@@ -132,8 +137,10 @@ def decode_kept(content: bytes) -> KeptRun:
 def check_result(result: RunFinished) -> RunFinished:
     """Return a foreign result with displayable texts: one line, no control characters.
 
+    Its type holds the range of every other number (`core.messages.message`).
+
     Raises:
-        StudioError: its numbers are implausible, or a text is too long.
+        StudioError: its numbers contradict each other, or a text is too long.
     """
     low, high = result.ci95_s
     positive = (result.median_s, low, high, result.p99_s)
@@ -141,13 +148,8 @@ def check_result(result: RunFinished) -> RunFinished:
         raise refused("it has a time that is not above zero")
     if not low <= result.median_s <= high or result.iqr_s < 0:
         raise refused("its interval does not contain its median")
-    if not 1 <= result.size <= _LARGEST_SIZE or result.samples < 0 or result.calls_per_sample < 1:
-        raise refused("its size or a count is invalid")
-    naive_s = (result.naive.printed_s, result.naive.finished_s) if result.naive else ()
-    spent_s = (result.first_call_s, result.warm_up_s, result.elapsed_s, result.timed_s or 0.0)
-    for number in (*result.parts_s.values(), *spent_s, *naive_s, result.throughput):
-        if number < 0:
-            raise refused("it has a negative number")
+    if not 1 <= result.size <= _LARGEST_SIZE:
+        raise refused(_INVALID_COUNT)
     if sum(map(len, result.curves.values())) > _MOST_POINTS:
         raise refused("it has a curve that is too long")
     return check_texts(result)
@@ -171,7 +173,7 @@ def check_samples(result: RunFinished, samples: bytes) -> None:
     values = np.frombuffer(samples, "<f8")
     if not len(values):
         return
-    if not (np.isfinite(values) & (values > 0)).all():
+    if not ((values > 0) & (values <= LONGEST_S)).all():
         raise refused("it has a sample that is not a time")
     if len(values) != result.samples:
         raise refused(f"it has {len(values)} samples instead of {result.samples}")
@@ -198,9 +200,20 @@ def decode_json(content: bytes, kind: type[_T]) -> _T:
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise refused("it is damaged, or not a GPU Studio result") from error
+        reason = out_of_range(error) or "it is damaged, or not a GPU Studio result"
+        raise refused(reason) from error
     except RecursionError as error:
         raise refused("it is nested too deeply") from error
+
+
+def out_of_range(error: Exception) -> str | None:
+    """Return the reason if msgspec refused a number by its range, for `refused`; otherwise None."""
+    bound = _BOUND.match(str(error))
+    if bound is None:
+        return None
+    if bound[1] == "int":
+        return _INVALID_COUNT
+    return "it has a negative number" if bound[2] == ">= 0.0" else "it has a number out of range"
 
 
 def _decoded(content: bytes, kind: type[_Header]) -> _Header:
@@ -213,7 +226,7 @@ def _decoded(content: bytes, kind: type[_Header]) -> _Header:
 
 
 def _checked(kept: _Header) -> _Header:
-    if not 0 < kept.budget_s <= 1e6:
+    if not 0 < kept.budget_s <= LONGEST_S:
         raise refused("its time budget is invalid")
     return msgspec.structs.replace(
         kept,

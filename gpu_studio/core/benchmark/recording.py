@@ -8,7 +8,6 @@ missing, the rest is still real.
 
 from __future__ import annotations
 
-import math
 import platform
 import re
 from typing import TYPE_CHECKING, get_args
@@ -22,12 +21,14 @@ from gpu_studio.core.benchmark.kept_run import (
     check_samples,
     check_texts,
     clean_name,
+    out_of_range,
     refused,
 )
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.message import LARGEST_COUNT, LONGEST_S
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.protocol import (
     EngineDescribed,
@@ -219,14 +220,13 @@ def _event(line: bytes, number: int) -> Event:
         if kind == "recording_header":
             reason = f"another recording begins in its line {number}; split the file"
         elif kind in _KNOWN:
-            reason = f"its line {number}, {shown}, has an invalid form"
+            reason = out_of_range(error) or f"its line {number}, {shown}, has an invalid form"
         else:
             reason = f"its line {number} is {shown}, unknown to this version"
         raise refused(reason) from error
 
 
 _MOST_RUNS = 1000
-_LONGEST_S = 1e6
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 _RUN_EVENTS = (RunPhaseChanged, SamplesMeasured, RunFinished, RunStopped, RunFailed)
 _ENDS = (RunFinished, RunStopped, RunFailed)
@@ -372,16 +372,17 @@ def _checked_start(event: RunStarted) -> RunStarted:
     """Return a run's start without its snippet, because foreign code is not shown."""
     if _DEVICE.fullmatch(event.device) is None:
         raise refused("it has a device with an invalid address")
-    if not 1 <= event.size <= LARGEST_SIZE or not 0 < event.budget_s <= _LONGEST_S:
+    if not 1 <= event.size <= LARGEST_SIZE or not 0 < event.budget_s <= LONGEST_S:
         raise refused("it has an invalid size or time budget")
     return check_texts(msgspec.structs.replace(event, snippet=""))
 
 
 def _check_batch(event: SamplesMeasured, before: Event) -> None:
     since_s = before.spent_s if isinstance(before, SamplesMeasured) else 0.0
-    if not since_s <= event.spent_s <= _LONGEST_S or event.calls_per_sample < 1:
+    is_counted = 1 <= event.calls_per_sample <= LARGEST_COUNT
+    if not since_s <= event.spent_s <= LONGEST_S or not is_counted:
         raise refused("its samples are out of order")
-    if not all(math.isfinite(sample_s) and sample_s > 0 for sample_s in event.samples_s):
+    if not all(0 < sample_s <= LONGEST_S for sample_s in event.samples_s):
         raise refused("it has a sample that is not a time")
 
 

@@ -24,6 +24,7 @@ from gpu_studio.core.benchmark.kept_run import (
     refused,
 )
 from gpu_studio.core.benchmark.recording import decode_recording, is_recording
+from gpu_studio.core.messages.message import LONGEST_S
 from gpu_studio.core.protocol import RunFinished  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _kept(
     samples = np.array(samples_s, "<f8").tobytes()
     checked = check_result(result)
     check_samples(checked, samples)
-    if not 0 < budget_s <= 1e6:
+    if not 0 < budget_s <= LONGEST_S:
         raise refused("its time budget is invalid")
     return KeptRun(
         schema=SCHEMA,

@@ -1,10 +1,35 @@
-"""The base of all messages between window and engine."""
+"""The base of all messages between window and engine, and the ranges of the numbers in them.
+
+msgspec holds these ranges when it decodes a message, which may come from a stranger's file. It does
+not hold them for a message that Python code makes.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
+
+LONGEST_S = 1e6
+"""The longest time in a message: 11 days."""
+LARGEST_COUNT = (1 << 31) - 1
+"""The largest number of things in a message; Qt counts in 32 bits."""
+_LARGEST_NUMBER = 1e100  # the difference of two of them is still a number, which a plot needs
+
+Count = Annotated[int, Meta(ge=0, le=LARGEST_COUNT)]
+PositiveCount = Annotated[int, Meta(ge=1, le=LARGEST_COUNT)]
+CardCount = Annotated[int, Meta(ge=0, le=1000)]
+"""As many cards as ``cuda:0`` to ``cuda:999`` can name."""
+Bytes = Annotated[int, Meta(ge=0, le=1 << 62)]
+Seconds = Annotated[float, Meta(ge=0, le=LONGEST_S)]
+Amount = Annotated[float, Meta(ge=0, le=_LARGEST_NUMBER)]
+"""A throughput, a share, or the work of a call."""
+Ordinate = Annotated[float, Meta(ge=-_LARGEST_NUMBER, le=_LARGEST_NUMBER)]
+"""A point of a curve."""
+CallSeconds = Annotated[float, Meta(le=LONGEST_S)]
+"""A time of a call. `core.benchmark.kept_run.check_result` holds its lower bound, for a file."""
 
 
 def _tag(name: str) -> str:

@@ -7,7 +7,16 @@ from typing import Any
 import msgspec
 
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
-from gpu_studio.core.messages.message import Message
+from gpu_studio.core.messages.message import (
+    Amount,
+    Bytes,
+    CallSeconds,
+    Count,
+    Message,
+    Ordinate,
+    PositiveCount,
+    Seconds,
+)
 
 # How to write a size unless a workload says otherwise: `WorkloadDescription.size_text`.
 SQUARE = "{size} × {size}"
@@ -108,7 +117,7 @@ class RunPhaseChanged(Message, frozen=True, kw_only=True):
 
     run_id: str
     phase: str
-    expected_call_s: float | None = None
+    expected_call_s: Seconds | None = None
 
 
 class SamplesMeasured(Message, frozen=True, kw_only=True):
@@ -127,8 +136,8 @@ class NaiveTime(msgspec.Struct, frozen=True, kw_only=True):
     finished it. Both include making the operands, as in such a script.
     """
 
-    printed_s: float
-    finished_s: float
+    printed_s: Seconds
+    finished_s: Seconds
     sentence: str
 
 
@@ -154,38 +163,38 @@ class RunFinished(RunParameters, Message, frozen=True, kw_only=True):
 
     run_id: str
     device_name: str
-    median_s: float
-    iqr_s: float
-    ci95_s: tuple[float, float]
-    p99_s: float
-    samples: int
-    calls_per_sample: int
-    throughput: float
+    median_s: CallSeconds
+    iqr_s: CallSeconds
+    ci95_s: tuple[CallSeconds, CallSeconds]
+    p99_s: CallSeconds
+    samples: Count
+    calls_per_sample: PositiveCount
+    throughput: Amount
     throughput_unit: str
-    operations_per_call: float
-    bytes_per_call: float
-    first_call_s: float
-    warm_up_s: float
-    elapsed_s: float
-    timed_s: float | None = None
+    operations_per_call: Amount
+    bytes_per_call: Amount
+    first_call_s: Seconds
+    warm_up_s: Seconds
+    elapsed_s: Seconds
+    timed_s: Seconds | None = None
     verified: bool | None = None
     verification: str = ""
     throttled: bool | None = None
     power_capped: bool | None = None
     other_processes: bool | None = None
-    share_of_ceiling: float | None = None
+    share_of_ceiling: Amount | None = None
     ceiling: str = ""
-    parts_s: dict[str, float] = msgspec.field(default_factory=dict)
-    curves: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
+    parts_s: dict[str, Seconds] = msgspec.field(default_factory=dict)
+    curves: dict[str, tuple[Ordinate, ...]] = msgspec.field(default_factory=dict)
     findings: tuple[str, ...] = ()
     doubts: dict[str, str] = msgspec.field(default_factory=dict)
-    peak_allocated_bytes: int | None = None
+    peak_allocated_bytes: Bytes | None = None
     naive: NaiveTime | None = None
     size_text: str = SQUARE
     tf32: bool | None = None
     computed_in: str = ""
-    loaded_s: float | None = None
-    cpu_threads: int | None = None
+    loaded_s: Seconds | None = None
+    cpu_threads: Count | None = None
     in_window_process: bool = False
     torch_version: str = ""
     recording: str | None = None

@@ -183,6 +183,10 @@ def changed(number: int, **changes: Any) -> bytes:
     return lines_with(number, encode(msgspec.structs.replace(message, **changes)).rstrip(b"\n"))
 
 
+def described(**changes: Any) -> bytes:
+    return encode_all([HEADER, EngineDescribed(pid=1, torch_version="2.13.0", **changes), *EVENTS])
+
+
 LAST = len(EVENTS) + 1
 BATCH = LAST - 1
 
@@ -219,6 +223,16 @@ BATCH = LAST - 1
         (changed(BATCH, spent_s=0.5), "out of order"),
         (changed(BATCH, spent_s=1e300), "out of order"),
         (changed(BATCH, calls_per_sample=0), "out of order"),
+        (changed(BATCH, calls_per_sample=2**63 - 1), "out of order"),
+        (changed(BATCH, samples_s=(1e300,)), "is not a time"),
+        (changed(LAST, calls_per_sample=2**63 - 1), "size or a count"),
+        (changed(LAST, operations_per_call=-1.0), "negative number"),
+        (changed(LAST, bytes_per_call=-1.0), "negative number"),
+        (changed(LAST, throughput=1e300), "number out of range"),
+        (changed(4, expected_call_s=1e300), "number out of range"),
+        (changed(4, expected_call_s=-1.0), "negative number"),
+        (described(device_count=-1), "size or a count"),
+        (described(device_count=2**63 - 1), "size or a count"),
         (changed(BATCH, samples_s=(1.0,)), "samples instead of 40"),
         (changed(BATCH, run_id="run-9"), "belongs to a run that did not begin"),
         (changed(LAST, size=128), "to another run"),
