@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 SCHEMA = 1
 LARGEST_FILE_BYTES = 32 << 20  # 2.9 million samples: more than an hour at 2 ms each
 LONGEST_NAME = 120
+# A picosecond is shorter than any call, and its inverse and its share of `LONGEST_S` are numbers.
+SHORTEST_S = 1e-12
 _LONGEST_TEXT = 2000
 _MOST_ENTRIES = 256
 _MOST_POINTS = 100_000
 _LARGEST_SIZE = 1 << 40
 _SPACES = ("\u202f", "\u00a0")  # between a number and its unit
+_OUT_OF_RANGE = "it has a number out of range"
 _INVALID_COUNT = "its size or a count is invalid"
 # The text of a `msgspec.ValidationError` about a range: Expected `int` >= 1 - at `$.samples`
 _BOUND = re.compile(r"Expected `(int|float)` ([<>]=? \S+)")
@@ -144,8 +147,10 @@ def check_result(result: RunFinished) -> RunFinished:
     """
     low, high = result.ci95_s
     positive = (result.median_s, low, high, result.p99_s)
-    if not all(math.isfinite(number) and number > 0 for number in positive):
+    if min(positive) <= 0:
         raise refused("it has a time that is not above zero")
+    if min(positive) < SHORTEST_S:
+        raise refused(_OUT_OF_RANGE)
     if not low <= result.median_s <= high or result.iqr_s < 0:
         raise refused("its interval does not contain its median")
     if not 1 <= result.size <= _LARGEST_SIZE:
@@ -173,7 +178,7 @@ def check_samples(result: RunFinished, samples: bytes) -> None:
     values = np.frombuffer(samples, "<f8")
     if not len(values):
         return
-    if not ((values > 0) & (values <= LONGEST_S)).all():
+    if not ((values >= SHORTEST_S) & (values <= LONGEST_S)).all():
         raise refused("it has a sample that is not a time")
     if len(values) != result.samples:
         raise refused(f"it has {len(values)} samples instead of {result.samples}")
@@ -213,7 +218,7 @@ def out_of_range(error: Exception) -> str | None:
         return None
     if bound[1] == "int":
         return _INVALID_COUNT
-    return "it has a negative number" if bound[2] == ">= 0.0" else "it has a number out of range"
+    return "it has a negative number" if bound[2] == ">= 0.0" else _OUT_OF_RANGE
 
 
 def _decoded(content: bytes, kind: type[_Header]) -> _Header:

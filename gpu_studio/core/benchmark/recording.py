@@ -17,6 +17,7 @@ import msgspec
 from gpu_studio.core.benchmark.history import read_capped
 from gpu_studio.core.benchmark.kept_run import (
     LONGEST_NAME,
+    SHORTEST_S,
     check_result,
     check_samples,
     check_texts,
@@ -382,7 +383,7 @@ def _check_batch(event: SamplesMeasured, before: Event) -> None:
     is_counted = 1 <= event.calls_per_sample <= LARGEST_COUNT
     if not since_s <= event.spent_s <= LONGEST_S or not is_counted:
         raise refused("its samples are out of order")
-    if not all(0 < sample_s <= LONGEST_S for sample_s in event.samples_s):
+    if not all(SHORTEST_S <= sample_s <= LONGEST_S for sample_s in event.samples_s):
         raise refused("it has a sample that is not a time")
 
 

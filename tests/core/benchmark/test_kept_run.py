@@ -98,6 +98,10 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "a negative size": (altered(result__size=-64), "size or a count"),
     "a size beyond numbers": (altered(result__size=1 << 62), "size or a count"),
     "a time of ages": (altered(result__median_s=1e300, result__p99_s=1e300), "number out of range"),
+    "a time that has no inverse": (
+        altered(result__median_s=5e-324, result__ci95_s=[5e-324, 1.0]), "number out of range",
+    ),
+    "samples that have no inverse": (altered(samples=samples(*[5e-324] * 40)), "not a time"),
     "a whole of ages": (altered(result__elapsed_s=1e300), "number out of range"),
     "a part of ages": (altered(result__parts_s={"compute": 1e300}), "number out of range"),
     "a curve beyond any plot": (

@@ -225,6 +225,7 @@ BATCH = LAST - 1
         (changed(BATCH, calls_per_sample=0), "out of order"),
         (changed(BATCH, calls_per_sample=2**63 - 1), "out of order"),
         (changed(BATCH, samples_s=(1e300,)), "is not a time"),
+        (changed(BATCH, samples_s=(5e-324,)), "is not a time"),
         (changed(LAST, calls_per_sample=2**63 - 1), "size or a count"),
         (changed(LAST, operations_per_call=-1.0), "negative number"),
         (changed(LAST, bytes_per_call=-1.0), "negative number"),

@@ -20,22 +20,24 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.messages.message import LARGEST_COUNT
 from gpu_studio.core.protocol import RunWorkload, encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.benchmark import cells, drawn_keys, run, wait_over
+from tests.driving.benchmark import cells, drawn_keys, run, select_row, wait_over
 from tests.driving.window import click, drawn, find, text
 from tests.fakes.pc import gt_1030
 from tests.fakes.recording_header import recording_header
-from tests.fakes.run_answers import run_events
+from tests.fakes.run_answers import batch, finished, run_events, started
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.core.protocol import Event
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.benchmark_tab import BenchmarkTab
 
@@ -263,3 +265,40 @@ def test_a_recording_with_strange_numbers_is_played_or_refused(
                 click(replaying, f"benchmark.view.{view}")
                 QApplication.processEvents()
             click(replaying, "benchmark.clear")
+
+
+def strange_run(call_s: float, most: float, run_id: str, device: str) -> list[Event]:
+    """Return a run at the limits of what a recording may have."""
+    asked = RunWorkload(
+        run_id=run_id, workload="elementwise", device=device, size=64, dtype="float32",
+        budget_s=1e6,
+    )  # fmt: skip
+    samples_s = (call_s,) * 20
+    return [
+        started(asked),
+        batch(asked, samples_s, 1e6, calls=LARGEST_COUNT),
+        finished(
+            asked, samples_s, calls_per_sample=LARGEST_COUNT, throughput=most, bytes_per_call=most,
+            operations_per_call=most, share_of_ceiling=most, first_call_s=1e6, timed_s=1e6,
+            parts_s={"copy in": 1e6, "compute": 0.0}, curves={"loss": (-most, most, 0.0)},
+            peak_allocated_bytes=1 << 62, cpu_threads=LARGEST_COUNT,
+        ),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()], ids=["card"])
+@pytest.mark.parametrize("most", [0.0, 1e100])
+@pytest.mark.parametrize("calls_s", [(1e-12, 1e6), (1e6, 1e-12), (1e-12, 1e-12)], ids=str)
+def test_the_limits_of_a_recording_are_drawn(
+    qtbot: QtBot, replaying: BenchmarkTab, path: Path, calls_s: tuple[float, float], most: float
+) -> None:
+    runs = zip(("cpu", "cuda:0"), calls_s, strict=True)
+    events = [e for device, call_s in runs for e in strange_run(call_s, most, device, device)]
+    path.write_bytes(encode_all([HEADER, *events]))
+    play(qtbot, replaying, path)
+    for row in range(2):
+        select_row(replaying, row)
+        for view in ("live", "sizes", "explanation"):
+            click(replaying, f"benchmark.view.{view}")
+            replaying.grab()
+    assert cells(replaying, Column.DEVICE) == ["CPU, recorded", "GT 1030, recorded"]
