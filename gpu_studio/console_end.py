@@ -1,4 +1,4 @@
-"""Ends the program as it should where Windows closes its console or ends the session.
+"""Ends the program as it should when Windows closes its console or ends the session.
 
 Windows tells a program that was started in a console in a thread of its own, and ends it when that
 call returns, or after five seconds. A window that was ended so would not have saved its place, and

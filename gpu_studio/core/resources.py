@@ -1,6 +1,6 @@
 """Finds the files of the folder `resources`, in a checkout and in an installed wheel.
 
-Standard library only: the set-up script imports this before anything is installed.
+Standard library only: the setup script imports this before anything is installed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Chooses the PyTorch build for the cards of this PC.
 
-Standard library only: the set-up script uses it before anything is installed, and the window uses
+Standard library only: the setup script uses it before anything is installed, and the window uses
 it if the installed PyTorch has no code for a card. The table is `resources/wheels.json`, which
 names its sources.
 

@@ -74,10 +74,10 @@ def describe_out_of_memory(text: str, *, is_of_ram: bool = False) -> str:
     what = "The PC ran out of memory (RAM)" if is_of_ram else "There was not enough memory"
     if numbers.tried_bytes is None:
         return f"{what}."
-    sentence = f"{what}: {format_bytes(numbers.tried_bytes)} more were needed"
+    sentence = f"{what}: {format_bytes(numbers.tried_bytes)} more was needed"
     if numbers.free_bytes is None:
         return f"{sentence}."
-    sentence += f", {format_bytes(numbers.free_bytes)} were free"
+    sentence += f", {format_bytes(numbers.free_bytes)} was free"
     if numbers.total_bytes is not None:
         sentence += f" of {format_bytes(numbers.total_bytes)}"
     return f"{sentence}."

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.hardware.nvml import Nvml, NvmlCard
 
-EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a fresh engine
+EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a new engine
 _GRACE_S = 0.3
 _BEAT_S = 1.0
 _LONGEST_LINE = 1 << 20

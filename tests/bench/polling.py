@@ -106,7 +106,7 @@ def make_environment(folder: Path) -> str:
 
 
 def main() -> int:
-    """Measure and print the ratio; return 0 where the target is reached."""
+    """Measure and print the ratio; return 0 if the target is reached."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--make", type=Path, metavar="FOLDER")

@@ -64,7 +64,7 @@ def _is_one(ratio: Ratio) -> bool:
 
 
 def sentence(ratio: Ratio, noise: Ratio) -> str:
-    """Return what the ratio says, as far as this PC can tell."""
+    """Return the meaning of the ratio, as far as this PC can show it."""
     if not _is_one(noise):
         return f"this PC is too busy to tell {_TOLD_WITHIN:.0%}: run it on one that does no more"
     if _is_one(ratio):

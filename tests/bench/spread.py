@@ -133,7 +133,7 @@ def report(case: tuple[str, int], ours_s: Sequence[float], theirs_s: Sequence[fl
 
 
 def agreement(medians: Ratio) -> str:
-    """Return whether a ratio of medians is one, or cannot be told from it."""
+    """Return whether a ratio of medians is one, or too close to one to tell."""
     if medians.low >= 1 - _AGREEMENT and medians.high <= 1 + _AGREEMENT:
         return f"agree within {_AGREEMENT:.0%}"
     if medians.low > 1 + _AGREEMENT or medians.high < 1 - _AGREEMENT:

@@ -31,14 +31,14 @@ NVML_ASSERT = (
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (torch.OutOfMemoryError(OOM), FailureKind.OUT_OF_MEMORY, "6.84\u202fGiB more were needed"),
+        (torch.OutOfMemoryError(OOM), FailureKind.OUT_OF_MEMORY, "6.84\u202fGiB more was needed"),
         (RuntimeError(NVML_ASSERT), FailureKind.OUT_OF_MEMORY, "not enough memory"),
         (MemoryError(), FailureKind.OUT_OF_MEMORY, "The PC ran out of memory (RAM)."),
         (MemoryError("std::bad_alloc"), FailureKind.OUT_OF_MEMORY, "ran out of memory (RAM)."),
         (
             RuntimeError(CPU_OOM),
             FailureKind.OUT_OF_MEMORY,
-            "The PC ran out of memory (RAM): 64\u202fMiB more were needed.",
+            "The PC ran out of memory (RAM): 64\u202fMiB more was needed.",
         ),
         (
             RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"),
@@ -98,7 +98,7 @@ def test_after_any_other_error_of_a_card_the_engine_is_over(text: str):
 
 def test_an_out_of_memory_sentence_has_the_errors_own_numbers():
     assert failure_of(torch.OutOfMemoryError(OOM)).message == (
-        "There was not enough memory: 6.84\u202fGiB more were needed, 5.29\u202fGiB were free of "
+        "There was not enough memory: 6.84\u202fGiB more was needed, 5.29\u202fGiB was free of "
         "6\u202fGiB."
     )
 

@@ -6,7 +6,7 @@ from gpu_studio.core.protocol import RecordingHeader
 
 
 def recording_header(**changes: str) -> RecordingHeader:
-    """Return the header of a recording of a GT 1030, with other facts where they are given."""
+    """Return the header of a recording of a GT 1030, with other facts if they are given."""
     facts = {
         "title": "NVIDIA GeForce GT 1030, 2026-01-02",
         "device_name": "NVIDIA GeForce GT 1030",

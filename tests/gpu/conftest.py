@@ -1,4 +1,4 @@
-"""Every usable card of this PC, and engines on it; skips all with the reason where there is none.
+"""Every usable card of this PC, and engines on it; skips all with the reason if there is none.
 
     python -m pytest tests/gpu
 

@@ -74,7 +74,7 @@ def test_a_death_is_told_and_a_fresh_engine_comes(
     assert len(watcher.losses) == 1
     assert said in watcher.losses[0]
     assert watcher.descriptions == 2
-    # The fresh engine is described before it serves what waited.
+    # The new engine is described before it serves what waited.
     assert [type(request) for request in engines.requests] == [
         DescribeEngine, RunWorkload, DescribeEngine, ReadMemory,
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A fresh engine in place of the old one, with what waits and what runs."""
+"""A new engine in place of the old one, with what waits and what runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The set-up is no package of the program: its folder goes on the path here."""
+"""The setup is not a package of the program: its folder goes on the path here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "packaging"))
 
 
 class RecordingConsole:
-    """Keeps what the set-up says."""
+    """Keeps what the setup says."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -15,7 +15,7 @@ HOME = Path("/home/me")
 
 
 class Registry:
-    """Stands in for the module winreg: its one value, or an error where that is not there."""
+    """Stands in for the module winreg: its one value, or an error if it is missing."""
 
     HKEY_LOCAL_MACHINE = "HKLM"
 

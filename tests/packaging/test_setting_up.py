@@ -34,7 +34,7 @@ class SilentPip:
 
 
 class World:
-    """The PC, pip and the disk as the set-up sees them, with a switch for each thing that fails."""
+    """The PC, pip and the disk as the setup sees them, with a switch for each thing that fails."""
 
     def __init__(self, environment: Path) -> None:
         self.environment = environment

@@ -1,4 +1,4 @@
-"""Soft PCs and children for the tests of this folder; skips them all where none can be made.
+"""Soft PCs and children for the tests of this folder; skips them all if none can be made.
 
 These tests run in an environment with a CUDA build of PyTorch, which
 ``python3 packaging/bootstrap.py test --soft-cards`` makes.

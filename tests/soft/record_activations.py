@@ -1,4 +1,4 @@
-"""Records what the sample network asks of PyTorch's allocator, for the modelled cards.
+"""Records what the sample network asks of PyTorch's allocator, for the modeled cards.
 
     python -m tests.soft.record_activations
 
@@ -69,7 +69,7 @@ def survivors(parts: list[list]) -> set[int]:
 
 
 def set_up_of(child: Child) -> list[dict]:
-    """Return the set-up, with what stays when the network is gone, and check that it does."""
+    """Return the setup, with the memory that outlives the network, and check it."""
     code = "record(set_up_and_drop)"
     first = child.run(code)
     stays = survivors(first)

@@ -1,7 +1,7 @@
 """The allocator's model and PyTorch's allocator do the same, call by call and to the byte.
 
 Every run makes the same random calls of both: 2,000 here, of which what PyTorch did must also be
-what is on record (ALLOCATOR_RECORD=1 in the environment writes the record anew); a million with
+what is on record (ALLOCATOR_RECORD=1 in the environment rewrites the record); a million with
 ALLOCATOR_STEPS=1000000.
 """
 

@@ -234,7 +234,7 @@ def test_snippets_for_a_card_run_as_they_stand(
 
 
 def test_a_group_of_processes_shares_two_cards(shared: Shared) -> None:
-    """Soft cards have no NCCL, so this is also how a PC is served where it cannot work."""
+    """Soft cards have no NCCL, so this is also how a PC is served if NCCL cannot work."""
     options = {"way": "DistributedDataParallel", "processes": "2"}
     result = run(shared.one, "data_parallel", 64, "cuda:1", **options)
     assert result.findings[0] == "The batch was split: 32 on cuda:1, 32 on cuda:0."

@@ -1,4 +1,4 @@
-"""Every experiment of the memory lab on a soft card and on the modelled one: the same numbers."""
+"""Every experiment of the memory lab on a soft card and on the modeled one: the same numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from tests.soft.conftest import MakePc
 
-# The size of a GT 1030 with code in every build; its context takes what the modelled one's does.
+# The size of a GT 1030 with code in every build; its context takes what the modeled one's does.
 SMALL = Card("NVIDIA GeForce GTX 1650", "7.5", mib=1996, sms=3)
 MODELLED = "model:1996"
 PLAN = AllocationPlan(size=700, growth=30, frees_every_second=True)

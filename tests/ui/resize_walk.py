@@ -50,7 +50,7 @@ def shared_addresses() -> list[tuple[str, ...]]:
 
 
 class ResizeWalk:
-    """Resizes a window of two cards; fills it anew and changes its theme now and then."""
+    """Resizes a window of two cards; refills it and changes its theme now and then."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -92,7 +92,7 @@ class ResizeWalk:
                         yield
 
     def _fill(self, number: int) -> None:
-        """Bring another PC, so that lists and facts are made anew, and a reading of it."""
+        """Bring another PC, so that lists and facts are made again, and a reading of it."""
         inventory = two_cards() if number % (2 * _FILL_EVERY) else cpu_only()
         self._sensors.send(inventory)
         self._sensors.send(reading(inventory, float(number)))

@@ -335,7 +335,7 @@ def _lock() -> Path:
 
 
 def _locked(*sections: str) -> list[str]:
-    """Return the packages that the set-up installs on Windows for Python 3.11, with hashes."""
+    """Return the packages that the setup installs on Windows for Python 3.11, with hashes."""
     text = _lock().read_text(encoding="utf-8")
     parts = re.split(r"^# \[(\w+)\]$", text, flags=re.MULTILINE)
     chosen = [body for name, body in zip(parts[1::2], parts[2::2], strict=True) if name in sections]

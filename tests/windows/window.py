@@ -143,7 +143,7 @@ def double_click(pc: WindowsPc, wheels: Path, copy_to: Callable[[WindowsPc, str]
 
     Args:
         pc: the Windows PC.
-        wheels: what the set-up installs, so that it needs no network.
+        wheels: what the setup installs, so that it needs no network.
         copy_to: copies the download to a folder of the PC.
     """
     began_s = time.monotonic()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.benchmark.option_words import value_words
 from gpu_studio.core.benchmark.trust import computed_in_words
 from gpu_studio.core.units import format_size
 
@@ -63,11 +64,11 @@ def _other_work(result: RunFinished, other: RunFinished) -> Iterator[str]:
     for name in sorted(result.options.keys() | other.options.keys()):
         ours, theirs = result.options.get(name), other.options.get(name)
         if ours != theirs:
-            yield f"its option {name} is {_quoted(theirs)}, not {_quoted(ours)}"
+            yield f"its option {name.replace('_', ' ')} is {_quoted(theirs)}, not {_quoted(ours)}"
 
 
 def _quoted(value: str | None) -> str:
-    return "unknown" if value is None else f"“{value}”"
+    return "unknown" if value is None else f"“{value_words(value)}”"
 
 
 def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gpu_studio.core.benchmark.option_words import value_words
 from gpu_studio.core.benchmark.trust import TIMING_REMEDIES, stamp_of, timing_doubts
 from gpu_studio.core.listing import listed
 from gpu_studio.core.units import (
@@ -156,7 +157,7 @@ def label_of(options: Mapping[str, str], workload: WorkloadDescription) -> str:
     """Return the options of a run as a label: ``AMP on, compiled off``."""
     titles = {option.name: option.title for option in workload.options}
     parts = [
-        f"{titles.get(name, name)} {value}" if value in _PLAIN else value
+        f"{titles.get(name, name)} {value}" if value in _PLAIN else value_words(value)
         for name, value in options.items()
     ]
     return ", ".join(parts) or workload.title

@@ -37,7 +37,7 @@ _HEAD = (
 
 _READABLE_HEAD = (
     "Workload", "Size", "Precision", "Device", "Median", "IQR", "Samples", "Throughput",
-    "Speed-up", "Stamp",
+    "Speed-up", "Trust",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunFinished
 
 
-# The warm-up and the rest of a small run's set-up, until this plan has measured its own.
+# The warm-up and the rest of a small run's setup, until this plan has measured its own.
 _USUAL_OVERHEAD_S = 0.5
 
 
@@ -112,7 +112,7 @@ def time_left_s(
     Args:
         begun: the plan's runs so far.
         waiting: its requests that have not begun.
-        preparing_s: how long the current run, not yet timed, has been in set-up and warm-up.
+        preparing_s: how long the current run, not yet timed, has been in setup and warm-up.
     """
     overheads = [
         run.result.elapsed_s - run.spent_s

@@ -178,7 +178,7 @@ def full_length_sentence(table: PublishedTable, requests: Sequence[RunWorkload])
     """Return the expected time of the full version here, to show before it begins."""
     needed_s = sum(request.budget_s for request in requests)
     return (
-        f"The full version takes about {_long(needed_s)} here, plus the set-up of each run. It "
+        f"The full version takes about {_long(needed_s)} here, plus the setup of each run. It "
         f"took its author {_long(table.took_s)}."
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, unsteadiness
 from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
@@ -205,7 +206,7 @@ def state_text(run: Run) -> str:
 def mode_words(run: Run) -> str:
     """Return the unusual settings of a run's measurement; empty if there are none."""
     request = run.request
-    words = [f"{name} {value}" for name, value in sorted(request.options.items())]
+    words = option_words(request.options)
     words += ["cold cache"] if request.cache == "cold" else []
     words += ["with transfers"] if request.transfers else []
     words += ["sustained"] if request.sustained else []

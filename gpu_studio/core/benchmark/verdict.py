@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.comparison import Claim, compare, next_steps
 from gpu_studio.core.benchmark.crossover import CrossoverKind, find_crossover, ratios_of
+from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import timing_doubts
 from gpu_studio.core.units import format_duration, format_size
@@ -205,10 +206,12 @@ def _kind_of(result: RunFinished) -> tuple[object, ...]:
 def _work_words(result: RunFinished, results: Iterable[RunFinished]) -> str:
     """Return the words that identify a result's work; options only if they differ."""
     alike = [other for other in results if other.workload == result.workload]
-    chosen = (
-        f"{name} {value}"
-        for name, value in result.options.items()
-        if any(other.options.get(name) != value for other in alike)
+    chosen = option_words(
+        {
+            name: value
+            for name, value in result.options.items()
+            if any(other.options.get(name) != value for other in alike)
+        }
     )
     cold = ["cold cache"] if result.cache == "cold" else []
     lasting = ["sustained"] if result.sustained else []

@@ -114,8 +114,7 @@ def cuda_init_failed(facts: PcFacts) -> Iterator[Finding]:
             sentence=f"PyTorch cannot use your {names} now. {reason or 'PyTorch gives no reason.'}",
             evidence=f"torch {engine.torch_version}, CUDA {engine.cuda_build}; driver "
             f"{facts.driver.version or 'unknown'}; torch.cuda.is_available() is "
-            f"{engine.cuda_available}"
-            + ("" if started else "; a fresh process could not start it"),
+            f"{engine.cuda_available}" + ("" if started else "; a new process could not start it"),
             action=action,
         )
         return

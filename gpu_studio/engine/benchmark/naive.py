@@ -1,6 +1,6 @@
-"""The other stopwatch: what a script without warm-up and synchronize would have printed.
+"""The naive stopwatch: the time that a script without warm-up and synchronize would print.
 
-`naive_script` measures it in a process of its own; here it is asked, and what it says is explained.
+`naive_script` measures it in a new process. This module starts it and explains the result.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from gpu_studio.engine.workloads.case import Case
 
 _SCRIPT = "gpu_studio.engine.benchmark.naive_script"
-# A difference to the median below this share is not worth a word.
+# A smaller difference from the median, as a share of it, is not mentioned.
 _WORTH_TELLING = 0.1
 _STOP_PERIOD_S = 0.05
 _LONGEST_S = 300.0
 
 
 def time_naively(workload_name: str, case: Case, stop: threading.Event) -> NaiveAnswer:
-    """Let a fresh process set up the work and call it once; return what its clock showed.
+    """Let a new process set up the work and call it once; return its times.
 
     Args:
-        workload_name: the workload's.
-        case: what is called.
+        workload_name: the name of the workload.
+        case: the case to call.
         stop: ends the process early.
     """
     asked = NaiveCase(
@@ -49,14 +49,14 @@ def time_naively(workload_name: str, case: Case, stop: threading.Event) -> Naive
     try:
         child = ChildProcess(_SCRIPT, [msgspec.json.encode(asked).decode()])
     except OSError as error:
-        return NaiveAnswer(failure=f"a fresh process could not start: {error.strerror or error}")
+        return NaiveAnswer(failure=f"a new process could not start: {error.strerror or error}")
     try:
         with _ended_by(stop, child):
             line = next(child.lines(), b"")
     finally:
         child.end()
     if not line:
-        return NaiveAnswer(failure="the fresh process ended without an answer")
+        return NaiveAnswer(failure="the new process ended without an answer")
     return msgspec.json.decode(line, type=NaiveAnswer)
 
 
@@ -83,15 +83,15 @@ def _ended_by(stop: threading.Event, child: ChildProcess) -> Iterator[None]:
 
 
 def explain(naive: NaiveStopwatch, median_s: float, case: Case) -> NaiveTime:
-    """Return both numbers with the difference to the honest one in a sentence.
+    """Return the naive times, with a sentence that explains the difference from the median.
 
     Args:
-        naive: what was measured.
-        median_s: of the honest samples.
-        case: what was called.
+        naive: the naive times.
+        median_s: the median of the run's samples.
+        case: the case that was called.
     """
     ratio = naive.printed_s / median_s
-    sentence = f"A careless script, in a fresh process, prints {format_duration(naive.printed_s)}"
+    sentence = f"A careless script, in a new process, prints {format_duration(naive.printed_s)}"
     if abs(ratio - 1) <= _WORTH_TELLING:
         sentence += ", which happens to be right here"
     else:
@@ -103,12 +103,12 @@ def explain(naive: NaiveStopwatch, median_s: float, case: Case) -> NaiveTime:
 def _reasons(naive: NaiveStopwatch, case: Case) -> list[str]:
     set_up_s, call_s = naive.made_s - naive.started_s, naive.printed_s - naive.made_s
     reasons = [
-        f"{format_duration(set_up_s)} set the work up",
-        f"{format_duration(call_s)} are the first call of all, without warm-up",
+        f"{format_duration(set_up_s)} went into preparing the work",
+        f"{format_duration(call_s)} into the very first call, without warm-up",
     ]
     if case.is_on_card:
         late_s = naive.finished_s - naive.printed_s
-        reasons.insert(0, f"{format_duration(naive.started_s)} started CUDA")
+        reasons.insert(0, f"{format_duration(naive.started_s)} went into starting CUDA")
         reasons[-1] += " and without waiting for the card"
-        reasons.append(f"which was done {format_duration(late_s)} later")
+        reasons.append(f"which finished {format_duration(late_s)} later")
     return reasons

@@ -1,9 +1,9 @@
-"""What a careless script measures: ``python -m gpu_studio.engine.benchmark.naive_script CASE``.
+"""Measures as a careless script does: ``python -m gpu_studio.engine.benchmark.naive_script CASE``.
 
-A process of its own, because everything that a script pays for once is paid already in the engine:
+It runs in a new process, because the engine has already paid every cost that a script pays once:
 CUDA's start, the libraries' first use, memory from the system. The clock starts after the imports
 and before the work is set up, as in "How can I run any code on my GPU, instead on CPU?" by Radosław
-Śmigielski (blog post of 2025-03-01), and what it shows is the last line of standard output.
+Śmigielski (blog post of 2025-03-01). The last line of standard output has its times.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class NaiveCase(msgspec.Struct, frozen=True, kw_only=True):
-    """What is called, as for `make_case`."""
+    """The case to call, as for `make_case`."""
 
     workload: str
     device: str
@@ -43,9 +43,9 @@ class NaiveCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NaiveStopwatch(msgspec.Struct, frozen=True):
-    """The clock after each step, in seconds since it was started.
+    """The time of each step's end, in seconds since the start of the clock.
 
-    CUDA had started, the work was set up, the first call had returned, and the device was done.
+    The steps: CUDA starts, the work is set up, the first call returns, the device finishes.
     """
 
     started_s: float
@@ -62,7 +62,7 @@ class NaiveAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def time_in_this_process(workload: Workload, case: Case) -> NaiveStopwatch:
-    """Set the work up and call it once, by the clock on the wall."""
+    """Set up the work and call it once, timed by the wall clock."""
     start_s = time.perf_counter()
     if case.is_on_card:
         torch.empty(1, device=case.device)
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     try:
         answer = NaiveAnswer(stopwatch=time_in_this_process(workload, case))
-    except Exception as error:  # a full card most of all: this process needs a context, too
+    except Exception as error:  # most often a full card: this process needs a context, too
         first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         answer = NaiveAnswer(failure=first_line[:200])
     out.write(msgspec.json.encode(answer) + b"\n")

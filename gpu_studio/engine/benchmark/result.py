@@ -130,8 +130,8 @@ def _remarks(case: Case, found: Findings) -> tuple[str, ...]:
     remarks = []
     if case.transfers and not case.is_on_card:
         remarks.append(
-            "The operands are in the CPU's memory already, so there is nothing to transfer: this "
-            "is the computing alone."
+            "The operands are already in the CPU's memory, so there is nothing to transfer: this "
+            "time is only the computation."
         )
     if found.naive is not None and found.naive.stopwatch is None:
         remarks.append(f"There is no naive time: {found.naive.failure.rstrip('.')}.")

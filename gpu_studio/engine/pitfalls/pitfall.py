@@ -44,7 +44,7 @@ class ScriptEnd(msgspec.Struct, frozen=True):
 
 
 class Bench:
-    """The device that a pitfall runs on, with clocks and fresh processes.
+    """The device that a pitfall runs on, with clocks and new processes.
 
     Args:
         device: a card, or the CPU if there is no card.
@@ -98,7 +98,7 @@ class Bench:
         return quantile(sorted(samples_s), 0.5)
 
     def run_script(self, script: str) -> ScriptEnd:
-        """Run lines of Python in a fresh process and return its output.
+        """Run lines of Python in a new process and return its output.
 
         The process does not outlive this one, however this one ends.
 
@@ -145,7 +145,7 @@ class Bench:
                 if time.monotonic() > deadline_s:
                     raise StudioError(
                         FailureKind.INTERNAL,
-                        "The fresh process took longer than two minutes and was stopped.",
+                        "The new process took longer than two minutes and was stopped.",
                     ) from None
 
 

@@ -47,7 +47,7 @@ class StarvedGpu:
         )
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Run the script in a fresh process and read its two times."""
+        """Run the script in a new process and read its two times."""
         end = bench.run_script(self.snippet(part, bench.address))
         match = _RESULT.search(end.output)
         if match is None:

@@ -14,7 +14,7 @@ _CPU_REMARK = (
 
 
 class StickyError:
-    """See `pitfall.Pitfall`. It runs in a fresh process: a card's error would end the engine."""
+    """See `pitfall.Pitfall`. It runs in a new process: a card's error would end the engine."""
 
     description = PitfallDescription(
         name="sticky_error",
@@ -35,7 +35,7 @@ class StickyError:
         return (_BROKEN if part == "broken" else _FIXED).format(device=device)
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Run the script in a fresh process and count the lines that failed."""
+        """Run the script in a new process and count the lines that failed."""
         end = bench.run_script(self.snippet(part, bench.address))
         errors = [
             line.removeprefix(_ERROR) for line in end.output.splitlines() if line.startswith(_ERROR)
@@ -43,7 +43,7 @@ class StickyError:
         if end.error and not errors:
             errors = [end.error]
         if not end.output and not errors:
-            raise StudioError(FailureKind.INTERNAL, "The fresh process printed nothing.")
+            raise StudioError(FailureKind.INTERNAL, "The new process printed nothing.")
         if part == "fixed":
             sentence = "The script found the wrong index before it used it: nothing failed."
             if errors:

@@ -23,7 +23,7 @@ _THREADS_STAND_IN = (
 
 
 class VisibleDevicesTooLate:
-    """See `pitfall.Pitfall`. Both parts run in fresh processes, which read the variable anew."""
+    """See `pitfall.Pitfall`. Both parts run in new processes, which read the variable again."""
 
     description = PitfallDescription(
         name="visible_devices_too_late",
@@ -32,7 +32,7 @@ class VisibleDevicesTooLate:
         why=(
             "The driver reads the variable once, when CUDA starts in a process, at the first call "
             "that needs it. A later change has no effect. That is why “Show PyTorch only this "
-            "card” starts a fresh engine. In some versions of PyTorch, "
+            "card” starts a new engine. In some versions of PyTorch, "
             "torch.cuda.device_count() still follows the variable and is then wrong."
         ),
         remedy="Set it before the first import of torch, or in the shell that starts Python.",
@@ -53,7 +53,7 @@ class VisibleDevicesTooLate:
         return script.format(visible=_visible())
 
     def run(self, part: str, bench: Bench) -> PitfallOutcome:
-        """Run the script in a fresh process and read its output."""
+        """Run the script in a new process and read its output."""
         end = bench.run_script(self.snippet(part, bench.address))
         sentence = _of_cards(part, end) if bench.has_card else _of_threads(part, end)
         what = "cards" if bench.has_card else "threads"
@@ -72,7 +72,7 @@ def _of_cards(part: str, end: ScriptEnd) -> str:
     identities = _CARD.findall(end.output)
     cards = [_NAME.sub(r"\1", found) for found in identities]
     if not cards or not _SEEN.search(end.output):
-        raise StudioError(FailureKind.INTERNAL, f"The fresh process failed: {end.error}")
+        raise StudioError(FailureKind.INTERNAL, f"The new process failed: {end.error}")
     if part == "fixed":
         if identities[-1] == _NOTHING:
             return "Set before the import of PyTorch, the variable hides the card: “cuda” fails."
@@ -85,7 +85,7 @@ def _of_cards(part: str, end: ScriptEnd) -> str:
 def _of_threads(part: str, end: ScriptEnd) -> str:
     seen = [int(number) for number in _SEEN.findall(end.output)]
     if not seen:
-        raise StudioError(FailureKind.INTERNAL, f"The fresh process failed: {end.error}")
+        raise StudioError(FailureKind.INTERNAL, f"The new process failed: {end.error}")
     before, after = (_counted(number, "thread") for number in (seen[0], seen[-1]))
     if part == "fixed":
         return f"Set before the import of PyTorch, it works: {after}."

@@ -61,16 +61,16 @@ def use_device(cuda_index: int) -> DeviceUsed:
 
 
 class Placement:
-    """The thing that was placed last. It stays on its device, and the next move starts there."""
+    """The last model or file that was moved. It stays on its device until the next move."""
 
     def __init__(self) -> None:
         self._placed: Placed | None = None
 
     def place(self, request: PlaceModel) -> Iterator[Event]:
-        """Move a model or a file's tensors; yield a row a tensor, then the result.
+        """Move a model or a file's tensors; yield a row per tensor, then the result.
 
         Raises:
-            StudioError: no such model, device or dtype, a file that is refused, or no room.
+            StudioError: no such model, device or dtype, a rejected file, or too little memory.
         """
         dtype = _dtype_of(request.dtype)
         device = resolve_device(request.device)
@@ -85,7 +85,7 @@ class Placement:
         yield from rows
         proof = thing.end_proof()
         moved = [row for row in rows if row.device_before != row.device_after]
-        # Kept only now: what stopped half-way belongs nowhere.
+        # Kept only now: a model that was moved only in part is on no single device.
         self._placed = thing
         yield PlaceFinished(
             model=thing.title,
@@ -107,12 +107,12 @@ class Placement:
         )
 
     def _check(self, thing: Placed, device: torch.device, dtype: torch.dtype | None) -> None:
-        """Raise `StudioError` if the device cannot take the thing, which then stays in place."""
+        """Raise `StudioError` if the device cannot take the thing, which then stays where it is."""
         try:
             if thing.needs_kernels and torch.bfloat16 in _dtypes_after(thing, dtype):
                 refuse_bfloat16_products(device)
             if thing.needs_kernels or dtype is not None:
-                # This also makes a card's context, which takes long and is no part of the move.
+                # This also creates a card's context, which takes long and is not part of the move.
                 prove_kernels(device)
             _refuse_too_large(thing, device)
         except StudioError:
@@ -122,7 +122,7 @@ class Placement:
     def _take(self, request: PlaceModel) -> Placed:
         """Return the thing on its current device, or a new one on the CPU.
 
-        A file that was written meanwhile is opened again: what is mapped of it is no longer there.
+        A file that has changed since then is opened again: its mapped tensors are no longer valid.
         """
         thing, self._placed = self._placed, None
         is_same = thing is not None and thing.key == (request.model, request.path)
@@ -164,13 +164,13 @@ def _row(name: str, kind: str, tensor: torch.Tensor, before: _Place) -> PlaceRow
 
 
 def _dtypes_after(thing: Placed, dtype: torch.dtype | None) -> set[torch.dtype]:
-    """Return the floating-point types that a thing has after a move."""
+    """Return the floating-point dtypes of a thing's tensors after a move."""
     now = {tensor.dtype for _, _, tensor in thing.tensors() if tensor.is_floating_point()}
     return now if dtype is None else {dtype}
 
 
 def _refuse_too_large(thing: Placed, device: torch.device) -> None:
-    """Raise `StudioError` for what the device has no room for."""
+    """Raise `StudioError` if the device has too little free memory for a thing."""
     needed = sum(
         tensor.numel() * tensor.element_size()
         for _, _, tensor in thing.tensors()
@@ -180,13 +180,13 @@ def _refuse_too_large(thing: Placed, device: torch.device) -> None:
     if needed > available:
         raise StudioError(
             FailureKind.TOO_LARGE,
-            f"{thing.title[:60]} needs {format_bytes(needed)}, {format_bytes(available)} are free "
-            f"on {device}.",
+            f"{thing.title[:60]} needs {format_bytes(needed)}, but only "
+            f"{format_bytes(available)} is free on {device}.",
         )
 
 
 def _move(thing: Placed, device: torch.device, dtype: torch.dtype | None) -> float:
-    """Move a thing; return the seconds of the copies alone."""
+    """Move a thing; return the seconds of the copies only."""
     copy = TimedCopy(device, dtype)
     thing.move(copy)
     return copy.elapsed_s
@@ -200,7 +200,7 @@ def _differences(before: _Memory, after: _Memory) -> list[int | None]:
 
 
 def _memory(device: torch.device) -> _Memory:
-    """Return allocated and reserved bytes of PyTorch, and what is taken on the card by all."""
+    """Return PyTorch's allocated and reserved bytes, and the card's used bytes; None on the CPU."""
     if device.type != "cuda":
         return None, None, None
     free, total = torch.cuda.mem_get_info(device)
@@ -216,7 +216,7 @@ print("now in use:", torch.cuda.current_device(), torch.cuda.get_device_name())
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a move changed anything; ``largest_difference`` is None for NaN."""
+    """Whether a move kept the values; ``largest_difference`` is None for NaN."""
 
     same: bool
     largest_difference: float | None
@@ -231,26 +231,26 @@ class Placed(Protocol):
     title: str
     proof: str
     input_shape: tuple[int, ...]
-    # Whether proving it runs kernels on the device, or copies alone.
+    # Whether the proof runs kernels on the device; otherwise it only copies.
     needs_kernels: bool
 
     def is_current(self) -> bool:
-        """Return whether it is still what it was made from; a file may have changed."""
+        """Return whether the source is unchanged; a file may have been written."""
 
     def tensors(self) -> Iterator[tuple[str, str, torch.Tensor]]:
-        """Yield name, kind and tensor of each."""
+        """Yield the name, kind and tensor of each."""
 
     def move(self, copy: TimedCopy) -> None:
         """Move all of them."""
 
     def begin_proof(self) -> None:
-        """Note what has to be the same after the move."""
+        """Record the facts that the move must not change."""
 
     def end_proof(self) -> Proof:
-        """Compare with what was noted."""
+        """Compare with the recorded facts."""
 
     def snippet(self, device: str, dtype: str) -> str:
-        """Return the lines that do the same."""
+        """Return a script that does the same."""
 
 
 class PlacedModel:
@@ -317,8 +317,8 @@ class PlacedModel:
     def _output(self) -> torch.Tensor:
         """Return the model's output for the input, computed on its device.
 
-        cuDNN may round float32 convolutions to TF32 by default, which is a choice of speed and
-        would hide what a wrong move does; without it they are computed in float32.
+        By default, cuDNN may round float32 convolutions to TF32, which is faster but would hide
+        the effect of a wrong move. Without cuDNN, they are computed in float32.
         """
         parameter = next(self._model.parameters())
         with torch.no_grad(), torch.backends.cudnn.flags(enabled=False):
@@ -327,7 +327,7 @@ class PlacedModel:
 
 
 class PlacedFile:
-    """The tensors of a file; read back from the device, they are compared with the file."""
+    """The tensors of a file. The proof reads them back and compares them with the file."""
 
     proof = "values"
     needs_kernels = False
@@ -340,7 +340,7 @@ class PlacedFile:
         self._version = _version_of(path)
         self._file = open_tensors(path)
         self._tensors = dict(self._file)
-        # What they have been rounded to on their way: half and back keeps half's digits.
+        # The coarsest dtype so far: a conversion to half and back keeps only half's digits.
         self._coarsest: torch.dtype | None = None
 
     def is_current(self) -> bool:
@@ -353,7 +353,7 @@ class PlacedFile:
             yield name, "tensor", tensor
 
     def move(self, copy: TimedCopy) -> None:
-        """Move one after the other; what was there before is free at once."""
+        """Move one tensor after the other; each old tensor is freed at once."""
         for name, tensor in self._tensors.items():
             self._tensors[name] = copy(tensor, reads_file=True)
         if copy.dtype is not None:
@@ -362,10 +362,10 @@ class PlacedFile:
                 self._coarsest = copy.dtype
 
     def begin_proof(self) -> None:
-        """Note nothing: the file itself is what is compared with."""
+        """Do nothing: the proof compares with the file itself."""
 
     def end_proof(self) -> Proof:
-        """Read all back: bit for bit the file's, or within half a step of the coarsest dtype."""
+        """Compare all bit for bit, or within the rounding of the coarsest dtype."""
         worst, allowed, same = 0.0, 0.0, True
         for name, tensor in self._tensors.items():
             original = self._file[name]
@@ -402,7 +402,7 @@ def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Return whether two tensors are equal bit for bit, NaN included."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
-    # A conjugate or negative view has its sign beside its bytes.
+    # A conjugate or negative view stores its sign apart from its bytes.
     plain = [tensor.resolve_conj().resolve_neg().contiguous() for tensor in (one, other)]
     raw = [tensor.reshape(-1).view(torch.uint8) for tensor in plain]
     return torch.equal(*raw)
@@ -411,10 +411,10 @@ def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
 def _rounding(
     original: torch.Tensor, back: torch.Tensor, coarsest: torch.dtype | None
 ) -> tuple[float, float]:
-    """Return the largest difference and what rounding to the coarsest dtype explains.
+    """Return the largest difference, and the difference that rounding explains.
 
-    What is larger than the dtype's largest number has become infinite: that is no rounding, and
-    the difference says so.
+    A number beyond the coarsest dtype's range becomes infinite. That is not rounding, so the
+    difference is infinite, too.
     """
     if not original.numel():
         return 0.0, 0.0
@@ -429,7 +429,7 @@ def _rounding(
 
 
 def placed(name: str, path: str) -> Placed:
-    """Return a model or a file, new on the CPU; raises `StudioError`."""
+    """Return a new model or file on the CPU; raises `StudioError`."""
     return PlacedFile(path) if path else PlacedModel(name)
 
 

@@ -1,4 +1,4 @@
-"""The start of a loader's worker process. It is imported by name in a fresh process."""
+"""The start of a loader's worker process. It is imported by name in a new process."""
 
 from __future__ import annotations
 

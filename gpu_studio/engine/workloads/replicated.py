@@ -65,8 +65,8 @@ class ModuleCall(Call):
             first_line = str(error).splitlines()[0]
             raise StudioError(
                 FailureKind.INTERNAL,
-                f"DataParallel copies the network to the cards by NCCL, which cannot work here "
-                f"({first_line}). DistributedDataParallel can do without it.",
+                f"DataParallel copies the network to the cards by NCCL, which does not work here "
+                f"({first_line}). Choose DistributedDataParallel: it works without NCCL.",
             ) from error
         return change_error(weights_of(self._network), *self._batch), True
 
@@ -82,8 +82,8 @@ class ModuleCall(Call):
         """Return the device of each part of the batch, and whether sharing is faster."""
         if not self._case.is_on_card:
             return (
-                "On the CPU DataParallel has nothing to split: it runs as the plain network. "
-                "DistributedDataParallel shares the batch there.",
+                "On the CPU, DataParallel has nothing to split, so it runs the plain network. "
+                "DistributedDataParallel can share the batch there.",
             )
         seen: list[tuple[str, int]] = []
 
@@ -178,10 +178,10 @@ class GroupCall(Call):
         shares = [(share.device, share.rows) for share in answer.shares]
         start = (
             f"torchrun took {format_duration(group.start_s)} to start the processes, before the "
-            f"timing; they talk by {group.backend}."
+            f"timing; they communicate by {group.backend}."
         )
         if group.has_fallen_back:
-            start += " NCCL could not work here: its reason is in the log."
+            start += " NCCL does not work here; the reason is in the log."
         gained = self._scaling.sentences() if self._scaling else ()
         return (_told_shares(shares), start, *gained)
 

@@ -1,10 +1,10 @@
 """Is sharing faster? Time a step with 1, 2, … sharers in turns, with the gain's uncertainty.
 
-The rounds are compared one by one: what drifts (clocks, other programs) is the same for both steps
-of a round, so the ratio of a round tells more than the ratio of two medians. Threads that wait for
-each other lose a whole time slice when another program takes a core from one of them, processes
-with one thread lose nearly nothing: on a busy PC one process with all cores looks several times
-too slow. Such a comparison is in doubt, and says so.
+The rounds are compared one by one: drift (clocks, other programs) affects both steps of a round
+alike, so the ratio of a round is more precise than the ratio of two medians. Threads that wait for
+each other lose a whole time slice when another program takes a core from one of them. Processes
+with one thread lose almost nothing. So one process with all cores looks several times too slow on a
+busy PC, and the result says that the comparison is doubtful.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpu_studio.core.units import format_rate, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# Of nine, the interval leaves out the lowest and the highest.
+# The interval of nine ratios leaves out the lowest and the highest.
 ROUNDS = 9
 _WIDEST_INTERVAL = 0.5  # of the gain
 _LONG_STEP_S = 0.05
@@ -36,8 +36,8 @@ class Gain(msgspec.Struct, frozen=True):
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     """The times of a step of the same batch, by number of sharers.
 
-    ``rounds_s`` has the seconds of a step by the number of sharers, a round each, in the order
-    they were taken; ``size`` is the batch. ``word`` says what shares: ``card``, ``process``.
+    ``rounds_s`` has the seconds of a step by the number of sharers, one per round, in order;
+    ``size`` is the batch. ``word`` names a sharer: ``card`` or ``process``.
     ``was_disturbed`` is whether other programs kept the CPU busy; None if that was not observed.
     """
 
@@ -75,8 +75,8 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
             return ()
         interval = f"{format_ratio(gain.low)} to {format_ratio(gain.high)}"
         gained = (
-            f"{self.sharers} {self._plural} learn from "
-            f"{format_rate(self._rate(self.sharers), 'samples/s')}, one from "
+            f"{self.sharers} {self._plural} process "
+            f"{format_rate(self._rate(self.sharers), 'samples/s')}, one {self.word} "
             f"{format_rate(self._rate(1), 'samples/s')}: {format_ratio(gain.median)} as many "
             f"(95\u202f% interval {interval})."
         )
@@ -85,10 +85,10 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
         if gain.high < 1.0:
             return (
                 gained,
-                "It does not pay here: agreeing takes longer than the sharing saves. A larger "
-                f"batch than {self.size} gives each more to do between two agreements.",
+                "Sharing is slower here: combining the results takes longer than sharing saves. A "
+                f"batch larger than {self.size} gives each {self.word} more work per step.",
             )
-        return (gained, "Whether it pays cannot be told: 1 lies in the interval.")
+        return (gained, "Too close to call: the interval includes 1.")
 
     def doubts(self) -> dict[str, str]:
         """Return reasons to doubt the gain, by a key of a word or two."""
@@ -100,11 +100,11 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
             found.append("other programs kept the CPU busy while sharing was compared")
         if gain.low > self.sharers:
             found.append(
-                f"{self.sharers} {self._plural} cannot gain more than {self.sharers} times, so "
-                "one alone was held up"
+                f"{self.sharers} {self._plural} cannot be more than {self.sharers} times as fast, "
+                f"so the run with one {self.word} was slowed down"
             )
         elif gain.high - gain.low > _WIDEST_INTERVAL * gain.median:
-            found.append("what sharing gains changed from round to round")
+            found.append("the gain from sharing changed from round to round")
         return {"unsure gain": "; ".join(found)} if found else {}
 
     def _rate(self, sharers: int) -> float:
@@ -116,10 +116,10 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rounds_of(steps_s: Mapping[int, Callable[[], float]]) -> dict[int, tuple[float, ...]]:
-    """Return the seconds of a step by the number of sharers, a round each.
+    """Return the seconds of a step by the number of sharers, one per round.
 
-    The order turns round by round. Of two short steps in a row the second counts: the first sets
-    up another number of threads.
+    The order is reversed in every other round. A short step is taken twice, and the second one
+    counts: the first one starts another number of threads.
 
     Args:
         steps_s: takes one step and returns its seconds, by the number of sharers.

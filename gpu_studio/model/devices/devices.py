@@ -293,7 +293,7 @@ def _verdict_without_findings(
         sentence = f"Asking PyTorch whether it can use your {device.short_name}…"
         return Headline(code="waiting", sentence=sentence, tone="")
     if engine.cards_asleep:
-        sentence = f"Your {device.short_name} is asleep, so PyTorch was not asked about it."
+        sentence = f"Your {device.short_name} is asleep. PyTorch has not checked it."
         return Headline(code="unknown", sentence=sentence, action=WAKE, tone="")
     sentence = f"PyTorch does not list your {device.short_name}."
     return Headline(code="unknown", sentence=sentence, detail=trouble)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QToolButton, QVBoxLayout, QWidget
 
+from gpu_studio.core.benchmark.option_words import value_words
 from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.parts import Text, section
 
@@ -110,7 +111,7 @@ class WorkloadOptions(QWidget):
             combo.setAccessibleDescription(option.sentence)
             combo.setToolTip(option.sentence)
             for value in option.values:
-                combo.addItem(value.replace("_", " "), value)
+                combo.addItem(value_words(value), value)
             before = self._chosen.get(workload.name, {}).get(option.name)
             combo.setCurrentIndex(max(combo.findData(before), 0))
             combo.currentIndexChanged.connect(self.changed)

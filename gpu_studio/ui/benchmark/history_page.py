@@ -10,6 +10,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QFileDialog, QLineEdit
 
 from gpu_studio.core.benchmark.history import shown_moment
+from gpu_studio.core.benchmark.option_words import option_words
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
@@ -280,7 +281,7 @@ class HistoryPage(ScrollPage):
 
 def _cells(entry: HistoryEntry) -> tuple[str, ...]:
     result = entry.header.result
-    mode = [f"{name} {value.replace('_', ' ')}" for name, value in result.options.items()]
+    mode = option_words(result.options)
     mode += ["cold cache"] * (result.cache == "cold") + ["with transfers"] * result.transfers
     mode += ["sustained"] * result.sustained
     return (

@@ -119,7 +119,7 @@ def is_served_by(kind: Kind, driver: str) -> bool:
 
 
 def card_of(kind: Kind, place: int, driver: str) -> Device:
-    """A card as NVML tells it, or as the bus does where its driver has dropped it."""
+    """A card as NVML tells it, or as the bus does if its driver has dropped it."""
     bus = f"00000000:{place + 1:02X}:00.0"
     name = f"NVIDIA {'GeForce ' if kind.name.startswith(('GT', 'RTX')) else ''}{kind.name}"
     if not is_served_by(kind, driver):
@@ -149,7 +149,7 @@ def inventory_of(situation: Situation) -> Inventory:
 
 
 def engine_of(situation: Situation) -> EngineDescribed:
-    """PyTorch as its engine describes it: its list is told only where CUDA starts."""
+    """PyTorch as its engine describes it: its list is known only if CUDA starts."""
     version = situation.wheel
     tag = version.partition("+")[2]
     if tag == "cpu":

@@ -31,7 +31,7 @@ from tests.core.devices.doctor_facts import (
 )
 
 
-def test_a_lost_card_is_told_whoever_saw_it():
+def test_a_lost_card_is_reported_by_each_source():
     at_the_start = examined(pc(on_the_bus(GT_1030, "lost"), RTX_3060))
     assert codes(at_the_start) == ["card_lost", "ok"]
     lost = CardReading(

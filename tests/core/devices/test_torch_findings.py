@@ -78,7 +78,7 @@ def test_cuda_that_does_not_start_after_a_sleep_is_brought_back(system, is_wsl, 
 
 def test_a_process_that_cannot_start_cuda_is_told_where_the_engine_could():
     findings = examined(pc(RTX_3060), probe=probe(error="CUDA could not start: unknown error."))
-    assert "a fresh process could not start it" in one("cuda_init_failed", findings).evidence
+    assert "a new process could not start it" in one("cuda_init_failed", findings).evidence
 
 
 def test_a_build_for_one_card_that_another_needs_is_not_taken_from_it():

@@ -1,4 +1,4 @@
-"""An experiment of the memory lab, run on a modelled card."""
+"""An experiment of the memory lab, run on a modeled card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every experiment of the memory lab on modelled cards."""
+"""Every experiment of the memory lab on modeled cards."""
 
 from __future__ import annotations
 

@@ -125,8 +125,8 @@ def test_the_difference_is_told_from_what_was_measured():
     assert (told.printed_s, told.finished_s) == (2e-3, 9.5e-3)
     sentence = told.sentence.replace("\u202f", " ")
     for words in (
-        "fresh process", "2.00 ms, 0.50 × the median of 4.00 ms", "500 µs started CUDA",
-        "1.00 ms set", "500 µs are the first call", "without waiting for the card",
+        "new process", "2.00 ms, 0.50 × the median of 4.00 ms", "500 µs went into starting CUDA",
+        "1.00 ms went", "500 µs into the very first call", "without waiting for the card",
         "7.50 ms later",
     ):  # fmt: skip
         assert words in sentence

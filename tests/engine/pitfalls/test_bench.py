@@ -1,4 +1,4 @@
-"""What a pitfall may use: a fresh process, and an error without its frames."""
+"""What a pitfall may use: a new process, and an error without its frames."""
 
 from __future__ import annotations
 

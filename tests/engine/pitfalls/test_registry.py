@@ -23,7 +23,7 @@ from tests.engine.answers import ask
 from tests.engine.pitfalls.outcomes import finish
 
 NAMES = [pitfall.description.name for pitfall in PITFALLS]
-# Their parts are fresh processes, a second or two each.
+# Their parts are new processes, a second or two each.
 
 
 IN_FRESH_PROCESSES = {"starved_gpu", "visible_devices_too_late", "sticky_error"}

@@ -108,7 +108,7 @@ def test_the_end_of_the_engine_ends_the_plan_and_keeps_the_results(
     assert said in benchmark.notice.text
     assert "kept. Press Run" in benchmark.notice.text
     assert benchmark.notice.bad
-    # and Run goes on with the fresh engine
+    # and Run goes on with the new engine
     qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)
     benchmark.start(plan(256))
     assert benchmark.notice.text == ""

@@ -26,7 +26,7 @@ def test_what_runs_now_is_told(qtbot: QtBot, benchmark: Benchmark, engines: Engi
     benchmark.start(plan(512, 1024, devices=("cuda:0",)))
     assert "waiting for the engine" in benchmark.sentence
     wait_paused(qtbot, engines, benchmark)
-    # 1.5 s of this run are left, and 2 s and a usual set-up of the other.
+    # 1.5 s of this run are left, and 2 s and a usual setup of the other.
     assert benchmark.sentence.replace("\u202f", " ") == (
         "512 × 512 · float32 · GT 1030 · timing · about 4 s left"
     )

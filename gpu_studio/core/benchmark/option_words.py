@@ -1,0 +1,24 @@
+"""A workload's options in words, for the screen; files and flags keep the identifiers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ROWS_BY_COLUMNS = re.compile(r"(\d+)x(\d+)")
+
+
+def value_words(value: str) -> str:
+    """Return an option's value in words: ``batch by batch``, ``10,000 × 100``."""
+    shape = _ROWS_BY_COLUMNS.fullmatch(value)
+    if shape is not None:
+        return f"{int(shape[1]):,} × {int(shape[2]):,}"
+    return value.replace("_", " ")
+
+
+def option_words(options: Mapping[str, str]) -> list[str]:
+    """Return each option with its value in words, sorted by name: ``amp dtype float16``."""
+    return [f"{name.replace('_', ' ')} {value_words(options[name])}" for name in sorted(options)]

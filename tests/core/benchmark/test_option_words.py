@@ -1,0 +1,24 @@
+"""The words for options on the screen."""
+
+import pytest
+
+from gpu_studio.core.benchmark.option_words import option_words, value_words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("batch_by_batch", "batch by batch"),
+        ("10000x100", "10,000 × 100"),
+        ("float16", "float16"),
+        ("x", "x"),
+        ("", ""),
+    ],
+)
+def test_a_value_has_no_identifiers(value: str, words: str) -> None:
+    assert value_words(value) == words
+
+
+def test_options_are_sorted_by_name() -> None:
+    options = {"form": "batch_by_batch", "amp_dtype": "float16"}
+    assert option_words(options) == ["amp dtype float16", "form batch by batch"]
