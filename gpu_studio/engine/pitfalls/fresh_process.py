@@ -34,6 +34,9 @@ def end_with_engine(folder: Path) -> None:
 
 if __name__ == "__main__":
     script = Path(sys.argv.pop(1))
+    # Here and not by the engine: Windows removes no folder that a process is in, and the program
+    # that starts Python in an environment would be in it.
+    os.chdir(script.parent)
     end_with_engine(script.parent)
     sys.path[0] = str(script.parent)
     runpy.run_path(str(script), run_name="__main__")

@@ -121,7 +121,6 @@ class Bench:
                 encoding="utf-8",
                 errors="replace",
                 env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-                cwd=folder,
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
             try:
