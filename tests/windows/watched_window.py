@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QTimer
+from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QAbstractItemView, QLabel, QTabWidget, QWidget
 
 from gpu_studio import app
@@ -57,6 +58,8 @@ def main() -> int:
         timer.start(_PERIOD_MS)
         return window
 
+    QFont.insertSubstitution("Segoe UI", "DejaVu Sans")  # Wine has none of Windows' fonts
+    QFont.insertSubstitution("Courier New", "DejaVu Sans Mono")
     app.build_window = build_watched
     return app.main()
 
