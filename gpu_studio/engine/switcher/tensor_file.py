@@ -1,11 +1,11 @@
 """The user's own file of tensors: its list is read first, then it is opened with ``weights_only``.
 
-Both formats of ``torch.save`` are read without loading or running any of the file: the zip archive,
-and the format before PyTorch 1.6. PyTorch's safe reader has the last word on a file, but not the
-only one: before torch 2.10 its pickle reader sets entries of what is no dictionary, and trusts the
-length that a storage claims, which corrupts memory (CVE-2026-24747). So the list is read here first
-(`tensor_pickle`), and a storage must be as long as it claims. This also names the reason of a
-refusal, and tells shapes without making a tensor.
+The list is read without making a tensor, from both formats of ``torch.save``: the zip archive, and
+the format before PyTorch 1.6. The tensors are then made by PyTorch's safe reader alone. It cannot
+be asked first, because before torch 2.10 a file can corrupt memory through it (CVE-2026-24747): it
+sets entries of any object, and trusts the length that a storage claims. `tensor_pickle` refuses the
+first, and a storage must be as long as it claims here. Reading the list first also names the reason
+of a refusal.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from gpu_studio.engine.switcher.tensor_pickle import (
     DescribedTensor,
     Describer,
     StorageHeader,
-    check_opcodes,
     refuse,
 )
 
@@ -57,6 +56,7 @@ _OTHER_FORMATS = {
     b"%PDF": "a PDF document",
     b"\x93NUMPY": "a NumPy array",
 }
+_ONLY = "This program opens torch.save files that map names to tensors."
 LONGEST_PICKLE = 64 << 20
 _MOST_RECORDS = 1_000_000
 _LIST_END = b"PK\x05\x06"  # of the record behind the list of parts (4.3.16)
@@ -98,8 +98,8 @@ def open_tensors(path: str) -> dict[str, torch.Tensor]:
     if needed > available:
         raise StudioError(
             FailureKind.TOO_LARGE,
-            f"The file's tensors need {format_bytes(needed)}, {format_bytes(available)} of the "
-            "PC's memory are free.",
+            f"The file's tensors need {format_bytes(needed)}, but only {format_bytes(available)} "
+            "of the PC's memory is free.",
         )
     try:
         mmap = header.is_zip and sys.platform != "win32"
@@ -107,8 +107,8 @@ def open_tensors(path: str) -> dict[str, torch.Tensor]:
     except Exception as error:  # of many classes, by PyTorch's version and the file's fault
         _log.warning("%s was refused: %s", path, error)
         refuse(
-            f"“{Path(path).name[:60]}” was refused by PyTorch's safe reader (weights_only). It was "
-            "not opened otherwise."
+            f"“{Path(path).name[:60]}” was refused by PyTorch's safe reader (weights_only) and "
+            "was not opened."
         )
     tensors = dict(_tensors(root, ""))
     _compare(tensors, header)
@@ -125,14 +125,14 @@ def _tensors(mapping: Any, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _compare(tensors: dict[str, torch.Tensor], header: FileHeader) -> None:
-    """Refuse what PyTorch reads otherwise than the header was read."""
+    """Refuse a file that PyTorch reads differently from its header."""
     told = {tensor.name: (tensor.shape, tensor.dtype) for tensor in header.tensors}
     found = {
         name: (tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
         for name, tensor in tensors.items()
     }
     if told != found:
-        refuse("The file's list of tensors and its tensors do not agree: it is damaged.")
+        refuse("The file is damaged: its list of tensors and its tensors do not agree.")
 
 
 _OPEN = """\
@@ -177,7 +177,7 @@ class FileHeader(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tensor_bytes(self) -> int:
-        """What all tensors take in memory."""
+        """Memory of all tensors, in bytes."""
         return sum(tensor.bytes for tensor in self.tensors)
 
 
@@ -185,14 +185,14 @@ def read_header(path: Path) -> FileHeader:
     """Return the contents of a file.
 
     Raises:
-        StudioError: it is not there, not safe, damaged, or no mapping of names to tensors; the
-            sentence says which, and what would help.
+        StudioError: it does not exist, is unsafe, damaged, or not a mapping of names to tensors.
+            The sentence names the reason and the next step.
     """
     try:
         with open_user_file(path) as file:
             return _read(file, os.fstat(file.fileno()).st_size, _shown(path))
     except UnusableFileError as error:
-        refuse(f"{_shown(path)} is not opened: {error}.")
+        refuse(f"{_shown(path)} cannot be opened: {error}.")
     except OSError as error:
         refuse(f"{_shown(path)} cannot be read: {error.strerror or error}.")
 
@@ -219,11 +219,14 @@ def _read(file: BinaryIO, size_bytes: int, shown: str) -> FileHeader:
     except (pickle.UnpicklingError, EOFError, ValueError, TypeError, KeyError, IndexError,
             AttributeError, OverflowError, RecursionError, MemoryError, struct.error,
             NotImplementedError, zipfile.BadZipFile) as error:  # fmt: skip
-        refuse(f"{shown} is damaged or cut off: its list of tensors cannot be read ({error}).")
+        refuse(
+            f"{shown} is damaged or cut off: its list of tensors cannot be read "
+            f"({str(error) or 'it ends early'})."
+        )
     if reader.protocol > _SAFE_PROTOCOL:
         refuse(
             f"{shown} was saved with pickle protocol {reader.protocol}, which PyTorch's safe "
-            "reader does not know. Save it again with torch.save's own."
+            "reader does not support. Save it again without torch.save's pickle_protocol."
         )
     return FileHeader(
         size_bytes=size_bytes,
@@ -234,18 +237,17 @@ def _read(file: BinaryIO, size_bytes: int, shown: str) -> FileHeader:
 
 
 def _what_else(head: bytes, size_bytes: int, shown: str) -> str:
-    only = "This program opens what torch.save wrote: a mapping of names to tensors."
     for sign, what in _OTHER_FORMATS.items():
         if head.startswith(sign):
-            return f"{shown} is {what}. {only}"
+            return f"{shown} is {what}. {_ONLY}"
     if len(head) > 8 and head[8:9] == b"{":
         (header_bytes,) = struct.unpack("<Q", head[:8])
         what = f"{shown} looks like a safetensors file"
         if header_bytes > size_bytes:
             told = format_bytes(header_bytes)
-            return f"{what} whose header would have {told}, more than the whole file. {only}"
-        return f"{what}. {only}"
-    return f"{shown} is no file of torch.save: it begins with neither of its two formats. {only}"
+            return f"{what} whose header claims {told}, more than the whole file. {_ONLY}"
+        return f"{what}. {_ONLY}"
+    return f"{shown} is not a torch.save file: it begins with neither of its two formats. {_ONLY}"
 
 
 class _LegacyReader:
@@ -262,21 +264,19 @@ class _LegacyReader:
         """Return the described object of the file."""
         values = []
         for number in range(_LEGACY_PICKLES):
-            start = self._stream.tell()
-            self.protocol = max(self.protocol, check_opcodes(self._stream, self._shown))
-            self._stream.seek(start)
-            values.append(Describer(self._stream, self._storage, self._shown).load())
+            describer = Describer(self._stream, self._storage, self._shown)
+            values.append(describer.load())
+            self.protocol = max(self.protocol, describer.proto)
             if number == 0 and values[0] != _MAGIC_NUMBER:
                 refuse(
-                    f"{self._shown} is a Python pickle, but none that torch.save wrote. This "
-                    "program opens mappings of names to tensors, written by torch.save."
+                    f"{self._shown} is a Python pickle, but not one that torch.save wrote. {_ONLY}"
                 )
         declared = sum(size + 8 for size in self._declared.values())
         if self._stream.tell() + declared > self._size_bytes:
             refuse(
-                f"{self._shown} declares {format_bytes(declared)} of tensors, but has "
-                f"{format_bytes(max(0, self._size_bytes - self._stream.tell()))} of them: it is "
-                "cut off or forged."
+                f"{self._shown} declares {format_bytes(declared)} of tensors, but has only "
+                f"{format_bytes(max(0, self._size_bytes - self._stream.tell()))}: it is cut off or "
+                "forged."
             )
         return values[3]
 
@@ -291,8 +291,8 @@ def _flatten(root: Any, shown: str) -> tuple[list[TensorHeader], int]:
     if not isinstance(root, dict):
         what = "one tensor" if isinstance(root, DescribedTensor) else f"a {type(root).__name__}"
         refuse(
-            f"{shown} holds {what}, not a mapping of names to tensors, as "
-            "torch.save(model.state_dict(), …) writes it."
+            f"{shown} holds {what}, not a mapping of names to tensors. Save one with "
+            "torch.save(model.state_dict(), …)."
         )
     tensors: list[TensorHeader] = []
     left_out = 0
@@ -302,12 +302,12 @@ def _flatten(root: Any, shown: str) -> tuple[list[TensorHeader], int]:
         else:
             left_out += 1
     if not tensors:
-        refuse(f"{shown} holds a mapping, but no tensor is in it.")
+        refuse(f"{shown} holds a mapping, but it has no tensors.")
     twice = [name for name, count in Counter(one.name for one in tensors).items() if count > 1]
     if twice:
         refuse(
-            f"{shown} holds several tensors that would go by the name “{twice[0][:60]}” here. Save "
-            "them with names that are texts, each with one of its own."
+            f"{shown} holds several tensors with the name “{twice[0][:60]}”. Give each tensor its "
+            "own name, as a text, and save them again."
         )
     return tensors, left_out
 
@@ -347,8 +347,8 @@ class ZipReader:
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
             if _ends_in_list(file, size_bytes):
                 refuse(
-                    f"{shown} is put together wrongly: the list at its end does not lead to its "
-                    "parts. It is damaged or forged."
+                    f"{shown} is damaged or forged: the list at its end does not point to its "
+                    "parts."
                 )
             refuse(f"{shown} is cut off: the list at its end is missing. Copy it again.")
         if len(listed) > _MOST_RECORDS:
@@ -359,14 +359,14 @@ class ZipReader:
 
     def root(self) -> Any:
         """Return the described object of the file."""
-        raw = self._archive.read(f"{self._prefix}data.pkl")
-        stream = io.BytesIO(raw)
-        self.protocol = check_opcodes(stream, self._shown)
-        stream.seek(0)
-        return Describer(stream, self._storage, self._shown).load()
+        stream = io.BytesIO(self._archive.read(f"{self._prefix}data.pkl"))
+        describer = Describer(stream, self._storage, self._shown)
+        root = describer.load()
+        self.protocol = describer.proto
+        return root
 
     def _check_order(self, listed: list[zipfile.ZipInfo]) -> None:
-        """Refuse a list that two readers may understand in two ways."""
+        """Refuse a list that two readers could read differently."""
         names: set[str] = set()
         end = 0
         for record in sorted(listed, key=lambda one: one.header_offset):
@@ -376,8 +376,8 @@ class ZipReader:
             end_before, end = end, begin + _LOCAL_HEADER_BYTES + record.compress_size
             if begin < end_before or (is_first and begin) or end > self._size_bytes:
                 refuse(
-                    f"{self._shown} is put together wrongly: the part {record.filename[-40:]} does "
-                    "not begin where it should. It is damaged or forged."
+                    f"{self._shown} is damaged or forged: its part {record.filename[-40:]} does "
+                    "not begin where it should."
                 )
             names.add(record.filename)
 
@@ -387,13 +387,12 @@ class ZipReader:
         stored_bytes = 0
         for name, record in self._records.items():
             if record.compress_type != zipfile.ZIP_STORED or record.flag_bits & 1:
-                refuse(f"{self._shown} is a packed zip archive. torch.save does not pack.")
+                refuse(f"{self._shown} is a compressed zip archive. torch.save does not compress.")
             stored_bytes += record.file_size
             if stored_bytes > self._size_bytes:
                 refuse(
-                    f"{self._shown} says that its part {name[-40:]} brings it to "
-                    f"{format_bytes(stored_bytes)}, but the file has "
-                    f"{format_bytes(self._size_bytes)}."
+                    f"{self._shown} claims {format_bytes(stored_bytes)} up to its part "
+                    f"{name[-40:]}, but the file has {format_bytes(self._size_bytes)}."
                 )
         pickles = [name for name in self._records if name.rsplit("/", 1)[-1] == "data.pkl"]
         if len(pickles) != 1:
@@ -408,8 +407,8 @@ class ZipReader:
             _, _, inner = name.partition("/")
             if inner.startswith("code/") or inner == "constants.pkl":
                 refuse(
-                    f"{self._shown} has code in it: it is a TorchScript program. Save the tensors "
-                    "alone, with torch.save(model.state_dict(), …)."
+                    f"{self._shown} has code in it: it is a TorchScript program. Save only the "
+                    "tensors, with torch.save(model.state_dict(), …)."
                 )
 
     def _storage(self, key: str, dtype: str, count: int) -> StorageHeader:
@@ -418,7 +417,7 @@ class ZipReader:
         if record is None or record.file_size < declared:
             there = format_bytes(record.file_size) if record else "nothing"
             refuse(
-                f"{self._shown} declares {format_bytes(declared)} for one tensor and has {there} "
+                f"{self._shown} declares {format_bytes(declared)} for one tensor but has {there} "
                 "of it: it is cut off or forged."
             )
         return StorageHeader(key, dtype, declared)

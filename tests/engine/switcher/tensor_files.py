@@ -123,6 +123,21 @@ def entry_of_a_tensor() -> bytes:
     return rezipped(lambda name, old: raw if name.endswith("data.pkl") else old)
 
 
+def attribute_of_a_class() -> bytes:
+    """A list that sets an attribute of a class: every file that is read later would see it."""
+    state = b"N}X\x06\x00\x00\x00spoiltK\x01s\x86"  # (None, {"spoilt": 1})
+    return with_pickle(b"\x80\x02}X\x01\x00\x00\x00wccollections\nOrderedDict\n" + state + b"bs.")
+
+
+def mapping_copied_over_and_over() -> bytes:
+    """Some kilobytes that become 100,000 entries: a thousand copies of one mapping."""
+    entries = b"".join(b"K%cN" % number for number in range(100))
+    copies = b"h\x01h\x00\x85R" * 1000
+    return with_pickle(
+        b"\x80\x02]q\x02(}q\x00(" + entries + b"uccollections\nOrderedDict\nq\x01" + copies + b"e."
+    )
+
+
 def packed() -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
@@ -209,7 +224,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: rezipped(lambda name, raw: raw[:-4] if name.endswith("data/0") else raw),
         "cut off or forged",
     ),
-    "text": (lambda: b"weights: 1, 2, 3\n" * 10, "no file of torch.save"),
+    "text": (lambda: b"weights: 1, 2, 3\n" * 10, "not a torch.save file"),
     "HDF5": (lambda: b"\x89HDF\r\n\x1a\n" + bytes(100), "HDF5"),
     "safetensors, 10 GB header": (
         lambda: struct.pack("<Q", TEN_GB) + b'{"w":{}}', "10\u202fGiB, more than the whole file",
@@ -218,9 +233,11 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: rezipped(lambda name, raw: None if name.endswith("data.pkl") else raw),
         "not one that torch.save wrote",
     ),
-    "packed": (packed, "packed zip archive"),
+    "packed": (packed, "compressed zip archive"),
     "a record of 10 GB": (forged_record, "but the file has"),
-    "an entry of a tensor": (entry_of_a_tensor, "damaged"),
+    "an entry of a tensor": (entry_of_a_tensor, "sets entries of something other than"),
+    "an attribute of a class": (attribute_of_a_class, "sets attributes of something other than"),
+    "a mapping copied over and over": (mapping_copied_over_and_over, "copies more values than"),
     "a storage of 10 GB": (forged_length, "declares 10\u202fGiB"),
     "a stride of zero": (overlapping_stride, "repeats the same numbers"),
     "a tensor beyond its storage": (beyond_its_storage, "damaged or cut off"),
@@ -257,25 +274,26 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "a list": (lambda: saved([torch.ones(2)]), "holds a list"),
     "one tensor": (lambda: saved(torch.ones(2)), "holds one tensor"),
-    "no tensor": (lambda: saved({"epoch": 3}), "no tensor is in it"),
+    "no tensor": (lambda: saved({"epoch": 3}), "it has no tensors"),
     "nested": (lambda: saved(deep(40)), "nests mappings"),
     "itself inside": (
         lambda: with_pickle(b"\x80\x02}q\x00X\x01\x00\x00\x00xh\x00s."), "nests mappings",
     ),
     "two lists of tensors": (listed_twice, "two parts named archive/data.pkl: it is forged"),
     "two archives in one file": (
-        lambda: saved({"a": torch.ones(3)}) + saved({"b": torch.ones(4)}), "put together wrongly",
+        lambda: saved({"a": torch.ones(3)}) + saved({"b": torch.ones(4)}),
+        "does not begin where it should",
     ),
-    "a list that leads nowhere": (lost_list, "the list at its end does not lead to its parts"),
-    "a part beyond the file": (lambda: moved_part(0x7FFFFFFF), "put together wrongly"),
-    "a part within another": (lambda: moved_part(0), "put together wrongly"),
+    "a list that leads nowhere": (lost_list, "the list at its end does not point to its parts"),
+    "a part beyond the file": (lambda: moved_part(0x7FFFFFFF), "does not begin where it should"),
+    "a part within another": (lambda: moved_part(0), "does not begin where it should"),
     "TorchScript": (torch_script, "TorchScript program"),
     "two tensors of one name": (
         lambda: saved({"a.b": torch.ones(1), "a": {"b": torch.ones(2)}}),
-        "several tensors that would go by the name “a.b”",
+        "several tensors with the name “a.b”",
     ),
     "names that are no texts": (
-        lambda: saved({(1, 2): torch.ones(1), None: torch.ones(2)}), "by the name “?”",
+        lambda: saved({(1, 2): torch.ones(1), None: torch.ones(2)}), "with the name “?”",
     ),
     "numbers of an unknown type": (
         lambda: saved({"w": torch.ones(3, dtype=torch.uint8).view(torch.bits8)}),
