@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 import os
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec import Meta
 from PySide6.QtCore import QFile, QObject, QSaveFile, Signal
 
 if TYPE_CHECKING:
@@ -28,45 +29,28 @@ _LARGEST_BYTES = 1 << 20
 _MOST_MODES = 16
 
 
-class Choices(msgspec.Struct, frozen=True, kw_only=True):
-    """Every setting with its default."""
+def _one_of(words: tuple[str, ...]) -> Meta:
+    return Meta(pattern=rf"\A({'|'.join(words)})\Z")
 
-    theme: str = "system"
-    engine: str = "process"
-    budget_s: float = 2.0
+
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """Every setting with its default, and the range outside which it takes the default."""
+
+    theme: Annotated[str, _one_of(THEMES)] = "system"
+    engine: Annotated[str, _one_of(ENGINES)] = "process"
+    budget_s: Annotated[float, Meta(ge=0.05, le=600)] = 2.0
     workload: str = "elementwise"
-    sizes: str = "256, 512, 1024, 2048"
+    sizes: Annotated[str, Meta(max_length=_LONGEST_TEXT)] = "256, 512, 1024, 2048"
     sweep: bool = False
-    sweep_range: str = "64:4096"
-    modes: tuple[str, ...] = ()
-    dtypes: tuple[str, ...] = ("float32",)
+    sweep_range: Annotated[str, Meta(pattern=r"\A[^:]*:[^:]*\Z", max_length=_LONGEST_TEXT)] = (
+        "64:4096"
+    )
+    modes: Annotated[tuple[str, ...], Meta(max_length=_MOST_MODES)] = ()
+    dtypes: tuple[Annotated[str, _one_of(DTYPES)], ...] = ("float32",)
     code_pane: bool = True
     may_end_processes: bool = False
     window_geometry: str = ""
-    first_tab: int = 0
-
-    def checked(self) -> Choices:
-        """Return these choices with the default for each invalid value."""
-        default = Choices()
-        return Choices(
-            theme=self.theme if self.theme in THEMES else default.theme,
-            engine=self.engine if self.engine in ENGINES else default.engine,
-            budget_s=self.budget_s if 0.05 <= self.budget_s <= 600 else default.budget_s,
-            workload=self.workload,
-            sizes=self.sizes if len(self.sizes) <= _LONGEST_TEXT else default.sizes,
-            sweep=self.sweep,
-            sweep_range=(
-                self.sweep_range
-                if self.sweep_range.count(":") == 1 and len(self.sweep_range) <= _LONGEST_TEXT
-                else default.sweep_range
-            ),
-            modes=self.modes if len(self.modes) <= _MOST_MODES else default.modes,
-            dtypes=self.dtypes if set(self.dtypes) <= set(DTYPES) else default.dtypes,
-            code_pane=self.code_pane,
-            may_end_processes=self.may_end_processes,
-            window_geometry=self.window_geometry,
-            first_tab=self.first_tab if 0 <= self.first_tab <= 3 else default.first_tab,
-        )
+    first_tab: Annotated[int, Meta(ge=0, le=3)] = 0
 
 
 class Settings(QObject):
@@ -103,7 +87,8 @@ class Settings(QObject):
 
     def change(self, **values: object) -> None:
         """Change some choices and save them."""
-        old, new = self._choices, msgspec.structs.replace(self._choices, **values).checked()
+        old = self._choices
+        new = _choices_of(msgspec.structs.asdict(msgspec.structs.replace(old, **values)))
         if new != old:
             self._choices = new
             self._keep({name: getattr(new, name) for name in values})
@@ -160,7 +145,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _choices_of(kept: dict[str, Any]) -> Choices:
-    """Return the choices in a file, value by value: a bad value affects only itself."""
+    """Return the choices, value by value: a bad value becomes the default of itself only."""
     good: dict[str, object] = {}
     for field in msgspec.structs.fields(Choices):
         if field.name in kept:
@@ -168,7 +153,7 @@ def _choices_of(kept: dict[str, Any]) -> Choices:
                 good[field.name] = msgspec.convert(kept[field.name], field.type)
             except msgspec.ValidationError:
                 _log.warning("The setting %s is not usable: its default is used", field.name)
-    return Choices(**good).checked()  # type: ignore[arg-type]  # converted field by field
+    return Choices(**good)  # type: ignore[arg-type]  # converted field by field
 
 
 def _write(path: Path, kept: dict[str, Any]) -> str:

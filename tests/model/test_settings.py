@@ -96,14 +96,21 @@ def test_a_fresh_start_keeps_the_old_settings_aside(tmp_path, qtbot):
 
 @pytest.mark.parametrize(
     ("field", "bad"),
-    [("theme", "pink"), ("theme", 3), ("budget_s", -1), ("budget_s", "x"), ("first_tab", 9)],
-)
+    [
+        ("theme", "pink"), ("theme", 3), ("theme", "dark\n"), ("engine", "steam"), ("budget_s", -1),
+        ("budget_s", "x"), ("first_tab", 9), ("sizes", "1" * 1001), ("sweep_range", "64"),
+        ("sweep_range", "1:2:3"), ("sweep_range", "1" * 1000 + ":2"), ("modes", ["x"] * 17),
+        ("dtypes", ["float31"]),
+    ],
+)  # fmt: skip
 def test_one_bad_value_loses_only_itself(tmp_path, field, bad):
     path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"engine": "window", field: bad}), encoding="utf-8")
-    choices = Settings(path).choices
-    assert getattr(choices, field) == getattr(Choices(), field)
-    assert choices.engine == "window"
+    path.write_text(json.dumps({"sweep": True, field: bad}), encoding="utf-8")
+    settings = Settings(path)
+    assert getattr(settings.choices, field) == getattr(Choices(), field)
+    assert settings.choices.sweep
+    settings.change(**{field: bad})
+    assert settings.choices == Choices(sweep=True)
 
 
 def test_a_folder_that_takes_nothing_is_said_once(tmp_path, qtbot):
