@@ -202,6 +202,7 @@ def test_the_table_tells_sizes_and_modes_as_the_workload_does() -> None:
 def test_text_is_aligned() -> None:
     head, *rows = to_text(some_runs()).rstrip("\n").split("\n")
     assert len(rows) == 4
+    assert "Trust" in head
     start = head.index("Precision")
     assert {row[start : start + 7] for row in rows} == {"float32"}
     assert not any(line.endswith(" ") for line in (head, *rows))

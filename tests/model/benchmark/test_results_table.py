@@ -165,12 +165,12 @@ def test_clear_leaves_no_row(runs: Runs, table: ResultsTable) -> None:
 def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> None:
     request = RunWorkload(
         run_id="0", workload="train_step", device="cuda:0", size=64, dtype="float32",
-        options={"amp": "on"}, cache="cold", transfers=True,
+        options={"way": "batch_by_batch"}, cache="cold", transfers=True,
     )  # fmt: skip
     run = Run(request)
     runs.runs.append(run)
     runs.run_begun.emit(run)
-    assert texts(table, 0)[Column.MODE] == "amp on, cold cache, with transfers"
+    assert texts(table, 0)[Column.MODE] == "way batch by batch, cold cache, with transfers"
     runs.finish(run, share_of_ceiling=0.74, size_text="batch {size}")
     assert texts(table, 0)[Column.CEILING] == "74 %"
 
