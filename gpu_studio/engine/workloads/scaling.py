@@ -75,7 +75,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
             return ()
         interval = f"{format_ratio(gain.low)} to {format_ratio(gain.high)}"
         gained = (
-            f"{self.sharers} {self._plural} process "
+            f"{self.sharers} {self._plural} train on "
             f"{format_rate(self._rate(self.sharers), 'samples/s')}, one {self.word} "
             f"{format_rate(self._rate(1), 'samples/s')}: {format_ratio(gain.median)} as many "
             f"(95\u202f% interval {interval})."
