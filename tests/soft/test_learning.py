@@ -238,7 +238,7 @@ def test_a_group_of_processes_shares_two_cards(shared: Shared) -> None:
     options = {"way": "DistributedDataParallel", "processes": "2"}
     result = run(shared.one, "data_parallel", 64, "cuda:1", **options)
     assert result.findings[0] == "The batch was split: 32 on cuda:1, 32 on cuda:0."
-    assert "they talk by gloo. NCCL could not work here" in result.findings[1]
+    assert "by gloo. NCCL does not work here" in result.findings[1]
     assert result.curves["sharers"] == (1.0, 2.0)
     assert result.verified is False
     assert result.peak_allocated_bytes is None  # it is of other processes, and not asked for
@@ -251,5 +251,5 @@ def test_a_missing_nccl_is_one_sentence(shared: Shared) -> None:
     )
     failed = one.ask(request)[-1]
     assert isinstance(failed, RunFailed)
-    assert "by NCCL, which cannot work here" in failed.failure.message
+    assert "by NCCL, which does not work here" in failed.failure.message
     assert not failed.failure.fatal

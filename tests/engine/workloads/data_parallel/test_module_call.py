@@ -20,7 +20,7 @@ def test_on_the_cpu_dataparallel_is_the_plain_network_and_says_so():
         call()
         assert call.curves() == {}
         (found,) = call.findings()
-    assert "runs as the plain network" in found
+    assert "runs the plain network" in found
 
 
 def test_a_step_that_learns_wrong_is_not_verified(monkeypatch: pytest.MonkeyPatch):
