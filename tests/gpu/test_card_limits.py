@@ -110,7 +110,7 @@ def test_a_careless_script_pays_for_the_start_of_cuda(card: str, ask: Ask) -> No
     assert result.naive is not None, result.findings
     assert result.naive.printed_s <= result.naive.finished_s
     assert result.naive.printed_s > result.median_s
-    assert "started CUDA" in result.naive.sentence
+    assert "starting CUDA" in result.naive.sentence
 
 
 @pytest.mark.real_kernels

@@ -103,7 +103,7 @@ def test_the_naive_stopwatch_does_not_wait_for_the_card(
     # Its process starts CUDA and has the kernels queued long before the card is done.
     assert result.naive.finished_s - result.naive.printed_s >= 0.5 * result.median_s
     assert result.naive.finished_s >= 0.99 * 14 * _VERY_SLOW_S
-    assert "started CUDA" in result.naive.sentence
+    assert "starting CUDA" in result.naive.sentence
     assert "which was done" in result.naive.sentence
 
 

@@ -282,7 +282,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "two lists of tensors": (listed_twice, "two parts named archive/data.pkl: it is forged"),
     "two archives in one file": (
         lambda: saved({"a": torch.ones(3)}) + saved({"b": torch.ones(4)}),
-        "does not begin where it should",
+        "damaged or forged",
     ),
     "a list that leads nowhere": (lost_list, "the list at its end does not point to its parts"),
     "a part beyond the file": (lambda: moved_part(0x7FFFFFFF), "does not begin where it should"),
