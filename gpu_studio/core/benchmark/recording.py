@@ -141,10 +141,12 @@ def decode_recording(content: bytes, file_name: str) -> Recording:
     is_cut_off = runs.end() or is_cut_off
     if not runs.has_begun:
         raise refused("it has no runs")
+    recorded = tuple(runs.runs())
+    ran = {run.request.workload for run in recorded}
     return Recording(
         header=header or _header_of_results(runs.results, file_name),
-        described=described,
-        runs=tuple(runs.runs()),
+        described=_checked_description(described, ran) if described else None,
+        runs=recorded,
         is_cut_off=is_cut_off,
     )
 
@@ -376,6 +378,15 @@ def _checked_start(event: RunStarted) -> RunStarted:
     if not 1 <= event.size <= LARGEST_SIZE or not 0 < event.budget_s <= LONGEST_S:
         raise refused("it has an invalid size or time budget")
     return check_texts(msgspec.structs.replace(event, snippet=""))
+
+
+def _checked_description(described: EngineDescribed, ran: Collection[str]) -> EngineDescribed:
+    """Return a foreign engine's description with only what a replay of its runs needs."""
+    shown = described_for_others(described, ran)
+    sizes = (size for workload in shown.workloads for size in workload.sizes)
+    if not all(1 <= size <= LARGEST_SIZE for size in sizes):
+        raise refused("it has a workload with an invalid size")
+    return check_texts(shown)
 
 
 def _check_batch(event: SamplesMeasured, before: Event) -> None:

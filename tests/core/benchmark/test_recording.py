@@ -19,7 +19,9 @@ from gpu_studio.core.benchmark.recording import (
     read_recording,
     recording_sentences,
 )
+from gpu_studio.core.devices.torch_facts import TorchCard
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
+from gpu_studio.core.messages.pitfall_messages import PitfallDescription
 from gpu_studio.core.protocol import (
     EngineDescribed,
     EngineEnded,
@@ -28,10 +30,12 @@ from gpu_studio.core.protocol import (
     RunStarted,
     RunStopped,
     RunWorkload,
+    WorkloadDescription,
     encode,
     encode_all,
 )
 from gpu_studio.engine.recorded_engine import RecordedEngine
+from tests.fakes.descriptions import elementwise, matmul
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
@@ -67,7 +71,8 @@ def test_a_recording_has_its_runs_with_all_their_samples(tmp_path: Path) -> None
     described = EngineDescribed(pid=1, torch_version="2.13.0")
     path.write_bytes(encode_all([HEADER, described, *EVENTS, *other_run(device="cpu")]))
     found = read_recording(path)
-    assert (found.header, found.described, found.is_cut_off) == (HEADER, described, False)
+    assert (found.header, found.is_cut_off) == (HEADER, False)
+    assert found.described == msgspec.structs.replace(described, pid=0)  # the process of another PC
     card, cpu = found.runs
     assert card.request == REQUEST
     assert card.samples_s == list(samples_of(REQUEST))
@@ -187,6 +192,10 @@ def described(**changes: Any) -> bytes:
     return encode_all([HEADER, EngineDescribed(pid=1, torch_version="2.13.0", **changes), *EVENTS])
 
 
+def workload(**changes: Any) -> WorkloadDescription:
+    return msgspec.structs.replace(matmul(), **changes)
+
+
 LAST = len(EVENTS) + 1
 BATCH = LAST - 1
 
@@ -234,6 +243,13 @@ BATCH = LAST - 1
         (changed(4, expected_call_s=-1.0), "negative number"),
         (described(device_count=-1), "size or a count"),
         (described(device_count=2**63 - 1), "size or a count"),
+        (described(cpu_capability="x" * 3000), "text that is too long"),
+        (described(arch_list=("sm_61",) * 1000), "list that is too long"),
+        (described(workloads=(matmul(),) * 1000), "list that is too long"),
+        (described(workloads=(workload(sentence="x" * 3000),)), "text that is too long"),
+        (described(workloads=(workload(sizes=(64,) * 1000),)), "list that is too long"),
+        (described(workloads=(workload(sizes=(1 << 70,)),)), "workload with an invalid size"),
+        (described(workloads=(workload(sizes=(0,)),)), "workload with an invalid size"),
         (changed(BATCH, samples_s=(1.0,)), "samples instead of 40"),
         (changed(BATCH, run_id="run-9"), "belongs to a run that did not begin"),
         (changed(LAST, size=128), "to another run"),
@@ -250,6 +266,23 @@ def test_a_bad_file_is_refused_with_one_sentence(content: bytes, words: str) -> 
     assert message.startswith("This file is refused: ")
     assert words in message
     assert message.count(". ") == 0
+
+
+def test_an_engines_description_is_shown_without_what_no_replay_needs() -> None:
+    content = described(
+        workloads=(workload(title="Matrix\nproduct\x1b[2J"), elementwise()),
+        cuda_reason="No\tcard\x00",
+        snippet="import os\n" * 1000,
+        pitfalls=(PitfallDescription(name="a", title="", sentence="", why="x" * 3000, remedy=""),),
+        cards=(TorchCard(cuda_index=-1, name="x" * 3000),),
+        own_table={"12.6": ("5.0",) * 1000},
+    )
+    shown = decode_recording(content, "theirs.jsonl").described
+    assert shown is not None
+    assert [one.name for one in shown.workloads] == ["matmul"]
+    texts = (shown.workloads[0].title, shown.cuda_reason or "")
+    assert texts == ("Matrix product [2J", "No card ")
+    assert (shown.snippet, shown.pitfalls, shown.cards, shown.own_table) == ("", (), (), {})
 
 
 def test_what_would_not_end_or_fit_is_not_read(tmp_path: Path) -> None:
