@@ -61,6 +61,10 @@ COLOURS = {
     "good": ("#007A59", "#19B98C"),
     "other": ("#8C96A3", "#7C8794"),
     "context": ("#6B7686", "#A3AFBD"),
+    "track": ("#EDF0F3", "#2A313A"),
+    "good_soft": ("#E2F3EC", "#16352D"),
+    "amber_soft": ("#FCF1DC", "#3A2E14"),
+    "failure_soft": ("#FDEEE6", "#43251A"),
 }
 
 

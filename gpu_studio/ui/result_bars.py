@@ -1,0 +1,231 @@
+"""Thick bars to one scale: the time of each device, or a result before and after a fix.
+
+Each row is a name, a bar on its track, and a value at the right edge, so that the bars of a group
+can be compared. Every size comes from the font. If the names and values would leave too little
+space for the bars, they move above them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QHelpEvent, QPainter, QPainterPath
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from gpu_studio.model.tool_tip import plain_tip
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QPaintEvent
+
+    from gpu_studio.ui.theme import Theme
+
+# In lines of the widget's font.
+_THICK, _THIN = 2.2, 1.3
+_ROW_GAP, _COLUMN_GAP, _RADIUS = 0.7, 1.2, 0.3
+_SHORTEST_BAR = 0.2
+_NARROWEST_TRACK, _USUAL_TRACK = 7.0, 16.0
+_WIDEST_MINIMUM = 18.0  # a longer name is cut off, and the tool tip has all of it
+_VALUE_SIZE = 1.2  # of the name's font
+
+
+class ResultBar(NamedTuple):
+    """One row.
+
+    Attributes:
+        name: the name at the left.
+        role: the bar's color; see `theme.COLOURS`.
+        value: the length of the bar, in the unit of the group; None shows an empty track.
+        text: the value with its unit, at the right.
+        is_final: False hatches the bar, because the value may still change.
+        tip: the text that appears under the mouse; by default the name and the value.
+    """
+
+    name: str
+    role: str
+    value: float | None = None
+    text: str = ""
+    is_final: bool = True
+    tip: str = ""
+
+
+class _Places(NamedTuple):
+    """The columns at one width, in pixels."""
+
+    is_stacked: bool
+    track_left: float
+    track_width: float
+
+
+class ResultBars(QWidget):
+    """Paints a group of bars; the longest fills its track.
+
+    Screen readers get the names and values as the description; set the accessible name.
+    """
+
+    def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self._theme = theme
+        self._bars: tuple[ResultBar, ...] = ()
+        self._is_dense = False
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        theme.changed.connect(self.update)
+
+    @property
+    def bars(self) -> tuple[ResultBar, ...]:
+        """The shown bars."""
+        return self._bars
+
+    def show_bars(self, bars: Sequence[ResultBar]) -> None:
+        """Show these bars."""
+        if tuple(bars) == self._bars:
+            return
+        self._bars = tuple(bars)
+        self.setAccessibleDescription(
+            "; ".join(f"{bar.name}: {bar.text or 'no result yet'}" for bar in bars)
+        )
+        self.updateGeometry()
+        self.update()
+
+    def set_dense(self, is_dense: bool) -> None:
+        """Use thinner bars, for a low window."""
+        if is_dense != self._is_dense:
+            self._is_dense = is_dense
+            self.updateGeometry()
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return the size for names and values beside bars of a usual length."""
+        names, values = self._columns()
+        width = names + values + self._lines(_USUAL_TRACK)
+        return QSize(math.ceil(width), self.heightForWidth(math.ceil(width)))
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the size for each name and value in a line above its bar."""
+        width = max((sum(self._widths(bar)) for bar in self._bars), default=0.0)
+        least = math.ceil(
+            min(
+                max(width + self._lines(_COLUMN_GAP), self._lines(_NARROWEST_TRACK)),
+                self._lines(_WIDEST_MINIMUM),
+            )
+        )
+        return QSize(least, self.heightForWidth(least))
+
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of all rows, in pixels."""
+        row = self._row_height(is_stacked=self._places(width).is_stacked)
+        count = len(self._bars)
+        return math.ceil(count * row + max(count - 1, 0) * self._lines(_ROW_GAP))
+
+    def event(self, event: QEvent) -> bool:
+        """Show the values of the row under the mouse in a tool tip."""
+        if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
+            bar = self.bar_at(event.pos().y())
+            text = (bar.tip or f"{bar.name}: {bar.text}") if bar is not None else ""
+            QToolTip.showText(event.globalPos(), plain_tip(text), self)
+            return True
+        return super().event(event)
+
+    def bar_at(self, y: float) -> ResultBar | None:
+        """Return the bar at a height in pixels from the top; None between two rows."""
+        step = self._row_height(is_stacked=self._places(self.width()).is_stacked)
+        row, below = divmod(y, step + self._lines(_ROW_GAP))
+        return self._bars[int(row)] if below <= step and 0 <= row < len(self._bars) else None
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint every row."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        places = self._places(self.width())
+        height = self._row_height(is_stacked=places.is_stacked)
+        full = max((bar.value or 0.0 for bar in self._bars if _is_drawn(bar)), default=0.0) or 1.0
+        for row, bar in enumerate(self._bars):
+            top = row * (height + self._lines(_ROW_GAP))
+            thick = self._thickness
+            words_height = height - thick if places.is_stacked else height
+            self._paint_words(painter, bar, QRectF(0, top, self.width(), words_height), places)
+            track = QRectF(places.track_left, top + height - thick, places.track_width, thick)
+            self._paint_bar(painter, bar, track, full)
+
+    def _paint_words(
+        self, painter: QPainter, bar: ResultBar, place: QRectF, places: _Places
+    ) -> None:
+        name, value = self._name_font(), self._value_font()
+        painter.setPen(QColor(self._theme.colour("text")))
+        _, value_width = self._widths(bar)
+        gap = self._lines(_COLUMN_GAP)
+        room = place.width() - value_width - gap if places.is_stacked else places.track_left - gap
+        painter.setFont(name)
+        elided = QFontMetricsF(name).elidedText(bar.name, Qt.TextElideMode.ElideRight, room + 1)
+        middle = Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(place, middle | Qt.AlignmentFlag.AlignLeft, elided)
+        painter.setFont(value)
+        painter.drawText(place, middle | Qt.AlignmentFlag.AlignRight, bar.text)
+
+    def _paint_bar(self, painter: QPainter, bar: ResultBar, track: QRectF, full: float) -> None:
+        radius = self._lines(_RADIUS)
+        outline = QPainterPath()
+        outline.addRoundedRect(track, radius, radius)
+        painter.fillPath(outline, QColor(self._theme.colour("track")))
+        if bar.value is None or not _is_drawn(bar):
+            return
+        length = max(bar.value / full * track.width(), self._lines(_SHORTEST_BAR))
+        filled = QPainterPath()
+        whole = QRectF(track.topLeft(), QPointF(track.left() + length, track.bottom()))
+        filled.addRoundedRect(whole, radius, radius)
+        filled = filled.intersected(outline)
+        painter.fillPath(filled, QColor(self._theme.colour(bar.role)))
+        if not bar.is_final:
+            card = QColor(self._theme.colour("card"))
+            painter.fillPath(filled, QBrush(card, Qt.BrushStyle.BDiagPattern))
+
+    def _places(self, width: int) -> _Places:
+        names, values = self._columns()
+        gap = self._lines(_COLUMN_GAP)
+        track = width - names - values - 2 * gap
+        if track < self._lines(_NARROWEST_TRACK):
+            return _Places(True, 0.0, float(width))
+        left = float(math.ceil(names + gap))  # on a whole pixel, so that the bar's edge is sharp
+        return _Places(False, left, float(math.floor(track)))
+
+    def _columns(self) -> tuple[float, float]:
+        """Return the widths of the names and of the values, in pixels."""
+        widths = [self._widths(bar) for bar in self._bars] or [(0.0, 0.0)]
+        names, values = zip(*widths, strict=True)
+        return max(names), max(values)
+
+    def _widths(self, bar: ResultBar) -> tuple[float, float]:
+        name, value = QFontMetricsF(self._name_font()), QFontMetricsF(self._value_font())
+        return name.horizontalAdvance(bar.name), value.horizontalAdvance(bar.text)
+
+    def _row_height(self, *, is_stacked: bool) -> float:
+        if not is_stacked:
+            return max(self._thickness, QFontMetricsF(self._value_font()).height())
+        return self._thickness + QFontMetricsF(self._value_font()).height()
+
+    @property
+    def _thickness(self) -> float:
+        return self._lines(_THIN if self._is_dense else _THICK)
+
+    def _lines(self, count: float) -> float:
+        return count * QFontMetricsF(self.font()).height()
+
+    def _name_font(self) -> QFont:
+        font = QFont(self.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        return font
+
+    def _value_font(self) -> QFont:
+        font = self._name_font()
+        font.setPointSizeF(self.font().pointSizeF() * _VALUE_SIZE)
+        return font
+
+
+def _is_drawn(bar: ResultBar) -> bool:
+    return bar.value is not None and math.isfinite(bar.value) and bar.value >= 0

@@ -1,0 +1,152 @@
+"""A rounded chip that says in a few words how far to trust the result beside it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+from PySide6.QtCore import QEvent, QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QHelpEvent, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from gpu_studio.model.tool_tip import rich_tip
+from gpu_studio.ui.icons import icon
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
+
+    from gpu_studio.ui.theme import Theme
+
+Tone = Literal["good", "amber", "failure", "running"]
+
+# tone: (color of the chip, color of its text, icon)
+_LOOKS = {
+    "good": ("good_soft", "good", "check"),
+    "amber": ("amber_soft", "amber", "warning"),
+    "failure": ("failure_soft", "failure_ink", "warning"),
+    "running": ("track", "muted", "clock"),
+}
+# In lines of the widget's font.
+_PADDING, _ICON, _GAP = (0.75, 0.35), 1.0, 0.35
+_LEAST_WIDTH = 7.0
+_TEXT_FLAGS = int(
+    Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
+)
+
+
+class TrustChip(QWidget):
+    """Its color, icon and words say the same; a long text takes several lines and is never cut.
+
+    The mouse, or Enter with keyboard focus, shows all reasons.
+    """
+
+    def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self._theme = theme
+        self._tone: Tone = "running"
+        self._text = ""
+        self._reasons: tuple[str, ...] = ()
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        theme.changed.connect(self.update)
+
+    @property
+    def tone(self) -> Tone:
+        """How far to trust the result."""
+        return self._tone
+
+    @property
+    def text(self) -> str:
+        """The words on the chip."""
+        return self._text
+
+    def show_trust(self, tone: Tone, text: str, reasons: Sequence[str] = ()) -> None:
+        """Show a few words, and all reasons on demand."""
+        self._tone, self._text, self._reasons = tone, text, tuple(reasons)
+        self.setAccessibleName(text)
+        self.setAccessibleDescription(" ".join(reasons))
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return the size for the text on one line."""
+        width = self._metrics().horizontalAdvance(self._text) + 1 + self._around()
+        return QSize(width, self.heightForWidth(width))
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the size for the longest word, or for a short line."""
+        words = (self._metrics().horizontalAdvance(word) for word in self._text.split())
+        longest = max(words, default=0) + 1
+        least = max(longest, min(round(self._lines(_LEAST_WIDTH)), self.sizeHint().width()))
+        width = least + self._around()
+        return QSize(width, self.heightForWidth(width))
+
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of all lines of text, in pixels."""
+        room = QRect(0, 0, max(width - self._around(), 1), 1 << 16)
+        text = self._metrics().boundingRect(room, _TEXT_FLAGS, self._text or " ")
+        return math.ceil(text.height() + 2 * self._lines(_PADDING[1]))
+
+    def event(self, event: QEvent) -> bool:
+        """Show the reasons under the mouse."""
+        if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
+            self._tell(event.globalPos())
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Show the reasons by keyboard."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
+            self._tell(self.mapToGlobal(QPoint(0, self.height())))
+            return
+        super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Show the reasons by a click."""
+        self._tell(event.globalPosition().toPoint())
+
+    def _tell(self, place: QPoint) -> None:
+        lines = self._reasons or (self._text,)
+        QToolTip.showText(place, rich_tip(lines), self)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the chip, its icon and its words."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        ground, ink, sign = _LOOKS[self._tone]
+        outline = QPainterPath()
+        radius = min(self.height() / 2, self._lines(0.5 + _PADDING[1]))
+        outline.addRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), radius, radius)
+        painter.fillPath(outline, QColor(self._theme.colour(ground)))
+        if self.hasFocus():
+            painter.strokePath(outline, QPen(QColor(self._theme.colour("accent")), 2))
+        side = round(self._lines(_ICON))
+        left = round(self._lines(_PADDING[0]))
+        place = QRect(left, (self.height() - side) // 2, side, side)
+        icon(sign, self._theme, ink).paint(painter, place)
+        painter.setFont(self._bold())
+        painter.setPen(QColor(self._theme.colour(ink)))
+        words = QRect(place.right() + 1 + round(self._lines(_GAP)), 0, 0, self.height())
+        words.setRight(self.width() - left)
+        painter.drawText(words, _TEXT_FLAGS, self._text)
+
+    def _around(self) -> int:
+        """Return the width of everything but the text."""
+        sides = 2 * round(self._lines(_PADDING[0]))
+        return sides + round(self._lines(_ICON)) + round(self._lines(_GAP))
+
+    def _lines(self, count: float) -> float:
+        return count * self.fontMetrics().height()
+
+    def _metrics(self) -> QFontMetrics:
+        return QFontMetrics(self._bold())
+
+    def _bold(self) -> QFont:
+        font = QFont(self.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        return font

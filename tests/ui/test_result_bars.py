@@ -1,0 +1,131 @@
+"""Thick bars to one scale, and what they say to eyes, ears and the mouse."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint
+from PySide6.QtGui import QFont, QHelpEvent
+from PySide6.QtWidgets import QApplication, QToolTip
+
+from gpu_studio.ui.result_bars import ResultBar, ResultBars
+
+PAIR = (ResultBar("CPU", "cpu", 8.0, "8 ms"), ResultBar("GT 1030", "gpu0", 2.0, "2 ms"))
+
+
+@pytest.fixture
+def bars(qtbot, theme):
+    def make(*shown, width=600):
+        made = ResultBars(theme, name="bars")
+        qtbot.addWidget(made)
+        made.show_bars(shown)
+        made.resize(width, made.heightForWidth(width))
+        made.show()
+        return made
+
+    return make
+
+
+def row_of(widget, number):
+    """Return a height in the middle of a row, in pixels."""
+    found = [y for y in range(widget.height()) if widget.bar_at(y) == widget.bars[number]]
+    return (found[0] + found[-1]) // 2
+
+
+def pixels(widget, theme, role, number):
+    """Return the places of a role's color in a row."""
+    picture = widget.grab().toImage()
+    y = row_of(widget, number)
+    colour = theme.colour(role).lower()
+    return [x for x in range(picture.width()) if picture.pixelColor(x, y).name() == colour]
+
+
+def test_the_longest_fills_its_track_and_the_others_are_to_scale(bars, theme):
+    shown = bars(*PAIR)
+    longest, other = pixels(shown, theme, "cpu", 0), pixels(shown, theme, "gpu0", 1)
+    assert len(longest) == pytest.approx(4 * len(other), rel=0.03)
+    assert not pixels(shown, theme, "track", 0)
+    assert other[0] == longest[0]
+    assert pixels(shown, theme, "track", 1)[-1] == pytest.approx(longest[-1], abs=1)
+
+
+def test_a_row_without_a_value_is_a_track(bars, theme):
+    shown = bars(PAIR[0], ResultBar("GT 1030", "gpu0"))
+    assert not pixels(shown, theme, "gpu0", 1)
+    track, longest = pixels(shown, theme, "track", 1), pixels(shown, theme, "cpu", 0)
+    assert len(track) == pytest.approx(len(longest), abs=2)  # its edges are smoothed
+    assert shown.accessibleDescription() == "CPU: 8 ms; GT 1030: no result yet"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+def test_a_number_that_has_no_length_has_no_bar(bars, theme, value):
+    shown = bars(PAIR[0], ResultBar("GT 1030", "gpu0", value, "n/a"))
+    assert not pixels(shown, theme, "gpu0", 1)
+    assert pixels(shown, theme, "cpu", 0)
+
+
+def test_a_value_of_zero_is_still_seen(bars, theme):
+    assert pixels(bars(PAIR[0], ResultBar("GT 1030", "gpu0", 0.0, "0 s")), theme, "gpu0", 1)
+    assert pixels(bars(ResultBar("CPU", "cpu", 0.0, "0 s")), theme, "cpu", 0)
+
+
+def test_a_value_that_may_change_is_hatched(bars, theme):
+    final, open_end = bars(PAIR[0]), bars(PAIR[0]._replace(is_final=False))
+    assert 0 < len(pixels(open_end, theme, "cpu", 0)) < len(pixels(final, theme, "cpu", 0))
+
+
+def test_names_stand_above_their_bars_if_there_is_no_room_beside_them(bars, theme):
+    wide, narrow = bars(*PAIR), bars(*PAIR, width=170)
+    assert narrow.height() > wide.height()
+    assert pixels(wide, theme, "cpu", 0)[0] > 0
+    picture = narrow.grab().toImage()
+    colour = theme.colour("cpu").lower()
+    assert any(picture.pixelColor(2, y).name() == colour for y in range(picture.height()))
+
+
+def test_each_name_and_value_fits_into_the_least_width(bars):
+    long = ResultBar("GeForce RTX 4070 Ti", "gpu0", 1.0, "18.1 ms")
+    shown = bars(*PAIR, long)
+    least, metrics = shown.minimumSizeHint().width(), shown.fontMetrics()
+    assert least > metrics.horizontalAdvance(long.name) + metrics.horizontalAdvance(long.text)
+    longer = bars(ResultBar("a name without any end " * 20, "gpu0", 1.0, "18.1 ms"))
+    assert longer.minimumSizeHint().width() < 30 * metrics.height()
+
+
+def test_every_size_follows_the_font(bars):
+    small, large = bars(*PAIR), bars(*PAIR)
+    font = QFont(large.font())
+    font.setPointSizeF(2 * small.font().pointSizeF())
+    large.setFont(font)
+    assert large.heightForWidth(2000) == pytest.approx(2 * small.heightForWidth(2000), rel=0.1)
+
+
+def test_dense_bars_are_lower(bars):
+    shown = bars(*PAIR)
+    before = shown.heightForWidth(600)
+    shown.set_dense(True)
+    assert shown.heightForWidth(600) < before
+
+
+def hover(widget, y):
+    place = QPoint(5, y)
+    event = QHelpEvent(QEvent.Type.ToolTip, place, widget.mapToGlobal(place))
+    QApplication.sendEvent(widget, event)
+    return QToolTip.text()
+
+
+def test_the_mouse_reads_each_row(bars):
+    shown = bars(PAIR[0], PAIR[1]._replace(tip="GT 1030 <b>: 2 ms of 40 samples"))
+    assert hover(shown, row_of(shown, 0)) == "CPU: 8 ms"
+    assert "&lt;b&gt;: 2 ms of 40 samples" in hover(shown, row_of(shown, 1))
+
+
+def test_no_bars_are_painted_without_a_complaint(bars):
+    empty = bars()
+    assert empty.bar_at(0) is None
+    assert empty.sizeHint().height() == 0
+
+
+def test_the_theme_changes_what_is_painted(bars, theme, settings):
+    shown = bars(PAIR[0], ResultBar("GT 1030", "gpu0"))
+    settings.change(theme="dark" if not theme.is_dark else "light")
+    assert len(pixels(shown, theme, "track", 1)) > shown.width() / 2

@@ -1,0 +1,99 @@
+"""The chip beside a result: color, sign and words say the same, and nothing of it is cut."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolTip
+
+from gpu_studio.ui.theme import COLOURS
+from gpu_studio.ui.trust_chip import TrustChip
+
+TONES = {"good": "good", "amber": "amber", "failure": "failure_ink", "running": "muted"}
+LONG = "Only 3 samples: give the runs more time, and close other programs"
+
+
+@pytest.fixture
+def chip(qtbot, theme):
+    def make(tone="good", text="Verified", reasons=()):
+        made = TrustChip(theme, name="chip")
+        qtbot.addWidget(made)
+        made.show_trust(tone, text, reasons)
+        made.resize(made.sizeHint())
+        made.show()
+        return made
+
+    return make
+
+
+def colours(widget):
+    picture = widget.grab().toImage()
+    return {
+        picture.pixelColor(x, y).name()
+        for x in range(picture.width())
+        for y in range(picture.height())
+    }
+
+
+@pytest.mark.parametrize("tone", TONES)
+def test_a_tone_has_its_own_color_for_ground_and_words(chip, theme, tone):
+    ground = "track" if tone == "running" else f"{tone}_soft"
+    assert {theme.colour(ground).lower(), theme.colour(TONES[tone]).lower()} <= colours(chip(tone))
+
+
+def test_tones_differ_without_color(chip):
+    """The sign differs, so that a picture in gray tells them apart."""
+    pictures = []
+    for tone in ("good", "amber", "running"):
+        made = chip(tone)
+        image = made.grab().toImage()
+        ground = image.pixelColor(image.width() // 2, 3).name()
+        pictures.append(
+            tuple(
+                image.pixelColor(x, y).name() != ground
+                for x in range(image.height())
+                for y in range(4, image.height() - 4)
+            )
+        )
+    assert len(set(pictures)) == len(pictures)
+
+
+def luminance(colour):
+    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+@pytest.mark.parametrize("tone", TONES)
+def test_the_words_have_the_contrast_of_text(tone, is_dark):
+    """4.5 : 1 is WCAG's minimum for text."""
+    ground = "track" if tone == "running" else f"{tone}_soft"
+    pair = (luminance(COLOURS[role][is_dark]) for role in (TONES[tone], ground))
+    dark, light = sorted(pair)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_a_long_text_takes_several_lines(chip):
+    shown = chip("amber", LONG)
+    one = shown.sizeHint()
+    assert one.width() > shown.fontMetrics().horizontalAdvance(LONG)
+    assert shown.heightForWidth(one.width() // 2) > 1.5 * one.height()
+    least = shown.minimumSizeHint()
+    assert least.width() < one.width() / 2
+    assert least.height() == shown.heightForWidth(least.width())
+
+
+def test_reasons_are_heard_and_read_by_mouse_and_keyboard(qtbot, chip):
+    shown = chip("amber", "Few samples", ("Only 3 samples: <more> time.", "A busy CPU."))
+    assert shown.accessibleName() == "Few samples"
+    assert "A busy CPU." in shown.accessibleDescription()
+    QTest.mouseClick(shown, Qt.MouseButton.LeftButton)
+    assert "&lt;more&gt;" in QToolTip.text()
+    QToolTip.hideText()
+    QTest.keyClick(shown, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "A busy CPU." in QToolTip.text())
+    assert shown.focusPolicy() is Qt.FocusPolicy.StrongFocus  # Tab reaches it
