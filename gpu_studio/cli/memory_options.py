@@ -72,7 +72,7 @@ def _add_oom(parts: Commands) -> None:
     oom = parts.add_parser(
         "oom", help="run an experiment of the memory lab", allow_abbrev=False,
         description="Run an experiment of the memory lab. Without --budget-mib, PyTorch may "
-        "reserve three quarters of the free memory.",
+        "reserve three quarters of the free memory, or all of it on a modeled card.",
     )  # fmt: skip
     oom.add_argument("--preset", metavar="NAME", help="the experiment; see --list")
     oom.add_argument("--device", metavar="D", help=_DEVICE_HELP)
@@ -135,6 +135,7 @@ def _explain(options: argparse.Namespace, log_path: Path) -> int:
 def _oom(options: argparse.Namespace, log_path: Path) -> int:
     from gpu_studio.cli.memory import list_presets, run_oom
     from gpu_studio.core.memory.experiment import check_experiment
+    from gpu_studio.core.memory.modelled_cards import needs_budget
     from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
     from gpu_studio.core.tensors import LARGEST_SIZE
 
@@ -152,12 +153,13 @@ def _oom(options: argparse.Namespace, log_path: Path) -> int:
             frees_every_second=options.free_every_second,
             growth=_whole_number("growth", options.growth, 0, LARGEST_SIZE) or 0,
         )
+    device = _device(options.device)
     request = RunMemoryExperiment(
         preset=options.preset,
-        device=_device(options.device),
+        device=device,
         plan=plan,
         budget_bytes=None if budget_mib is None else budget_mib << 20,
-        whole_card=options.whole_card,
+        whole_card=options.whole_card or (budget_mib is None and not needs_budget(device)),
         snapshot_path=options.snapshot,
     )
     _checked(lambda: check_experiment(request))

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gpu_studio.core.memory.modelled_cards import needs_budget
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.protocol import AllocationPlan, RunMemoryExperiment
 from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
@@ -177,14 +178,13 @@ class OomPanel(Card):
 
     def _update_limits(self) -> None:
         """Fit the budget slider's range to the card, and its value until the user has moved it."""
-        sizes = self._model.sizes_bytes
-        identity = self._model.chosen.identity
-        if not self._model.chosen.is_card or sizes is None:
+        sizes, chosen = self._model.sizes_bytes, self._model.chosen
+        if chosen.is_card and chosen.identity != self._budget_of:
+            self._budget_of, self._budget_by_hand = chosen.identity, False
+            self._whole.setChecked(not needs_budget(chosen.address or ""))
+        if not chosen.is_card or sizes is None:
             self._update_words()
             return
-        if identity != self._budget_of:
-            self._budget_of, self._budget_by_hand = identity, False
-            self._whole.setChecked(False)
         total_bytes, free_bytes = sizes
         highest = largest_budget(total_bytes) // BUDGET_STEP_BYTES
         self._budget.setRange(1, highest)

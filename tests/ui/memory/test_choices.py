@@ -19,6 +19,7 @@ from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.memory_tab import LAB_PAGE
 from tests.driving.memory import MIB, start
 from tests.driving.window import click, find, numbers, text
+from tests.engine.answers import only
 from tests.fakes.memory_answers import (
     oom_finished,
 )
@@ -119,12 +120,34 @@ def test_the_whole_card_is_filled_only_after_a_confirmation(
     assert (request.whole_card, request.budget_bytes) == (True, None)
 
 
-def test_a_modelled_card_is_filled_without_asking(tab, scripts, studio, monkeypatch, qtbot):
+def test_a_modelled_card_is_filled_without_asking(
+    tab, scripts, engines, studio, monkeypatch, qtbot
+):
     monkeypatch.setattr(QMessageBox, "exec", lambda box: pytest.fail("nothing can be filled"))
     scripts[RunMemoryExperiment] = [oom_finished("card_full", device="model:1996", modelled=True)]
     start(tab, studio, LAB_PAGE)
     tab.model.devices.choose("model:1996")
-    find(tab, "memory.oom.whole_card", QCheckBox).click()
+    assert find(tab, "memory.oom.whole_card", QCheckBox).isChecked(), "nothing else is on it"
     click(tab, "memory.oom.run")
     qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
     assert text(tab, "memory.oom.conf") == "PYTORCH'S DEFAULT · MODELED"
+    request = only(RunMemoryExperiment, engines.requests)[-1]
+    assert (request.whole_card, request.budget_bytes) == (True, None)
+
+
+def test_a_modelled_card_has_a_budget_if_you_want_one_and_a_real_one_again_by_itself(
+    tab, scripts, studio, engines, qtbot
+):
+    scripts[RunMemoryExperiment] = [oom_finished("over_budget", device="model:1996")]
+    start(tab, studio, LAB_PAGE)
+    qtbot.waitUntil(find(tab, "memory.oom.run").isEnabled)
+    real = tab.model.chosen.identity
+    tab.model.devices.choose("model:1996")
+    click(tab, "memory.oom.whole_card")
+    click(tab, "memory.oom.run")
+    qtbot.waitUntil(lambda: len(tab.model.experiment.results) == 1)
+    assert not only(RunMemoryExperiment, engines.requests)[-1].whole_card
+    tab.model.devices.choose("model:3768")
+    assert find(tab, "memory.oom.whole_card", QCheckBox).isChecked()
+    tab.model.devices.choose(real)
+    assert not find(tab, "memory.oom.whole_card", QCheckBox).isChecked()

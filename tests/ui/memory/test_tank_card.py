@@ -181,7 +181,7 @@ def test_without_a_card_the_modelled_gt_1030_is_there_and_named_as_such(
     assert isinstance(engines.requests[-1], (ReadMemory, DescribeEngine))
     tab.show_page(LAB_PAGE)
     assert find(tab, "memory.oom.run").isEnabled()
-    assert "1.41 GiB" in text(tab, "memory.oom.budget.words")
+    assert "1.95 GiB" in text(tab, "memory.oom.budget.words")
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
