@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
@@ -79,11 +80,14 @@ class Engine(Protocol):
 class InProcessEngine(ABC):
     """An engine that works in the thread of its listener.
 
-    A subclass answers the requests in `run`.
+    A subclass answers the requests in `run`, which clears `_stop` at its start and ends early once
+    it is set.
     """
 
     def __init__(self) -> None:
         self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self._is_closed = False
 
     @abstractmethod
     def run(self, request: Request) -> Iterator[Event]:
@@ -109,8 +113,18 @@ class InProcessEngine(ABC):
             if failure is not None:
                 yield RequestFailed(failure=failure)
 
+    def stop(self) -> None:
+        """Ask the running request to end; see `Engine.stop`."""
+        self._stop.set()
+
+    def abandon(self) -> None:
+        """Ask the running request to end; a thread cannot be ended in the middle of a call."""
+        self._stop.set()
+
     def close(self) -> None:
-        """End `events` when the running request has ended."""
+        """Ask the running request to end, and end `events` then; no more requests run."""
+        self._is_closed = True
+        self._stop.set()
         self._requests.put(None)
 
 

@@ -6,7 +6,6 @@ that the window shared its process. It cannot be ended in the middle of a call.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.engine import InProcessEngine
@@ -29,8 +28,6 @@ class LocalEngine(InProcessEngine):
     def __init__(self, are_cards_asleep: Callable[[], bool] = lambda: False) -> None:
         super().__init__()
         self._are_cards_asleep = are_cards_asleep
-        self._stop = threading.Event()
-        self._is_closed = False
         self._dispatcher: Dispatcher | None = None
 
     def run(self, request: Request) -> Iterator[Event]:
@@ -46,17 +43,3 @@ class LocalEngine(InProcessEngine):
             yield EngineEnded(exit_code=None, stopped=True)
             return
         yield from self._dispatcher.run(request, self._stop)
-
-    def stop(self) -> None:
-        """Ask the running request to end between two calls."""
-        self._stop.set()
-
-    def abandon(self) -> None:
-        """Ask the running request to end; a thread cannot be ended in the middle of a call."""
-        self._stop.set()
-
-    def close(self) -> None:
-        """Ask the running request to end; this engine runs no more requests."""
-        self._is_closed = True
-        self._stop.set()
-        super().close()

@@ -5,7 +5,6 @@ Every replayed answer says that it is a recording, and of which device.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -45,7 +44,6 @@ class RecordedEngine(InProcessEngine):
         super().__init__()
         self._recording = recording
         self._speed = speed
-        self._stop = threading.Event()
         self._replayed: dict[int, int] = {}
 
     def run(self, request: Request) -> Iterator[Event]:
@@ -58,19 +56,6 @@ class RecordedEngine(InProcessEngine):
                 yield from self._replay(request)
             case _:
                 yield self._not_recorded("The recording does not contain this.")
-
-    def stop(self) -> None:
-        """End the replay."""
-        self._stop.set()
-
-    def abandon(self) -> None:
-        """End the replay."""
-        self._stop.set()
-
-    def close(self) -> None:
-        """End the replay."""
-        self._stop.set()
-        super().close()
 
     def _described(self) -> EngineDescribed:
         header = self._recording.header

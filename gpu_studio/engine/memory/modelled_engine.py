@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.engine import EngineEnvironment, InProcessEngine
@@ -45,8 +44,6 @@ class ModelledEngine(InProcessEngine):
     def __init__(self, environment: EngineEnvironment | None = None) -> None:
         super().__init__()
         self._conf = (environment or EngineEnvironment()).allocator_configuration or ""
-        self._stop = threading.Event()
-        self._is_closed = False
         self._memory: ModelledMemory | None = None
 
     def run(self, request: Request) -> Iterator[Event]:
@@ -64,20 +61,6 @@ class ModelledEngine(InProcessEngine):
             failure = failure_from(error)
         # Outside the except block, the error and its frames are gone.
         yield RequestFailed(failure=failure)
-
-    def stop(self) -> None:
-        """Ask the running request to end between two allocations."""
-        self._stop.set()
-
-    def abandon(self) -> None:
-        """Ask the running request to end; it ends quickly."""
-        self._stop.set()
-
-    def close(self) -> None:
-        """Ask the running request to end; this engine runs no more requests."""
-        self._is_closed = True
-        self._stop.set()
-        super().close()
 
     def _answer(self, request: Request) -> Iterator[Event]:
         match request:
