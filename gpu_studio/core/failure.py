@@ -55,6 +55,11 @@ def failure_from(error: BaseException) -> Failure:
     if isinstance(error, StudioError):
         return Failure(error.kind, str(error))  # expected: its sentence is enough
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    first_line = (str(error).strip().splitlines() or [""])[0][:300]
-    message = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
+    said = first_line(str(error), 300)
+    message = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return Failure(FailureKind.INTERNAL, message, text)
+
+
+def first_line(error_text: str, longest: int) -> str:
+    """Return the first line of an error's text, at most `longest` characters; empty without one."""
+    return (error_text.strip().splitlines() or [""])[0][:longest]

@@ -14,7 +14,7 @@ import torch
 
 from gpu_studio.core.devices.published_builds import advice_for
 from gpu_studio.core.devices.torch_facts import DRIVER_HALVES_DIFFER
-from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.failure import FailureKind, StudioError, first_line
 from gpu_studio.core.resources import MissingResourceError
 
 _log = logging.getLogger(__name__)
@@ -145,8 +145,8 @@ def explain_unavailable(text: str, visible_devices: str | None) -> str:
     if started is not None:
         words = started["words"].strip().rstrip(".")[:200]
         return f"CUDA could not start: error {started['code']}, {words}."
-    first_line = (text.strip().splitlines() or ["no reason given"])[0][:200].rstrip(".")
-    return f"CUDA could not start: {first_line}."
+    reason = first_line(text, 200).rstrip(".") or "no reason given"
+    return f"CUDA could not start: {reason}."
 
 
 def prove_kernels(device: torch.device) -> None:

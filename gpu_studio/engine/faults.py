@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 import torch
 
-from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
+from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from, first_line
 from gpu_studio.core.memory.oom_text import is_out_of_memory, read_oom_text
 from gpu_studio.core.units import format_bytes
 from gpu_studio.engine.device import explain_unavailable
@@ -84,5 +84,4 @@ def describe_out_of_memory(text: str, *, is_of_ram: bool = False) -> str:
 
 
 def _first_line(text: str) -> str:
-    line = (text.strip().splitlines() or [""])[0][:200]
-    return line.removeprefix("CUDA error: ").rstrip(".")
+    return first_line(text, 200).removeprefix("CUDA error: ").rstrip(".")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from gpu_studio.core.failure import first_line
 from gpu_studio.core.memory.oom_text import read_oom_text
 from gpu_studio.core.units import format_bytes
 
@@ -260,8 +261,8 @@ def _taken(finished: OomFinished) -> str:
 
 
 def _quoted(error_text: str) -> str:
-    first_line = (error_text.strip().splitlines() or [""])[0][:200]
-    return f"The error says: {first_line}" if first_line else ""
+    said = first_line(error_text, 200)
+    return f"The error says: {said}" if said else ""
 
 
 def _fits(finished: OomFinished) -> _Account:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gpu_studio.child_process import ChildProcess
+from gpu_studio.core.messages.run_messages import RunParameters
 from gpu_studio.core.protocol import NaiveTime
 from gpu_studio.core.units import format_duration, format_ratio
-from gpu_studio.engine.benchmark.naive_script import NaiveAnswer, NaiveCase
+from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ def time_naively(workload_name: str, case: Case, stop: threading.Event) -> Naive
         case: the case to call.
         stop: ends the process early.
     """
-    asked = NaiveCase(
+    asked = RunParameters(
         workload=workload_name,
         device=case.address,
         size=case.size,

@@ -19,6 +19,8 @@ import msgspec
 import torch
 
 from gpu_studio.child_streams import take_over_stdin, take_over_stdout
+from gpu_studio.core.failure import first_line
+from gpu_studio.core.messages.run_messages import RunParameters
 from gpu_studio.engine.device import synchronize
 from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.registry import find_workload
@@ -28,18 +30,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.engine.workloads.case import Case
     from gpu_studio.engine.workloads.workload import Workload
-
-
-class NaiveCase(msgspec.Struct, frozen=True, kw_only=True):
-    """The case to call, as for `make_case`."""
-
-    workload: str
-    device: str
-    size: int
-    dtype: str
-    options: dict[str, str]
-    cache: str
-    transfers: bool
 
 
 class NaiveStopwatch(msgspec.Struct, frozen=True):
@@ -86,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
         os._exit(1)
 
     threading.Thread(target=end_with_engine, name="engine", daemon=True).start()
-    asked = msgspec.json.decode(arguments[0], type=NaiveCase)
+    asked = msgspec.json.decode(arguments[0], type=RunParameters)
     workload = find_workload(asked.workload)
     case = make_case(
         workload.description,
@@ -100,8 +90,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         answer = NaiveAnswer(stopwatch=time_in_this_process(workload, case))
     except Exception as error:  # most often a full card: this process needs a context, too
-        first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        answer = NaiveAnswer(failure=first_line[:200])
+        answer = NaiveAnswer(failure=first_line(str(error), 200) or type(error).__name__)
     out.write(msgspec.json.encode(answer) + b"\n")
     out.flush()
     return 0

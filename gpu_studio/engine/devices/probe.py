@@ -25,6 +25,7 @@ import torch
 
 from gpu_studio.child_streams import take_over_stdin, take_over_stdout
 from gpu_studio.core.devices.torch_facts import CardProbed, Outcome, PcProbed, ProbeStep
+from gpu_studio.core.failure import first_line
 from gpu_studio.engine.device import cuda_state
 from gpu_studio.engine.devices.properties import torch_card, torch_cards
 
@@ -99,7 +100,7 @@ def _failed(card: TorchCard, error: Exception) -> CardProbed:
     return CardProbed(
         card=card,
         outcome=outcome or by_text or "failed",
-        message=(text.splitlines() or [type(error).__name__])[0][:300],
+        message=first_line(text, 300) or type(error).__name__,
         error_code=code if isinstance(code, int) else None,
     )
 
