@@ -4,8 +4,9 @@
                    once more, and all of it ends within 20 minutes
     FOLDER...      only the tests of these folders, for example: engine ui
 
-Without either: all folders, then the double-click and the window. The exit status is 77 where such
-a Windows cannot be made here, or, with --short, not in time.
+Without either: all folders, two at a time, then a CPU run, the window and the double-click. What
+fails does not end it: each part tells its counts, and the last lines tell them all. The exit status
+is 77 where such a Windows cannot be made here, or, with --short, not in time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from functools import partial
 from pathlib import Path
 
 from tests.windows.set_up import ROOT, SkippedError, copy_checkout, download_wheels, set_up
-from tests.windows.suite import FOLDERS, SHORT_FOLDERS, run_benchmark, run_folder, try_twice
+from tests.windows.suite import (
+    FOLDERS,
+    SHORT_FOLDERS,
+    Account,
+    run_benchmark,
+    run_folder,
+    run_folders,
+    try_twice,
+)
 from tests.windows.time_limit import breaking_off
 from tests.windows.window import double_click, use_window
 from tests.windows.wine_pc import WindowsPc, screen
@@ -63,11 +72,18 @@ def _short(pc: WindowsPc, ends_s: float) -> bool:
 
 
 def _all(pc: WindowsPc, folders: list[str]) -> bool:
-    passed = [run_folder(pc, folder) for folder in folders or FOLDERS]
-    if not folders:
-        passed.append(run_benchmark(pc))
-        passed.append(use_window(pc, pc.folder / "window.png"))
-        passed.append(double_click(pc, download_wheels(pc), copy_checkout))
+    """Run all of it to its end, whatever fails on the way; return whether nothing did."""
+    account = Account()
+    if folders:
+        passed = [run_folder(pc, folder, tell=account.tell) for folder in folders]
+    else:
+        passed = [
+            run_folders(pc, account),
+            run_benchmark(pc, tell=account.tell),
+            use_window(pc, pc.folder / "window.png", account.tell),
+            double_click(pc, download_wheels(pc), copy_checkout, account.tell),
+        ]
+    account.tell_all()
     return all(passed)
 
 

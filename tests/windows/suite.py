@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ _ENDINGS = (
     "tests/test_console_end.py", "tests/test_family_folder.py", "tests/test_survival.py",
     "tests/test_whole_program.py",
 )  # fmt: skip
+_LONG = ("engine", "cli", "ui")  # begun first, so that no long one is alone at the end
 SHORT_FOLDERS = ("packaging", "core")
 _LONGEST_FOLDER_S = 3600.0
 _LONGEST_RUN_S = 600.0
@@ -32,6 +34,13 @@ _OPTIONS = ("-q", "-p", "tests.windows.expected", "-p", "no:cacheprovider")
 # Without a screen Qt looks for fonts beside itself, and warns that there are none.
 _NO_SCREEN = {"QT_QPA_PLATFORM": "offscreen", "QT_QPA_FONTDIR": FONTS}
 _COUNTS = re.compile(r"^.*\b(?:passed|failed|error|skipped|no tests ran)\b.* in [\d.]+s.*$", re.M)
+_ENDS = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
+
+
+def tell_now(line: str) -> None:
+    """Print what became of a part."""
+    print(line, flush=True)
 
 
 def try_twice(steps: Sequence[Callable[[float], bool]], ends_s: float) -> bool:
@@ -56,8 +65,46 @@ def try_twice(steps: Sequence[Callable[[float], bool]], ends_s: float) -> bool:
     return False
 
 
-def run_folder(pc: WindowsPc, folder: str, longest_s: float = _LONGEST_FOLDER_S) -> bool:
-    """Run the tests of one folder; print the counts, and what failed; return whether none did."""
+class Account:
+    """What became of each part, told as it comes, and all of it at the end."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def tell(self, line: str) -> None:
+        """Print what became of a part, and keep its first line."""
+        print(line, flush=True)
+        self._lines.append(line.partition("\n")[0])
+
+    def tell_all(self) -> None:
+        """Print all that was told, and how many tests ended in which way."""
+        totals: Counter[str] = Counter()
+        for line in self._lines:
+            for count, end in _COUNT.findall(line):
+                totals[end.removesuffix("s") if end == "errors" else end] += int(count)
+        summed = ", ".join(f"{totals[end]} {end}" for end in _ENDS if totals[end])
+        print("\n".join(["", *self._lines, f"Windows, all tests: {summed}"]), flush=True)
+
+
+def run_folders(pc: WindowsPc, account: Account) -> bool:
+    """Run the tests of all folders to their end, two folders at a time; return whether none failed.
+
+    The last one, "endings", has the PC to itself: its tests count processes and seconds.
+    """
+    *beside, last = FOLDERS
+    longest_first = sorted(beside, key=lambda folder: folder not in _LONG)
+    with ThreadPoolExecutor(2) as pool:
+        passed = list(pool.map(lambda one: run_folder(pc, one, tell=account.tell), longest_first))
+    return run_folder(pc, last, tell=account.tell) and all(passed)
+
+
+def run_folder(
+    pc: WindowsPc,
+    folder: str,
+    longest_s: float = _LONGEST_FOLDER_S,
+    tell: Callable[[str], None] = tell_now,
+) -> bool:
+    """Run the tests of one folder; tell the counts, and what failed; return whether none did."""
     began_s = time.monotonic()
     # A test that hangs is named if it ends before the folder is ended.
     longest_test = ("--timeout", f"{min(_LONGEST_TEST_S, 0.7 * longest_s):.0f}")
@@ -69,13 +116,17 @@ def run_folder(pc: WindowsPc, folder: str, longest_s: float = _LONGEST_FOLDER_S)
     # A process that ends before pytest has told the counts has tested nothing, whatever its status.
     is_good = bool(counts) and status in (0, _NO_TESTS)
     said = counts[-1].strip("= ") if counts else f"ended with {status} and without counts"
-    print(f"Windows, tests/{folder}: {said} ({took})", flush=True)
+    tell(f"Windows, tests/{folder}: {said} ({took})")
     if not is_good:
         print(printed[-20_000:], flush=True)
     return is_good
 
 
-def run_benchmark(pc: WindowsPc, longest_s: float = _LONGEST_RUN_S) -> bool:
+def run_benchmark(
+    pc: WindowsPc,
+    longest_s: float = _LONGEST_RUN_S,
+    tell: Callable[[str], None] = tell_now,
+) -> bool:
     """Start the engine and let the CPU run a benchmark to its end; return whether it did."""
     command = [PYTHON, "-m", "gpu_studio", "bench", "matmul", "--size", "256", "--device", "cpu"]
     command += ["--budget-s", "0.5", "--no-history", "--json"]
@@ -86,7 +137,8 @@ def run_benchmark(pc: WindowsPc, longest_s: float = _LONGEST_RUN_S) -> bool:
     is_good = status == 0 and len(ended) == 1 and ended[0]["verified"] is True
     took = f"{time.monotonic() - began_s:.0f} s"
     if is_good:
-        print(f"Windows, a CPU run: finished and verified ({took})", flush=True)
+        tell(f"Windows, a CPU run: finished and verified ({took})")
     else:
-        print(f"Windows, a CPU run: exit status {status} ({took})\n{printed[-5000:]}", flush=True)
+        tell(f"Windows, a CPU run: exit status {status} ({took})")
+        print(printed[-5000:], flush=True)
     return is_good

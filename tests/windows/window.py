@@ -8,6 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from tests.windows.suite import tell_now
 from tests.windows.wine_pc import PYTHON, wait_until
 
 if TYPE_CHECKING:
@@ -104,17 +105,17 @@ class WatchedWindow:
                 self.printed.append(text)
 
 
-def use_window(pc: WindowsPc, picture: Path) -> bool:
+def use_window(pc: WindowsPc, picture: Path, tell: Callable[[str], None] = tell_now) -> bool:
     """Open the window, let the CPU run a benchmark, close it; return whether all went well."""
     began_s = time.monotonic()
     try:
         _use(pc, Person(pc.display), picture)
     except FailedError as error:
-        print(f"Windows, the window: {error}", flush=True)
+        tell(f"Windows, the window: {error}")
         Person(pc.display).take_picture(picture.with_suffix(".failed.png"))
         return False
     took = f"{time.monotonic() - began_s:.0f} s"
-    print(f"Windows, the window: ready, ran on the CPU, closed by Alt+F4 ({took})", flush=True)
+    tell(f"Windows, the window: ready, ran on the CPU, closed by Alt+F4 ({took})")
     return True
 
 
@@ -138,24 +139,30 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
     _expect_nothing_left(pc)
 
 
-def double_click(pc: WindowsPc, wheels: Path, copy_to: Callable[[WindowsPc, str], Path]) -> bool:
+def double_click(
+    pc: WindowsPc,
+    wheels: Path,
+    copy_to: Callable[[WindowsPc, str], Path],
+    tell: Callable[[str], None] = tell_now,
+) -> bool:
     """Double-click GPU Studio.bat in a fresh download, and close the window that it opens.
 
     Args:
         pc: the Windows PC.
         wheels: what the setup installs, so that it needs no network.
         copy_to: copies the download to a folder of the PC.
+        tell: takes the line that says what became of it.
     """
     began_s = time.monotonic()
     copy_to(pc, DOWNLOAD)
     try:
         _double_click(pc, Person(pc.display), wheels)
     except FailedError as error:
-        print(f"Windows, the double-click: {error}", flush=True)
+        tell(f"Windows, the double-click: {error}")
         Person(pc.display).take_picture(pc.folder / "double-click.failed.png")
         return False
     took = f"{time.monotonic() - began_s:.0f} s"
-    print(f"Windows, the double-click: set up, opened, closed by Alt+F4 ({took})", flush=True)
+    tell(f"Windows, the double-click: set up, opened, closed by Alt+F4 ({took})")
     return True
 
 
