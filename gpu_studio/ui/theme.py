@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -18,6 +19,8 @@ from PySide6.QtWidgets import QApplication
 from gpu_studio.core.resources import MissingResourceError, resource_path
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpu_studio.model.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -131,7 +134,8 @@ class Theme(QObject):
 
     def _update(self) -> None:
         if self._wants_dark() is not self._is_dark:
-            self._put_on()
+            with _without_new_layouts():
+                self._put_on()
             self.changed.emit()
 
     def _put_on(self) -> None:
@@ -176,6 +180,24 @@ class Theme(QObject):
         for image in ("chevron-down", "chevron-up", "check"):
             sheet = sheet.replace(f"url(@image:{image}@)", _url(f"icons/{image}-{shade}.svg"))
         return sheet
+
+
+@contextmanager
+def _without_new_layouts() -> Iterator[None]:
+    """Let the style sheet change without new layouts: both themes have the same fonts and sizes.
+
+    Qt tells each widget that its style changed, and the widget then asks for a new layout, hidden
+    or not: half of the work. Qt does not tell widgets that have a style of their own.
+    """
+    own = Qt.WidgetAttribute.WA_SetStyle
+    widgets = [widget for widget in QApplication.allWidgets() if not widget.testAttribute(own)]
+    for widget in widgets:
+        widget.setAttribute(own)
+    try:
+        yield
+    finally:
+        for widget in widgets:
+            widget.setAttribute(own, False)
 
 
 def _url(resource: str) -> str:

@@ -7,7 +7,7 @@ import re
 import pytest
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from gpu_studio.ui import theme as themes
 from gpu_studio.ui.theme import Theme, application_font
@@ -46,32 +46,71 @@ def test_headings_grow_with_the_font(qapp, settings, monkeypatch):
     assert "@" not in qapp.styleSheet()
 
 
-class StyleChanges(QObject):
-    """Counts how often a widget is told that its style is another."""
+class Events(QObject):
+    """Counts the events of one type that reach a widget."""
 
-    def __init__(self, widget: QWidget) -> None:
+    def __init__(self, widget: QWidget, kind: QEvent.Type) -> None:
         super().__init__(widget)
-        self.count = 0
+        self.count, self._kind = 0, kind
         widget.installEventFilter(self)
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        self.count += event.type() is QEvent.Type.StyleChange
+        self.count += event.type() is self._kind
         return False
 
 
-def test_a_change_of_theme_reaches_a_widget_once_and_not_once_for_each_of_its_parents(
-    qtbot, qapp, settings
-):
+@pytest.fixture
+def theme(qapp, settings) -> Theme:
     settings.change(theme="light")
     theme = Theme(settings)
     theme.apply()
+    return theme
+
+
+def nested(qtbot) -> tuple[QWidget, QLabel]:
+    """Return a shown window and a label deep inside it."""
     outer = inner = QWidget()
+    label = QLabel("A label")
     for _ in range(_DEPTH):
-        inner = QWidget(inner)
+        column = QVBoxLayout(inner)
+        inner = QWidget()
+        column.addWidget(inner)
+    QVBoxLayout(inner).addWidget(label)
     qtbot.addWidget(outer)
     with qtbot.waitExposed(outer):
         outer.show()
-    changes = StyleChanges(inner)
+    return outer, label
+
+
+def test_a_change_of_theme_paints_a_widget_that_hears_of_no_other_style(
+    qtbot, qapp, settings, theme
+):
+    outer, label = nested(qtbot)
+    styles = Events(label, QEvent.Type.StyleChange)
+    paints = Events(label, QEvent.Type.Paint)
     settings.change(theme="dark")
-    assert theme.colour("window") in qapp.styleSheet()
-    assert changes.count <= 2  # the sheet that goes and the one that comes
+    assert label.palette().windowText().color().name() == theme.colour("text").lower()
+    qtbot.waitUntil(lambda: paints.count > 0)
+    assert styles.count == 0
+    dark = outer.grab().toImage()
+    qapp.setStyleSheet(qapp.styleSheet())  # Qt's own way, for comparison
+    assert outer.grab().toImage() == dark
+
+
+def test_the_application_hears_of_a_style_again_after_a_change_of_theme(
+    qtbot, qapp, settings, theme
+):
+    _, label = nested(qtbot)
+    settings.change(theme="dark")
+    styles = Events(label, QEvent.Type.StyleChange)
+    theme.apply()
+    assert styles.count
+
+
+def test_both_themes_have_the_same_sizes(qapp, settings, theme):
+    def sizes() -> str:
+        return re.sub(r"#\w{6}|-(light|dark)\.svg", "", qapp.styleSheet())
+
+    light = sizes()
+    settings.change(theme="dark")
+    assert sizes() == light
