@@ -7,6 +7,7 @@ import binascii
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, QTimer
+from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
     QMainWindow,
@@ -20,7 +21,8 @@ from gpu_studio.model.headline import SHOW_LOG
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_pane import CodePane
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.menus import fill_menus
+from gpu_studio.ui.menus import fill_menus, tab_keys
+from gpu_studio.ui.page_keys import press_stop
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
@@ -28,7 +30,7 @@ from gpu_studio.ui.status import EffectLine, StatusLine
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from PySide6.QtGui import QCloseEvent, QHideEvent, QPaintEvent, QShowEvent
+    from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
 
     from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
@@ -121,7 +123,7 @@ class MainWindow(QMainWindow):
         self.statusBar().addPermanentWidget(StatusLine(studio))
         self.statusBar().addPermanentWidget(EffectLine(studio), 1)
         self.statusBar().setSizeGripEnabled(False)
-        fill_menus(self, studio, self._code.toggleViewAction(), log_path)
+        fill_menus(self, studio, self.tabs, self._code.toggleViewAction(), log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         if bad_end is not None:
             studio.headlines.tell(_BAD_END, studio.settings.trouble or _NOTHING_LOST, SHOW_LOG)
@@ -174,6 +176,18 @@ class MainWindow(QMainWindow):
         if event.type() is QEvent.Type.WindowStateChange and self._has_started:
             self._studio.sensors.set_watched(not self.isMinimized())
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Let Esc stop what runs in front, or else leave the full screen."""
+        if event.key() != Qt.Key.Key_Escape:
+            super().keyPressEvent(event)
+        elif not press_stop(self.tabs.currentWidget()) and self.isFullScreen():
+            self.setWindowState(self.windowState() & ~Qt.WindowState.WindowFullScreen)
+
+    def focusNextPrevChild(self, is_next: bool) -> bool:
+        """Let Tab go through the page before the code, also through what was made later."""
+        self._code.take_last_place()
+        return super().focusNextPrevChild(is_next)
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """End all work and processes: nothing outlives the window."""
         self._is_closed = True
@@ -192,6 +206,11 @@ class MainWindow(QMainWindow):
             made = None if index in self._unmade else make(self._studio, self._theme)
             tab = TabScroll(made) if made is not None else QWidget()
             self.tabs.addTab(tab, icon(image, self._theme, "muted", "accent"), title)
+            self._name_keys(index)
+
+    def _name_keys(self, index: int) -> None:
+        keys = tab_keys(index).toString(QKeySequence.SequenceFormat.NativeText)
+        self.tabs.setTabToolTip(index, keys)
 
     def _page(self) -> QWidget:
         """Return the banner above the tabs."""
@@ -247,6 +266,7 @@ class MainWindow(QMainWindow):
         tab = TabScroll(make(self._studio, self._theme))
         self.tabs.removeTab(index)
         self.tabs.insertTab(index, tab, icon(image, self._theme, "muted", "accent"), title)
+        self._name_keys(index)
         if is_current:
             self.tabs.setCurrentIndex(index)
         place.deleteLater()

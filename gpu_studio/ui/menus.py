@@ -10,34 +10,45 @@ from PySide6.QtGui import QAction, QActionGroup, QDesktopServices, QKeySequence
 from PySide6.QtWidgets import QMessageBox
 
 from gpu_studio.model.settings import THEMES
+from gpu_studio.ui.page_keys import RUN_KEYS, STOP_KEYS, can_press, press_run, press_stop
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from PySide6.QtWidgets import QMainWindow, QMenu
+    from PySide6.QtWidgets import QMainWindow, QMenu, QTabWidget
 
     from gpu_studio.model.studio import Studio
 
 
-def fill_menus(window: QMainWindow, studio: Studio, code: QAction, log_path: Path | None) -> None:
+_FULL_SCREEN = "F11"
+
+
+def fill_menus(
+    window: QMainWindow, studio: Studio, tabs: QTabWidget, code: QAction, log_path: Path | None
+) -> None:
     """Fill a window's menu bar.
 
     Args:
         window: the window of the menu bar.
         studio: has the settings and the engine.
+        tabs: the window's tabs, each of which gets a key.
         code: shows and hides the Code pane.
         log_path: the log; None if there is none.
     """
     bar = window.menuBar()
     bar.addMenu("&File").addAction("&Quit", QKeySequence.StandardKey.Quit, window.close)
     view = bar.addMenu("&View")
+    _add_tabs(view, tabs)
+    view.addSeparator()
     code.setText("&Code pane")
     code.setShortcut(QKeySequence("F9"))
     view.addAction(code)
+    _add_full_screen(view, window)
     view.addSeparator()
     _add_themes(view, studio)
     view.addSeparator()
     _add_ending(view, studio)
+    _add_running(bar.addMenu("&Run"), tabs)
     engine = bar.addMenu("&Engine")
     engine.setToolTipsVisible(True)
     engine.addAction("Start a &new engine", studio.session.restart)
@@ -48,6 +59,71 @@ def fill_menus(window: QMainWindow, studio: Studio, code: QAction, log_path: Pat
     diagnostics = about.addAction("Copy &diagnostics…", studio.headlines.log_wanted.emit)
     diagnostics.setObjectName("menu.diagnostics")
     about.addAction("&About GPU Studio", partial(_show_about, window, log_path))
+
+
+def _add_tabs(menu: QMenu, tabs: QTabWidget) -> None:
+    """Add an action for each tab: Ctrl+1 for the first."""
+    for index in range(tabs.count()):
+        action = menu.addAction(tabs.tabText(index), partial(_show_tab, tabs, index))
+        action.setShortcut(tab_keys(index))
+
+
+def tab_keys(index: int) -> QKeySequence:
+    """Return the keys that bring a tab to the front."""
+    return QKeySequence(f"Ctrl+{index + 1}")
+
+
+def _show_tab(tabs: QTabWidget, index: int) -> None:
+    tabs.setCurrentIndex(index)
+    tabs.tabBar().setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+
+def _add_full_screen(menu: QMenu, window: QMainWindow) -> None:
+    full = QAction("&Full screen", menu, checkable=True)
+    full.setObjectName("menu.full_screen")
+    full.setShortcut(QKeySequence(_FULL_SCREEN))
+
+    def switch() -> None:
+        # The other states, such as maximized, stay for the way back.
+        window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
+        look()
+
+    def look() -> None:
+        full.setChecked(window.isFullScreen())
+
+    full.triggered.connect(switch)
+    menu.aboutToShow.connect(look)
+    menu.addAction(full)
+
+
+def _add_running(menu: QMenu, tabs: QTabWidget) -> None:
+    """Add the actions for what is in front; a key asks the page, not the menu."""
+
+    def run() -> None:
+        press_run(tabs.currentWidget())
+
+    def stop() -> None:
+        press_stop(tabs.currentWidget())
+
+    running = menu.addAction("&Run what is in front", run)
+    running.setObjectName("menu.run")
+    running.setShortcuts([RUN_KEYS, QKeySequence("Ctrl+Enter")])
+    # The window itself takes Esc: as a shortcut here it would be taken from lists and dialogs.
+    keys = STOP_KEYS.toString(QKeySequence.SequenceFormat.NativeText)
+    stopping = menu.addAction(f"&Stop\t{keys}", stop)
+    stopping.setObjectName("menu.stop")
+
+    def look() -> None:
+        for action, is_possible in zip(
+            (running, stopping), can_press(tabs.currentWidget()), strict=True
+        ):
+            action.setEnabled(is_possible)
+
+    def let_keys_work() -> None:
+        running.setEnabled(True)
+
+    menu.aboutToShow.connect(look)
+    menu.aboutToHide.connect(let_keys_work)
 
 
 def _add_themes(menu: QMenu, studio: Studio) -> None:

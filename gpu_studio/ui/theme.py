@@ -236,6 +236,7 @@ QPushButton:hover { background: @hover@; }
 QPushButton:pressed { background: @selection@; }
 QPushButton:focus { border: 2px solid @accent@; padding: 5px 13px; }
 QPushButton:checked { background: @accent@; color: @on_accent@; border-color: @accent@; }
+QPushButton:checked:focus { border-color: @text@; }
 QPushButton:disabled { color: @disabled@; }
 QPushButton[primary="true"] { background: @accent@; color: @on_accent@;
     border-color: @accent@; font-weight: 600; }
@@ -246,7 +247,7 @@ QPushButton[primary="true"]:disabled { background: @border@; color: @disabled@;
 QToolButton { background: transparent; border: 1px solid transparent; border-radius: 6px;
     padding: 4px 8px; }
 QToolButton:hover, QToolButton:checked { background: @hover@; }
-QToolButton:focus { border-color: @accent@; }
+QToolButton:focus { border: 2px solid @accent@; padding: 3px 7px; }
 QToolButton::menu-indicator { image: none; }
 QLineEdit, QComboBox, QSpinBox, QDoubleSpinBox, QPlainTextEdit, QTextEdit { background: @field@;
     border: 1px solid @border@; border-radius: 6px; padding: 5px 8px;
@@ -267,8 +268,9 @@ QAbstractSpinBox::up-arrow { image: url(@image:chevron-up@); width: 10px; height
 QAbstractSpinBox::down-arrow { image: url(@image:chevron-down@); width: 10px; height: 10px; }
 QComboBox QAbstractItemView { background: @card@; border: 1px solid @border@;
     selection-background-color: @selection@; selection-color: @text@; outline: 0; padding: 4px; }
-QCheckBox, QRadioButton { spacing: 8px; background: transparent; }
-QCheckBox:focus, QRadioButton:focus { color: @accent@; }
+QCheckBox, QRadioButton { spacing: 8px; background: transparent; padding: 1px 2px;
+    border: 2px solid transparent; border-radius: 6px; }
+QCheckBox:focus, QRadioButton:focus { border-color: @accent@; }
 QCheckBox::indicator { width: 15px; height: 15px; border: 1px solid @other@;
     border-radius: 4px; background: @field@; }
 QCheckBox::indicator:checked { background: @accent@; border-color: @accent@;
@@ -279,6 +281,7 @@ QRadioButton::indicator { width: 13px; height: 13px; border: 1px solid @other@;
 QRadioButton::indicator:checked { width: 5px; height: 5px; border: 5px solid @accent@; }
 QRadioButton::indicator:focus { border-color: @accent@; }
 QSlider { background: transparent; }
+QSlider:horizontal { min-height: 20px; }
 QSlider::groove:horizontal { height: 4px; border-radius: 2px; background: @border@; }
 QSlider::sub-page:horizontal { background: @accent@; border-radius: 2px; }
 QSlider::handle:horizontal { background: @card@; border: 2px solid @accent@; width: 12px;

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from PySide6.QtGui import QAction, QDesktopServices
-from PySide6.QtWidgets import QMainWindow, QMessageBox
+from PySide6.QtWidgets import QMainWindow, QMessageBox, QTabWidget
 
 from gpu_studio.ui.menus import fill_menus
 
@@ -28,7 +28,9 @@ def log_path(tmp_path: Path) -> Path | None:
 def window(qtbot: QtBot, ready_studio: Studio, log_path: Path | None) -> QMainWindow:
     window = QMainWindow()
     qtbot.addWidget(window)
-    fill_menus(window, ready_studio, QAction("Code", window), log_path)
+    tabs = QTabWidget()
+    window.setCentralWidget(tabs)
+    fill_menus(window, ready_studio, tabs, QAction("Code", window), log_path)
     return window
 
 

@@ -11,6 +11,7 @@ from gpu_studio.core.benchmark.plan import time_left_s
 from gpu_studio.model.benchmark.benchmark import PlanState
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.ui.icons import icon
+from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, Text, button
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ class BenchmarkRunPanel(QWidget):
         self._is_sweep = False
         self._run = button("Run", self._ask, name="benchmark.run", primary=True)
         self._run.setIcon(icon("play", theme, "on_accent"))
-        self._stop = button("Stop", benchmark.stop, name="benchmark.stop", tip="Stop (Esc)")
+        self._stop = button("Stop", benchmark.stop, name="benchmark.stop")
         self._stop.setIcon(icon("stop", theme))
+        stops(self._stop)
         self._progress = QProgressBar()
         self._progress.setObjectName("benchmark.progress")
         self._progress.setAccessibleName("Progress of the plan")
@@ -95,7 +97,8 @@ class BenchmarkRunPanel(QWidget):
         state = self._benchmark.state
         problem = self._problem()
         self._run.setEnabled(not state.is_busy and not problem)
-        self._run.setToolTip(problem or "Time every chosen combination (Enter in the sizes)")
+        self._run.setToolTip(problem or "Time every chosen combination")
+        runs(self._run)
         self._stop.setEnabled(state is PlanState.RUNNING)
         self._progress.setValue(round(_STEPS * self._benchmark.progress))
         self._progress.setVisible(state.is_busy)

@@ -113,6 +113,8 @@ class FitPage(QWidget):
         self._count.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self._count.setObjectName("memory.fit.parameters")
         self._count.setAccessibleName("Number of parameters")
+        if (field := self._count.lineEdit()) is not None:
+            field.setAccessibleName("Number of parameters")
         self._count.setToolTip("A number such as 7B, 350 M, 1e9 or 1,000,000")
         self._count.addItems(_NETWORKS)
         self._count.setCurrentText(_FIRST)

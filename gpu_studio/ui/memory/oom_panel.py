@@ -32,6 +32,7 @@ from gpu_studio.model.memory.oom_experiment import (
 )
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, Card, Text, button
 from gpu_studio.ui.scroll_page import ScrollPage
 
@@ -69,6 +70,8 @@ class OomPanel(Card):
         self._run.setAccessibleName("Run the experiment")
         self._stop = button("Stop", self._experiment.stop, name="memory.oom.stop")
         self._stop.setAccessibleName("Stop the experiment")
+        runs(self._run)
+        stops(self._stop)
         self._reason = Text(name="memory.oom.reason", wraps=True)
         self._lay_out()
         self._connect(studio)

@@ -12,6 +12,7 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import Card, Text, button, section, show_whole_rows, table
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
@@ -89,6 +90,8 @@ class ComparisonCard(Card):
             box.setAccessibleName(spoken)
         self._run = button("Run", self._start, name=f"{self._name}.run", primary=True)
         self._stop = button("Stop", self.model.stop, name=f"{self._name}.stop")
+        runs(self._run)
+        stops(self._stop)
         self._progress = Text(role="muted", name=f"{self._name}.progress")
         self.column.addWidget(
             FlowRow(self._device, self._size, self._run, self._stop, self._progress)

@@ -19,7 +19,8 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.switcher.pitfall_words import format_figure
-from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters
+from gpu_studio.ui.page_keys import runs, stops
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
 from gpu_studio.ui.plots.loss_plot import LossPlot
 from gpu_studio.ui.scroll_page import ScrollPage
 
@@ -94,8 +95,9 @@ class PitfallPage(QWidget):
         self._title = Text(role="title", name="switcher.lab.title", wraps=True)
         self._sentence = Text(name="switcher.lab.sentence", wraps=True)
         self._break = button("Break it", self._break_it, name="switcher.lab.break", primary=True)
-        self._fix = button("Fix it", self._fix_it, name="switcher.lab.fix", primary=True)
+        self._fix = button("Fix it", self._fix_it, name="switcher.lab.fix")
         self._stop = button("Stop", self.model.stop, name="switcher.lab.stop")
+        stops(self._stop)
         self._failure_card = Card(name="switcher.lab.failure_card")
         self._failure_card.set_tone("failure")
         self._failure = Text(name="switcher.lab.failure", wraps=True)
@@ -212,6 +214,7 @@ class PitfallPage(QWidget):
         tried = self.model.tried(name)
         self._failure.setText(tried.failure)
         self._failure_card.setVisible(bool(tried.failure))
+        self._show_next()
         self._broken.show_outcome(tried.broken, tried.broken_snippet, tried.device)
         self._fixed.show_outcome(
             tried.fixed, tried.fixed_snippet, tried.device, tried.comparison,
@@ -240,6 +243,15 @@ class PitfallPage(QWidget):
             widget.setText("Running…" if is_this else text)
             widget.setEnabled(self.model.can_run)
         self._stop.setVisible(running is not None)
+        self._show_next()
+
+    def _show_next(self) -> None:
+        """Let one button, and Ctrl+Return, do what comes next: break it, then fix it."""
+        tried = self.model.tried(self.chosen.name) if self.chosen else None
+        is_broken = tried is not None and tried.broken is not None and tried.fixed is None
+        for widget, is_next in ((self._break, not is_broken), (self._fix, is_broken)):
+            set_property(widget, "primary", is_next)
+            runs(widget, is_next)
 
     def _break_it(self) -> None:
         self._run("broken")

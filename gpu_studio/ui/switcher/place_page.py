@@ -18,6 +18,7 @@ from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, KIND, NAME, SHAPE, TYPE
 from gpu_studio.model.switcher.tensor_placement_model import TensorPlacementModel
 from gpu_studio.ui.eliding import narrow_combo
+from gpu_studio.ui.page_keys import runs
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, table
 from gpu_studio.ui.switcher.choose_page import what_is_waited_for
 from gpu_studio.ui.switcher.device_card import DeviceInk
@@ -272,6 +273,7 @@ class PlacePage(QWidget):
         for widget in (self._move, self._place):
             widget.setEnabled(can_move)
             widget.setToolTip("" if target else "PyTorch has no number for this device now.")
+        runs(self._move)
         is_free = bool(model.models) and not model.is_moving
         self._models.setEnabled(is_free)
         self._open.setEnabled(is_free)

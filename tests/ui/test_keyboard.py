@@ -1,0 +1,299 @@
+"""The whole window by the keyboard: keys for tabs, Run and Stop, Tab order, names, focus rings."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible, QAction, QColor
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QGraphicsView,
+    QPushButton,
+    QRadioButton,
+    QSlider,
+    QStyle,
+    QStyleOptionSlider,
+    QTabBar,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gpu_studio.app import build_window
+from gpu_studio.core.protocol import DescribeEngine, RunPitfall, RunWorkload
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.page_keys import runs, stops
+from gpu_studio.ui.parts import button
+from tests.driving.window import find, open_page, open_tab, write
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import SteadySensors, two_cards
+from tests.fakes.run_answers import run_events
+from tests.fakes.scripted_engine import Pause
+from tests.fakes.switching_answers import pitfall, pitfall_finished
+
+if TYPE_CHECKING:
+    from gpu_studio.ui.main_window import MainWindow
+
+_TITLES = ("Devices", "Switcher", "Benchmark", "Memory")
+
+
+@pytest.fixture
+def window(qtbot, engines, settings):
+    """The window on a PC with two cards, in front."""
+    engines.scripts[DescribeEngine] = [
+        described_with_cuda(device_count=2, pitfalls=(pitfall("mixed_devices"),))
+    ]
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
+    made = build_window(
+        engine_factory=engines, sensor_source=SteadySensors(two_cards()), settings=settings
+    )
+    studio = made.findChild(Studio)
+    with qtbot.waitActive(made):
+        made.show()
+        made.activateWindow()
+    qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
+    yield made
+    made.close()
+    made.deleteLater()
+
+
+def key(qtbot, window: MainWindow, *keys, ctrl: bool = False) -> None:
+    modifiers = Qt.KeyboardModifier
+    for one in keys:
+        place = window.focusWidget() or window
+        qtbot.keyClick(place, one, modifiers.ControlModifier if ctrl else modifiers.NoModifier)
+
+
+def asked(engines, kind) -> list:
+    return [request for request in engines.requests if isinstance(request, kind)]
+
+
+def test_ctrl_and_a_number_bring_a_tab_to_the_front(qtbot, window):
+    tabs = find(window, "tabs", QTabWidget)
+    for index in (3, 1, 0, 2):
+        key(qtbot, window, Qt.Key(Qt.Key.Key_1 + index), ctrl=True)
+        assert tabs.currentIndex() == index
+        assert tabs.tabToolTip(index).endswith(str(index + 1))
+    shown = [action.text() for action in window.findChildren(QAction) if action.shortcut()]
+    assert set(_TITLES) <= set(shown), "the keys stand in a menu"
+
+
+def test_f11_fills_the_screen_and_esc_leaves_it(qtbot, window):
+    key(qtbot, window, Qt.Key.Key_F11)
+    qtbot.waitUntil(window.isFullScreen)
+    key(qtbot, window, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not window.isFullScreen())
+    key(qtbot, window, Qt.Key.Key_F11)
+    qtbot.waitUntil(window.isFullScreen)
+    key(qtbot, window, Qt.Key.Key_F11)
+    qtbot.waitUntil(lambda: not window.isFullScreen())
+
+
+def test_ctrl_return_runs_a_pitfall_and_esc_stops_it(qtbot, window, engines):
+    engines.scripts[RunPitfall] = lambda _engine, request: [Pause(), pitfall_finished(request)]
+    open_tab(window, "Switcher")
+    open_page(window, "switcher.pages", "Pitfalls")
+    qtbot.waitUntil(find(window, "switcher.lab.break", QPushButton).isEnabled)
+    key(qtbot, window, Qt.Key.Key_Return, ctrl=True)
+    qtbot.waitUntil(find(window, "switcher.lab.stop").isVisible)
+    qtbot.waitUntil(lambda: [one.part for one in asked(engines, RunPitfall)] == ["broken"])
+    assert "Esc" in find(window, "switcher.lab.stop").toolTip()
+    key(qtbot, window, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not find(window, "switcher.lab.stop").isVisible())
+
+
+def test_the_menu_runs_what_is_in_front_and_offers_only_what_is_possible(qtbot, window, engines):
+    engines.scripts[RunPitfall] = lambda _engine, request: [pitfall_finished(request)]
+    run, stop = (find_action(window, f"menu.{name}") for name in ("run", "stop"))
+    open_tab(window, "Devices")
+    run.associatedObjects()[0].aboutToShow.emit()
+    assert not stop.isEnabled()
+    run.associatedObjects()[0].aboutToHide.emit()
+    assert run.isEnabled(), "its key works on the other tabs"
+    open_tab(window, "Switcher")
+    open_page(window, "switcher.pages", "Pitfalls")
+    qtbot.waitUntil(find(window, "switcher.lab.break", QPushButton).isEnabled)
+    run.trigger()
+    qtbot.waitUntil(lambda: bool(asked(engines, RunPitfall)))
+
+
+def find_action(window, name) -> QAction:
+    return next(one for one in window.findChildren(QAction) if one.objectName() == name)
+
+
+def test_return_in_the_sizes_and_ctrl_return_elsewhere_run_the_benchmark(qtbot, window, engines):
+    open_tab(window, "Benchmark")
+    qtbot.waitUntil(find(window, "benchmark.run", QPushButton).isEnabled)
+    qtbot.waitUntil(find(window, "benchmark.run").isVisible)  # laid out in later turns
+    assert "Ctrl+Return" in find(window, "benchmark.run").toolTip()
+    key(qtbot, window, Qt.Key.Key_Return, ctrl=True)
+    qtbot.waitUntil(lambda: bool(asked(engines, RunWorkload)))
+    before = len(asked(engines, RunWorkload))
+    qtbot.waitUntil(find(window, "benchmark.run", QPushButton).isEnabled)
+    write(window, "benchmark.sizes", "64")
+    find(window, "benchmark.sizes").setFocus()
+    key(qtbot, window, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: len(asked(engines, RunWorkload)) > before)
+    qtbot.waitUntil(find(window, "benchmark.run", QPushButton).isEnabled)
+
+
+def test_of_two_buttons_ctrl_return_presses_the_one_in_the_card_with_the_focus(qtbot, window):
+    pressed = []
+
+    def press(name, _checked=False):
+        pressed.append(name)
+
+    page = QWidget()
+    column = QVBoxLayout(page)
+    for name in ("first", "second"):
+        card = QWidget()
+        column.addWidget(card)
+        inside = QVBoxLayout(card)
+        made = button("Run", partial(press, name), name=name)
+        runs(made)
+        inside.addWidget(made)
+        inside.addWidget(QCheckBox("An option of it"))
+    tabs = find(window, "tabs", QTabWidget)
+    tabs.setCurrentIndex(tabs.addTab(page, "Two"))
+    tabs.tabBar().setFocus()
+    key(qtbot, window, Qt.Key.Key_Return, ctrl=True)
+    page.findChildren(QCheckBox)[1].setFocus()
+    key(qtbot, window, Qt.Key.Key_Return, ctrl=True)
+    assert pressed == ["first", "second"]
+
+
+def test_a_tool_tip_names_the_key_once_however_often_it_is_given(qtbot):
+    made = button("Stop", lambda: None, tip="End it")
+    qtbot.addWidget(made)
+    stops(made)
+    stops(made)
+    assert made.toolTip() == "End it (Esc)"
+    runs(made, is_meant=False)
+    made.setToolTip("")
+    runs(made)
+    runs(made)
+    assert made.toolTip().count("Return") == 1
+
+
+@pytest.mark.parametrize("title", _TITLES)
+def test_tab_goes_through_the_page_before_the_code(qtbot, window, title):
+    open_tab(window, title)
+    inside = find(window, "tabs", QTabWidget).currentWidget()
+    for bar in inside.findChildren(QTabBar):
+        bar.setCurrentIndex(bar.count() - 1)  # made when it is first shown
+    qtbot.waitUntil(lambda: tab_order(window, inside).count("page") > 1)
+    window.focusNextPrevChild(True)
+    places = tab_order(window, inside)
+    assert "page" not in places[places.index("code") :]
+
+
+def tab_order(window, inside) -> list[str]:
+    """Return where Tab goes to in the whole window; each place in a tab is a "page"."""
+    places = []
+    place = window.nextInFocusChain()
+    while place is not window:
+        if place.isVisible() and place.focusPolicy() & Qt.FocusPolicy.TabFocus:
+            places.append("page" if inside.isAncestorOf(place) else place.objectName())
+        place = place.nextInFocusChain()
+    return places
+
+
+def test_everything_that_is_used_has_a_name(qtbot, window):
+    tabs = find(window, "tabs", QTabWidget)
+    for tab in range(tabs.count()):
+        tabs.setCurrentIndex(tab)
+        for bar in tabs.widget(tab).findChildren(QTabBar):
+            for page in range(bar.count()):
+                bar.setCurrentIndex(page)
+                QApplication.processEvents()
+    nameless = [
+        f"{type(widget).__name__} {widget.objectName()} in {widget.parentWidget().objectName()}"
+        for widget in window.findChildren(QWidget)
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and not is_inside_another(widget)
+        and not name_of(widget)
+    ]
+    assert not nameless
+
+
+def name_of(widget: QWidget) -> str:
+    """Return what a screen reader says of a widget."""
+    return QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Name)
+
+
+def is_inside_another(widget: QWidget) -> bool:
+    """Return whether a widget is a part of another one, which is named, or says nothing now."""
+    is_part = widget.objectName().startswith("qt_") or isinstance(
+        widget.parentWidget(), QGraphicsView
+    )
+    is_popup = bool(widget.window().windowFlags() & Qt.WindowType.Popup == Qt.WindowType.Popup)
+    is_empty = isinstance(widget, QPushButton) and not widget.isVisible() and not widget.text()
+    return is_part or is_popup or is_empty
+
+
+def ringed(kind: str, theme) -> QWidget:
+    made = {
+        "check box": lambda: QCheckBox("An option"),
+        "radio button": lambda: QRadioButton("A choice"),
+        "button": lambda: button("Do it", lambda: None),
+        "toggle": lambda: button("On", lambda: None),
+        "primary button": lambda: button("Run", lambda: None, primary=True),
+        "tool button": QToolButton,
+    }[kind]()
+    if kind == "toggle":
+        made.setCheckable(True)
+        made.setChecked(True)
+    if kind == "tool button":
+        made.setText("More")
+    return made
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+@pytest.mark.parametrize(
+    "kind", ["check box", "radio button", "button", "toggle", "primary button", "tool button"]
+)
+def test_the_focus_is_a_ring_of_two_pixels_inside_the_border(qtbot, theme, settings, kind, is_dark):
+    settings.change(theme="dark" if is_dark else "light")
+    place = QWidget()
+    qtbot.addWidget(place)
+    column = QVBoxLayout(place)
+    other, made = QPushButton("Another"), ringed(kind, theme)
+    column.addWidget(other)
+    column.addWidget(made)
+    with qtbot.waitActive(place):
+        place.show()
+        place.activateWindow()
+    other.setFocus()
+    QApplication.processEvents()
+    without, geometry = made.grab().toImage(), made.geometry()
+    made.setFocus(Qt.FocusReason.TabFocusReason)
+    QApplication.processEvents()
+    with_ring = made.grab().toImage()
+    assert made.geometry() == geometry, "nothing moves"
+    ring = theme.colour("text" if kind in ("toggle", "primary button") else "accent")
+    middle = with_ring.height() // 2
+    for x in (0, 1, with_ring.width() - 2, with_ring.width() - 1):
+        assert QColor(with_ring.pixel(x, middle)).name().upper() == ring, x
+        assert QColor(without.pixel(x, middle)).name().upper() != ring, x
+
+
+def test_a_slider_shows_its_whole_knob(qtbot, theme):
+    place = QWidget()
+    qtbot.addWidget(place)
+    column = QVBoxLayout(place)
+    slider = QSlider(Qt.Orientation.Horizontal)
+    column.addWidget(slider)
+    column.addStretch(1)
+    place.show()
+    option = QStyleOptionSlider()
+    slider.initStyleOption(option)
+    knob = slider.style().subControlRect(
+        QStyle.ComplexControl.CC_Slider, option, QStyle.SubControl.SC_SliderHandle, slider
+    )
+    assert knob.height() >= 16, "as high as the style sheet draws it"
+    assert slider.rect().contains(knob)
