@@ -100,9 +100,9 @@ class Comparison(msgspec.Struct, frozen=True):
             return ""
         if self.low <= 1 <= self.high:
             return "the intervals of both overlap"
-        if 1 / SAME_WITHIN < self.ratio < SAME_WITHIN:
-            return "they differ by less than 5 %"
-        return f"the times are doubtful ({', '.join(self.doubts)})"
+        if self.doubts:
+            return f"the times are doubtful ({', '.join(self.doubts)})"
+        return "their medians differ by less than 5 %"
 
     @property
     def cell(self) -> str:

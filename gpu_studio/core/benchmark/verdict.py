@@ -138,10 +138,20 @@ def _places(crossover: Crossover, results: Sequence[RunFinished], device: str) -
             return f"{card} is slower {span}{but}: the curves do not cross."
         case CrossoverKind.CROSSES:
             places = (_place(crossing, size_text) for crossing in crossover.crossings)
-            return f"{card} {' and '.join(places)}."
+            but = "".join(f", {text}" for text in _ties_texts(_beside(crossover), size_text))
+            return f"{card} {' and '.join(places)}{but}."
         case CrossoverKind.EQUAL:
             return f"{card} and the CPU are equally fast {span}."
     return f"it is too close to call {span}: {_reason(crossover.ratios)}."
+
+
+def _beside(crossover: Crossover) -> list[Comparison]:
+    """Return the ratios outside of every crossing; a crossing's own range tells its ties."""
+    return [
+        ratio
+        for ratio in crossover.ratios
+        if not any(place.low <= ratio.size <= place.high for place in crossover.crossings)
+    ]
 
 
 def _place(crossing: Crossing, size_text: str) -> str:

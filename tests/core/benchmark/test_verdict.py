@@ -266,6 +266,9 @@ def test_equality_needs_an_interval_of_the_ratio_inside_five_percent() -> None:
     assert "the intervals of both overlap" in said(results)
     narrow = [result(512, 1.0), result(512, 0.98, "cuda:0", ci95_s=(0.97, 0.99))]
     assert "are equally fast" in said(narrow)
+    narrow[0] = msgspec.structs.replace(narrow[0], other_processes=True)
+    assert "equally fast" not in said(narrow)
+    assert "the times are doubtful (busy CPU)" in said(narrow)
 
 
 def test_intervals_that_do_not_overlap_are_not_said_to() -> None:
@@ -274,7 +277,7 @@ def test_intervals_that_do_not_overlap_are_not_said_to() -> None:
     ]  # fmt: skip
     for text in (said(results), *crossover_sentences(results)):
         assert "overlap" not in text
-        assert "they differ by less than 5 %" in text
+        assert "their medians differ by less than 5 %" in text
 
 
 def with_transfers(ratios: dict[int, float]) -> list[RunFinished]:
@@ -329,6 +332,14 @@ def test_the_place_of_a_crossing_comes_with_its_uncertainty() -> None:
         "curves do not cross.",
     ]
     assert crossover_sentences([result(256, 1.0)]) == []
+
+
+def test_a_size_without_a_winner_beside_a_crossing_is_named() -> None:
+    ratios = {128: 1.0, 256: 0.5, 512: 1.01, 1024: 2.0, 2048: 1.0}
+    (sentence,) = crossover_sentences(pairs(ratios))
+    assert sentence.replace("\u202f", " ").endswith(
+        "(measured: between 256 × 256 and 1024 × 1024), equally fast at 128 × 128 and 2048 × 2048."
+    )
 
 
 def test_a_card_that_always_wins_crosses_nowhere() -> None:
