@@ -299,6 +299,8 @@ def is_this_normal(result: RunFinished, device: Device | None = None) -> str:
     if share > ABOVE_FROM:
         return f"Cannot compare with this {_noun(result)}'s {result.ceiling}: {_above(result)}."
     text = f"{_percent(share)} of this {_noun(result)}'s {result.ceiling}"
+    if share >= NORMAL_FROM and result.device == "cpu" and result.other_processes:
+        return f"{text}. Other programs kept the CPU busy, so its real peak may be higher."
     if share >= NORMAL_FROM:
         return f"{text}: normal."
     if _is_asking_alone(result):

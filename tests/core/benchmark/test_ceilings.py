@@ -109,6 +109,14 @@ def test_a_share_without_a_fault_is_normal() -> None:
     assert said(result(share=0.62, throttled=True)).endswith("normal.")
 
 
+def test_a_peak_that_was_measured_on_a_busy_cpu_proves_nothing_normal() -> None:
+    text = said(result("cpu", share=0.94, other_processes=True))
+    assert text.startswith("94 % of this CPU's peak arithmetic, 1.13 TFLOP/s. Other programs")
+    assert "normal" not in text
+    # A card's peak is not measured.
+    assert said(result(share=0.94, other_processes=True)).endswith("normal.")
+
+
 def test_a_share_of_next_to_nothing_is_not_called_nothing() -> None:
     small = result(share=0.0002)
     assert share_text(small).replace("\u202f", " ") == "< 0.1 %"
