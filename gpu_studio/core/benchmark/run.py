@@ -22,7 +22,13 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.statistics import Summary, grouped_interval, outlier_bound, summarize
+from gpu_studio.core.statistics import (
+    SAMPLES_OF_AN_INTERVAL,
+    Summary,
+    grouped_interval,
+    outlier_bound,
+    summarize,
+)
 from gpu_studio.core.units import format_duration, format_percent, format_size
 
 if TYPE_CHECKING:
@@ -227,6 +233,19 @@ def sign_of(run: Run) -> str:
     return f"… {run.phase or run.state.value}" + ", recording" * bool(run.recording)
 
 
+def interval_words(interval_s: tuple[float, float], samples: int) -> str:
+    """Return the interval of a median in words.
+
+    Fewer than six samples have no 95 % interval, only a range, and a single one has neither.
+    """
+    low, high = (format_duration(end) for end in interval_s)
+    if samples == 1:
+        return "from one sample"
+    if samples < SAMPLES_OF_AN_INTERVAL:
+        return f"all between {low} and {high}"
+    return f"95\u202f% interval {low} to {high}"
+
+
 def spread_text(iqr_s: float, median_s: float, samples: int) -> str:
     """Return the IQR as a share of the median: ``1.2 %``; a single sample has none: ``–``."""
     return format_percent(iqr_s / median_s) if samples > 1 and median_s else "–"
@@ -271,8 +290,7 @@ def _median(run: Run) -> str:
     text = f"{format_duration(summary.median_s)} per call (median)"
     if run.interval_s is None:
         return f"{text} so far."
-    low, high = (format_duration(end) for end in run.interval_s)
-    return f"{text}, 95\u202f% interval {low} to {high}."
+    return f"{text}, {interval_words(run.interval_s, summary.samples)}."
 
 
 def _samples(run: Run) -> list[str]:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit
 
 from gpu_studio.core.benchmark.history import shown_moment
 from gpu_studio.core.benchmark.option_words import option_words
+from gpu_studio.core.benchmark.run import interval_words
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
@@ -303,10 +304,11 @@ def _when(entry: HistoryEntry) -> str:
 
 def _sentence(entry: HistoryEntry) -> str:
     result = entry.header.result
-    low, high = (format_duration(end) for end in result.ci95_s)
+    interval = interval_words(result.ci95_s, result.samples)
+    counted = f", {result.samples} samples" if result.samples > 1 else ""
     torch = f", PyTorch {result.torch_version}" if result.torch_version else ""
     recorded = f" Recorded: {result.recording}." if result.recording else ""
     return (
         f"{_when(entry)}, {result.device_name}: median {format_duration(result.median_s)} per "
-        f"call, {result.samples} samples, 95\u202f% interval {low} to {high}{torch}.{recorded}"
+        f"call{counted}, {interval}{torch}.{recorded}"
     )

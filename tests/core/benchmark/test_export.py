@@ -14,7 +14,7 @@ from gpu_studio.core.benchmark.run import Run, state_text
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import Event, NaiveTime, RunFailed, RunStopped, RunWorkload
 from tests.fakes.descriptions import described
-from tests.fakes.run_answers import batch, run_events, samples_of, started
+from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
 
 
 def request(device: str = "cpu", size: int = 512) -> RunWorkload:
@@ -94,6 +94,18 @@ def test_an_export_claims_no_more_than_the_verdict() -> None:
         assert (exported["speed_up"] is None) == (not card["speed_up"])
         is_about = "≈" in to_text(runs)
         assert is_about == claim.startswith("about")
+
+
+@pytest.mark.parametrize(("samples", "is_told"), [(1, False), (5, False), (6, True)])
+def test_an_interval_of_too_few_samples_is_left_blank(samples: int, is_told: bool) -> None:
+    asked = request()
+    run = Run(asked)
+    run.apply(started(asked))
+    run.apply(batch(asked, (0.001,) * samples, spent_s=0.1))
+    run.apply(finished(asked, (0.001,) * samples))
+    (line,) = lines([run])
+    assert [bool(line[name]) for name in ("ci95_low_s", "ci95_high_s")] == [is_told] * 2
+    assert bool(line["iqr_s"]) is (samples > 1)
 
 
 def test_a_share_above_its_ceiling_is_left_blank() -> None:
