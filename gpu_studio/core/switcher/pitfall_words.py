@@ -44,6 +44,15 @@ def is_even(one: float, other: float) -> bool:
     return abs(one - other) <= _EVEN * max(abs(one), abs(other))
 
 
+def speed_words(time_s: float, other_s: float) -> str:
+    """Return how fast the first of two ways is: ``2.0 × slower``, or ``about as fast``."""
+    if is_even(time_s, other_s):
+        return "about as fast"
+    is_slower = time_s > other_s
+    times = format_ratio(time_s / other_s if is_slower else other_s / time_s)
+    return f"{times} {'slower' if is_slower else 'faster'}"
+
+
 def compare_parts(
     pitfall: PitfallDescription, broken: PitfallOutcome | None, fixed: PitfallOutcome | None
 ) -> str:

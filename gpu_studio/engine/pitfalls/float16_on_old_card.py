@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
-from gpu_studio.core.switcher.pitfall_words import is_even
-from gpu_studio.core.units import format_duration, format_ratio
+from gpu_studio.core.switcher.pitfall_words import is_even, speed_words
+from gpu_studio.core.units import format_duration
 from gpu_studio.engine.device import card_name
 from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds
 
@@ -56,7 +56,7 @@ class Float16OnOldCard:
         )
         told = (
             f"float16 takes {format_duration(half_s)}, float32 {format_duration(single_s)}: "
-            f"float16 is {_compared(half_s, single_s)} on this {self._device(bench)}."
+            f"float16 is {speed_words(half_s, single_s)} on this {self._device(bench)}."
         )
         if part == "fixed":
             told = f"{told} {_advice(half_s, single_s)}"
@@ -68,14 +68,6 @@ class Float16OnOldCard:
             return "CPU"
         major, minor = torch.cuda.get_device_capability(bench.device)
         return f"{card_name(bench.device)} (compute capability {major}.{minor})"
-
-
-def _compared(half_s: float, single_s: float) -> str:
-    if is_even(half_s, single_s):
-        return "about as fast"
-    is_slower = half_s > single_s
-    times = format_ratio(half_s / single_s if is_slower else single_s / half_s)
-    return f"{times} {'slower' if is_slower else 'faster'}"
 
 
 def _advice(half_s: float, single_s: float) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
-from gpu_studio.core.units import format_duration, format_ratio
+from gpu_studio.core.switcher.pitfall_words import speed_words
+from gpu_studio.core.units import format_duration
 from gpu_studio.engine.pitfalls.pitfall import Bench, ratio, seconds
 
 _ROWS = 256
@@ -48,12 +49,9 @@ class TinyModel:
         card_s = _sample_s(bench.device, rows, bench)
         figures.append(seconds("card_s", f"Time per sample on {bench.address}", card_s, aim="less"))
         figures.append(ratio("speed_up", "Speed-up of the card", cpu_s / card_s))
-        slower = card_s > cpu_s
-        times = format_ratio(card_s / cpu_s if slower else cpu_s / card_s)
         sentence = (
             f"A sample {how} takes {format_duration(card_s)} on {bench.address} and "
-            f"{format_duration(cpu_s)} on the CPU: the card is {times} "
-            f"{'slower' if slower else 'faster'}."
+            f"{format_duration(cpu_s)} on the CPU: the card is {speed_words(card_s, cpu_s)}."
         )
         return PitfallOutcome(part=part, sentence=sentence, figures=tuple(figures))
 
