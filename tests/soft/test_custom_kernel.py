@@ -87,7 +87,7 @@ def test_one_call_is_one_launch_on_its_card(soft_pc: MakePc, child: MakeChild) -
     assert first.launches == first.contexts == 0
     found = one.run("answer = call.findings(); call.close(); answer")
     assert "for sm_86" in found[0]
-    assert "times as long" in found[1]  # fourteen kernels take longer than one
+    assert "× as long" in found[1]  # fourteen kernels take longer than one
     assert one.run("torch.cuda.current_device()") == 0
 
 

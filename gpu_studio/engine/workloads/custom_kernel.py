@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import ctypes
 import time
+from statistics import median
 from typing import TYPE_CHECKING
 
 import torch
 
+from gpu_studio.core.benchmark.comparison import SAME_WITHIN
 from gpu_studio.core.messages.run_messages import WorkloadDescription, WorkloadOption
+from gpu_studio.core.statistics import median_interval
 from gpu_studio.core.tensors import DTYPES
-from gpu_studio.core.units import format_duration
+from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.device import cuda_state
 from gpu_studio.engine.driver_module import DriverModule
 from gpu_studio.engine.nvrtc import Nvrtc, why_no_compiler
@@ -46,7 +49,8 @@ _MATRICES = 4
 # round once at the end, so that a result below 8 is off by at most 2 eps.
 _TOLERANCE_EPS = 20.0
 _STORED_EPS = 2.0
-_COMPARED_CALLS = 10
+# The interval of nine ratios leaves out the lowest and the highest.
+_COMPARED_CALLS, _ROUNDS = 10, 9
 
 
 class CustomKernel(Workload):
@@ -174,25 +178,48 @@ class CustomKernelCall(Call):
     def findings(self) -> tuple[str, ...]:
         """Return the compile time, and PyTorch's time for the same ten lines."""
         stopwatch = CudaStopwatch(self._device)
-        own_s, _ = stopwatch.time(self, _COMPARED_CALLS)
 
         def ten_statements() -> object:
             return crunch_the_numbers(*self._operands)
 
         ten_statements()
-        torch_s, _ = stopwatch.time(ten_statements, _COMPARED_CALLS)
-        times = f"{torch_s / own_s:.1f} times as long" if own_s < torch_s else "no longer"
+        rounds_s = []
+        for _ in range(_ROUNDS):
+            own_s, _ = stopwatch.time(self, _COMPARED_CALLS)
+            torch_s, _ = stopwatch.time(ten_statements, _COMPARED_CALLS)
+            rounds_s.append((own_s / _COMPARED_CALLS, torch_s / _COMPARED_CALLS))
         return (
             f"{self._code.compiler} compiled it for {self._code.architecture} in "
             f"{format_duration(self._compile_s)}.",
-            f"PyTorch's own {_OPERATIONS} kernels for the same ten lines took "
-            f"{format_duration(torch_s / _COMPARED_CALLS)}, {times} ({_COMPARED_CALLS} calls each, "
-            "one after the other).",
+            _compared(rounds_s),
         )
 
     def close(self) -> None:
         """Unload the code from the card."""
         self._module.close()
+
+
+def _compared(rounds_s: Sequence[tuple[float, float]]) -> str:
+    """Return how long PyTorch's own kernels took beside this kernel, with the uncertainty.
+
+    Args:
+        rounds_s: seconds of a call of this kernel and of the ten lines, taken in turns.
+    """
+    torch_s = median(ten_lines_s for _, ten_lines_s in rounds_s)
+    ratios = sorted(ten_lines_s / own_s for own_s, ten_lines_s in rounds_s)
+    low, high = median_interval(ratios)
+    if low >= SAME_WITHIN or high <= 1 / SAME_WITHIN:
+        times = (
+            f"{format_ratio(median(ratios))} as long (95\u202f% interval {format_ratio(low)} to "
+            f"{format_ratio(high)})"
+        )
+    else:
+        times = "which is too close to call"
+    return (
+        f"PyTorch's own {_OPERATIONS} kernels for the same ten lines took "
+        f"{format_duration(torch_s)}, {times}: {len(rounds_s)} rounds of {_COMPARED_CALLS} calls "
+        "each, in turns."
+    )
 
 
 def _judged(difference: float, dtype: torch.dtype) -> tuple[bool, str]:

@@ -13,7 +13,7 @@ import torch
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine import nvrtc
 from gpu_studio.engine.workloads.case import make_case
-from gpu_studio.engine.workloads.custom_kernel import CustomKernel, _judged
+from gpu_studio.engine.workloads.custom_kernel import CustomKernel, _compared, _judged
 from gpu_studio.engine.workloads.custom_kernel_code import source_for
 from gpu_studio.engine.workloads.elementwise import crunch_the_numbers
 
@@ -59,6 +59,24 @@ def test_a_kernel_that_is_off_is_seen():
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         assert not _judged(100 * torch.finfo(dtype).eps, dtype)[0]
         assert not _judged(float("nan"), dtype)[0]
+
+
+@pytest.mark.parametrize(
+    ("rounds_s", "words"),
+    [
+        ([(1.0, 3.0)] * 9, "3.0 × as long (95 % interval 3.0 × to 3.0 ×)"),
+        ([(1.0, 2.0), (2.0, 8.0), *[(1.0, 3.0)] * 7], "3.0 × as long (95 % interval 3.0 × to"),
+        ([(1.0, 1.03)] * 9, "too close to call"),
+        ([(1.0, 0.7), (1.0, 0.8), *[(1.0, 3.0)] * 7], "too close to call"),
+        ([(1.0, 0.5)] * 9, "0.50 × as long (95 % interval 0.50 × to 0.50 ×)"),
+    ],
+)
+def test_its_lead_over_pytorch_is_told_with_its_interval(
+    rounds_s: list[tuple[float, float]], words: str
+):
+    told = _compared(rounds_s).replace("\u202f", " ")
+    assert words in told
+    assert ("as long" in told) is ("too close" not in words)
 
 
 def test_a_pc_without_a_card_is_told_what_would_make_it_run():
