@@ -26,6 +26,7 @@ from gpu_studio.model.settings import Settings
 from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
+from gpu_studio.override_guard import guard_overrides
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.theme import Theme
 
@@ -88,6 +89,7 @@ def build_window(
         tabs_after_paint: make the hidden tabs after the first paint.
         bad_end: the end of the log of a start that crashed.
     """
+    guard_overrides()
     kept = settings or Settings(_settings_path())
 
     def real_engine(environment: EngineEnvironment) -> Engine:

@@ -24,6 +24,7 @@ from gpu_studio.model.memory import oom_experiment
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
+from gpu_studio.override_guard import guard_overrides
 from gpu_studio.ui.theme import Theme
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only
@@ -48,6 +49,9 @@ hypothesis.settings.load_profile("steady")
 # every program that the tests start and break off.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# An override that raises must fail its test, not crash the suite.
+guard_overrides()
 
 _AN_HOUR_MS = 3_600_000
 _FULL_EVERY = 100

@@ -1,0 +1,196 @@
+"""An override of Qt's methods may raise: PySide crashes on what C code raises else.
+
+`docs/pyside-raising-overrides.md` says how; its program runs here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import PySide6
+import pytest
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject
+from shiboken6 import Shiboken
+
+import gpu_studio
+from gpu_studio.override_guard import guard_overrides, hidden_methods, is_guarded, is_virtual
+from tests.patience import PATIENCE_S
+
+_ROOT = Path(__file__).resolve().parents[1]
+_REPORT = _ROOT / "docs/pyside-raising-overrides.md"
+# What a segmentation fault gives as an exit status: POSIX, a shell's, Windows.
+_CRASHES = (-signal.SIGSEGV, 128 + signal.SIGSEGV, -signal.SIGABRT, 0xC0000005)
+_OLD = sys.version_info < (3, 12)
+_only_old = pytest.mark.skipif(not _OLD, reason="an exception is always an instance: no guard")
+
+# Each override raises at its turn, and Python waits for Qt meanwhile; a mixed-in class, one of
+# before the guard, one of after it.
+_RAISING = """
+import sys
+from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QSize
+from PySide6.QtWidgets import QApplication, QWidget
+import shiboken6
+from gpu_studio.override_guard import guard_overrides
+
+turn = ""
+
+def fail(name):
+    if name != turn:
+        return
+    if sys.argv[1] == "divided":
+        1 / 0
+    if sys.argv[1] == "exhausted":
+        next(iter(()))
+    gone = QObject()
+    shiboken6.delete(gone)
+    gone.objectName()
+
+class Painting:
+    def paintEvent(self, event):
+        fail("paintEvent")
+
+class Before(Painting, QWidget):
+    def resizeEvent(self, event):
+        fail("resizeEvent")
+    def eventFilter(self, watched, event):
+        fail("eventFilter")
+        return False
+
+class Rows(QAbstractListModel):
+    def rowCount(self, parent=QModelIndex()):
+        fail("rowCount")
+        return 1
+
+guard_overrides()
+
+class After(Before):
+    def sizeHint(self):
+        fail("sizeHint")
+        return QSize(9, 9)
+
+application = QApplication(["raising", "-platform", "offscreen"])
+widget, rows, told = After(), Rows(), []
+widget.installEventFilter(widget)
+widget.show()
+for turn, do in {
+    "paintEvent": widget.grab,
+    "resizeEvent": lambda: widget.resize(77, 33),
+    "eventFilter": lambda: QApplication.sendEvent(widget, QEvent(QEvent.Type.User)),
+    "rowCount": lambda: rows.hasIndex(0, 0),
+    "sizeHint": widget.adjustSize,
+}.items():
+    try:
+        do()
+    except Exception as error:
+        told.append(f"{turn} {type(error).__name__}")
+turn = ""
+print(told)
+"""
+_OVERRIDES = ("paintEvent", "resizeEvent", "eventFilter", "rowCount", "sizeHint")
+
+
+def _run(program: Path, argument: str) -> tuple[int, list[str]]:
+    ended = subprocess.run(
+        [sys.executable, str(program), argument], cwd=_ROOT, capture_output=True, text=True,
+        encoding="utf-8", timeout=PATIENCE_S, check=False, env=_environment(),
+    )  # fmt: skip
+    return ended.returncode, ended.stdout.splitlines()
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(_ROOT), "QT_QPA_PLATFORM": "offscreen"}
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        ("divided", "ZeroDivisionError"),
+        ("exhausted", "StopIteration"),
+        ("deleted", "RuntimeError"),
+    ],
+)
+def test_what_c_code_raises_in_an_override_reaches_the_caller(tmp_path, failure, error):
+    program = tmp_path / "raising.py"
+    program.write_text(_RAISING, encoding="utf-8")
+    told = [f"{name} {error}" for name in _OVERRIDES]
+    assert _run(program, failure) == (0, [str(told)])
+
+
+def test_every_override_of_the_program_is_one_that_the_guard_knows():
+    for module in pkgutil.walk_packages(gpu_studio.__path__, "gpu_studio."):
+        if module.name.startswith(("gpu_studio.ui.", "gpu_studio.model.")):
+            importlib.import_module(module.name)
+    methods = [
+        (home, name, method)
+        for kind in _subclasses(Shiboken.Object)
+        for home, name, method in hidden_methods(kind)
+        if home.__module__.startswith("gpu_studio.")
+    ]
+    assert len({name for _, name, _ in methods}) > 20
+    unknown = sorted({f"{home.__qualname__}.{name}" for home, name, _ in methods
+                      if not is_virtual(name)})  # fmt: skip
+    assert not unknown, f"add their names to the guard's: {unknown}"
+    if _OLD:
+        assert all(is_guarded(method) for _, _, method in methods)
+
+
+def _subclasses(kind: type) -> set[type]:
+    below = set(type.__subclasses__(kind))
+    return below.union(*(_subclasses(one) for one in below))
+
+
+@_only_old
+def test_a_method_is_guarded_once_and_keeps_its_name():
+    class Rows(QAbstractListModel):
+        def rowCount(self, parent: object = QModelIndex()) -> int:
+            """Return the rows."""
+            return 3
+
+    guarded = Rows.rowCount
+    guard_overrides()
+    assert Rows.rowCount is guarded
+    assert is_guarded(guarded)
+    assert (guarded.__name__, guarded.__doc__, Rows().rowCount()) == (
+        "rowCount", "Return the rows.", 3,
+    )  # fmt: skip
+
+
+def test_a_method_of_the_same_name_that_a_signal_may_call_keeps_its_arguments(qapp):
+    class Named(QObject):
+        def setProperty(self) -> None:
+            self.called = True
+
+    named, source = Named(), QObject()
+    source.objectNameChanged.connect(named.setProperty)
+    source.setObjectName("other")
+    assert named.called
+    assert not is_guarded(Named.setProperty)
+
+
+def _report_program(tmp_path: Path) -> Path:
+    blocks = re.findall(r"```python\n(.*?)```", _REPORT.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 1
+    program = tmp_path / "raising.py"
+    program.write_text(blocks[0], encoding="utf-8")
+    return program
+
+
+def test_a_handler_in_an_override_saves_it(tmp_path):
+    status, lines = _run(_report_program(tmp_path), "handled")
+    assert (status, lines[-1]) == (0, f"survived {PySide6.__version__}")
+    assert lines[0].startswith("caught")
+
+
+def test_whether_this_pyside_crashes_on_raising_overrides_is_recorded(tmp_path, record_property):
+    status, _ = _run(_report_program(tmp_path), "bare")
+    has_crashed = status in _CRASHES
+    record_property("pyside", PySide6.__version__)
+    record_property("crashes_on_raising_overrides", has_crashed)
+    assert status == 0 or (has_crashed and _OLD), "a newer Python crashes too, or the program fails"
