@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
+_STARTING = "starting and loading PyTorch"  # it takes seconds: longer than any other state
+
+
 class StatusLine(Text):
     """Shows the engine's state, the current device, and the versions of torch and driver."""
 
@@ -28,7 +31,9 @@ class StatusLine(Text):
         self._update()
 
     def _update(self) -> None:
-        parts = [f"Engine: {self._studio.session.state.value}", self._device(), *self._versions()]
+        state = self._studio.session.state
+        doing = _STARTING if state is EngineState.STARTING else state.value
+        parts = [f"Engine: {doing}", self._device(), *self._versions()]
         self.setText("  ·  ".join(part for part in parts if part))
 
     def _device(self) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 Tone = Literal["", "good", "amber", "failure"]
+Pending = Literal["", "use", "show_only", "show_all"]
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +59,7 @@ class DeviceChoice(QObject):
         self._chosen_by_hand = False
         self._using: Reply | None = None
         self._is_using = False
+        self._restarting: Pending = ""
         self._listed: tuple[object, ...] = ()
         self._said_of_choice = Said()
         self._session.engine_described.connect(self._take_engine)
@@ -106,6 +108,13 @@ class DeviceChoice(QObject):
         """Whether a new engine can see all cards again."""
         return self.is_one_shown and self._is_quiet
 
+    @property
+    def pending(self) -> Pending:
+        """The action that the engine has yet to finish: a new one takes seconds to start."""
+        if self._is_pending:
+            return "use"
+        return "" if self._session.state is EngineState.FAILED else self._restarting
+
     def choose(self, identity: str) -> None:
         """Choose another device, and show the code that names it."""
         self._chosen_by_hand = True
@@ -135,15 +144,16 @@ class DeviceChoice(QObject):
         row = self.chosen
         if self.can_show_only and row is not None:
             self._say_of_choice("Starting a new engine that sees only this card…")
-            self._restart(row.uuid)
+            self._restart("show_only", row.uuid)
 
     def show_all(self) -> None:
         """Start a new engine that sees every card."""
         if self.can_show_all:
             self._say_of_choice("Starting a new engine that sees every card…")
-            self._restart(None)
+            self._restart("show_all", None)
 
-    def _restart(self, visible_devices: str | None) -> None:
+    def _restart(self, pending: Pending, visible_devices: str | None) -> None:
+        self._restarting = pending
         kept = self._session.environment.allocator_configuration
         self._session.restart(
             EngineEnvironment(visible_devices=visible_devices, allocator_configuration=kept)
@@ -188,6 +198,7 @@ class DeviceChoice(QObject):
         self._list_rows()
 
     def _take_engine(self, description: EngineDescribed) -> None:
+        self._restarting = ""
         if self._said_of_choice.text and not self._said_of_choice.tone:
             count = description.device_count if description.cuda_available else 0
             sees = "1 card" if count == 1 else f"{count} cards"
@@ -231,7 +242,8 @@ class DeviceChoice(QObject):
 
     @property
     def _to_list(self) -> tuple[object, ...]:
-        return (*self._rows, self.can_use, self.can_show_only, self.can_show_all)
+        can = self.can_use, self.can_show_only, self.can_show_all
+        return (*self._rows, *can, self.pending)
 
     def _set_chosen(self, identity: str) -> None:
         if identity != self._chosen:

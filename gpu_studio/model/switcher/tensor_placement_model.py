@@ -56,6 +56,11 @@ class TensorPlacementModel(QObject):
         return self._said
 
     @property
+    def is_placing(self) -> bool:
+        """Whether the engine has yet to answer."""
+        return self._reply is not None
+
+    @property
     def can_place(self) -> bool:
         """Whether the chosen device has an address and the engine is ready."""
         row = self._choice.chosen

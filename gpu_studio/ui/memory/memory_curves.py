@@ -26,6 +26,7 @@ _MORE = {
     "requested": ("requested", "amber", "requested", True),
 }
 _LEAST_TOP_BYTES = 4 << 20
+_EMPTY = "Empty cache"
 
 
 class MemoryCurves(Card):
@@ -43,7 +44,7 @@ class MemoryCurves(Card):
             "rounding",
         )  # fmt: skip
         self._more.toggled.connect(self._show_more)
-        self._empty_cache = button("Empty cache", model.empty_cache, name="memory.empty_cache")
+        self._empty_cache = button(_EMPTY, model.empty_cache, name="memory.empty_cache")
         controls = (self._title, self._more, self._as_table, self._empty_cache)
         self.column.addWidget(FlowRow(*controls, fills=self._title, spacing=GAP))
         self._plot = LivePlot(
@@ -122,6 +123,7 @@ class MemoryCurves(Card):
 
     def _show_cache(self) -> None:
         self._empty_cache.setEnabled(self._model.can_empty_cache)
+        self._empty_cache.setText("Emptying…" if self._model.emptying.is_going_on else _EMPTY)
         text = self._model.cache_sentence
         self._cache_text.setText(text)
         self._cache_text.setVisible(bool(text))

@@ -40,6 +40,11 @@ _LOST = (
     "You lose the models and memory of the current engine. Your results stay. Switching back does "
     "the same."
 )
+_ACTIONS = {
+    "use": ("Use this card", "Switching…"),
+    "show_only": ("Let PyTorch see only this card", "Starting a new engine…"),
+    "show_all": ("Let PyTorch see all cards", "Starting a new engine…"),
+}  # the text of a button, and the one while the engine is at it
 _DEMONSTRATION = (
     "Setting the variable after CUDA has started does nothing, though some code does it. See both "
     "in new processes: too late and in time."
@@ -108,11 +113,9 @@ class ChoosePage(QWidget):
 
     def _fill_ways(self, column: QVBoxLayout) -> None:
         model = self.model
-        self._use = button("Use this card", model.use, name="switcher.activate", primary=True)
-        self._only = button(
-            "Let PyTorch see only this card", model.show_only, name="switcher.visible_only"
-        )
-        self._all = button("Let PyTorch see all cards", model.show_all, name="switcher.show_all")
+        self._use = button(_ACTIONS["use"][0], model.use, name="switcher.activate", primary=True)
+        self._only = button(_ACTIONS["show_only"][0], model.show_only, name="switcher.visible_only")
+        self._all = button(_ACTIONS["show_all"][0], model.show_all, name="switcher.show_all")
         self._said_card = Card(name="switcher.said_card")
         self._said = Text(name="switcher.said", wraps=True)
         self._said_card.column.addWidget(self._said)
@@ -213,7 +216,11 @@ class ChoosePage(QWidget):
         model = self.model
         self._use.setEnabled(model.can_use)
         self._only.setEnabled(model.can_show_only)
-        self._all.setVisible(model.is_one_shown)
+        self._all.setVisible(model.is_one_shown or model.pending == "show_all")
+        for key, widget in (("use", self._use), ("show_only", self._only), ("show_all", self._all)):
+            text = _ACTIONS[key][model.pending == key]
+            widget.setText(text)
+            widget.setAccessibleName(text)
         self._all.setEnabled(model.can_show_all)
         self._show_demonstration()
 

@@ -268,7 +268,11 @@ class PlacePage(QWidget):
         target = model.chosen.address if model.chosen else None
         self._move.setText(f"Move to {target}" if target else "Move")
         self._move.setAccessibleName(f"Move the model to {target}" if target else "Move the model")
+        if model.is_moving:
+            self._move.setText("Moving…")
         self._place.setText(f"Place on {target}" if target else "Place")
+        if self.tensors.is_placing:
+            self._place.setText("Placing…")
         self._place.setAccessibleName(f"Place tensors on {target}" if target else "Place tensors")
         for widget in (self._move, self._place):
             widget.setEnabled(can_move)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
@@ -14,15 +16,19 @@ from PySide6.QtWidgets import (
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
     DescribeEngine,
+    PlaceModel,
+    PlaceTensors,
     RequestFailed,
     RunPitfall,
     UseDevice,
 )
+from gpu_studio.ui.status import StatusLine
 from tests.driving.window import click, find, text
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import gt_1030
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall_finished
+from tests.ui.switcher import answers
 from tests.ui.switcher.answers import FIRST, MODELS, SECOND, radio
 
 EVIL = "<b>bold</b> & co"
@@ -120,6 +126,56 @@ def test_what_is_lost_is_said_before_one_card_is_shown_and_there_is_a_way_back(t
     qtbot.waitUntil(lambda: radio(tab, SECOND).text() == "cuda:1")
     assert radio(tab, FIRST).text() == "cuda:0"
     assert find(tab, "switcher.show_all").isHidden()
+
+
+def test_a_slow_start_is_told_on_the_button_that_was_pressed(tab, engines, studio, qtbot):
+    status = StatusLine(studio)
+    qtbot.addWidget(status)
+    radio(tab, SECOND).click()
+    idle, ready = find(tab, "switcher.visible_only", QPushButton).text(), status.text()
+    described = engines.scripts[DescribeEngine]
+    engines.scripts[DescribeEngine] = lambda engine, request: [Pause(), *described(engine, request)]
+    for name in ("switcher.visible_only", "switcher.show_all"):
+        pressed = find(tab, name, QPushButton)
+        before = pressed.text()
+        click(tab, name)
+        qtbot.waitUntil(lambda: engines.latest.paused.is_set())
+        assert pressed.isVisible()
+        assert not pressed.isEnabled()
+        assert pressed.text() not in (before, "")
+        assert pressed.text().endswith("…")
+        assert pressed.accessibleName() == pressed.text()
+        assert "PyTorch" in status.text().split("·")[0]
+        assert status.text() != ready
+        engines.latest.go()
+        qtbot.waitUntil(lambda: studio.session.is_free and not tab.model.pending)
+        assert pressed.text() == before
+    assert find(tab, "switcher.visible_only", QPushButton).text() == idle
+
+
+def test_a_slow_answer_is_told_on_the_button_that_was_pressed(placing, engines, qtbot):
+    held = {
+        "switcher.activate": (UseDevice, answers.use),
+        "switcher.move": (PlaceModel, answers.place_model),
+        "switcher.tensors.place": (PlaceTensors, answers.place_tensors),
+    }
+    for name, (kind, answer) in held.items():
+        placing.show_page("Choose" if name == "switcher.activate" else "Place")
+        engines.scripts[kind] = partial(hold, answer)
+        pressed = find(placing, name, QPushButton)
+        qtbot.waitUntil(pressed.isEnabled)
+        before = pressed.text()
+        engines.latest.paused.clear()
+        click(placing, name)
+        qtbot.waitUntil(engines.latest.paused.is_set)
+        assert not pressed.isEnabled()
+        assert pressed.text().endswith("…"), name
+        engines.latest.go()
+        qtbot.waitUntil(lambda pressed=pressed, before=before: pressed.text() == before)
+
+
+def hold(answer, engine, request):
+    return [Pause(), *answer(engine, request)]
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
