@@ -67,9 +67,15 @@ class BenchmarkTab(QWidget):
         self._panel = BenchmarkRunPanel(studio, self.benchmark, theme, self)
         self._plots = BenchmarkPlots(self.benchmark, studio.sensors, theme, self)
         self._results = BenchmarkResults(self.benchmark, studio.sensors, theme, self)
-        export = ExportButton(studio, lambda: self._results.runs, self._plots, theme)
+        export = ExportButton(
+            studio,
+            lambda: self._results.runs,
+            self._plots,
+            theme,
+            head=lambda: self._head.portrait(),
+        )
         self._results.offer_copies(export.copy_actions)
-        self._head = BenchmarkHead(self.benchmark, export, theme, self)
+        self._head = BenchmarkHead(studio, self.benchmark, export, theme, self)
         self._caption = Caption(self)
         self._view = View.LIVE
         self._view_was_chosen = False
@@ -96,6 +102,7 @@ class BenchmarkTab(QWidget):
         self._history.ghost_changed.connect(self._show_ghost)
         self._history.told.connect(self._tell_of_history)
         self._results.run_selected.connect(self._run_selected)
+        self._results.run_hovered.connect(self._run_hovered)
         self.benchmark.run_changed.connect(self._run_changed)
         self.benchmark.run_begun.connect(self._run_begun)
         self.benchmark.runs_cleared.connect(self._show_results)
@@ -197,9 +204,9 @@ class BenchmarkTab(QWidget):
             self._results.clear_selection()
 
     def _choices_changed(self) -> None:
-        self._panel.show_plan(
-            self._choices.plan, self._choices.problem, is_sweep=self._choices.is_sweep
-        )
+        plan = self._choices.plan
+        self._panel.show_plan(plan, self._choices.problem, is_sweep=self._choices.is_sweep)
+        self._head.show_devices(plan.devices)
 
     def _choose_view(self, view: View) -> None:
         self._view_was_chosen = True
@@ -254,9 +261,14 @@ class BenchmarkTab(QWidget):
 
     def _run_selected(self, run: Run | None) -> None:
         self._plots.select(run)
+        self._head.choose(run)
         if run is not None and not self._plots.explains:
             self._show_view(View.LIVE)
         self._show_caption()
+
+    def _run_hovered(self, run: Run | None) -> None:
+        """Show the size under the cursor at the top, and then the selected one again."""
+        self._head.choose(run or self._results.selected)
 
     def _run_begun(self) -> None:
         self._show_caption()
@@ -271,6 +283,7 @@ class BenchmarkTab(QWidget):
     def _plan_changed(self) -> None:
         busy = self.benchmark.state.is_busy
         self._head.show_busy(busy)
+        self._head.show_hero()
         if not busy and not self._view_was_chosen and self._results.selected is None:
             sizes = {result.size for result in self._head.latest_kind()}
             if len(sizes) > 1:

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 GAP = 10
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 MARGIN = 14
-Role = Literal["headline", "title", "value", "section", "muted", "failure", "amber", "good", ""]
+Role = Literal[
+    "hero", "hero_words", "headline", "title", "lead", "value", "section", "muted", "failure",
+    "amber", "good", "",
+]  # fmt: skip
 
 _ROW_PADDING = 15
 _LEAST_ROWS = 2  # fewer rows are no table: the others are reached by scrolling
@@ -70,7 +73,7 @@ class Text(QLabel):
         """Change the role."""
         set_property(self, "role", role)
 
-    def set_tone(self, tone: Literal["", "amber"]) -> None:
+    def set_tone(self, tone: Literal["", "amber", "quiet"]) -> None:
         """Color the text in any role; the words must say the same."""
         set_property(self, "tone", tone)
 

@@ -70,6 +70,14 @@ COLOURS = {
     "failure_soft": ("#FDEEE6", "#43251A"),
 }
 
+HERO_SIZES = {
+    "hero": (3.7, 700),
+    "hero_words": (2.1, 600),
+    "headline": (1.34, 600),
+    "title": (1.18, 600),
+}
+"""The size in em and the weight of the largest roles, so that a widget can choose what fits."""
+
 
 def device_role(address: str | None) -> str:
     """Return the color role of a device: ``cpu``, ``gpu0``, ``gpu1``, ``gpu2``."""
@@ -173,7 +181,8 @@ class Theme(QObject):
 
     def _style_sheet(self, points: float) -> str:
         """Return the style sheet with the current colors and sizes that follow the font."""
-        sheet = _EM.sub(lambda found: f"{float(found[1]) * points:.2f}pt", _STYLE_SHEET)
+        sheet = _STYLE_SHEET.replace("@hero_sizes@", _hero_rules())
+        sheet = _EM.sub(lambda found: f"{float(found[1]) * points:.2f}pt", sheet)
         for role in sorted(COLOURS, key=len, reverse=True):
             sheet = sheet.replace(f"@{role}@", self.colour(role))
         shade = "dark" if self._is_dark else "light"
@@ -200,6 +209,13 @@ def _without_new_layouts() -> Iterator[None]:
             widget.setAttribute(own, False)
 
 
+def _hero_rules() -> str:
+    return "\n".join(
+        f'QLabel[role="{role}"] {{ font-size: @{size}em@; font-weight: {weight}; }}'
+        for role, (size, weight) in HERO_SIZES.items()
+    )
+
+
 def _url(resource: str) -> str:
     """Return a style sheet's reference to an image; empty if the file is missing."""
     try:
@@ -222,14 +238,15 @@ QFrame[card="true"][tone="good"] { border: 1px solid @good@; border-left: 4px so
 QFrame[zoomable="true"] { border: 1px solid transparent; border-radius: 6px; }
 QFrame[zoomable="true"]:focus { border-color: @accent@; }
 QLabel { background: transparent; }
-QLabel[role="headline"] { font-size: @1.34em@; font-weight: 600; }
-QLabel[role="title"] { font-size: @1.18em@; font-weight: 600; }
+@hero_sizes@
+QLabel[role="lead"] { font-size: @1.1em@; }
 QLabel[role="value"] { font-size: @1.1em@; font-weight: 600; }
 QLabel[role="section"] { color: @muted@; font-size: @0.87em@; font-weight: 600; }
 QLabel[role="muted"] { color: @muted@; }
 QLabel[role="failure"] { color: @failure_ink@; }
 QLabel[role="amber"], QLabel[tone="amber"] { color: @amber@; }
 QLabel[role="good"] { color: @good@; }
+QLabel[tone="quiet"] { color: @muted@; }
 QPushButton { background: @card@; border: 1px solid @border@; border-radius: 6px;
     padding: 6px 14px; }
 QPushButton:hover { background: @hover@; }

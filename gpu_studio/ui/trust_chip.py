@@ -68,6 +68,7 @@ class TrustChip(QWidget):
     def show_trust(self, tone: Tone, text: str, reasons: Sequence[str] = ()) -> None:
         """Show a few words, and all reasons on demand."""
         self._tone, self._text, self._reasons = tone, text, tuple(reasons)
+        self.setProperty("tone", tone)
         self.setAccessibleName(text)
         self.setAccessibleDescription(" ".join(reasons))
         self.updateGeometry()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit, QTableView, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QTableView, QWidget
 
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.share_bars import ShareBars
-from tests.driving.window import click, column, find, plain, wait_until, write
+from gpu_studio.ui.trust_chip import TrustChip
+from tests.driving.window import click, column, find, plain, text, wait_until, write
 
 if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunWorkload
@@ -67,6 +70,41 @@ def drawn_keys(tab: QWidget) -> tuple[str, ...]:
 def bars(tab: QWidget, name: str) -> dict[str, str]:
     """Return the labels of some bars and what stands at each."""
     return {bar.label: plain(bar.text) for bar in find(tab, name, ShareBars).bars}
+
+
+def trust(tab: QWidget) -> tuple[str, str]:
+    """Return the tone and the words of the trust chip; both empty if it is not shown."""
+    chip = find(tab, "benchmark.trust", TrustChip)
+    return (chip.tone, plain(chip.text)) if chip.isVisible() else ("", "")
+
+
+def reasons(tab: QWidget) -> str:
+    """Return what the trust chip says under the mouse."""
+    return plain(find(tab, "benchmark.trust", TrustChip).accessibleDescription())
+
+
+def headline(tab: QWidget) -> str:
+    """Return the largest words of the page."""
+    return text(tab, "benchmark.hero.headline")
+
+
+def hero_bars(tab: QWidget) -> dict[str, str]:
+    """Return the names of the bars at the top and their values; an empty bar has none."""
+    shown = find(tab, "benchmark.hero.bars", ResultBars).bars
+    return {bar.name: plain(bar.text) for bar in shown}
+
+
+def hover_row(tab: QWidget, row: int) -> None:
+    """Move the mouse onto a result."""
+    view = find(tab, "benchmark.results", QTableView)
+    view.scrollTo(view.model().index(row, 0))
+    place = view.visualRect(view.model().index(row, Column.SIZE)).center()
+    viewport, none = view.viewport(), Qt.MouseButton.NoButton
+    at, on_screen = QPointF(place), QPointF(viewport.mapToGlobal(place))
+    move = QMouseEvent(
+        QEvent.Type.MouseMove, at, on_screen, none, none, Qt.KeyboardModifier.NoModifier
+    )
+    QApplication.sendEvent(viewport, move)
 
 
 def requests_of(tab: BenchmarkTab) -> list[RunWorkload]:

@@ -122,7 +122,7 @@ def _checked(results: Sequence[RunFinished]) -> TrustLine:
 
 def _spread(results: Sequence[RunFinished]) -> Iterator[TrustLine]:
     """Yield the spread of the samples; a single sample has none, which is not a good sign."""
-    spreads = [_relative_iqr(result) for result in results if result.samples > 1]
+    spreads = [relative_iqr(result) for result in results if result.samples > 1]
     if spreads:
         up_to = "up to " if len(results) > 1 else ""
         text = f"spread {up_to}{format_percent(max(spreads))}"
@@ -135,7 +135,8 @@ def _sizes(results: Iterable[RunFinished]) -> str:
     return sizes_text([texts[size] for size in sorted(texts)])
 
 
-def _relative_iqr(result: RunFinished) -> float:
+def relative_iqr(result: RunFinished) -> float:
+    """Return the IQR as a share of the median; 0 if the median is 0."""
     return result.iqr_s / result.median_s if result.median_s else 0.0
 
 
@@ -152,7 +153,7 @@ def _doubts(result: RunFinished) -> Iterable[tuple[str, str]]:
         if 1 < result.samples < SAMPLES_OF_AN_INTERVAL:
             what += ", so the interval is their whole range"
         yield _FEW, f"{what}: give it more time"
-    spread = _relative_iqr(result)
+    spread = relative_iqr(result)
     if spread > _WIDEST_IQR:
         shown = format_percent(spread)
         yield f"spread {shown}", f"the middle half of the samples spans {shown} of the median"

@@ -65,7 +65,7 @@ def progress_sentence(run: Run, device: str, left_s: float | None) -> str:
         device,
         "with transfers" if run.request.transfers else "",
         _PHASES.get(run.phase, run.phase),
-        "" if left_s is None else _left_text(left_s),
+        "" if left_s is None else left_words(left_s),
     )
     return " · ".join(part for part in parts if part)
 
@@ -78,7 +78,8 @@ def long_call_warning(run: Run | None) -> str:
     return f"One call takes about {took}. Stop will end the engine and start a new one."
 
 
-def _left_text(left_s: float) -> str:
+def left_words(left_s: float) -> str:
+    """Return a remaining time in words: ``about 12 s left``."""
     if left_s < 60:
         return f"about {max(math.ceil(left_s), 1)}\u202fs left"
     return f"about {math.ceil(left_s / 60)}\u202fmin left"
@@ -170,6 +171,26 @@ class Benchmark(QObject):
         return self._notice
 
     @property
+    def planned(self) -> Sequence[Run]:
+        """The runs of the current or last plan that have begun."""
+        return self._planned
+
+    @property
+    def waiting(self) -> Sequence[RunWorkload]:
+        """The requests of the current plan that have not begun."""
+        return list(self._waiting)
+
+    @property
+    def left_s(self) -> float | None:
+        """The plan's remaining seconds; None without a plan and for a recording.
+
+        The user chooses the playback speed of a recording.
+        """
+        if self._running is None or self._source.recording is not None:
+            return None
+        return time_left_s(self._planned, self._waiting, self._begun.elapsed() / 1000)
+
+    @property
     def progress(self) -> float:
         """The finished share of the plan, 0 to 1; 0 without a plan."""
         count = len(self._planned) + len(self._waiting)
@@ -184,11 +205,7 @@ class Benchmark(QObject):
         if self._state is PlanState.STOPPING:
             return "Stopping…"
         device = run_label(run, self._studio.sensors.inventory)
-        # The user chooses the playback speed of a recording.
-        is_live = self._source.recording is None
-        preparing_s = self._begun.elapsed() / 1000
-        left_s = time_left_s(self._planned, self._waiting, preparing_s) if is_live else None
-        return progress_sentence(run, device, left_s)
+        return progress_sentence(run, device, self.left_s)
 
     @property
     def warning(self) -> str:

@@ -1,4 +1,4 @@
-"""The verdict, how far to trust it, and the buttons that choose the view."""
+"""The result in large type, and the buttons that choose the view."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QButtonGroup, QPushButton, QVBoxLayout, QWidget
 
-from gpu_studio.core.benchmark.trust import trust_lines
 from gpu_studio.core.benchmark.verdict import is_doubted, same_kind, verdict
-from gpu_studio.model.tool_tip import rich_tip
+from gpu_studio.model.benchmark.benchmark_hero import hero_of
 from gpu_studio.ui.benchmark.benchmark_plots import View
+from gpu_studio.ui.benchmark.hero_card import HeroCard
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, Role, Text, button
+from gpu_studio.ui.parts import GAP, Text, button
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from PySide6.QtGui import QResizeEvent
     from PySide6.QtWidgets import QAbstractButton
 
+    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.protocol import RunFinished
     from gpu_studio.model.benchmark.benchmark import Benchmark
+    from gpu_studio.model.benchmark.benchmark_hero import Hero
+    from gpu_studio.model.studio import Studio
     from gpu_studio.ui.benchmark.export_button import ExportButton
     from gpu_studio.ui.theme import Theme
 
-# Letters in the largest type per pixel of two lines: a longer verdict gets smaller type.
-_HEADLINE_LETTERS = 130 / 680
 # Replaces the button's text if the buttons do not all fit; name and tool tip stay.
 _SHORT_SIZES = "Sizes"
 _NAMES = {
@@ -50,16 +53,19 @@ class BenchmarkHead(QWidget):
 
     def __init__(
         self,
+        studio: Studio,
         benchmark: Benchmark,
         export: ExportButton,
         theme: Theme,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._benchmark, self._export = benchmark, export
+        self._studio, self._benchmark, self._export = studio, benchmark, export
+        self._theme = theme
         self._is_brief = False
-        self._verdict = Text("", "headline", name="benchmark.verdict", wraps=True)
-        self._trust = Text("", "muted", name="benchmark.trust", wraps=True)
+        self._devices: tuple[str, ...] = ()
+        self._chosen: Run | None = None
+        self._hero = HeroCard(theme, name="benchmark.hero")
         self._outcome = Text("", "muted", name="benchmark.export.outcome", wraps=True)
         self._clear = button(
             "Clear", benchmark.clear, name="benchmark.clear", tip="Remove these runs from the table"
@@ -92,15 +98,18 @@ class BenchmarkHead(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(GAP)
-        column.addWidget(self._verdict)
-        column.addWidget(self._trust)
-        column.addWidget(FlowRow(*self.controls))
+        column.addWidget(self._hero)
+        column.addWidget(FlowRow(*self._row))
         column.addWidget(self._outcome)
         self._outcome.hide()
 
     @property
     def controls(self) -> tuple[QWidget, ...]:
         """The controls in Tab order; among the views, Tab reaches the checked one."""
+        return (*self._hero.controls, *self._row)
+
+    @property
+    def _row(self) -> tuple[QWidget, ...]:
         return (*self._buttons.values(), self._clear, self._export)
 
     def show_view(self, view: View) -> None:
@@ -121,46 +130,67 @@ class BenchmarkHead(QWidget):
         for view in (View.SIZES, View.EXPLANATION):
             self._buttons[view].setEnabled(bool(runs))
         self._show_verdict()
-        lines = trust_lines(self.latest_kind())
-        self._trust.setText("\u00a0\u00a0·  ".join(map(str, lines)))
-        self._trust.set_role("muted" if all(line.good for line in lines) else "amber")
-        self._trust.setVisible(bool(lines))
+        self.show_hero()
+
+    def show_devices(self, devices: Sequence[str]) -> None:
+        """Show these devices' empty bars before the first run."""
+        self._devices = tuple(devices)
+        self.show_hero()
+
+    def choose(self, run: Run | None) -> None:
+        """Show the size of one run at the top; None shows the latest."""
+        self._chosen = run
+        self.show_hero()
+
+    def show_hero(self) -> None:
+        """Update the top: at every news of a run."""
+        self._hero.show_hero(self.hero)
+
+    @property
+    def hero(self) -> Hero:
+        """What the top of the page shows."""
+        description = self._studio.session.description
+        workloads = description.workloads if description else ()
+        return hero_of(
+            self._benchmark,
+            self._studio.sensors.inventory,
+            chosen=self._chosen,
+            devices=self._devices,
+            titles={workload.name: workload.title for workload in workloads},
+        )
+
+    def portrait(self) -> HeroCard:
+        """Return a new widget without a parent that shows the top of the page, untruncated."""
+        made = HeroCard(self._theme, name="benchmark.hero.picture")
+        made.show_hero(self.hero)
+        results = self._benchmark.results
+        whole = verdict(results)
+        made.show_verdict(whole, whole, is_doubted=is_doubted(results))
+        return made
 
     def set_brief(self, in_brief: bool) -> None:
-        """Show only the first sentence of the verdict if the plot needs the space."""
+        """Use less height if the plot needs the space."""
         if in_brief != self._is_brief:
             self._is_brief = in_brief
+            self._hero.set_dense(in_brief)
             self._show_verdict()
 
     def _show_verdict(self) -> None:
         results = self._benchmark.results
         whole = verdict(results)
-        if not whole:
-            runs = self._benchmark.runs
-            whole = "No run has finished yet." if runs else "No results yet."
-        brief = verdict(results, in_brief=True) if self._is_brief else ""
-        is_cut = bool(brief) and brief != whole
-        self._verdict.setText(f"{brief} …" if is_cut else whole)
-        self._verdict.setToolTip(rich_tip([whole]) if is_cut else "")
-        self._verdict.setAccessibleName(whole)
-        self._verdict.set_tone("amber" if is_doubted(results) else "")
+        brief = verdict(results, in_brief=True) if self._is_brief else whole
+        self._hero.show_verdict(whole, brief, is_doubted=is_doubted(results))
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the buttons' texts readable and the verdict within two lines."""
+        """Keep the buttons' texts readable."""
         super().resizeEvent(event)
         self._fit()
 
     def _fit(self) -> None:
-        lines = 2 * len(self._verdict.text()) / (self.width() * _HEADLINE_LETTERS or 1)
-        if lines <= 2 and not self._is_brief:
-            role: Role = "headline"
-        else:
-            role = "title" if lines <= (2 if self._is_brief else 3) else "value"
-        self._verdict.set_role(role)
         for made, text in self._longs.items():
             made.setText(text)
-        if sum(control.sizeHint().width() + GAP for control in self.controls) > self.width():
+        if sum(control.sizeHint().width() + GAP for control in self._row) > self.width():
             for made, text in self._shorts.items():
                 made.setText(text)
 

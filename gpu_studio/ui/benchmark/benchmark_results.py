@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
@@ -48,9 +48,11 @@ class BenchmarkResults(Card):
 
     Signals:
         run_selected(Run): a row was selected; None if no row is selected.
+        run_hovered(Run): the mouse is on a row; None if it left the rows.
     """
 
     run_selected = Signal(object)
+    run_hovered = Signal(object)
 
     def __init__(
         self,
@@ -83,6 +85,10 @@ class BenchmarkResults(Card):
         self._table.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self._table.verticalScrollBar().rangeChanged.connect(self._follow)
         self._table.selectionModel().selectionChanged.connect(self._selection_changed)
+        self._table.setMouseTracking(True)
+        self._table.entered.connect(self._hover)
+        self._table.viewportEntered.connect(self._leave)
+        self._table.viewport().installEventFilter(self)
         self._prepare_head()
         self._make_sorting()
         self._model.rowsInserted.connect(self._fit_columns)
@@ -126,6 +132,18 @@ class BenchmarkResults(Card):
         run = self.selected
         self._describe(run)
         self.run_selected.emit(run)
+
+    def _hover(self, index: QModelIndex) -> None:
+        self.run_hovered.emit(self._model.run(index))
+
+    def _leave(self) -> None:
+        self.run_hovered.emit(None)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Notice that the mouse left the table."""
+        if event.type() is QEvent.Type.Leave:
+            self._leave()
+        return super().eventFilter(watched, event)
 
     def _run_changed(self, run: Run) -> None:
         if run is self.selected:

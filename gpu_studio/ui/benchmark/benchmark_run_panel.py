@@ -96,10 +96,9 @@ class BenchmarkRunPanel(QWidget):
     def _update(self) -> None:
         state = self._benchmark.state
         problem = self._problem()
-        self._run.setEnabled(not state.is_busy and not problem)
+        self._enable(can_run=not state.is_busy and not problem)
         self._run.setToolTip(problem or "Time every chosen combination")
         runs(self._run)
-        self._stop.setEnabled(state is PlanState.RUNNING)
         self._progress.setValue(round(_STEPS * self._benchmark.progress))
         self._progress.setVisible(state.is_busy)
         self._fresh.setVisible(self._studio.session.state is EngineState.FAILED)
@@ -110,6 +109,15 @@ class BenchmarkRunPanel(QWidget):
         warning = self._benchmark.warning if state.is_busy else self._bad_notice()
         self._warning.setText(warning)
         self._warning.setVisible(bool(warning))
+
+    def _enable(self, *, can_run: bool) -> None:
+        """Enable Run or Stop; the keyboard focus goes from the disabled one to the other."""
+        can_stop = self._benchmark.state is PlanState.RUNNING
+        pairs = ((self._run, can_run, self._stop), (self._stop, can_stop, self._run))
+        for made, can, other in sorted(pairs, key=lambda pair: not pair[1]):
+            if not can and made.hasFocus() and other.isEnabled():
+                other.setFocus()
+            made.setEnabled(can)
 
     def _problem(self) -> str:
         session = self._studio.session
@@ -125,8 +133,10 @@ class BenchmarkRunPanel(QWidget):
         return f"{notice.text}\nNext: {planned}" if notice.text and not notice.bad else planned
 
     def _bad_notice(self) -> str:
-        notice = self._benchmark.notice
-        return notice.text if notice.bad else ""
+        """Return why the last plan ended early, unless the top of the page says it."""
+        notice, planned = self._benchmark.notice, self._benchmark.planned
+        is_told = not any(run.result is not None for run in planned)
+        return notice.text if notice.bad and not is_told else ""
 
     def _planned(self) -> str:
         plan = self._plan

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.benchmark.benchmark_plots import BenchmarkPlots
+    from gpu_studio.ui.plots.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme
 
 
@@ -33,6 +34,7 @@ class ExportButton(QPushButton):
         studio: its engine is described in the JSON file.
         runs: returns the runs to export.
         plots: the visible one is saved.
+        head: returns a new widget without a parent: the top of the page, for a picture.
         theme: gives the colors.
     """
 
@@ -44,6 +46,7 @@ class ExportButton(QPushButton):
         runs: Callable[[], Sequence[Run]],
         plots: BenchmarkPlots,
         theme: Theme,
+        head: Callable[[], QWidget],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("Export", parent)
@@ -52,6 +55,7 @@ class ExportButton(QPushButton):
         self.setToolTip("Export the results or the plot, or copy the table")
         self.setIcon(icon("export", theme))
         self._studio, self._runs, self._plots, self._theme = studio, runs, plots, theme
+        self._head = head
         self._menu = QMenu(self)
         self._menu.setObjectName("benchmark.export.menu")
         self.copy_actions = [
@@ -91,14 +95,19 @@ class ExportButton(QPushButton):
     def _save_png(self) -> None:
         from gpu_studio.ui.plots.plot_picture import png_of
 
-        picture = png_of(self._plots.front, self._plots.caption, self._theme)
-        self._save("PNG picture (*.png)", ".png", picture)
+        self._save("PNG picture (*.png)", ".png", self._picture(png_of))
 
     def _save_svg(self) -> None:
         from gpu_studio.ui.plots.plot_picture import svg_of
 
-        picture = svg_of(self._plots.front, self._plots.caption, self._theme)
-        self._save("SVG picture (*.svg)", ".svg", picture)
+        self._save("SVG picture (*.svg)", ".svg", self._picture(svg_of))
+
+    def _picture(self, painted: Callable[[LivePlot, str, Theme, QWidget], bytes]) -> bytes:
+        head = self._head()
+        picture = painted(self._plots.front, self._plots.caption, self._theme, head)
+        head.hide()
+        head.deleteLater()
+        return picture
 
     def _copy_text(self) -> None:
         self._copy(to_text(self._runs()))

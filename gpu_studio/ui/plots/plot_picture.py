@@ -1,31 +1,42 @@
 """Saves a plot as a picture: PNG for a forum, SVG for a document.
 
-The picture shows the current view in the current colors, with a title above.
+The picture shows the current view in the current colors, with a title above, and above that what
+the page shows at its top.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QImage, QPainter
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QPainter
+from PySide6.QtWidgets import QWidget
 
 if TYPE_CHECKING:
     from gpu_studio.ui.plots.live_plot import LivePlot
     from gpu_studio.ui.theme import Theme
 
 _SCALE = 2  # PNG pixels per screen pixel: sharp in print, and on other screens
-_TITLE_ROOM, _MARGIN = 34, 12
+_MARGIN = 12
+_TITLE_FLAGS = int(Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap)
 
 
-def png_of(plot: LivePlot, title: str, theme: Theme) -> bytes:
-    """Return a plot as the contents of a PNG file; empty if nothing is drawn yet."""
+def png_of(plot: LivePlot, title: str, theme: Theme, head: QWidget | None = None) -> bytes:
+    """Return a plot as the contents of a PNG file; empty if nothing is drawn yet.
+
+    Args:
+        plot: shows the view to save.
+        title: the text above it; a long one takes several lines.
+        theme: gives the colors.
+        head: a widget without a parent, painted above the title at the plot's width.
+    """
     if plot.plot is None:
         return b""
-    size = _size_of(plot)
+    picture = _Picture(plot, title, theme, head)
+    size = picture.size
     image = QImage(size * _SCALE, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(_SCALE)
-    _paint(QPainter(image), plot, title, theme, size)
+    picture.paint(QPainter(image))
     contents = QByteArray()
     buffer = QBuffer(contents)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
@@ -33,13 +44,17 @@ def png_of(plot: LivePlot, title: str, theme: Theme) -> bytes:
     return bytes(contents.data())
 
 
-def svg_of(plot: LivePlot, title: str, theme: Theme) -> bytes:
-    """Return a plot as the contents of an SVG file; empty if nothing is drawn yet."""
+def svg_of(plot: LivePlot, title: str, theme: Theme, head: QWidget | None = None) -> bytes:
+    """Return a plot as the contents of an SVG file; empty if nothing is drawn yet.
+
+    The arguments are those of `png_of`.
+    """
     if plot.plot is None:
         return b""
     from PySide6.QtSvg import QSvgGenerator
 
-    size = _size_of(plot)
+    picture = _Picture(plot, title, theme, head)
+    size = picture.size
     contents = QByteArray()
     buffer = QBuffer(contents)
     generator = QSvgGenerator()
@@ -49,26 +64,49 @@ def svg_of(plot: LivePlot, title: str, theme: Theme) -> bytes:
     generator.setResolution(plot.logicalDpiX())
     generator.setTitle(title)
     generator.setDescription(plot.accessibleDescription())
-    _paint(QPainter(generator), plot, title, theme, size)
+    picture.paint(QPainter(generator))
     return bytes(contents.data())
 
 
-def _size_of(plot: LivePlot) -> QSize:
-    return QSize(plot.width() + 2 * _MARGIN, plot.height() + _TITLE_ROOM + _MARGIN)
+class _Picture:
+    """The parts of a picture from top to bottom, and their places."""
+
+    def __init__(self, plot: LivePlot, title: str, theme: Theme, head: QWidget | None) -> None:
+        self._plot, self._title, self._theme, self._head = plot, title, theme, head
+        self._font = QFont(plot.font())
+        self._font.setWeight(QFont.Weight.DemiBold)
+        width = plot.width()
+        head_height = _laid_out(head, width) + _MARGIN if head is not None else 0
+        room = QRect(_MARGIN, _MARGIN + head_height, width, 1 << 16)
+        lines = QFontMetrics(self._font).boundingRect(room, _TITLE_FLAGS, title)
+        self._title_place = QRect(room.topLeft(), QSize(width, lines.height()))
+        top = self._title_place.bottom() + 1 + _MARGIN
+        self._plot_place = QRectF(_MARGIN, top, width, plot.height())
+        self.size = QSize(width + 2 * _MARGIN, top + plot.height() + _MARGIN)
+
+    def paint(self, painter: QPainter) -> None:
+        """Paint everything, and end the painter."""
+        plot = self._plot.plot
+        assert plot is not None
+        self._plot.refresh()
+        painter.fillRect(QRect(QPoint(0, 0), self.size), QColor(self._theme.colour("card")))
+        if self._head is not None:
+            flags = QWidget.RenderFlag.DrawChildren | QWidget.RenderFlag.DrawWindowBackground
+            self._head.render(painter, QPoint(_MARGIN, _MARGIN), renderFlags=flags)
+        painter.setPen(QColor(self._theme.colour("text")))
+        painter.setFont(self._font)
+        painter.drawText(self._title_place, _TITLE_FLAGS, self._title)
+        painter.setFont(self._plot.font())
+        plot.render(painter, self._plot_place, plot.viewport().rect())
+        painter.end()
 
 
-def _paint(painter: QPainter, plot: LivePlot, title: str, theme: Theme, size: QSize) -> None:
-    assert plot.plot is not None
-    plot.refresh()
-    painter.fillRect(QRect(0, 0, size.width(), size.height()), QColor(theme.colour("card")))
-    painter.setPen(QColor(theme.colour("text")))
-    font = QFont(plot.font())
-    font.setWeight(QFont.Weight.DemiBold)
-    painter.setFont(font)
-    head = QRect(_MARGIN, 0, size.width() - 2 * _MARGIN, _TITLE_ROOM)
-    text = painter.fontMetrics().elidedText(title, Qt.TextElideMode.ElideRight, head.width())
-    painter.drawText(head, Qt.AlignmentFlag.AlignVCenter, text)
-    painter.setFont(plot.font())
-    place = QRectF(_MARGIN, _TITLE_ROOM, plot.plot.width(), plot.plot.height())
-    plot.plot.render(painter, place, plot.plot.viewport().rect())
-    painter.end()
+def _laid_out(head: QWidget, width: int) -> int:
+    """Lay a widget out at a width without showing it, and return its height in pixels."""
+    head.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
+    head.setFixedWidth(width)
+    head.show()
+    layout = head.layout()
+    height = layout.totalHeightForWidth(width) if layout is not None else head.sizeHint().height()
+    head.resize(width, height)
+    return height

@@ -54,8 +54,9 @@ def test_cpu_and_card_draw_every_sample_and_a_wrong_card_ends_amber(
     of_cpu, of_card = stamps(person)
     assert "wrong" not in of_cpu
     assert of_card.startswith("▲ wrong result")
-    assert "▲ wrong results at 256 × 256" in person.text("benchmark.trust")
-    assert person.property_of("benchmark.trust", "role") == "amber"
+    assert person.text("benchmark.hero.headline") == "Wrong results"
+    assert "256 × 256" in person.property_of("benchmark.trust", "accessibleName")
+    assert person.property_of("benchmark.trust", "tone") == "failure"
     assert pc.use_of(person.engine.pid).cards[0].launches > 14 * samples[1]
 
 
@@ -146,7 +147,7 @@ def test_an_engine_that_dies_is_replaced_and_the_results_stay(
     assert person.table(RESULTS)[0] == kept
     assert stamps(person)[1].startswith("✖ failed:")
     assert counts(person)[1] > 0
-    assert "Press Run" in person.text("benchmark.warning")
+    assert "Press Run" in person.text("benchmark.hero.work")
     pc.clear_faults()
     person.press("benchmark.budget", Qt.Key.Key_Home)
     person.click("benchmark.run")

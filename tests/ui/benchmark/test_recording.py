@@ -26,7 +26,7 @@ from gpu_studio.engine.recorded_engine import RecordedEngine
 from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.benchmark import cells, drawn_keys, run, select_row, wait_over
+from tests.driving.benchmark import cells, drawn_keys, reasons, run, select_row, trust, wait_over
 from tests.driving.window import click, drawn, find, text
 from tests.fakes.pc import gt_1030
 from tests.fakes.recording_header import recording_header
@@ -118,8 +118,9 @@ def test_wherever_its_numbers_show_they_are_called_recorded(
     verdict = text(replaying, "benchmark.verdict")
     assert "this PC" not in verdict
     assert all(fact in verdict for fact in ("recording", "A100 wins", LABEL))
-    trust = text(replaying, "benchmark.trust")
-    assert LABEL in trust.split("▲")[1]
+    assert trust(replaying) == ("amber", "Recording")
+    assert LABEL in reasons(replaying)
+    assert LABEL in text(replaying, "benchmark.hero.work")
     assert cells(replaying, Column.DEVICE) == ["CPU, recorded", "A100, recorded"] * 2
     assert cells(replaying, Column.STAMP) == ["▲ recording"] * 4
     caption = text(replaying, "benchmark.plot.caption")

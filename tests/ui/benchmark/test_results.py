@@ -11,7 +11,18 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTableView, QWi
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.benchmark import cells, drawn_keys, run, select_row, type_sizes, wait_over
+from tests.driving.benchmark import (
+    cells,
+    drawn_keys,
+    headline,
+    hero_bars,
+    reasons,
+    run,
+    select_row,
+    trust,
+    type_sizes,
+    wait_over,
+)
 from tests.driving.window import click, drawn, find, text
 from tests.fakes.run_answers import run_events
 from tests.ui.benchmark.answers import hold, with_a_card
@@ -31,7 +42,10 @@ def test_the_verdict_the_table_and_the_curves_say_the_same(
     verdict = text(ready, "benchmark.verdict")
     assert "GT 1030 wins from 512 × 512" in verdict
     assert all(fact in verdict for fact in ("elementwise", "float32", "at 64 × 64", "48.9 ×"))
-    assert text(ready, "benchmark.trust").startswith("✔")
+    assert headline(ready) == "6.8 × faster"
+    assert hero_bars(ready) == {"CPU": "4.19 ms", "GT 1030": "619 µs"}
+    tone, words = trust(ready)
+    assert (tone, words.startswith("Verified")) == ("good", True)
     assert cells(ready, Column.SIZE) == ["64", "64", "512", "512", "2048", "2048"]
     assert cells(ready, Column.SPEED_UP) == ["–", "0.020 ×", "–", "1.2 ×", "–", "6.8 ×"]
     assert set(cells(ready, Column.STAMP)) == {"✔ verified"}
@@ -54,15 +68,13 @@ def test_a_verdict_from_doubted_runs_is_amber(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
     verdict = find(ready, "benchmark.verdict", QLabel)
-    amber = find(ready, "benchmark.trust", QLabel)
     run(ready)
     plain = verdict.palette().color(verdict.foregroundRole())
     engines.scripts[RunWorkload] = lambda _, request: run_events(request, other_processes=True)
     run(ready)
-    assert amber.property("role") == "amber"
-    color = verdict.palette().color(verdict.foregroundRole())
-    assert color == amber.palette().color(amber.foregroundRole())
-    assert color != plain
+    assert trust(ready) == ("amber", "Busy CPU")
+    assert "GT 1030: another program used the card" in reasons(ready)
+    assert verdict.palette().color(verdict.foregroundRole()) != plain
     click(ready, "benchmark.clear")
     assert verdict.palette().color(verdict.foregroundRole()) == plain
 
@@ -94,7 +106,7 @@ def test_the_newest_row_is_in_sight_and_stays_so_when_its_details_take_room(
         row = view.visualRect(view.model().index(5, Column.SIZE))
         return view.viewport().rect().contains(row)
 
-    ready.resize(1000, 560)
+    ready.resize(1000, 760)
     run(ready, "32, 64, 128, 256, 512, 1024")
     view = find(ready, "benchmark.results", QTableView)
     before = view.viewport().height()

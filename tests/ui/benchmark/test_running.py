@@ -16,6 +16,7 @@ from tests.driving.benchmark import (
     drawn_keys,
     run,
     select_row,
+    trust,
     type_sizes,
     wait_over,
     wait_samples,
@@ -165,7 +166,7 @@ def test_a_refusal_is_a_row_with_its_sentence(
     (stamp,) = cells(ready, Column.STAMP)
     assert stamp.startswith("✖")
     assert refusal.message in stamp
-    assert "1" in numbers(text(ready, "benchmark.warning"))
+    assert text(ready, "benchmark.hero.work") == refusal.message
     select_row(ready, 0)
     assert "Traceback" not in text(ready, "benchmark.details")
 
@@ -173,11 +174,10 @@ def test_a_refusal_is_a_row_with_its_sentence(
 def test_a_doubt_shows_over_the_plot(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request, verified=False)
     run(ready, "64")
-    trust = text(ready, "benchmark.trust")
-    assert trust.startswith("▲")
-    assert "wrong" in trust
-    assert "64 × 64" in trust
-    assert find(ready, "benchmark.trust", QLabel).property("role") == "amber"
+    tone, words = trust(ready)
+    assert tone == "failure"
+    assert "Wrong" in words
+    assert "64 × 64" in words
 
 
 def test_names_from_outside_are_plain_text(

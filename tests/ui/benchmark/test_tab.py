@@ -95,7 +95,7 @@ def test_the_tab_key_goes_through_the_parts_as_they_are_read(
     first = find(ready, "benchmark.workload", QComboBox)
     first.setFocus()
     reached = []
-    for _ in range(19):
+    for _ in range(20):
         widget = QApplication.focusWidget()
         assert widget is not None
         reached.append(widget.objectName().removeprefix("benchmark."))
@@ -104,7 +104,7 @@ def test_the_tab_key_goes_through_the_parts_as_they_are_read(
         "workload", "sizes", "sweep", "dtype.float32", "dtype.float16", "dtype.float64",
         "dtype.bfloat16", "devices.cpu", "budget", "mode.transfers", "mode.naive", "mode.sustained",
         "expert", "run",
-        "view.live", "clear", "export",
+        "trust", "view.live", "clear", "export",
         "plot.sizes", "results",
     ]  # fmt: skip
     assert first.hasFocus()

@@ -1,0 +1,224 @@
+"""The result at the top of the Benchmark tab: large words, a bar for each device, one chip.
+
+`core.benchmark.standing` decides what may be claimed. While a plan runs, the same parts show what
+is known so far; before the first run, and after a failure, they show empty bars.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from gpu_studio.core.benchmark.run import RunState, mode_words
+from gpu_studio.core.benchmark.standing import Standing, standing_of
+from gpu_studio.core.benchmark.trust import stamp_of, trust_lines
+from gpu_studio.core.units import format_duration
+from gpu_studio.model.benchmark.benchmark import PlanState, left_words
+from gpu_studio.model.benchmark.benchmark_devices import device_label, result_label, run_label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.core.protocol import RunFinished, RunWorkload
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+
+_COPIES = "with copies"
+
+
+class HeroBar(msgspec.Struct, frozen=True):
+    """One device's time per call; ``median_s`` is None until it has one.
+
+    ``is_final`` is False while more samples may change the median.
+    """
+
+    name: str
+    device: str
+    median_s: float | None = None
+    is_final: bool = True
+    tip: str = ""
+
+    @property
+    def text(self) -> str:
+        """The time in words; empty without one."""
+        return "" if self.median_s is None else format_duration(self.median_s)
+
+
+class Hero(msgspec.Struct, frozen=True):
+    """What the tab shows above everything else.
+
+    Attributes:
+        headline: the claim in a few words, a question, or empty for a single device.
+        is_final: False shows the headline in gray.
+        work: what the bars compare, or a hint.
+        bars: one for each device and mode.
+        tone, chip, reasons: the trust chip; no chip if its text is empty.
+        has_failed: whether ``work`` is the cause of a failure and its fix.
+    """
+
+    headline: str
+    work: str
+    bars: tuple[HeroBar, ...] = ()
+    is_final: bool = True
+    tone: Literal["good", "amber", "failure", "running"] = "running"
+    chip: str = ""
+    reasons: tuple[str, ...] = ()
+    has_failed: bool = False
+
+
+def hero_of(
+    benchmark: Benchmark,
+    inventory: Inventory | None,
+    *,
+    chosen: Run | None = None,
+    devices: Sequence[str] = (),
+    titles: Mapping[str, str] | None = None,
+) -> Hero:
+    """Return the top of the page.
+
+    Args:
+        benchmark: its plan and its results.
+        inventory: names the devices.
+        chosen: the run under the cursor, or the selected one; it decides the size.
+        devices: the addresses that Run would use, for the page before the first run.
+        titles: the workloads' titles by their names.
+    """
+    words = _Words(inventory, titles or {})
+    if chosen is not None and chosen.result is not None:
+        standing = standing_of(benchmark.results, chosen.result)
+        assert standing is not None
+        return words.of_standing(standing)
+    if benchmark.state.is_busy and benchmark.running is not None:
+        return words.of_plan(benchmark, benchmark.running)
+    has_result = any(run.result is not None for run in benchmark.planned)
+    if benchmark.planned and not has_result:
+        return words.without_result(benchmark)
+    latest = standing_of(benchmark.results)
+    return words.of_standing(latest) if latest is not None else words.before_any_run(devices)
+
+
+class _Words:
+    """Turns results and runs into words, with the names of this PC."""
+
+    def __init__(self, inventory: Inventory | None, titles: Mapping[str, str]) -> None:
+        self._inventory, self._titles = inventory, titles
+
+    def of_standing(self, standing: Standing) -> Hero:
+        results = standing.results
+        reasons = [f"{self._name(one)}: {doubt}." for one in results for doubt in _doubts(one)]
+        if standing.wrong_text:
+            tone, chip = "failure", standing.wrong_text
+        elif standing.doubt:
+            tone, chip = "amber", standing.doubt
+        else:
+            tone, chip = "good", standing.checked_text
+            reasons = [str(line) for line in trust_lines(results)]
+        bars = (
+            HeroBar(self._name(one), one.device, one.median_s, tip=self._tip(one))
+            for one in results
+        )
+        return Hero(
+            headline=standing.ratio_text,
+            work=self._work_of(standing),
+            bars=tuple(bars),
+            tone=tone,  # type: ignore[arg-type]  # one of three literals
+            chip=chip,
+            reasons=tuple(reasons),
+        )
+
+    def of_plan(self, benchmark: Benchmark, run: Run) -> Hero:
+        """Return the size that is measured now, as far as it is known."""
+        planned = [other for other in benchmark.planned if _is_beside(other.request, run.request)]
+        waiting = [one for one in benchmark.waiting if _is_beside(one, run.request)]
+        bars = [self._bar_of(other) for other in planned]
+        bars += [HeroBar(self._label(one, run), one.device) for one in waiting]
+        finished = [other.result for other in planned if other.result is not None]
+        so_far = standing_of(finished)
+        headline = so_far.ratio_text if so_far is not None else ""
+        if benchmark.state is PlanState.STOPPING:
+            headline = headline or "Stopping…"
+        left_s = benchmark.left_s
+        left = left_words(left_s) if left_s is not None else "running"
+        return Hero(
+            headline=headline or "Measuring…",
+            work=self._work(run.request, run.size_label, mode_words(run)),
+            bars=tuple(bars),
+            is_final=False,
+            chip=left[:1].upper() + left[1:],
+            reasons=(benchmark.sentence,),
+        )
+
+    def without_result(self, benchmark: Benchmark) -> Hero:
+        """Return the cause of a failure, or that the user stopped."""
+        last = benchmark.planned[-1]
+        notice = benchmark.notice
+        beside = [run for run in benchmark.planned if _is_beside(run.request, last.request)]
+        bars = tuple(self._bar_of(run) for run in beside)
+        if not any(run.state is RunState.FAILED for run in benchmark.planned):
+            return Hero("Stopped", notice.text, bars, is_final=False)
+        causes = dict.fromkeys(
+            run.failure.message for run in benchmark.planned if run.failure is not None
+        )
+        # If the engine ended, the notice has the cause and what to do now.
+        is_told = any(cause in notice.text for cause in causes)
+        cause = notice.text if is_told else " ".join(causes)
+        return Hero("No result", cause, bars, tone="failure", chip="Failed", has_failed=True)
+
+    def before_any_run(self, devices: Sequence[str]) -> Hero:
+        has_card = any(address != "cpu" for address in devices)
+        hint = "Press Run: each device does the same work, one after the other."
+        return Hero(
+            "How much faster is your card?" if has_card else "How fast is your CPU?",
+            f"{hint} Every result is checked.",
+            tuple(HeroBar(device_label(one, self._inventory), one) for one in devices),
+        )
+
+    def _bar_of(self, run: Run) -> HeroBar:
+        median_s = run.summary.median_s if run.summary is not None else None
+        return HeroBar(
+            _with_mode(run_label(run, self._inventory), run.request.transfers),
+            run.request.device,
+            median_s,
+            is_final=run.result is not None,
+        )
+
+    def _label(self, request: RunWorkload, run: Run) -> str:
+        label = device_label(request.device, self._inventory)
+        recorded = run.recording is not None
+        return _with_mode(f"{label}, recorded" if recorded else label, request.transfers)
+
+    def _name(self, result: RunFinished) -> str:
+        return _with_mode(result_label(result, self._inventory), result.transfers)
+
+    def _tip(self, result: RunFinished) -> str:
+        low, high = (format_duration(end) for end in result.ci95_s)
+        return (
+            f"{self._name(result)}: {format_duration(result.median_s)} per call (median of "
+            f"{result.samples}), 95\u202f% interval {low} to {high}"
+        )
+
+    def _work_of(self, standing: Standing) -> str:
+        result = standing.results[-1]
+        text = self._work(result, standing.size_text)
+        cards = [one for one in standing.results if one.device != "cpu"]
+        if standing.card is not None and len(cards) > 1 and not standing.wrong:
+            text += f" · {self._name(standing.card)} compared with the CPU"
+        return f"{text} · recording: {result.recording}" if result.recording else text
+
+    def _work(self, work: RunFinished | RunWorkload, size: str, mode: str = "") -> str:
+        title = self._titles.get(work.workload, work.workload)
+        return " · ".join(part for part in (title, size, work.dtype, mode) if part)
+
+
+def _doubts(result: RunFinished) -> tuple[str, ...]:
+    return stamp_of(result).doubts
+
+
+def _with_mode(label: str, transfers: bool) -> str:
+    return f"{label}, {_COPIES}" if transfers else label
+
+
+def _is_beside(request: RunWorkload, other: RunWorkload) -> bool:
+    return (request.size, request.dtype) == (other.size, other.dtype)

@@ -1,0 +1,172 @@
+"""What the top of the Benchmark tab shows in each state of a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from gpu_studio.core.devices.devices import Inventory
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import RunFailed, RunWorkload
+from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
+from tests.fakes.pc import cpu_device, gt_1030_card
+from tests.fakes.run_answers import batch, finished, run_events, samples_of, started
+from tests.model.benchmark.plans import FATAL, held, plan, wait_over, wait_paused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.model.benchmark.benchmark import Benchmark
+    from tests.fakes.scripted_engine import Engines, ScriptedEngine
+
+BOTH = ("cpu", "cuda:0")
+REFUSED = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free. Use a smaller size.")
+
+
+def shown(benchmark: Benchmark, chosen: Run | None = None, **changes: Any) -> Hero:
+    titles = {"elementwise": "Element by element"}
+    pc = Inventory(devices=(cpu_device(), gt_1030_card(cuda_index=0)))
+    return hero_of(benchmark, pc, chosen=chosen, titles=titles, **changes)
+
+
+def values(hero: Hero) -> dict[str, tuple[str, bool]]:
+    return {bar.name: (bar.text.replace("\u202f", " "), bar.is_final) for bar in hero.bars}
+
+
+def test_before_the_first_run_there_are_empty_bars_and_a_question(benchmark: Benchmark) -> None:
+    hero = shown(benchmark, devices=BOTH)
+    assert hero.headline.endswith("?")
+    assert "Press Run" in hero.work
+    assert values(hero) == {"CPU": ("", True), "GT 1030": ("", True)}
+    assert hero.chip == ""
+    alone = shown(benchmark, devices=("cpu",))
+    assert "CPU" in alone.headline
+    assert alone.headline != hero.headline
+
+
+def test_a_result_has_its_ratio_its_bars_and_one_chip(qtbot: QtBot, benchmark: Benchmark) -> None:
+    benchmark.start(plan(64, 2048, devices=BOTH))
+    wait_over(qtbot, benchmark)
+    hero = shown(benchmark)
+    assert hero.headline.replace("\u202f", " ") == "6.8 × faster"
+    assert values(hero) == {"CPU": ("4.19 ms", True), "GT 1030": ("619 µs", True)}
+    assert (hero.tone, hero.is_final) == ("good", True)
+    assert all(fact in hero.work for fact in ("Element by element", "2048", "float32"))
+    assert "40" in hero.bars[0].tip  # its samples
+    small = shown(benchmark, benchmark.runs[1])
+    assert small.headline.replace("\u202f", " ") == "CPU 48.9 × faster"
+    assert values(small)["GT 1030"] == ("200 µs", True)
+
+
+def test_one_device_has_a_bar_and_no_ratio(qtbot: QtBot, benchmark: Benchmark) -> None:
+    benchmark.start(plan(64))
+    wait_over(qtbot, benchmark)
+    assert (shown(benchmark).headline, list(values(shown(benchmark)))) == ("", ["CPU"])
+
+
+def test_each_card_and_each_mode_has_a_bar(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
+    copies = msgspec.structs.replace(plan(2048, devices=(*BOTH, "cuda:1")), transfers=True)
+    benchmark.start(copies)
+    wait_over(qtbot, benchmark)
+    names = list(values(shown(benchmark)))
+    assert names == [
+        "CPU", "GT 1030", "GT 1030, with copies", "cuda:1", "cuda:1, with copies",
+    ]  # fmt: skip
+    assert "compared with the CPU" in shown(benchmark).work
+
+
+def test_a_doubt_is_on_the_chip_with_all_reasons_behind_it(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    def few(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        yield started(request)
+        yield batch(request, samples_of(request, 3), spent_s=0.1)
+        yield finished(request, samples_of(request, 3), other_processes=True)
+
+    engines.scripts[RunWorkload] = few
+    benchmark.start(plan(2048, devices=BOTH))
+    wait_over(qtbot, benchmark)
+    hero = shown(benchmark)
+    assert (hero.tone, hero.chip) == ("amber", "Few samples")
+    assert any("another program used the card" in reason for reason in hero.reasons)
+    assert "About" in hero.headline
+
+
+def test_wrong_results_come_first_and_take_the_ratio_away(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
+        request, verified=request.device == "cpu"
+    )
+    benchmark.start(plan(2048, devices=BOTH))
+    wait_over(qtbot, benchmark)
+    hero = shown(benchmark)
+    assert (hero.headline, hero.tone) == ("Wrong results", "failure")
+    assert "2048" in hero.chip
+
+
+def test_a_plan_on_its_way_is_gray_with_the_time_left(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    def hold_the_card(engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        if request.device == "cpu":
+            yield from run_events(request)
+        else:
+            yield from held()(engine, request)
+
+    engines.scripts[RunWorkload] = hold_the_card
+    benchmark.start(plan(2048, devices=(*BOTH, "cuda:1")))
+    wait_paused(qtbot, engines, benchmark)
+    hero = shown(benchmark)
+    assert (hero.is_final, hero.tone) == (False, "running")
+    assert hero.chip.startswith("About")
+    assert "left" in hero.chip
+    assert "×" not in hero.headline  # the card has no result yet
+    assert values(hero) == {
+        "CPU": ("4.19 ms", True), "GT 1030": ("620 µs", False), "cuda:1": ("", True),
+    }  # fmt: skip
+    chosen = shown(benchmark, benchmark.runs[0])
+    assert chosen.is_final
+    benchmark.stop()
+    engines.latest.go()
+    wait_over(qtbot, benchmark)
+
+
+@pytest.mark.parametrize("failure", [REFUSED, FATAL])
+def test_a_failure_says_its_cause_once_and_nothing_is_green(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines, failure: Failure
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: [
+        started(request), RunFailed(run_id=request.run_id, failure=failure)
+    ]  # fmt: skip
+    benchmark.start(plan(2048, devices=BOTH))
+    wait_over(qtbot, benchmark)
+    hero = shown(benchmark)
+    assert hero.has_failed
+    assert hero.work.count(failure.message) == 1
+    assert ("Press Run" in hero.work) is failure.fatal
+    assert hero.tone == "failure"
+    assert {text for text, _ in values(hero).values()} == {""}
+
+
+def test_a_stop_before_any_result_is_no_failure(
+    qtbot: QtBot, benchmark: Benchmark, engines: Engines
+) -> None:
+    engines.scripts[RunWorkload] = held()
+    benchmark.start(plan(2048))
+    wait_paused(qtbot, engines, benchmark)
+    benchmark.stop()
+    assert shown(benchmark).headline == "Stopping…"
+    engines.latest.go()
+    wait_over(qtbot, benchmark)
+    hero = shown(benchmark)
+    assert (hero.headline, hero.has_failed, hero.chip) == ("Stopped", False, "")
+    assert values(hero)["CPU"] == ("4.20 ms", False)
