@@ -53,6 +53,7 @@ class TrustChip(QWidget):
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
+        self.setAccessibleName("Trust")
         theme.changed.connect(self.update)
 
     @property
@@ -69,7 +70,7 @@ class TrustChip(QWidget):
         """Show a few words, and all reasons on demand."""
         self._tone, self._text, self._reasons = tone, text, tuple(reasons)
         self.setProperty("tone", tone)
-        self.setAccessibleName(text)
+        self.setAccessibleName(text or "Trust")
         self.setAccessibleDescription(" ".join(reasons))
         self.updateGeometry()
         self.update()
