@@ -31,6 +31,7 @@ _POINT_SIZE = 9.5
 # Desktops use 9 to 11 points; a user with a larger font needs it.
 _USUAL_POINTS = 11.0
 
+_CLASSES_WITH_FONTS = ("QMenu", "QMenuBar", "QAbstractItemView", "QTipLabel", "QMessageBox")
 _EM = re.compile(r"@([\d.]+)em@")  # a size in the style sheet, as a multiple of the font's size
 
 # role: (light, dark). Device and memory colors: Okabe and Ito's color-blind safe set.
@@ -106,6 +107,18 @@ def _application() -> QApplication:
     return application
 
 
+def _keep_to_one_font(application: QApplication) -> None:
+    """Take away the fonts that the desktop has for menus, tables and tips.
+
+    Windows and some Linux desktops have such fonts, and Qt brings them back with each style sheet.
+    """
+    font = application.font()
+    # PySide takes a class's name as str, and its stubs say bytes.
+    of_classes = [application.font(name) for name in _CLASSES_WITH_FONTS]  # type: ignore[call-overload]
+    if any(one != font for one in of_classes):
+        application.setFont(font)  # without a class, so the classes lose theirs
+
+
 class Theme(QObject):
     """The current look.
 
@@ -155,6 +168,7 @@ class Theme(QObject):
         # 1,250 ms for 1,485 widgets. Taking the old one off first needs 300 ms on the same PC.
         application.setStyleSheet("")
         application.setStyleSheet(self._style_sheet(application.font().pointSizeF()))
+        _keep_to_one_font(application)
 
     def _wants_dark(self) -> bool:
         choice = self._settings.choices.theme

@@ -7,7 +7,7 @@ import re
 import pytest
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout, QWidget
 
 from gpu_studio.ui import theme as themes
 from gpu_studio.ui.theme import Theme, application_font
@@ -44,6 +44,24 @@ def test_headings_grow_with_the_font(qapp, settings, monkeypatch):
 
     assert headline_points(20.0) == pytest.approx(2 * headline_points(10.0))
     assert "@" not in qapp.styleSheet()
+
+
+@pytest.mark.parametrize("name", ["QMenu", "QAbstractItemView", "QTipLabel", "QMessageBox"])
+def test_menus_tables_and_tips_have_the_windows_font(qapp, settings, monkeypatch, name):
+    set_sheet = qapp.setStyleSheet
+
+    def set_sheet_as_on_windows(sheet: str) -> None:
+        set_sheet(sheet)
+        qapp.setFont(QFont("Some Family", 31), name)
+
+    monkeypatch.setattr(qapp, "setStyleSheet", set_sheet_as_on_windows)
+    settings.change(theme="light")
+    theme = Theme(settings)
+    theme.apply()
+    assert QApplication.font(name) == qapp.font()
+    settings.change(theme="dark")
+    assert theme.is_dark
+    assert QApplication.font(name) == qapp.font()
 
 
 class Events(QObject):
