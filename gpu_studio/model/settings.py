@@ -47,7 +47,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     )
     modes: Annotated[tuple[str, ...], Meta(max_length=_MOST_MODES)] = ()
     dtypes: tuple[Annotated[str, _one_of(DTYPES)], ...] = ("float32",)
-    code_pane: bool = True
+    code_drawer: bool = False
     may_end_processes: bool = False
     window_geometry: str = ""
     first_tab: Annotated[int, Meta(ge=0, le=3)] = 0

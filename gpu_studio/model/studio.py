@@ -13,6 +13,7 @@ from gpu_studio.model.headline import HeadlineModel
 from gpu_studio.model.lab_engines import LabEngines
 from gpu_studio.model.run_marks import RunMarks
 from gpu_studio.model.sensors import Sensors
+from gpu_studio.model.snippets import DEVICES, Snippets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.engine import Engine, EngineFactory
-    from gpu_studio.core.protocol import EngineDescribed, Event
+    from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.model.doctor import Probe
-    from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Studio(QObject):
-    """One engine session, one sensor stream, the settings, and the snippet of the last action.
+    """One engine session, one sensor stream, the settings, and the snippet of each page.
 
     `lab` has the memory lab's engines: ``lab_factory`` creates its real ones (by default
     ``engine_factory``), ``modelled_factory`` those of modeled cards. ``data_folder`` is the folder
@@ -41,11 +41,9 @@ class Studio(QObject):
     ``cards_are_simulated`` is stated in every new recording.
 
     Signals:
-        snippet_changed(str): the PyTorch code for the last action.
         closing(): the program is ending: receivers finish their writing.
     """
 
-    snippet_changed = Signal(str)
     closing = Signal()
 
     def __init__(
@@ -73,17 +71,12 @@ class Studio(QObject):
         self.doctor = Doctor(self.session, self.sensors, probe, self)
         self.headlines = HeadlineModel(self, self)
         self.runs = RunMarks(self, self)
-        self._snippet = ""
+        self.snippets = Snippets(self)
         self._asked_for: tuple[int, tuple[str, ...]] | None = None
         self.session.engine_described.connect(self._engine_described)
-        self.session.request_submitted.connect(self._follow)
+        self.session.request_submitted.connect(self.snippets.follow)
         self.lab.session_began.connect(self._lab_began)
         self.sensors.inventory_changed.connect(self._look_for_wakers)
-
-    @property
-    def snippet(self) -> str:
-        """The PyTorch code for the last action."""
-        return self._snippet
 
     def start(self) -> None:
         """Start the sensor reader and the engine; called after the window's first paint."""
@@ -102,12 +95,6 @@ class Studio(QObject):
         """Let the engine ask CUDA although all cards sleep: the user wants to use them."""
         self._ask_again(wakes_cards=True)
 
-    def show_snippet(self, snippet: str) -> None:
-        """Show code in the Code pane."""
-        if snippet and snippet != self._snippet:
-            self._snippet = snippet
-            self.snippet_changed.emit(snippet)
-
     def _look_for_wakers(self, inventory: Inventory) -> None:
         """Let the engine ask CUDA once another program has woken a sleeping card."""
         engine = self.session.description
@@ -124,13 +111,9 @@ class Studio(QObject):
             self.session.submit(DescribeEngine(wakes_cards=wakes_cards))
 
     def _lab_began(self, session: EngineSession) -> None:
-        session.request_submitted.connect(self._follow)
+        session.request_submitted.connect(self.snippets.follow)
 
     def _engine_described(self, description: EngineDescribed) -> None:
         self.sensors.number_for(description.visible_devices)
-
-    def _follow(self, reply: Reply) -> None:
-        reply.event_received.connect(self._show_snippet_of)
-
-    def _show_snippet_of(self, event: Event) -> None:
-        self.show_snippet(getattr(event, "snippet", ""))
+        if description.snippet:
+            self.snippets.show(description.snippet, DEVICES)

@@ -20,6 +20,7 @@ from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, RecordingPlayer
+from gpu_studio.model.snippets import BENCHMARK
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.benchmark.benchmark_choices import BenchmarkChoices
 from gpu_studio.ui.benchmark.benchmark_head import BenchmarkHead
@@ -106,6 +107,7 @@ class BenchmarkTab(QWidget):
         self.benchmark.run_changed.connect(self._run_changed)
         self.benchmark.run_begun.connect(self._run_begun)
         self.benchmark.runs_cleared.connect(self._show_results)
+        self.benchmark.runs_cleared.connect(self._show_code)
         self.benchmark.plan_changed.connect(self._plan_changed)
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -262,6 +264,7 @@ class BenchmarkTab(QWidget):
     def _run_selected(self, run: Run | None) -> None:
         self._plots.select(run)
         self._head.choose(run)
+        self._show_code()
         if run is not None and not self._plots.explains:
             self._show_view(View.LIVE)
         self._show_caption()
@@ -270,13 +273,21 @@ class BenchmarkTab(QWidget):
         """Show the size under the cursor at the top, and then the selected one again."""
         self._head.choose(run or self._results.selected)
 
+    def _show_code(self) -> None:
+        """Show the code of the selected run, or else of the last one."""
+        begun = (run for run in reversed(self.benchmark.runs) if run.has_begun)
+        run = self._results.selected or next(begun, None)
+        self._studio.snippets.show(run.snippet if run is not None else "", BENCHMARK)
+
     def _run_begun(self) -> None:
         self._show_caption()
+        self._show_code()
         if len(self.benchmark.runs) == 1:
             self._show_results()
 
     def _run_changed(self, run: Run) -> None:
         self._show_caption()
+        self._show_code()
         if run.state.is_over:
             self._show_results()
 

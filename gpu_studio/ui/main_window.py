@@ -1,4 +1,4 @@
-"""The window: four tabs, a banner above, the Code pane beside them, a status bar below."""
+"""The window: four tabs, a banner above, the Code drawer over them, a status bar below."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.headline import SHOW_LOG
 from gpu_studio.ui.banner import Banner
-from gpu_studio.ui.code_pane import CodePane
+from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.menus import fill_menus, tab_keys
 from gpu_studio.ui.page_keys import press_stop
@@ -116,21 +116,21 @@ class MainWindow(QMainWindow):
         self._unmade = [i for i in range(len(_TABS)) if tabs_after_paint and i != first]
         self._fill_tabs()
         self.setCentralWidget(self._page())
-        self._code = CodePane(studio, self)
-        self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self._code)
-        self._code.setVisible(studio.settings.choices.code_pane)
-        self._code.visibilityChanged.connect(self._keep_code_pane)
+        self._code = CodeDrawer(studio.snippets, theme, self.tabs)
+        self._code.setVisible(studio.settings.choices.code_drawer)
+        self._code.opened_or_closed.connect(self._keep_code_drawer)
         self.statusBar().addPermanentWidget(StatusLine(studio))
         self.statusBar().addPermanentWidget(EffectLine(studio), 1)
         self.statusBar().setSizeGripEnabled(False)
-        fill_menus(self, studio, self.tabs, self._code.toggleViewAction(), log_path)
+        fill_menus(self, studio, self.tabs, self._code.action, log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         if bad_end is not None:
             studio.headlines.tell(_BAD_END, studio.settings.trouble or _NOTHING_LOST, SHOW_LOG)
         self._show_headline(studio.headlines.headline)  # set before this window was connected
         self.setMinimumSize(*_SMALLEST)
         self._restore()
-        self.tabs.currentChanged.connect(self._poll_for)
+        self.tabs.currentChanged.connect(self._turn_to)
+        self._turn_to(self.tabs.currentIndex())
 
     def tell(self, sentence: str) -> None:
         """Show a sentence about the program itself in the banner."""
@@ -177,10 +177,14 @@ class MainWindow(QMainWindow):
             self._studio.sensors.set_watched(not self.isMinimized())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Let Esc stop what runs in front, or else leave the full screen."""
+        """Let Esc stop what runs in front, or else close the code, or leave the full screen."""
         if event.key() != Qt.Key.Key_Escape:
             super().keyPressEvent(event)
-        elif not press_stop(self.tabs.currentWidget()) and self.isFullScreen():
+        elif press_stop(self.tabs.currentWidget()):
+            return
+        elif not self._code.isHidden():
+            self._code.hide()
+        elif self.isFullScreen():
             self.setWindowState(self.windowState() & ~Qt.WindowState.WindowFullScreen)
 
     def focusNextPrevChild(self, is_next: bool) -> bool:
@@ -226,9 +230,10 @@ class MainWindow(QMainWindow):
         column.addWidget(self.tabs, 1)
         return page
 
-    def _poll_for(self, index: int) -> None:
+    def _turn_to(self, index: int) -> None:
         """Poll the sensors only for a tab that shows them; runs request them themselves."""
         self._studio.sensors.want("window", index != _WITHOUT_SENSORS)
+        self._studio.snippets.turn_to(_TABS[index][0])
 
     def _show_headline(self, headline: Headline | None) -> None:
         if headline is None:
@@ -288,9 +293,8 @@ class MainWindow(QMainWindow):
         if geometry:
             self.restoreGeometry(QByteArray(geometry))
 
-    def _keep_code_pane(self) -> None:
-        if self.isVisible() and not self.isMinimized():
-            self._studio.settings.change(code_pane=not self._code.isHidden())
+    def _keep_code_drawer(self, is_open: bool) -> None:
+        self._studio.settings.change(code_drawer=is_open)
 
 
 def show_unexpected(sentence: str) -> None:

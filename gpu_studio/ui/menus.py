@@ -32,7 +32,7 @@ def fill_menus(
         window: the window of the menu bar.
         studio: has the settings and the engine.
         tabs: the window's tabs, each of which gets a key.
-        code: shows and hides the Code pane.
+        code: opens and closes the Code drawer.
         log_path: the log; None if there is none.
     """
     bar = window.menuBar()
@@ -40,8 +40,6 @@ def fill_menus(
     view = bar.addMenu("&View")
     _add_tabs(view, tabs)
     view.addSeparator()
-    code.setText("&Code pane")
-    code.setShortcut(QKeySequence("F9"))
     view.addAction(code)
     _add_full_screen(view, window)
     view.addSeparator()

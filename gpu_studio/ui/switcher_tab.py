@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
+from gpu_studio.model.snippets import AMP, FEEDING, SEVERAL_CARDS, SWITCHER
 from gpu_studio.model.switcher.pitfalls import PitfallsModel
 from gpu_studio.model.switcher.placement_model import PlacementModel
 from gpu_studio.ui.parts import GAP, MARGIN
@@ -45,14 +46,15 @@ class SwitcherTab(QWidget):
             ("Choose", self._choose),
             ("Place", self._place),
             ("Pitfalls", self._pitfalls),
-            ("Feeding", self._feeding),
-            ("AMP and reproducibility", self._amp),
-            ("Several cards", self._cards),
+            (FEEDING, self._feeding),
+            (AMP, self._amp),
+            (SEVERAL_CARDS, self._cards),
         ):
             self._add_page(title, make)
         self.pages.currentChanged.connect(self._show_page)
         for index in range(2):
             self._make_page(index)
+        studio.snippets.turn_to_part(SWITCHER, self.pages.tabText(0))
 
     def show_page(self, title: str) -> None:
         """Switch to a page."""
@@ -79,6 +81,7 @@ class SwitcherTab(QWidget):
     def _show_page(self, index: int) -> None:
         self._make_page(index)
         self._stack.setCurrentIndex(index)
+        self._studio.snippets.turn_to_part(SWITCHER, self.pages.tabText(index))
 
     def _choose(self) -> QWidget:
         return ChoosePage(self._studio, self._theme, self.model, self.pitfalls, self.pages)

@@ -355,8 +355,6 @@ QScrollArea > QWidget > QWidget[page="true"] { background: transparent; }
 QStatusBar { background: @window@; border-top: 1px solid @border@; color: @muted@; }
 QStatusBar::item { border: none; }
 QStatusBar QLabel { color: @muted@; padding: 2px 6px; }
-QDockWidget { titlebar-close-icon: none; }
-QDockWidget > QWidget { background: @window@; }
 QMenuBar { background: @window@; padding: 2px; }
 QMenuBar::item { padding: 4px 10px; border-radius: 4px; background: transparent; }
 QMenuBar::item:selected { background: @hover@; }

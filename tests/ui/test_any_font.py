@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QTabBar,
     QTabWidget,
+    QToolButton,
 )
 
 from gpu_studio.app import build_window
@@ -114,7 +115,6 @@ def window(letters, words, qtbot, engines, settings) -> Iterator[MainWindow]:
             oom_finished(),
         ],
     }  # fmt: skip
-    settings.change(code_pane=False)
     sensors = SteadySensors(two_cards())
     made = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
     made.show()
@@ -189,4 +189,8 @@ def test_everything_can_be_read(qtbot, window):
             go(qtbot, window, page)
             assert window.size().toTuple() == size, page.title
             found += [f"{page.title} at {size[0]}: {what}" for what in misfits(window)]
+        find(window, "code.open", QToolButton).click()
+        settle(window)
+        found += [f"Code at {size[0]}: {what}" for what in misfits(find(window, "code.drawer"))]
+        find(window, "code.open", QToolButton).click()
     assert not found, "\n".join(found)

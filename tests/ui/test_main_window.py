@@ -6,7 +6,6 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
-    QDockWidget,
     QLabel,
     QPlainTextEdit,
     QPushButton,
@@ -21,13 +20,13 @@ from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
-from tests.driving.window import click
+from tests.driving.window import click, sees
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
 from tests.fakes.scripted_engine import Engines
 
 # Every name of the design that the tabs as they are have to have.
 NAMES = (
-    "tabs", "banner", "code", "devices.table", "devices.details", "devices.sensors",
+    "tabs", "banner", "code", "code.drawer", "devices.table", "devices.details", "devices.sensors",
     "devices.processes", "devices.verdict", "devices.copy", "switcher.cards", "switcher.activate",
     "switcher.visible_only", "switcher.model", "switcher.move", "switcher.placement",
     "benchmark.workload", "benchmark.sizes", "benchmark.dtype", "benchmark.devices",
@@ -99,6 +98,7 @@ def test_tab_comes_to_everything_in_the_order_it_is_seen(qtbot, make_window, set
     settings.change(first_tab=2)
     window = shown(qtbot, make_window(tabs_after_paint=True))
     window.banner.say("A sentence.", command="a command")
+    click(window, "code.open")
     qtbot.waitUntil(
         lambda: (box := window.findChild(QCheckBox, "benchmark.devices.cpu")) and box.isVisible()
     )
@@ -110,9 +110,22 @@ def test_tab_comes_to_everything_in_the_order_it_is_seen(qtbot, make_window, set
         widget = widget.nextInFocusChain()
     wanted = [
         "banner.copy", "qt_tabwidget_tabbar", "benchmark.workload", "benchmark.sizes",
-        "benchmark.dtype.float32", "benchmark.devices.cpu", "benchmark.run", "code.copy", "code",
+        "benchmark.dtype.float32", "benchmark.devices.cpu", "benchmark.run", "code.copy",
+        "code.close", "code",
     ]  # fmt: skip
     assert [place for place in places if place in wanted] == wanted
+
+
+def test_the_code_drawer_is_closed_at_first_and_remembered(qtbot, make_window, settings):
+    window = shown(qtbot, make_window())
+    assert not sees(window, "code.drawer")
+    click(window, "code.open")
+    assert settings.choices.code_drawer
+    window.close()
+    again = shown(qtbot, make_window())
+    assert sees(again, "code.drawer")
+    click(again, "code.close")
+    assert not settings.choices.code_drawer
 
 
 def test_it_can_be_as_small_as_an_old_screen(qtbot, make_window):
@@ -120,7 +133,6 @@ def test_it_can_be_as_small_as_an_old_screen(qtbot, make_window):
     window.resize(900, 520)
     assert (window.width(), window.height()) == (900, 520)
     tabs = window.findChild(QTabWidget, "tabs")
-    window.findChild(QDockWidget, "code.dock").hide()
     for index in range(tabs.count()):
         tabs.setCurrentIndex(index)
         place = tabs.widget(index)

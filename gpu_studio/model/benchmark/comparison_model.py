@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.protocol import RunStarted, RunWorkload
 from gpu_studio.core.switcher.usable_cards import usable_cards
 from gpu_studio.model.engine_session import Reply
+from gpu_studio.model.snippets import SWITCHER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ class ComparisonModel(QObject):
     Args:
         studio: the application's state.
         workload: the name of the workload.
+        page: the page of the Switcher that shows it.
 
     Signals:
         description_changed(): an engine described the workload.
@@ -36,9 +38,11 @@ class ComparisonModel(QObject):
     description_changed = Signal()
     runs_changed = Signal()
 
-    def __init__(self, studio: Studio, workload: str, parent: QObject | None = None) -> None:
+    def __init__(
+        self, studio: Studio, workload: str, page: str, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
-        self._session = studio.session
+        self._session, self._snippets, self._page = studio.session, studio.snippets, page
         self.workload = workload
         self.runs: list[Run] = []
         self._replies: list[Reply] = []
@@ -120,6 +124,8 @@ class ComparisonModel(QObject):
         reply = self.sender()
         assert isinstance(reply, Reply)
         self.runs[self._replies.index(reply)].apply(event)
+        if isinstance(event, RunStarted):
+            self._snippets.show(event.snippet, SWITCHER, self._page)
         self.runs_changed.emit()
 
     def _take_engine(self) -> None:

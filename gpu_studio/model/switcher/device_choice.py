@@ -17,6 +17,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.core.switcher.placement_words import explain_end, explain_failure
 from gpu_studio.core.switcher.whole_snippet import complete, snippet_for_device
 from gpu_studio.model.engine_session import EngineState
+from gpu_studio.model.snippets import SWITCHER
 from gpu_studio.model.switcher.card_rows import CardRow, card_rows, card_warnings, counted_rows
 
 if TYPE_CHECKING:
@@ -121,13 +122,12 @@ class DeviceChoice(QObject):
         self._set_chosen(identity)
         row, engine = self.chosen, self._session.description
         if row is not None and row.address is not None and engine is not None:
-            self._studio.show_snippet(
-                complete(
-                    snippet_for_device(row.address),
-                    device_count=engine.device_count if engine.cuda_available else 0,
-                    visible_devices=engine.visible_devices,
-                )
+            snippet = complete(
+                snippet_for_device(row.address),
+                device_count=engine.device_count if engine.cuda_available else 0,
+                visible_devices=engine.visible_devices,
             )
+            self._studio.snippets.show(snippet, SWITCHER)
 
     def use(self) -> None:
         """Make the chosen card the current one (``torch.cuda.set_device``)."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpu_studio.core.switcher.usable_cards import usable_cards
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
+from gpu_studio.model.snippets import AMP, FEEDING, SEVERAL_CARDS
 from gpu_studio.ui.parts import Text
 from gpu_studio.ui.scroll_page import ScrollPage
 from gpu_studio.ui.switcher.comparison_card import ComparisonCard
@@ -38,13 +39,13 @@ _CARDS = (
 
 def feeding_page(studio: Studio, theme: Theme) -> QWidget:
     """Return the page of the workload ``dataloader``."""
-    return _page(studio, theme, "Data loading", (("dataloader", _FEEDING),))
+    return _page(studio, theme, FEEDING, "Data loading", (("dataloader", _FEEDING),))
 
 
 def amp_page(studio: Studio, theme: Theme) -> QWidget:
     """Return the page of the workloads ``train_step`` and ``conv2d``."""
     return _page(
-        studio, theme, "Mixed precision, speed and reproducibility",
+        studio, theme, AMP, "Mixed precision, speed and reproducibility",
         (("train_step", _AMP), ("conv2d", _CUDNN)),
     )  # fmt: skip
 
@@ -56,12 +57,13 @@ def cards_page(studio: Studio, theme: Theme) -> QWidget:
     # A single card has nothing to split the work with; the CPU splits it among processes.
     checked = {} if cards == 1 else {"processes": ("1", "2")}
     parts = (("data_parallel", _CARDS),)
-    return _page(studio, theme, "One model on several cards", parts, checked)
+    return _page(studio, theme, SEVERAL_CARDS, "One model on several cards", parts, checked)
 
 
 def _page(
     studio: Studio,
     theme: Theme,
+    tab: str,
     title: str,
     parts: tuple[tuple[str, str], ...],
     checked: Mapping[str, Sequence[str]] | None = None,
@@ -69,7 +71,7 @@ def _page(
     page = ScrollPage(title)
     page.column.addWidget(Text(title, "title"))
     for workload, sentence in parts:
-        model = ComparisonModel(studio, workload, page)
+        model = ComparisonModel(studio, workload, tab, page)
         page.column.addWidget(ComparisonCard(studio, theme, model, sentence, checked))
     page.column.addStretch(1)
     return page

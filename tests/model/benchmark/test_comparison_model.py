@@ -6,6 +6,7 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.messages.run_messages import WorkloadOption
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
+from gpu_studio.model.snippets import AMP
 from tests.fakes.descriptions import described, described_with_cuda, elementwise
 from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Pause
@@ -31,7 +32,7 @@ def engines(engines, workload):
 
 @pytest.fixture
 def model(engines, ready_studio):
-    return ComparisonModel(ready_studio, "train_step")
+    return ComparisonModel(ready_studio, "train_step", AMP)
 
 
 def test_every_combination_is_run_in_turn(model, engines, qtbot):
@@ -86,7 +87,7 @@ def test_the_devices_are_those_the_workload_can_use(
     engines.scripts[DescribeEngine] = [described_with_cuda(device_count=2, workloads=(able,))]
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free)
-    assert ComparisonModel(studio, "train_step").devices == devices
+    assert ComparisonModel(studio, "train_step", AMP).devices == devices
 
 
 def test_what_cannot_run_here_does_not_start(engines, studio, qtbot, workload):
@@ -96,11 +97,11 @@ def test_what_cannot_run_here_does_not_start(engines, studio, qtbot, workload):
     engines.scripts[DescribeEngine] = [described(workloads=(skipped,))]
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free)
-    model = ComparisonModel(studio, "train_step")
+    model = ComparisonModel(studio, "train_step", AMP)
     assert not model.can_start
     model.start("cpu", 1, 0.5, {})
     assert model.runs == []
-    assert ComparisonModel(studio, "unknown").devices == []
+    assert ComparisonModel(studio, "unknown", AMP).devices == []
 
 
 def test_a_run_is_read_while_it_goes(model, engines, qtbot):

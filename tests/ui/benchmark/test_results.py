@@ -30,6 +30,7 @@ from tests.ui.benchmark.answers import hold, with_a_card
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
+    from gpu_studio.model.studio import Studio
     from gpu_studio.ui.benchmark_tab import BenchmarkTab
     from tests.fakes.scripted_engine import Engines
 
@@ -77,6 +78,20 @@ def test_a_verdict_from_doubted_runs_is_amber(
     assert verdict.palette().color(verdict.foregroundRole()) != plain
     click(ready, "benchmark.clear")
     assert verdict.palette().color(verdict.foregroundRole()) == plain
+
+
+def test_the_code_is_that_of_the_selected_run_or_else_of_the_last(
+    studio: Studio, ready: BenchmarkTab
+) -> None:
+    studio.snippets.turn_to("Benchmark")
+    run(ready, "64, 512")
+    first, last = (done.snippet for done in ready.benchmark.runs)
+    assert first != last
+    assert studio.snippets.snippet == last
+    select_row(ready, 0)
+    assert studio.snippets.snippet == first
+    click(ready, "benchmark.clear")
+    assert studio.snippets.snippet == ""
 
 
 @with_a_card

@@ -22,6 +22,7 @@ from gpu_studio.core.protocol import (
     RunPitfall,
     UseDevice,
 )
+from gpu_studio.model.snippets import SWITCHER
 from gpu_studio.ui.status import StatusLine
 from tests.driving.window import click, find, text
 from tests.fakes.descriptions import described, described_with_cuda
@@ -70,12 +71,13 @@ def test_choosing_a_device_writes_the_lines_that_name_it(placing, studio, qtbot)
     targets.setFocus()
     qtbot.keyClick(targets, Qt.Key.Key_End)
     order = 'import os\n\nos.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"\n\nimport torch\n'
-    assert studio.snippet.startswith(order)
-    assert 'torch.device("cuda:1")' in studio.snippet
+    studio.snippets.turn_to(SWITCHER)
+    assert studio.snippets.snippet.startswith(order)
+    assert 'torch.device("cuda:1")' in studio.snippets.snippet
     placing.show_page("Choose")
     radio(placing, "cpu").click()
-    assert studio.snippet.startswith("import torch\n")
-    assert 'torch.device("cpu")' in studio.snippet
+    assert studio.snippets.snippet.startswith("import torch\n")
+    assert 'torch.device("cpu")' in studio.snippets.snippet
 
 
 def test_use_this_card(tab, engines, qtbot):

@@ -19,6 +19,7 @@ from gpu_studio.core.protocol import (
     PitfallFailed,
     RunPitfall,
 )
+from gpu_studio.model.snippets import SWITCHER
 from tests.driving.window import click, find, numbers, text
 from tests.fakes.descriptions import described
 from tests.fakes.scripted_engine import Pause
@@ -49,7 +50,8 @@ def test_broken_why_and_fixed(lab, engines, studio, qtbot):
     assert find(lab, "switcher.lab.broken.code", QPlainTextEdit).toPlainText() == "# broken"
     assert find(lab, "switcher.lab.broken_card").property("tone") == "failure"
     assert find(lab, "switcher.lab.fixed_card").isHidden()
-    assert studio.snippet == "# broken\n"
+    studio.snippets.turn_to(SWITCHER)
+    assert studio.snippets.snippet == "# broken\n"
     click(lab, "switcher.lab.fix")
     qtbot.waitUntil(find(lab, "switcher.lab.fixed_card").isVisible)
     assert find(lab, "switcher.lab.fixed_card").property("tone") == "good"

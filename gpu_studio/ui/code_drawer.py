@@ -1,0 +1,154 @@
+"""The Code drawer: the PyTorch code of the page in front."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QAction, QFontDatabase, QGuiApplication, QTextOption
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QToolButton, QWidget
+
+from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import GAP, Card, Text, button
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QKeyEvent
+    from PySide6.QtWidgets import QTabWidget
+
+    from gpu_studio.model.snippets import Snippets
+    from gpu_studio.ui.theme import Theme
+
+
+_PASTED = "Runs as is in any Python with PyTorch. The code follows the page that you see."
+_STARTED = "Needs several processes: see its first line for how to start them."
+_NOTHING = "Run something on this page, and its PyTorch code appears here."
+_COLUMNS = 64  # of code; longer lines wrap
+_TIP = "Show the PyTorch code of this page (F9)"
+
+
+class CodeDrawer(Card):
+    """Runnable lines with a Copy button, over the right part of the pages.
+
+    It moves nothing: the page below keeps its width. Escape closes it.
+
+    Signals:
+        opened_or_closed(bool): whether it is open now.
+    """
+
+    opened_or_closed = Signal(bool)
+
+    def __init__(self, snippets: Snippets, theme: Theme, pages: QTabWidget) -> None:
+        super().__init__(pages, name="code.drawer")
+        self.setAccessibleName("Code")
+        self._pages = pages
+        self._text = QPlainTextEdit()
+        self._text.setObjectName("code")
+        self._text.setReadOnly(True)
+        self._text.setTabChangesFocus(True)
+        self._text.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self._text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self._text.setAccessibleName("PyTorch code of this page")
+        self._text.setPlaceholderText(_NOTHING)
+        self._copy = button("Copy", self._copy_code, name="code.copy", tip="Copy this code")
+        self._copy.setIcon(icon("copy", theme))
+        self._close = button("Close", self.hide, name="code.close", tip="Close the code (Esc)")
+        self._note = Text(role="muted", name="code.note", wraps=True)
+        head = QHBoxLayout()
+        self.column.addLayout(head)
+        head.setSpacing(GAP)
+        head.addWidget(Text("Code", "title"), 1)
+        head.addWidget(self._copy)
+        head.addWidget(self._close)
+        self.column.addWidget(self._note)
+        self.column.addWidget(self._text, 1)
+        self.action = QAction("&Code", self, checkable=True)
+        self.action.setShortcut("F9")
+        self.action.toggled.connect(self._open)
+        self._handle = self._make_handle(theme)
+        self._show(snippets.snippet)
+        snippets.snippet_changed.connect(self._show)
+        pages.installEventFilter(self)
+        pages.tabBar().installEventFilter(self)
+        self.hide()
+
+    def take_last_place(self) -> None:
+        """Put the drawer last in Tab order, even if other widgets are created later."""
+        for widget in (self._copy, self._close, self._text):
+            last = self.window().previousInFocusChain()
+            # Qt puts no widget after one that does not accept focus.
+            while last is not None and last.focusPolicy() is Qt.FocusPolicy.NoFocus:
+                last = last.previousInFocusChain()
+            if last is not None and last is not widget:
+                QWidget.setTabOrder(last, widget)
+
+    def setVisible(self, visible: bool) -> None:
+        """Keep the menu, the button and the keyboard's place in step."""
+        if visible != self.isHidden():
+            return
+        focused = self.window().focusWidget()
+        super().setVisible(visible)
+        self.action.setChecked(visible)
+        if visible:
+            self._fit()
+            self.raise_()
+        elif focused is not None and self.isAncestorOf(focused):
+            self._handle.setFocus()
+        self.opened_or_closed.emit(visible)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Stay at the right edge below the tabs."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Move, QEvent.Type.LayoutRequest):
+            self._fit()
+        return super().eventFilter(watched, event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Close with Escape."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.hide()
+        else:
+            super().keyPressEvent(event)
+
+    def _make_handle(self, theme: Theme) -> QToolButton:
+        """Return the button beside the tabs that opens and closes the drawer."""
+        handle = QToolButton()
+        handle.setObjectName("code.open")
+        handle.setCheckable(True)
+        handle.setText("Code")
+        handle.setIcon(icon("code", theme))
+        handle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        handle.setToolTip(_TIP)
+        handle.setAccessibleName("Code")
+        handle.setAccessibleDescription(_TIP)
+        handle.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        handle.toggled.connect(self.action.setChecked)
+        self.action.toggled.connect(handle.setChecked)
+        self._pages.setCornerWidget(handle, Qt.Corner.TopRightCorner)
+        return handle
+
+    def _open(self, is_open: bool) -> None:
+        self.setVisible(is_open)
+        if is_open:
+            self._text.setFocus()
+
+    def _fit(self) -> None:
+        if self.isHidden():
+            return
+        top = max(self._pages.tabBar().height(), self._handle.height())
+        margins = self.column.contentsMargins()
+        frame = margins.left() + margins.right() + 2 * self._text.frameWidth() + 2 * GAP
+        frame += self._text.verticalScrollBar().sizeHint().width()
+        wanted = frame + _COLUMNS * self._text.fontMetrics().horizontalAdvance("0")
+        width = min(max(wanted, self.minimumSizeHint().width()), self._pages.width())
+        self.setGeometry(
+            self._pages.width() - width, top, width, max(self._pages.height() - top, 0)
+        )
+
+    def _show(self, snippet: str) -> None:
+        self._text.setPlainText(snippet)
+        self._copy.setEnabled(bool(snippet))
+        self._note.setText(_PASTED if runs_as_it_stands(snippet) else _STARTED)
+        self._note.setVisible(bool(snippet))
+
+    def _copy_code(self) -> None:
+        QGuiApplication.clipboard().setText(self._text.toPlainText())

@@ -1,0 +1,100 @@
+"""The Code drawer: over the page, closed at first, and always with the code of that page."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMainWindow, QPlainTextEdit, QTabWidget, QWidget
+
+from gpu_studio.ui.code_drawer import CodeDrawer
+from tests.driving.window import click, find, open_tab, sees, text
+
+LONG = "print(" + " + ".join(f"torch.ones({n})" for n in range(60)) + ")\n"
+
+
+@pytest.fixture
+def window(studio, theme, qtbot):
+    """Two pages with the drawer over them."""
+    window = QMainWindow()
+    pages = QTabWidget(window)
+    pages.setObjectName("tabs")
+    window.setCentralWidget(pages)
+    for title in ("Devices", "Benchmark"):
+        page = QWidget()
+        page.setObjectName(title)
+        page.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        pages.addTab(page, title)
+    pages.currentChanged.connect(lambda index: studio.snippets.turn_to(pages.tabText(index)))
+    studio.snippets.turn_to("Devices")
+    CodeDrawer(studio.snippets, theme, pages)
+    qtbot.addWidget(window)
+    window.resize(900, 520)
+    window.show()
+    qtbot.waitExposed(window)
+    return window
+
+
+def code(window) -> str:
+    return find(window, "code", QPlainTextEdit).toPlainText()
+
+
+def test_it_is_closed_at_first_and_opens_over_the_page(window, qtbot):
+    page = find(window, "Devices")
+    before = page.geometry()
+    assert not sees(window, "code.drawer")
+    click(window, "code.open")
+    qtbot.waitUntil(lambda: sees(window, "code.drawer"))
+    assert page.geometry() == before
+    drawer = find(window, "code.drawer")
+    pages = find(window, "tabs", QTabWidget)
+    assert drawer.y() >= pages.tabBar().height()
+    assert drawer.geometry().bottomRight() == pages.rect().bottomRight()
+    window.resize(1200, 700)
+    qtbot.waitUntil(lambda: drawer.geometry().bottomRight() == pages.rect().bottomRight())
+
+
+def test_escape_and_its_button_close_it_and_give_the_keyboard_back(window, qtbot):
+    for close in (
+        lambda: QTest.keyClick(find(window, "code"), Qt.Key.Key_Escape),
+        lambda: click(window, "code.close"),
+        lambda: click(window, "code.open"),
+    ):
+        click(window, "code.open")
+        assert sees(window, "code.drawer")
+        assert window.focusWidget() is find(window, "code")
+        close()
+        assert not sees(window, "code.drawer")
+        assert window.focusWidget() is find(window, "code.open")
+
+
+def test_the_code_is_that_of_the_page_in_front(window, studio):
+    click(window, "code.open")
+    assert code(window) == ""
+    assert not find(window, "code.copy").isEnabled()
+    studio.snippets.show("# a run\n", "Benchmark")
+    assert code(window) == ""
+    open_tab(window, "Benchmark")
+    assert code(window) == "# a run\n"
+    click(window, "code.copy")
+    assert QGuiApplication.clipboard().text() == "# a run\n"
+    open_tab(window, "Devices")
+    assert code(window) == ""
+
+
+def test_long_lines_wrap(window, studio):
+    click(window, "code.open")
+    studio.snippets.show(LONG, "Devices")
+    field = find(window, "code", QPlainTextEdit)
+    assert field.horizontalScrollBar().maximum() == 0
+    assert field.document().lastBlock().previous().layout().lineCount() > 1
+
+
+def test_what_torchrun_has_to_start_is_not_said_to_run_as_it_stands(window, studio):
+    click(window, "code.open")
+    studio.snippets.show("# Save this as share.py, then: torchrun share.py\n", "Devices")
+    started_by_torchrun = text(window, "code.note")
+    assert "processes" in started_by_torchrun
+    studio.snippets.show("import torch\n", "Devices")
+    assert text(window, "code.note") not in ("", started_by_torchrun)
