@@ -233,7 +233,7 @@ class MainWindow(QMainWindow):
     def _turn_to(self, index: int) -> None:
         """Poll the sensors only for a tab that shows them; runs request them themselves."""
         self._studio.sensors.want("window", index != _WITHOUT_SENSORS)
-        self._studio.snippets.turn_to(_TABS[index][0])
+        self._studio.snippets.turn_to(self.tabs.tabText(index))
 
     def _show_headline(self, headline: Headline | None) -> None:
         if headline is None:

@@ -29,7 +29,7 @@ from gpu_studio.core.protocol import DescribeEngine, RunPitfall, RunWorkload
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import button
-from tests.driving.window import find, open_page, open_tab, write
+from tests.driving.window import click, find, open_page, open_tab, sees, write
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, two_cards
 from tests.fakes.run_answers import run_events
@@ -92,6 +92,17 @@ def test_f11_fills_the_screen_and_esc_leaves_it(qtbot, window):
     qtbot.waitUntil(window.isFullScreen)
     key(qtbot, window, Qt.Key.Key_F11)
     qtbot.waitUntil(lambda: not window.isFullScreen())
+
+
+def test_esc_closes_the_code_before_it_leaves_the_full_screen(qtbot, window):
+    key(qtbot, window, Qt.Key.Key_F11)
+    qtbot.waitUntil(window.isFullScreen)
+    key(qtbot, window, Qt.Key.Key_F9)
+    assert sees(window, "code.drawer")
+    find(window, "tabs", QTabWidget).tabBar().setFocus()
+    key(qtbot, window, Qt.Key.Key_Escape)
+    assert not sees(window, "code.drawer")
+    assert window.isFullScreen()
 
 
 def test_ctrl_return_runs_a_pitfall_and_esc_stops_it(qtbot, window, engines):
@@ -187,6 +198,7 @@ def test_tab_goes_through_the_page_before_the_code(qtbot, window, title):
     for bar in inside.findChildren(QTabBar):
         bar.setCurrentIndex(bar.count() - 1)  # made when it is first shown
     qtbot.waitUntil(lambda: tab_order(window, inside).count("page") > 1)
+    click(window, "code.open")
     window.focusNextPrevChild(True)
     places = tab_order(window, inside)
     assert "page" not in places[places.index("code") :]
