@@ -1,10 +1,11 @@
 """Somebody who presses everything, as a program: real engines, no cards or soft ones.
 
-    python -m tests.random_walk --steps 20000 --seed 1 [--soft]
+    python -m tests.random_walk --steps 20000 --seed 1 [--soft | --in-window]
 
 The walk sees every page, then clicks, types, turns the wheel, drops files, resizes, and changes
 themes and tabs at random. It prints what was uncaught or warned of, the memory now and then (after
 it has stopped what ran and cleared the results), and the longest gaps of the window's own work.
+Memory that has grown after the first steps is trouble, too.
 """
 
 from __future__ import annotations
@@ -86,6 +87,10 @@ _FILES = {
 }  # fmt: skip
 _LONGEST_WAIT_S = 120.0
 _LARGEST = 2200, 2400
+_WEIGHED = 1280, 800
+# Results, opened files and errors bring more widgets: the first steps have seen them.
+_SEEN_AFTER = 1000
+_MOST_GROWTH = 0.05
 
 
 class Walker:
@@ -272,6 +277,9 @@ class Account:
         self.memory: list[tuple[int, int, int]] = []  # steps, Python objects, resident bytes
         self.gaps: list[tuple[float, float, str]] = []  # own CPU seconds, wall seconds, what
         self._types: collections.Counter[str] = collections.Counter()
+
+    def listen(self) -> None:
+        """Note what nothing has caught, and Qt's messages."""
         sys.excepthook = lambda kind, error, trace: self._note(error, trace)
         threading.excepthook = lambda args: self._note(args.exc_value, args.exc_traceback)
         sys.unraisablehook = lambda args: self._note(args.exc_value, args.exc_traceback)
@@ -296,6 +304,17 @@ class Account:
         grown, self._types = types - self._types, types
         return grown
 
+    def growth(self) -> float:
+        """Return how much the memory has grown since most was seen, as a share."""
+        seen = [resident for steps, _, resident in self.memory if steps >= _SEEN_AFTER]
+        return seen[-1] / seen[0] - 1.0 if seen else 0.0
+
+    def judge_memory(self) -> None:
+        """Note memory that has grown as trouble."""
+        if self.growth() > _MOST_GROWTH:
+            at = ", ".join(f"{n}: {size / 2**20:.1f} MiB" for n, _, size in self.memory)
+            self.trouble.append(f"the memory grew by {self.growth():.1%}: {at}")
+
     def _note(self, error: BaseException | None, trace: Any) -> None:
         import traceback
 
@@ -310,12 +329,14 @@ class Account:
 class Walk:
     """A window with its engine, and the walker in it."""
 
-    def __init__(self, seed: int, folder: Path, soft_pc: Any = None) -> None:
+    def __init__(
+        self, seed: int, folder: Path, soft_pc: Any = None, engine: str = "process"
+    ) -> None:
         self._soft_pc = soft_pc
-        self._random = random.Random(seed + 1)
         self.account = Account()
+        self.account.listen()
         settings = Settings(None)
-        settings.change(budget_s=0.2, sizes="64, 256")
+        settings.change(budget_s=0.2, sizes="64, 256", engine=engine)
         reader = SensorReader(log_path=folder / "log")
         self.window = build_window(
             sensor_source=reader,
@@ -397,6 +418,10 @@ class Walk:
                 break
             if self._studio.session.state is EngineState.FAILED:
                 self._studio.session.restart()
+        # The picture of a large window takes 20 MiB, and that of a hidden page nothing.
+        self.window.resize(*_WEIGHED)
+        find(self.window, "tabs", QTabWidget).setCurrentIndex(0)
+        _turn()
         find(self.window, "benchmark.clear", QAbstractButton).click()
         results = find(self.window, "benchmark.results", QTableView).model()
         wait_until(lambda: results.rowCount() == 0)
@@ -462,6 +487,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--soft", action="store_true", help="on soft cards that misbehave")
+    parser.add_argument("--in-window", action="store_true", help="PyTorch in the window's process")
     parser.add_argument("--weighed-every", type=int, default=500)
     chosen = parser.parse_args(arguments)
     faulthandler.enable()
@@ -470,11 +496,13 @@ def main(arguments: list[str]) -> int:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pc = stack.enter_context(_soft_pc()) if chosen.soft else None
-        walk = Walk(chosen.seed, folder, pc)
+        walk = Walk(chosen.seed, folder, pc, "window" if chosen.in_window else "process")
         walk.go(chosen.steps, chosen.weighed_every)
         walk.window.close()
         application.processEvents()
     account = walk.account
+    account.judge_memory()
+    sys.stdout.write(f"memory since step {_SEEN_AFTER}: {account.growth():+.1%}\n")
     for own_s, wall_s, told in account.gaps:
         sys.stdout.write(f"gap: {own_s * 1e3:.0f} ms own, {wall_s * 1e3:.0f} ms in all, {told}\n")
     sys.stdout.write("".join(f"TROUBLE {one}\n" for one in account.trouble[:20]))

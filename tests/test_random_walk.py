@@ -45,6 +45,20 @@ def test_a_walk_over_the_window_leaves_it_whole(
     window.close()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="others keep what was freed")
+@pytest.mark.parametrize("share_kept", [0.0, 0.2])
+def test_the_walk_notes_memory_that_is_never_freed(share_kept):
+    account, kept = random_walk.Account(), []
+    account.weigh(0)
+    for steps in (random_walk._SEEN_AFTER, 2 * random_walk._SEEN_AFTER):
+        account.weigh(steps)
+        kept.append(b"k" * int(share_kept * account.memory[0][2]))
+    account.judge_memory()
+    assert [trouble.partition(" by ")[0] for trouble in account.trouble] == (
+        ["the memory grew"] if share_kept else []
+    )
+
+
 # Three processes, and a window that waits for what two of them answer.
 @pytest.mark.alone
 @pytest.mark.timeout(2 * _LONGEST_S)
