@@ -227,9 +227,11 @@ class Explanation(ScrollPage):
 
     def _show_ceiling(self, run: Run, result: RunFinished) -> None:
         known = [
-            (other, there, there.share_of_ceiling)
+            (other, shown, there.share_of_ceiling)
             for other in self._beside(run)
             if (there := other.result) is not None and there.share_of_ceiling is not None
+            # A share that is not credible has no text, and gets no bar.
+            if (shown := share_text(there))
         ]
         self._ceiling_bars.setVisible(bool(known))
         self._ceiling_bars.show_bars(
@@ -237,9 +239,9 @@ class Explanation(ScrollPage):
                 Bar(
                     self._full_label(other),
                     (BarPart("", min(share, 1.0), device_role(other.request.device)),),
-                    share_text(there),
+                    shown,
                 )
-                for other, there, share in known
+                for other, shown, share in known
             ]
         )
         inventory = self._sensors.inventory

@@ -213,3 +213,11 @@ def test_transfers_are_a_curve_of_their_own_beside_the_same_cpu() -> None:
 def test_a_result_without_a_time_has_no_ratio() -> None:
     nothing = msgspec.structs.replace(result(64, 1.0, "cuda:0"), median_s=0.0, ci95_s=(0.0, 0.0))
     assert ratios_of([result(64, 1.0, "cpu"), nothing], "cuda:0") == ()
+
+
+def test_a_wrong_result_between_two_winners_does_not_move_their_crossing() -> None:
+    right = exact({256: 0.5, 1024: 2.0})
+    wrong = Comparison(512, 50.0, 49.9, 50.1, is_wrong=True)
+    (crossing,) = find_crossover([right[0], wrong, right[1]]).crossings
+    assert crossing == find_crossover(right).crossings[0]
+    assert crossing.size == pytest.approx(512)

@@ -212,16 +212,18 @@ DOUBTS: dict[str, dict[str, Any]] = {
     "throttled": {"throttled": True},
     "spread": {"iqr_s": 0.5},
     "in window": {"in_window_process": True},
+    "not steady": {"sustained": True, "doubts": {"not steady": "the second half was slower"}},
 }
 
 
 @pytest.mark.parametrize("doubt", DOUBTS)
 def test_a_doubted_run_wins_nothing_within_a_factor_of_two(doubt: str) -> None:
     for lead, is_told in ((1.9, False), (2.1, True)):
-        results = [result(512, lead, **DOUBTS[doubt]), result(512, 1.0, "cuda:0")]
+        is_long = {"sustained": "sustained" in DOUBTS[doubt]}
+        results = [result(512, lead, **DOUBTS[doubt]), result(512, 1.0, "cuda:0", **is_long)]
         assert ("wins" in said(results)) is is_told
         # the other way round, too: a doubted loser may be faster than it seems
-        back = [result(512, 1.0), result(512, lead, "cuda:0", **DOUBTS[doubt])]
+        back = [result(512, 1.0, **is_long), result(512, lead, "cuda:0", **DOUBTS[doubt])]
         assert ("wins" in said(back)) is is_told
     both = [result(512, 1.9, **DOUBTS[doubt]), result(512, 1.0, "cuda:0", **DOUBTS[doubt])]
     assert "wins" not in said(both)
@@ -230,7 +232,8 @@ def test_a_doubted_run_wins_nothing_within_a_factor_of_two(doubt: str) -> None:
 
 @pytest.mark.parametrize("doubt", DOUBTS)
 def test_a_verdict_from_doubted_times_is_itself_doubted(doubt: str) -> None:
-    sound = [result(512, 4.0), result(512, 1.0, "cuda:0")]
+    is_long = {"sustained": "sustained" in DOUBTS[doubt]}
+    sound = [result(512, 4.0, **is_long), result(512, 1.0, "cuda:0", **is_long)]
     assert not is_doubted(sound)
     assert is_doubted([result(512, 4.0, **DOUBTS[doubt]), sound[1]])
     assert is_doubted([sound[0], result(512, 1.0, "cuda:0", **DOUBTS[doubt])])

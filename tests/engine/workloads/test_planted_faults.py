@@ -235,6 +235,22 @@ def test_winograds_rounding_is_no_wrong_result():
     assert conv2d._wrong(case, found * 1.01, expected, magnitude) != ""
 
 
+@pytest.mark.parametrize("shorter", ["float16", "bfloat16"])
+def test_a_convolution_in_tf32_may_round_its_factors_and_not_its_result(
+    shorter: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(conv2d, "_computes_in", lambda _case: conv2d.TF32)
+    case = case_of(Conv2d(), 1)
+    pictures, weights, _ = (one.detach() for one in conv2d._operands(case, conv2d.seeded()))
+    expected = torch.nn.functional.conv2d(pictures.double(), weights.double(), padding=1)
+    # float16 has as many digits as TF32: rounded operands stand in for a card's.
+    factors = (one.half().float() for one in (pictures, weights))
+    found = torch.nn.functional.conv2d(*factors, padding=1)
+    assert conv2d._wrong(case, found, expected, expected.abs()) == ""
+    assert conv2d._wrong(case, rounded(shorter)(found), expected, expected.abs()) != ""
+    assert conv2d._wrong(case, found * 1.01, expected, expected.abs()) != ""
+
+
 AMPS = [("off", "default"), ("on", "float16"), ("on", "bfloat16")]
 
 

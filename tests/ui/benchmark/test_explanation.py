@@ -109,6 +109,17 @@ def test_a_low_share_of_the_ceiling_gets_its_cause(
     assert cells(ready, Column.CEILING) == ["–", "20 %"]
 
 
+def test_a_share_that_nothing_can_reach_has_no_bar(ready: BenchmarkTab, engines: Engines) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: run_events(
+        request, share_of_ceiling=58.31, ceiling="peak arithmetic, 1 GFLOP/s"
+    )
+    run(ready, "512")
+    click(ready, "benchmark.view.explanation")
+    assert bars(ready, "benchmark.ceiling.bars") == {}
+    assert not numbers(text(ready, "benchmark.ceiling.sentence"))[1:]
+    assert cells(ready, Column.CEILING) == ["–"]
+
+
 def test_what_the_work_showed_is_told_and_drawn(
     qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
