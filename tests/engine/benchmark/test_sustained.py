@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -42,10 +43,27 @@ def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return asked
 
 
-def test_a_sustained_run_loads_long_times_long_and_never_rests(rests: list[float]):
+@pytest.fixture
+def least_loads_s(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
+    """Return how long every run that is made warms up at least."""
+    asked: list[float | None] = []
+    warm_up = run.warm_up
+
+    def noted(*args: Any, least_s: float | None, **kwargs: Any) -> float:
+        asked.append(least_s)
+        return warm_up(*args, least_s=least_s, **kwargs)
+
+    monkeypatch.setattr(run, "warm_up", noted)
+    return asked
+
+
+def test_a_sustained_run_loads_long_times_long_and_never_rests(
+    rests: list[float], least_loads_s: list[float | None]
+):
     usual, lasting = finished(rest_s=0.04), finished(rest_s=0.04, sustained=True)
     assert rests == [0.04, 0.0]
     assert (usual.sustained, lasting.sustained) == (False, True)
+    assert least_loads_s == [None, 0.2]
     assert lasting.warm_up_s >= 0.2
     assert lasting.timed_s >= 0.199
     assert "not steady" not in usual.doubts
