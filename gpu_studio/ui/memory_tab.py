@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QTimer
-from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QTabBar, QVBoxLayout, QWidget
 
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.memory.memory_curves import MemoryCurves
 from gpu_studio.ui.memory.oom_page import OomPage
 from gpu_studio.ui.memory.tank_card import TankCard
 from gpu_studio.ui.parts import GAP, MARGIN
+from gpu_studio.ui.scroll_page import PageStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,14 +48,6 @@ def _fit_page(model: MemoryModel, theme: Theme) -> QWidget:
     return FitPage(model, theme)
 
 
-class _Pages(QStackedWidget):
-    """Takes the remaining height: wrapped text of hidden pages does not count."""
-
-    def hasHeightForWidth(self) -> bool:
-        """Return False: the pages scroll if they do not fit."""
-        return False
-
-
 class MemoryTab(QWidget):
     """The memory bar on top, and below it one page at a time."""
 
@@ -73,7 +66,7 @@ class MemoryTab(QWidget):
         self._pages.setExpanding(False)
         for title in _PAGES:
             self._pages.addTab(title)
-        self._stack = _Pages()
+        self._stack = PageStack()
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, GAP, MARGIN, MARGIN)
         column.setSpacing(_SPACING)
@@ -89,16 +82,9 @@ class MemoryTab(QWidget):
             FIT: partial(_fit_page, self.model, theme),
         }
         for page in range(len(_PAGES)):
-            self._stack.addWidget(made.get(page) or QWidget())
+            self._stack.add(made.get(page) or QWidget())
         self._pages.currentChanged.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)
-
-    def event(self, event: QEvent) -> bool:
-        """Leave enough space for the pages below the bar's table."""
-        if event.type() in (QEvent.Type.Resize, QEvent.Type.LayoutRequest):
-            pages = self._pages.sizeHint().height() + self._stack.minimumSizeHint().height()
-            self._tank_card.set_room(self.height() - GAP - MARGIN - 2 * _SPACING - pages)
-        return super().event(event)
 
     # ── pages ────────────────────────────────────────────────────────────────────────────────
 
@@ -108,12 +94,8 @@ class MemoryTab(QWidget):
 
     def _show_page(self, page: int) -> None:
         if page in self._unmade:
-            place = self._stack.widget(page)
-            self._stack.insertWidget(page, self._unmade.pop(page)())
-            if place is not None:
-                self._stack.removeWidget(place)
-                place.deleteLater()
-        self._stack.setCurrentIndex(page)
+            self._stack.replace(page, self._unmade.pop(page)())
+        self._stack.show_page(page)
         self._tank_card.setVisible(page != ERROR)  # the error may come from any card
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()
@@ -135,7 +117,7 @@ class MemoryTab(QWidget):
         self._polls.stop()
 
     def _poll(self) -> None:
-        page = self._stack.currentIndex()
+        page = self._stack.current
         if not self.isVisible() or self.window().isMinimized() or page == ERROR:
             return
         self.model.poll(with_segments=page == SEGMENTS)

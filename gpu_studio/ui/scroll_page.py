@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from gpu_studio.ui.parts import GAP
@@ -76,6 +76,80 @@ class TabScroll(QScrollArea):
         else:
             least = tab.minimumSizeHint().height()
         tab.resize(width, max(room.height(), least))
+
+
+class PageStack(QWidget):
+    """Shows one of several pages, as high as that page needs; the tab around it scrolls.
+
+    A `QStackedWidget` is as high as the highest of its pages, also of those that nobody sees.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._pages: list[QWidget] = []
+        self._current = 0
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+
+    def add(self, page: QWidget) -> None:
+        """Append a page; the first one is shown."""
+        self._pages.append(page)
+        self._column.addWidget(page)
+        page.setVisible(len(self._pages) == self._current + 1)
+
+    def replace(self, index: int, page: QWidget) -> None:
+        """Put another page in the place of one, which is deleted."""
+        before, self._pages[index] = self._pages[index], page
+        self._column.insertWidget(index, page)
+        self._column.removeWidget(before)
+        before.deleteLater()
+        page.setVisible(index == self._current)
+
+    def show_page(self, index: int) -> None:
+        """Show a page, and hide the one before."""
+        self._current = index
+        for number, page in enumerate(self._pages):
+            if number != index:
+                page.hide()
+        self._pages[index].show()
+
+    @property
+    def current(self) -> int:
+        """The number of the shown page."""
+        return self._current
+
+
+class PageColumn(QWidget):
+    """A page of a tab: add widgets and layouts to `column`. The tab scrolls, not the page."""
+
+    def __init__(self, accessible_name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(accessible_name)
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(0, 0, 0, 0)
+        self.column.setSpacing(GAP)
+
+
+def bring_into_view(widget: QWidget) -> None:
+    """Scroll the tab to a widget once it is laid out: at least to its top."""
+
+    def scroll() -> None:
+        place = widget.parentWidget()
+        while place is not None and not isinstance(place, QScrollArea):
+            place = place.parentWidget()
+        inside = place.widget() if place is not None else None
+        if place is None or inside is None or not widget.isVisible():
+            return
+        top = widget.mapTo(inside, QPoint(0, 0)).y()
+        bar, room = place.verticalScrollBar(), place.viewport().height()
+        shown = bar.value() <= top and top + widget.height() <= bar.value() + room
+        if not shown:
+            # All of it, or else its top with a little of what is above.
+            last = top + widget.height() + GAP - room
+            bar.setValue(min(max(last, 0), max(top - GAP, 0)) if last > bar.value() else top - GAP)
+
+    # The first turn lays the page out, the second one the tab around it.
+    QTimer.singleShot(0, widget, lambda: QTimer.singleShot(0, widget, scroll))
 
 
 class ScrollPage(VerticalScroll):

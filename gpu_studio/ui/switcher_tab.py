@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QTabBar, QVBoxLayout, QWidget
 
 from gpu_studio.model.snippets import AMP, FEEDING, SEVERAL_CARDS, SWITCHER
 from gpu_studio.model.switcher.pitfalls import PitfallsModel
 from gpu_studio.model.switcher.placement_model import PlacementModel
 from gpu_studio.ui.parts import GAP, MARGIN
+from gpu_studio.ui.scroll_page import PageStack
 from gpu_studio.ui.switcher.choose_page import ChoosePage
 from gpu_studio.ui.switcher.place_page import PlacePage
 
@@ -35,7 +36,8 @@ class SwitcherTab(QWidget):
         self.pages.setDrawBase(False)
         self.pages.setExpanding(False)
         self.pages.setUsesScrollButtons(True)
-        self._stack = QStackedWidget()
+        self._stack = PageStack()
+        self._made: set[int] = set()
         self._makers: list[Callable[[], QWidget]] = []
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 0, MARGIN, MARGIN)
@@ -65,22 +67,17 @@ class SwitcherTab(QWidget):
         self.pages.blockSignals(True)
         self.pages.addTab(title)
         self.pages.blockSignals(False)
-        place = QWidget()
-        layout = QVBoxLayout(place)
-        layout.setContentsMargins(0, 0, 0, 0)
-        self._stack.addWidget(place)
+        self._stack.add(QWidget())
         self._makers.append(make)
 
     def _make_page(self, index: int) -> None:
-        place = self._stack.widget(index)
-        layout = place.layout() if place is not None else None
-        assert layout is not None
-        if layout.count() == 0:
-            layout.addWidget(self._makers[index]())
+        if index not in self._made:
+            self._made.add(index)
+            self._stack.replace(index, self._makers[index]())
 
     def _show_page(self, index: int) -> None:
         self._make_page(index)
-        self._stack.setCurrentIndex(index)
+        self._stack.show_page(index)
         self._studio.snippets.turn_to_part(SWITCHER, self.pages.tabText(index))
 
     def _choose(self) -> QWidget:

@@ -8,9 +8,11 @@ import msgspec
 import pytest
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
+    QAbstractScrollArea,
     QApplication,
     QLineEdit,
     QPushButton,
+    QScrollArea,
     QTabBar,
     QTabWidget,
     QToolButton,
@@ -194,3 +196,47 @@ def test_everything_can_be_read(qtbot, window):
         found += [f"Code at {size[0]}: {what}" for what in misfits(find(window, "code.drawer"))]
         find(window, "code.open", QToolButton).click()
     assert not found, "\n".join(found)
+
+
+# Nothing else scrolls inside a tab. A code box is as high as its code, and may be wider than its
+# place: a wrapped line of Python means something else. A pasted error may have 200,000 characters.
+# The blocks of a segment, and the segments, may be thousands; the readings grow while you look.
+_MAY_SCROLL = {
+    "switcher.lab.broken.code", "switcher.lab.fixed.code", "memory.error.text", "memory.segments",
+    "memory.blocks", "memory.table",
+}  # fmt: skip
+_SMALL = ((960, 540), (900, 520), (1024, 640))
+
+
+@pytest.mark.parametrize("letters", [(100, 10.0), (125, 10.0)], indirect=True)
+def test_no_page_scrolls_inside_another_and_nothing_is_cut_in_a_small_window(qtbot, window):
+    use_everything(qtbot, window)
+    window.banner.say("PyTorch cannot use this card.", command="a command", action="Do it")
+    found = []
+    for size in _SMALL:
+        window.resize(*size)
+        settle(window)
+        for page in PAGES:
+            if page.title not in _OF_ONE_AREA:
+                continue
+            go(qtbot, window, page)
+            where = f"{page.title} at {size[0]}"
+            found += [f"{where}: {what}" for what in misfits(window)]
+            found += [f"{where}: {name} scrolls" for name in scrolling(window)]
+    assert not found, "\n".join(found)
+
+
+_OF_ONE_AREA = {page.title for page in PAGES if page.tab in (1, 3)}
+
+
+def scrolling(window: MainWindow) -> list[str]:
+    """Return what scrolls in the tab in front, apart from the tab itself."""
+    tab = window.findChild(QTabWidget, "tabs").currentWidget()
+    return [
+        f"{type(area).__name__} {area.objectName() or area.accessibleName()}"
+        for area in tab.findChildren(QAbstractScrollArea)
+        if area.isVisible()
+        and area.window() is window
+        and (area.verticalScrollBar().maximum() or isinstance(area, QScrollArea))
+        and area.objectName() not in _MAY_SCROLL
+    ]

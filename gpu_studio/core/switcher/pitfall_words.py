@@ -60,14 +60,14 @@ def compare_parts(
 
     Empty if a part did not run, or if the two parts share no figure.
     """
-    pairs = _pairs(broken, fixed)
+    pairs = compared_figures(broken, fixed)
     if not pairs:
         return ""
     told = "; ".join(
         f"{_inside(now.title)} {format_figure(now)} instead of {format_figure(before)}"
         for before, now in pairs
     )
-    reached = [_is_reached(before, now) for before, now in pairs]
+    reached = [is_reached(before, now) for before, now in pairs]
     if all(reached):
         return f"With the fix: {told}."
     how = "helped only partly" if any(reached) else "did not help"
@@ -76,10 +76,10 @@ def compare_parts(
 
 def has_paid(broken: PitfallOutcome | None, fixed: PitfallOutcome | None) -> bool:
     """Return whether every shared figure improved; true if there is none."""
-    return all(_is_reached(before, now) for before, now in _pairs(broken, fixed))
+    return all(is_reached(before, now) for before, now in compared_figures(broken, fixed))
 
 
-def _pairs(
+def compared_figures(
     broken: PitfallOutcome | None, fixed: PitfallOutcome | None
 ) -> list[tuple[Figure, Figure]]:
     """Return the figures that both parts have and that the fix should change."""
@@ -98,7 +98,8 @@ def _inside(title: str) -> str:
     return title[:1].lower() + title[1:]
 
 
-def _is_reached(before: Figure, now: Figure) -> bool:
+def is_reached(before: Figure, now: Figure) -> bool:
+    """Return whether the fix changed a figure as it should."""
     if is_even(before.value, now.value):
         return False
     return (now.value < before.value) is (now.aim == "less")

@@ -15,7 +15,7 @@ from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, Card, Text, button, section, show_whole_rows, table
-from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.scroll_page import PageColumn
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QMimeData
@@ -114,8 +114,8 @@ class ErrorPage(QWidget):
         card.column.addWidget(FlowRow(example, clear))
         return card
 
-    def _make_account(self, theme: Theme) -> ScrollPage:
-        page = ScrollPage("Explanation of the error")
+    def _make_account(self, theme: Theme) -> PageColumn:
+        page = PageColumn("Explanation of the error")
         self._account = Card(name="memory.error.account")
         page.column.addWidget(self._account)
         self._headline = Text(role="title", name="memory.error.headline", wraps=True)

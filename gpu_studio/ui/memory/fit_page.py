@@ -23,7 +23,7 @@ from gpu_studio.ui.parts import (
     section,
     set_property,
 )
-from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.scroll_page import PageColumn
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
@@ -48,7 +48,7 @@ class FitPage(QWidget):
         self._question = FitQuestion(self)
         column = QHBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        page = ScrollPage("Will it fit?")
+        page = PageColumn("Will it fit?")
         column.addWidget(page)
         page.column.addWidget(self._make_most())
         page.column.addWidget(self._make_network(theme))

@@ -20,7 +20,7 @@ from gpu_studio.ui.memory.oom_panel import OomPanel
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
-from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.scroll_page import PageColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ class OomPage(QWidget):
         panel = OomPanel(studio, model, self)
         panel.setMaximumWidth(letters(self, _PANEL_LETTERS))
         line.addWidget(panel, 2)
-        page = ScrollPage("Results of the experiment")
+        page = PageColumn("Results of the experiment")
         line.addWidget(page, 3)
         self._invitation = self._make_invitation()
         page.column.addWidget(self._invitation)

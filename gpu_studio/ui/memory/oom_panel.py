@@ -34,7 +34,6 @@ from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, Card, Text, button
-from gpu_studio.ui.scroll_page import ScrollPage
 
 if TYPE_CHECKING:
     from gpu_studio.model.memory.memory_model import MemoryModel
@@ -116,13 +115,7 @@ class OomPanel(Card):
         )
 
     def _lay_out(self) -> None:
-        self.column.setContentsMargins(0, 0, 0, 0)
-        page = ScrollPage("Choices of the experiment")
-        page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        # Added to the window before it is filled: otherwise Qt restyles it at each level.
-        self.column.addWidget(page, 1)
-        column = page.column
-        column.setContentsMargins(14, 12, 14, 8)
+        column = self.column
         column.setSpacing(8)
         column.addWidget(self._reason)
         column.addWidget(self._preset)
@@ -131,13 +124,12 @@ class OomPanel(Card):
         add_slider_row(column, "Budget", self._budget, self._budget_words)
         column.addWidget(self._whole)
         column.addWidget(self._record)
-        column.addStretch(1)
         foot = QHBoxLayout()
-        foot.setContentsMargins(14, 0, 14, 12)
         foot.setSpacing(GAP)
-        self.column.addLayout(foot)
+        column.addLayout(foot)
         foot.addWidget(self._run, 1)
         foot.addWidget(self._stop)
+        column.addStretch(1)
 
     def _connect(self, studio: Studio) -> None:
         self._preset.activated.connect(self._take_preset)

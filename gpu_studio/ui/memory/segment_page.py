@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
-from PySide6.QtWidgets import QBoxLayout, QFileDialog, QHeaderView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFileDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gpu_studio.core.memory.outcome import free_within
 from gpu_studio.core.units import format_bytes, format_percent
@@ -101,9 +108,7 @@ class SegmentPage(QWidget):
         )
         scale.setChecked(True)
         scale.toggled.connect(self._view.set_to_scale)
-        entries = [
-            FlowRow(_Swatch(theme, look), Text(text, "muted"), spacing=6) for text, look in _LEGEND
-        ]
+        entries = [_legend_entry(theme, text, look) for text, look in _LEGEND]
         card.column.addWidget(FlowRow(*entries, scale, fills=entries[-1], spacing=_LEGEND_SPACING))
 
     def _make_table(self) -> Card:
@@ -234,6 +239,17 @@ class SegmentPage(QWidget):
     def open_snapshot(self, path: Path) -> None:
         """Show a snapshot from a file, or why it is refused."""
         self._snapshot.open(path)
+
+
+def _legend_entry(theme: Theme, text: str, look: str) -> QWidget:
+    """Return a square and its meaning, which stay on one line."""
+    entry = QWidget()
+    line = QHBoxLayout(entry)
+    line.setContentsMargins(0, 0, 0, 0)
+    line.setSpacing(_SWATCH // 2)
+    line.addWidget(_Swatch(theme, look))
+    line.addWidget(Text(text, "muted"))
+    return entry
 
 
 class _Swatch(QWidget):

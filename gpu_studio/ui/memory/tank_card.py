@@ -18,7 +18,7 @@ from gpu_studio.ui.eliding import ElidingCombo
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.memory_curves import toggle
 from gpu_studio.ui.memory.tank import TankBar
-from gpu_studio.ui.parts import GAP, Card, Text, height_of_rows, letters, show_whole_rows, table
+from gpu_studio.ui.parts import GAP, Card, Text, letters, show_whole_rows, table
 
 if TYPE_CHECKING:
     from gpu_studio.model.engine_session import EngineSession
@@ -54,7 +54,6 @@ class TankCard(Card):
         self._tank.part_told.connect(self._show_sentence)
         self._rows = TextRows(("Part", "Memory", "Share", "Meaning"), numbers=(1, 2), parent=self)
         self._table: QTableView | None = None  # created on first use
-        self._room: int | None = None
         self._sentence = Text(role="muted", name="memory.sentence", wraps=True)
         self.column.addWidget(self._tank)
         self.column.addWidget(self._sentence)
@@ -148,32 +147,8 @@ class TankCard(Card):
         self._tank.show_tank(tank)
         if self._table is not None and self._numbers.isChecked() and tank is not None:
             self._rows.set_rows(tank.rows())
-            self._fit_table()
+            show_whole_rows(self._table)
         self._show_sentence("")
-
-    def set_room(self, height: int) -> None:
-        """Limit the height if the table is shown."""
-        self._room = height
-        self._fit_table()
-
-    def _fit_table(self) -> None:
-        """Show the table under the bar, or instead of it if both do not fit.
-
-        Only the available size decides, not the current state: otherwise showing one could remove
-        the reason for it.
-        """
-        if self._table is None or self._room is None or self._table.isHidden():
-            self._tank.show()
-            return
-        margins, spacing = self.column.contentsMargins(), self.column.spacing()
-        width = self.contentsRect().width() - margins.left() - margins.right()
-        border = self.height() - self.contentsRect().height()
-        rest = border + margins.top() + margins.bottom() + self._head.heightForWidth(width)
-        room = self._room - rest - self._sentence.heightForWidth(width) - 2 * spacing
-        beside_bar = room - self._tank.height_at(width) - spacing
-        has_room = beside_bar >= height_of_rows(self._table, width=width)
-        self._tank.setVisible(has_room)
-        show_whole_rows(self._table, beside_bar if has_room else room, width=width)
 
     def _show_sentence(self, told: str) -> None:
         self._sentence.setText(told or what_is_shown(self._model, self._session))
@@ -182,9 +157,13 @@ class TankCard(Card):
         if self._table is None:
             self._table = table(self._rows, name="memory.tank.table", accessible_name="Memory use")
             self.column.insertWidget(self.column.count() - 1, self._table)
+            self._table.horizontalScrollBar().rangeChanged.connect(self._fit_table)
         self._table.setVisible(shown)
         self._show_memory()
-        self._fit_table()
+
+    def _fit_table(self) -> None:
+        if self._table is not None:
+            show_whole_rows(self._table)
 
 
 def what_is_shown(model: MemoryModel, session: EngineSession) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.model.engine_session import EngineState
@@ -17,7 +16,7 @@ from gpu_studio.ui.parts import (
     button,
     letters,
 )
-from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.switcher.device_card import DeviceCard
 
 if TYPE_CHECKING:
@@ -79,12 +78,10 @@ class ChoosePage(QWidget):
         line = QHBoxLayout(self)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(MARGIN)
-        left = ScrollPage("Devices", self)
-        left.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        left = PageColumn("Devices", self)
         left.setMinimumWidth(letters(self, _LEFT_LETTERS[0]))
         left.setMaximumWidth(letters(self, _LEFT_LETTERS[1]))
-        right = ScrollPage("Two ways to choose", self)
-        right.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        right = PageColumn("Two ways to choose", self)
         line.addWidget(left, 2)
         line.addWidget(right, 3)
         self._fill_devices(left.column)

@@ -1,4 +1,4 @@
-"""The Pitfalls page: break it, see the real error or number, read why, fix it."""
+"""The Pitfalls page: break it, see the real error or number, fix it, compare both, read why."""
 
 from __future__ import annotations
 
@@ -18,22 +18,27 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.switcher.pitfall_words import format_figure
+from gpu_studio.core.switcher.pitfall_words import compared_figures, format_figure, is_reached
 from gpu_studio.ui.page_keys import runs, stops
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, set_property
 from gpu_studio.ui.plots.loss_plot import LossPlot
-from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.result_bars import ResultBar, ResultBars
+from gpu_studio.ui.scroll_page import PageColumn, bring_into_view
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
-    from gpu_studio.core.messages.pitfall_messages import PitfallDescription, PitfallOutcome
-    from gpu_studio.model.switcher.pitfalls import PitfallsModel
+    from gpu_studio.core.messages.pitfall_messages import (
+        Figure,
+        PitfallDescription,
+        PitfallOutcome,
+    )
+    from gpu_studio.model.switcher.pitfalls import PitfallsModel, Tried
     from gpu_studio.ui.theme import Theme
 
 _LIST_LETTERS = 28
 _ITEM_MARGINS = 28  # the style sheet's margin beside a title
-_WIDE_LETTERS = 157  # of the page; on a narrower page, fixed is under broken
+_WIDE_LETTERS = 140  # of the page; on a narrower page, fixed is under broken
 _STATES = {
     (False, False): "",
     (True, False): "broken",
@@ -43,7 +48,7 @@ _STATES = {
 
 _TITLES = {"broken": "Broken", "fixed": "Fixed"}
 _POINT_SIZE = 8.5
-_MOST_LINES = 10
+_CODE_FRAME = 34  # the style sheet's padding, and a horizontal scroll bar
 
 
 class PitfallPage(QWidget):
@@ -60,7 +65,8 @@ class PitfallPage(QWidget):
         column.setSpacing(GAP)
         line.addLayout(column, 1)
         self._fill_list(column)
-        page = ScrollPage("Chosen pitfall", self)
+        page = PageColumn("Chosen pitfall", self)
+        self._running_part = ""
         line.addWidget(page, 3)
         self._fill_page(page.column, theme)
         model.pitfalls_changed.connect(self._list_pitfalls)
@@ -79,6 +85,7 @@ class PitfallPage(QWidget):
         self._list.setWordWrap(True)
         self._list.setTextElideMode(Qt.TextElideMode.ElideRight)
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._list.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._list.currentRowChanged.connect(self._show_chosen)
         self._devices = QComboBox()
         self._devices.setObjectName("switcher.lab.device")
@@ -86,10 +93,11 @@ class PitfallPage(QWidget):
         column.addWidget(Text("Break it on purpose", "title"))
         column.addWidget(self._devices)
         card = Card(name="switcher.lab.list_card")
-        card.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Expanding)
+        card.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         card.column.setContentsMargins(4, 6, 4, 6)
         card.column.addWidget(self._list)
-        column.addWidget(card, 1)
+        column.addWidget(card)
+        column.addStretch(1)
 
     def _fill_page(self, column: QVBoxLayout, theme: Theme) -> None:
         self._title = Text(role="title", name="switcher.lab.title", wraps=True)
@@ -102,6 +110,7 @@ class PitfallPage(QWidget):
         self._failure_card.set_tone("failure")
         self._failure = Text(name="switcher.lab.failure", wraps=True)
         self._failure_card.column.addWidget(self._failure)
+        self._change = ChangeCard(theme)
         self._broken = OutcomeCard(theme, "broken")
         self._fixed = OutcomeCard(theme, "fixed")
         self._why_card = Card(name="switcher.lab.why_card")
@@ -125,6 +134,7 @@ class PitfallPage(QWidget):
             line.addWidget(widget)
         line.addStretch(1)
         column.addWidget(self._failure_card)
+        column.addWidget(self._change)
         self._story = QGridLayout()
         self._story.setSpacing(GAP)
         column.addLayout(self._story)
@@ -134,6 +144,7 @@ class PitfallPage(QWidget):
         """Put broken and fixed side by side if both fit."""
         super().resizeEvent(event)
         self._arrange()
+        self._fit_list()
 
     def _arrange(self) -> None:
         tried = self.model.tried(self.chosen.name) if self.chosen else None
@@ -143,8 +154,8 @@ class PitfallPage(QWidget):
         for widget in (self._broken, self._why_card, self._fixed):
             self._story.removeWidget(widget)
         self._story.addWidget(self._broken, 0, 0, top)
-        self._story.addWidget(self._why_card, 1, 0, 1, 2 if beside else 1)
-        self._story.addWidget(self._fixed, *((0, 1) if beside else (2, 0)), top)
+        self._story.addWidget(self._fixed, *((0, 1) if beside else (1, 0)), top)
+        self._story.addWidget(self._why_card, 2, 0, 1, 2 if beside else 1)
         self._story.setColumnStretch(0, 1)
         self._story.setColumnStretch(1, 1 if beside else 0)
 
@@ -183,7 +194,13 @@ class PitfallPage(QWidget):
         self._devices.setVisible(len(devices) > 1)
         for pitfall in pitfalls:
             self._mark(pitfall.name)
+        self._fit_list()
         self._show_chosen()
+
+    def _fit_list(self) -> None:
+        """Make the list as high as its entries: the tab scrolls."""
+        heights = [self._list.sizeHintForRow(row) for row in range(self._list.count())]
+        self._list.setFixedHeight(sum(heights) + 2 * self._list.frameWidth())
 
     def _show_chosen(self) -> None:
         pitfall = self.chosen
@@ -193,7 +210,7 @@ class PitfallPage(QWidget):
             widget.setVisible(is_there)
         if pitfall is None:
             self._title.setText("The engine is starting and loading PyTorch.")
-            for hidden in (self._failure_card, self._broken, self._fixed, self._stop):
+            for hidden in (self._failure_card, self._change, self._broken, self._fixed, self._stop):
                 hidden.setVisible(False)
             return
         self._title.setText(pitfall.title)
@@ -215,12 +232,18 @@ class PitfallPage(QWidget):
         self._failure.setText(tried.failure)
         self._failure_card.setVisible(bool(tried.failure))
         self._show_next()
+        self._change.show_tried(tried)
         self._broken.show_outcome(tried.broken, tried.broken_snippet, tried.device)
         self._fixed.show_outcome(
-            tried.fixed, tried.fixed_snippet, tried.device, tried.comparison,
-            has_paid=tried.has_paid,
-        )  # fmt: skip
+            tried.fixed, tried.fixed_snippet, tried.device, has_paid=tried.has_paid
+        )
         self._arrange()
+
+    def _show_new(self) -> None:
+        """Bring the result of the part that has just run into view."""
+        card = self._broken if self._running_part == "broken" else self._fixed
+        self._running_part = ""
+        bring_into_view(card if self._failure_card.isHidden() else self._failure_card)
 
     def _mark(self, name: str) -> None:
         """Show beside a pitfall's title which parts have run."""
@@ -232,6 +255,7 @@ class PitfallPage(QWidget):
             title = self.model.pitfalls[names.index(name)].title
             state = _STATES[(tried.broken is not None, tried.fixed is not None)]
             item.setText(f"{title}\n{state}" if state else title)
+            self._fit_list()
 
     def _show_running(self) -> None:
         running = self.model.running
@@ -244,6 +268,8 @@ class PitfallPage(QWidget):
             widget.setEnabled(self.model.can_run)
         self._stop.setVisible(running is not None)
         self._show_next()
+        if running is None and self._running_part:
+            self._show_new()
 
     def _show_next(self) -> None:
         """Let one button, and Ctrl+Return, do what comes next: break it, then fix it."""
@@ -261,7 +287,63 @@ class PitfallPage(QWidget):
 
     def _run(self, part: str) -> None:
         if self.chosen is not None:
+            self._running_part = part
             self.model.run(self.chosen.name, part, self._devices.currentText())
+
+
+class ChangeCard(Card):
+    """What the fix changed: a pair of bars for each figure, and a sentence; hidden before that."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent, name="switcher.lab.change_card")
+        self._theme = theme
+        self._pairs: list[QWidget] = []
+        self._comparison = Text(role="value", name="switcher.lab.fixed.comparison", wraps=True)
+        self.column.addWidget(self._comparison)
+        self.hide()
+
+    def show_tried(self, tried: Tried) -> None:
+        """Show the figures of both parts, or of the one that has run."""
+        for widget in self._pairs:
+            self.column.removeWidget(widget)
+            widget.deleteLater()
+        self._pairs = []
+        for before, now in _figures(tried):
+            self._add_pair(before, now)
+        self._comparison.setText(tried.comparison)
+        self._comparison.setVisible(bool(tried.comparison))
+        self.set_tone("" if not tried.comparison else "good" if tried.has_paid else "amber")
+        self.setVisible(bool(self._pairs))
+
+    def _add_pair(self, before: Figure | None, now: Figure | None) -> None:
+        known = before or now
+        assert known is not None
+        helped = before is not None and now is not None and is_reached(before, now)
+        bars = ResultBars(self._theme, name=f"switcher.lab.change.{known.name}")
+        bars.setAccessibleName(known.title)
+        bars.set_dense(True)
+        bars.show_bars(
+            [
+                ResultBar(name, role, *((figure.value, format_figure(figure)) if figure else ()))
+                for name, role, figure in (
+                    ("Broken", "failure", before),
+                    ("Fixed", "good" if helped else "amber", now),
+                )
+            ]
+        )
+        place = self.column.indexOf(self._comparison)
+        for offset, widget in enumerate((Text(known.title, "muted", wraps=True), bars)):
+            self.column.insertWidget(place + offset, widget)
+            self._pairs.append(widget)
+
+
+def _figures(tried: Tried) -> list[tuple[Figure | None, Figure | None]]:
+    """Return each figure that the fix should change, before and after it; None has not run."""
+    if tried.broken is not None and tried.fixed is not None:
+        return list(compared_figures(tried.broken, tried.fixed))
+    broken = tried.broken.figures if tried.broken is not None else ()
+    fixed = tried.fixed.figures if tried.fixed is not None else ()
+    return [(one, None) for one in broken if one.aim] + [(None, one) for one in fixed if one.aim]
 
 
 class OutcomeCard(Card):
@@ -273,7 +355,6 @@ class OutcomeCard(Card):
         self._theme, self._part = theme, part
         self._title = Text(role="value", name=f"{name}.title")
         self._sentence = Text(name=f"{name}.sentence", wraps=True)
-        self._comparison = Text(name=f"{name}.comparison", wraps=True)
         self._error = Text(role="failure", name=f"{name}.error", wraps=True)
         self._stand_in = Text(role="muted", name=f"{name}.stand_in", wraps=True)
         self._figures = QGridLayout()
@@ -282,7 +363,7 @@ class OutcomeCard(Card):
         self._figures.setColumnStretch(1, 1)
         self._plot: LossPlot | None = None
         self._code = _code_box(f"{name}.code", f"The {part} code")
-        for widget in (self._title, self._sentence, self._comparison, self._error):
+        for widget in (self._title, self._sentence, self._error):
             self.column.addWidget(widget)
         self.column.addLayout(self._figures)
         self.column.addWidget(self._stand_in)
@@ -294,19 +375,16 @@ class OutcomeCard(Card):
         outcome: PitfallOutcome | None,
         snippet: str,
         device: str,
-        comparison: str = "",
         *,
         has_paid: bool = True,
     ) -> None:
-        """Show the outcome, compared with the other part; None hides the card."""
+        """Show the outcome; None hides the card."""
         self.setVisible(outcome is not None)
         if outcome is None:
             return
         where = "a stand-in" if outcome.stand_in else device
         self._title.setText(f"{_TITLES[self._part]}, on {where}")
         self._sentence.setText(outcome.sentence)
-        self._comparison.setText(comparison)
-        self._comparison.setVisible(bool(comparison))
         self._error.setText(outcome.error)
         self._error.setVisible(bool(outcome.error))
         self._stand_in.setText(f"Stand-in: {outcome.stand_in}" if outcome.stand_in else "")
@@ -317,8 +395,8 @@ class OutcomeCard(Card):
         self._show_figures(outcome)
         self._show_curves(outcome)
         self._code.setPlainText(snippet.rstrip())
-        lines = min(self._code.blockCount(), _MOST_LINES)
-        self._code.setFixedHeight(int(lines * self._code.fontMetrics().lineSpacing()) + 26)
+        lines = self._code.blockCount()
+        self._code.setFixedHeight(int(lines * self._code.fontMetrics().lineSpacing()) + _CODE_FRAME)
 
     def _show_figures(self, outcome: PitfallOutcome) -> None:
         while (item := self._figures.takeAt(0)) is not None:

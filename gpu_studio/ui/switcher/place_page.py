@@ -19,7 +19,7 @@ from gpu_studio.model.switcher.placement_table import AFTER, BEFORE, KIND, NAME,
 from gpu_studio.model.switcher.tensor_placement_model import TensorPlacementModel
 from gpu_studio.ui.eliding import narrow_combo
 from gpu_studio.ui.page_keys import runs
-from gpu_studio.ui.parts import GAP, Card, Text, button, letters, table
+from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.switcher.choose_page import what_is_waited_for
 from gpu_studio.ui.switcher.device_card import DeviceInk
 
@@ -42,7 +42,6 @@ _LETTERS = 6
 _NARROW_LETTERS = 126  # of the page; below it a model's name would be cut off beside its data type
 _FEW_COLUMNS = 120  # letters; below it the table shows kind and data type in tool tips
 _WIDE = 150  # letters; above it the columns share the width, so that rows are easy to read
-_SCROLL_BAR = 12
 
 
 class PlacePage(QWidget):
@@ -306,7 +305,7 @@ class PlacementResult(Card):
         self._hint = Text(role="muted", name="switcher.hint", wraps=True)
         self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.column.addWidget(self._proof_card)
-        self.column.addWidget(self._table, 100)
+        self.column.addWidget(self._table)
         self.column.addWidget(self._hint, 100)
         self.column.addStretch(1)
 
@@ -316,6 +315,7 @@ class PlacementResult(Card):
             name="switcher.placement",
             accessible_name="Tensors with their device before and after",
         )
+        view.horizontalScrollBar().rangeChanged.connect(self._fit_table)
         view.setItemDelegate(DeviceInk(theme, view))
         view.horizontalHeader().setStretchLastSection(False)
         view.horizontalHeader().setSectionResizeMode(NAME, QHeaderView.ResizeMode.Stretch)
@@ -347,9 +347,5 @@ class PlacementResult(Card):
             self._table.horizontalHeader().setSectionResizeMode(column, mode)
 
     def _fit_table(self) -> None:
-        """Fit the table's height to its rows."""
-        rows = self._rows.rowCount()
-        row_height = self._table.verticalHeader().defaultSectionSize()
-        self._table.setMaximumHeight(
-            self._table.horizontalHeader().sizeHint().height() + rows * row_height + _SCROLL_BAR
-        )
+        """Fit the table's height to its rows: the tab scrolls."""
+        show_whole_rows(self._table)

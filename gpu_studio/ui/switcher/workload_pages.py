@@ -8,7 +8,7 @@ from gpu_studio.core.switcher.usable_cards import usable_cards
 from gpu_studio.model.benchmark.comparison_model import ComparisonModel
 from gpu_studio.model.snippets import AMP, FEEDING, SEVERAL_CARDS
 from gpu_studio.ui.parts import Text
-from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.switcher.comparison_card import ComparisonCard
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _page(
     parts: tuple[tuple[str, str], ...],
     checked: Mapping[str, Sequence[str]] | None = None,
 ) -> QWidget:
-    page = ScrollPage(title)
+    page = PageColumn(title)
     page.column.addWidget(Text(title, "title"))
     for workload, sentence in parts:
         model = ComparisonModel(studio, workload, tab, page)

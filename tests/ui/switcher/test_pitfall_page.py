@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
@@ -20,6 +21,8 @@ from gpu_studio.core.protocol import (
     RunPitfall,
 )
 from gpu_studio.model.snippets import SWITCHER
+from gpu_studio.ui.result_bars import ResultBars
+from gpu_studio.ui.scroll_page import TabScroll
 from tests.driving.window import click, find, numbers, text
 from tests.fakes.descriptions import described
 from tests.fakes.scripted_engine import Pause
@@ -68,7 +71,7 @@ def test_broken_and_fixed_stand_side_by_side_where_there_is_room(lab, qtbot):
         qtbot.waitUntil(find(lab, f"switcher.lab.{name}").isEnabled)
     broken, fixed = find(lab, "switcher.lab.broken_card"), find(lab, "switcher.lab.fixed_card")
     why = find(lab, "switcher.lab.why_card")
-    qtbot.waitUntil(lambda: broken.y() < why.y() < fixed.y())
+    qtbot.waitUntil(lambda: broken.y() < fixed.y() < why.y())
     lab.resize(1500, 900)
     qtbot.waitUntil(lambda: broken.y() == fixed.y() < why.y())
     assert broken.x() < fixed.x()
@@ -178,4 +181,33 @@ def test_what_the_fix_did_to_the_number_is_said_beside_it(
     qtbot.waitUntil(find(lab, "switcher.lab.fixed.comparison").isVisible)
     assert text(lab, "switcher.lab.fixed.comparison").replace("\u202f", " ").startswith(words)
     assert find(lab, "switcher.lab.fixed_card").property("tone") == tone
-    assert find(lab, "switcher.lab.broken.comparison").isHidden()
+    bars = find(lab, "switcher.lab.change.call_s", ResultBars)
+    assert [(bar.name, bar.value) for bar in bars.bars] == [("Broken", 0.002), ("Fixed", fixed_s)]
+    assert bars.bars[1].role == tone
+    assert bars.isVisible()
+
+
+def test_a_new_result_is_brought_into_view(lab, engines, qtbot):
+    """In a window that shows the buttons, but not the result under them."""
+    place = TabScroll(lab)
+    qtbot.addWidget(place)
+    place.resize(900, 300)
+    place.show()
+    lab.show()
+    long = "# a line of code\n" * 30
+    engines.scripts[RunPitfall] = lambda _engine, request: [
+        pitfall_finished(request, broken_snippet=long, fixed_snippet=long)
+    ]
+    bar = place.verticalScrollBar()
+    for part in ("break", "fix"):
+        bar.setValue(0)
+        find(lab, f"switcher.lab.{part}", QPushButton).click()
+        card = find(lab, f"switcher.lab.{'broken' if part == 'break' else 'fixed'}_card")
+        qtbot.waitUntil(lambda card=card: card.isVisible() and 0 <= top_of(card, place) < 40)
+        assert bar.value() > 0
+    place.takeWidget()  # the fixture closes the tab
+
+
+def top_of(card, place):
+    """Return how far under the top of what is shown a card begins, in pixels."""
+    return card.mapTo(place.viewport(), QPoint(0, 0)).y()
