@@ -16,6 +16,8 @@ from gpu_studio.engine import device
 from gpu_studio.engine.benchmark import card_limits, run
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.workloads.case import Case, make_case
+from gpu_studio.engine.workloads.matmul import Matmul
+from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 
 if TYPE_CHECKING:
@@ -177,3 +179,30 @@ def test_a_run_asks_before_it_computes(gt_1030: None, monkeypatch: pytest.Monkey
     in_bfloat16 = msgspec.structs.replace(request, dtype="bfloat16")
     with pytest.raises(StudioError, match="bfloat16"):
         list(run.WorkloadRun(in_bfloat16, Event()).events())
+
+
+def test_without_peaks_nothing_large_runs_before_a_small_call_has_told(
+    gt_1030: None, monkeypatch: pytest.MonkeyPatch
+):
+    from threading import Event
+
+    from gpu_studio.core.protocol import RunWorkload
+
+    monkeypatch.setattr(card_limits, "ceilings_of", lambda *arguments: None)
+    for name in ("prove_kernels", "refuse_too_large", "resolve", "measure_cpu"):
+        monkeypatch.setattr(run, name, lambda *arguments: CARD)
+    monkeypatch.setattr(run, "time_naively", lambda *arguments: pytest.fail("computed"))
+    monkeypatch.setattr(run, "_expected_call_s", lambda *arguments: 3.9)
+    verified: list[int] = []
+
+    def verify(_workload: object, case: Case) -> Verification:
+        verified.append(case.size)
+        return Verification(True, "exact", ())
+
+    monkeypatch.setattr(Matmul, "verify", verify)
+    request = RunWorkload(
+        run_id="1", workload="matmul", device="cuda:0", size=4096, dtype="float64", naive=True
+    )
+    with pytest.raises(StudioError, match="kernel"):
+        list(run.WorkloadRun(request, Event()).events())
+    assert verified == [512]

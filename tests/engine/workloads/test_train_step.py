@@ -97,6 +97,22 @@ def test_amp_multiplies_in_its_dtype_and_keeps_the_weights(
     assert seen == [dtype]
 
 
+def test_only_float16_has_its_gradients_scaled():
+    scales = {
+        dtype: Training(CPU, torch.float32, dtype).scale
+        for dtype in (None, torch.float16, torch.bfloat16)
+    }
+    assert scales.pop(torch.float16) > 1.0
+    assert set(scales.values()) == {1.0}
+    enabled = [
+        WORKLOAD.snippet(case_of(8, amp="on", amp_dtype=dtype)).count(
+            f"enabled=amp and torch.{dtype} is torch.float16"
+        )
+        for dtype in ("float16", "bfloat16")
+    ]
+    assert enabled == [1, 1]
+
+
 def test_a_call_is_a_step_that_learns():
     with call_of() as call:
         before = call._training.network[0].weight.detach().clone()
