@@ -173,6 +173,8 @@ def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(others, fa
     inventory = pc(driver=Driver(error="None.", error_code=12), other_gpus=others)
     finding = one("no_nvidia_card", examined(inventory, CPU_ENGINE, **facts))
     assert words in finding.sentence
+    is_other_gpu = "system" in facts or any(name.startswith(("AMD", "Intel")) for name in others)
+    assert ("not tested by us" in finding.sentence) is is_other_gpu
     assert all(name in finding.sentence for name in others)
     assert action in finding.action
 
