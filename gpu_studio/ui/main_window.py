@@ -10,6 +10,7 @@ from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
+    QDialog,
     QMainWindow,
     QTabWidget,
     QVBoxLayout,
@@ -195,6 +196,9 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """End all work and processes: nothing outlives the window."""
         self._is_closed = True
+        # A signal or a logoff also closes the window behind a dialog, which would stay open.
+        for dialog in self.findChildren(QDialog):
+            dialog.reject()
         geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
         self._studio.settings.change(window_geometry=geometry, first_tab=self.tabs.currentIndex())
         self._studio.close()

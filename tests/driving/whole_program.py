@@ -1,0 +1,277 @@
+"""The whole program in a process of its own: opened, driven through its object names, and closed.
+
+A script stands for what a person does. `CLOSING` has the states in which a window can be closed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from tests.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).resolve().parents[2]
+_LONGEST_S = 5 * PATIENCE_S
+
+_OPENING = """
+import os, sys, tempfile, time
+from functools import partial
+from pathlib import Path
+import psutil
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import *
+from gpu_studio.app import build_window
+from gpu_studio.core.protocol import *
+from gpu_studio.model.settings import Settings
+from gpu_studio.model.studio import Studio
+from gpu_studio.model.engine_session import EngineState
+from tests.driving.window import (
+    choose_data, click, find, open_page, open_tab, text, wait_ready, wait_until, write
+)
+
+sys.excepthook = lambda *error: (sys.__excepthook__(*error), os._exit(99))
+application = QApplication([])
+settings = Settings({settings_path})
+window = build_window(settings=settings, data_folder={data_folder})
+settings.change(budget_s={budget_s})
+studio = window.findChild(Studio)
+wait = partial(wait_until, patience_s={patience_s})
+"""
+READY = """
+window.show()
+open_tab(window, "Benchmark")
+wait_ready(studio, {patience_s})
+print("engine", studio.session.description.pid)
+engine = psutil.Process(studio.session.description.pid)
+run = find(window, "benchmark.run", QPushButton)
+results = find(window, "benchmark.results", QTableView).model()
+write(window, "benchmark.sizes", "{sizes}")
+engine_pids = []
+studio.session.engine_described.connect(lambda described: engine_pids.append(described.pid))
+"""
+_CLOSE = """
+print("family", len(psutil.Process().children(recursive=True)))
+print("folders", os.listdir(tempfile.gettempdir()))
+print("closed_at", time.perf_counter())
+window.close()
+application.processEvents()
+"""
+# Each state is reached without waiting for more than a condition.
+_BEFORE_ITS_FIRST_PAINT = """
+window.show()
+"""
+_ENGINE_STARTS = """
+window.show()
+wait(lambda: studio.session.state is EngineState.STARTING)
+"""
+_WORK = """
+studio.session.submit(RunWorkload(
+    run_id="1", workload="elementwise", device="cpu", size=64, dtype="float32", budget_s=3600.0,
+))
+wait(lambda: studio.session.state is EngineState.BUSY)
+"""
+_RUN = """
+click(window, "benchmark.run")
+wait(lambda: studio.session.state is EngineState.BUSY)
+"""
+_PITFALL = """
+reply = studio.session.submit(RunPitfall(name="starved_gpu", part="broken", device="cpu"))
+wait(lambda: engine.children())
+"""
+_REPLICAS = """
+request = RunWorkload(
+    run_id="1", workload="data_parallel", device="cpu", size=16, dtype="float32", budget_s=3600.0,
+    options={"way": "DistributedDataParallel", "processes": "2"},
+)
+reply = studio.session.submit(request)
+events = []
+reply.event_received.connect(lambda event: events.append(type(event).__name__))
+wait(lambda: "SamplesMeasured" in events)
+"""
+_NAIVE_SCRIPT = """
+studio.session.submit(RunWorkload(
+    run_id="1", workload="elementwise", device="cpu", size=64, dtype="float32", budget_s=0.1,
+    naive=True,
+))
+wait(lambda: engine.children())
+"""
+_HELD_ENGINE = _WORK + "engine.suspend()\n"
+_HELD_SENSORS = """
+open_tab(window, "Devices")
+for child in psutil.Process().children(recursive=True):
+    if child.pid != engine.pid and child not in engine.children(recursive=True):
+        child.suspend()
+"""
+_SENSORS_AND_THEIR_LOG = """
+from gpu_studio.model.devices.sensor_log import SensorLog
+open_tab(window, "Devices")
+log = window.findChild(SensorLog)
+log.start(Path(os.environ["READS_AND_WRITES"]) / "sensors.csv")
+wait(lambda: "so far" in log.sentence and ": 0 " not in log.sentence)
+"""
+_EXPERIMENT = """
+open_tab(window, "Memory")
+open_page(window, "memory.pages", "Break it")
+choose_data(window, "memory.oom.preset", "many_small")
+click(window, "memory.oom.run")
+wait(find(window, "memory.oom.stop", QPushButton).isEnabled)
+"""
+_SNAPSHOT = """
+import pickle
+from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
+def segment(number):
+    block = {"address": number << 21, "size": 1 << 21, "state": "inactive"}
+    return {"device": 0, "address": number << 21, "total_size": 1 << 21, "blocks": [block]}
+path = Path(os.environ["READS_AND_WRITES"]) / "large.pickle"
+path.write_bytes(pickle.dumps({"segments": [segment(n) for n in range(200_000)]}, protocol=4))
+open_tab(window, "Memory")
+open_page(window, "memory.pages", "Segment map")
+wait(lambda: window.findChild(OpenedSnapshot))
+window.findChild(OpenedSnapshot).open(path)
+"""
+_RECORDING = """
+from gpu_studio.core.protocol import encode_all
+from gpu_studio.model.benchmark.recording import RecordingPlayer
+from tests.fakes.recording_header import recording_header
+from tests.fakes.run_answers import batch, started
+asked = RunWorkload(
+    run_id="1", workload="matmul", device="cpu", size=64, dtype="float32", budget_s=3600.0
+)
+many = [batch(asked, (1e-3,) * 1000, 1.0) for _ in range(4000)]
+path = Path(os.environ["READS_AND_WRITES"]) / "large.jsonl"
+path.write_bytes(encode_all([recording_header(), started(asked), *many]))
+window.findChild(RecordingPlayer).open_file(path)
+"""
+_EXPORT = """
+from PySide6.QtCore import QTimer
+click(window, "benchmark.run")
+wait(lambda: not run.isEnabled())
+wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)
+def close_behind_the_dialog():
+    if application.activeModalWidget() is None:
+        QTimer.singleShot(10, close_behind_the_dialog)
+        return
+    print("dialog", type(application.activeModalWidget()).__name__)
+    print("closed_at", time.perf_counter())
+    window.close()
+QTimer.singleShot(0, close_behind_the_dialog)
+window.findChild(QAction, "benchmark.export.csv").trigger()
+"""
+
+CLOSING: dict[str, tuple[str, int]] = {
+    "start": (_BEFORE_ITS_FIRST_PAINT, 0),
+    "engine starts": (_ENGINE_STARTS, 1),
+    "idle": (READY, 2),
+    "run": (READY + _RUN, 2),
+    "pitfall": (READY + _PITFALL, 3),
+    "replicas": (READY + _REPLICAS, 5),
+    "naive script": (READY + _NAIVE_SCRIPT, 3),
+    "held engine": (READY + _HELD_ENGINE, 2),
+    "held sensors": (READY + _HELD_SENSORS, 2),
+    "sensors and their log": (READY + _SENSORS_AND_THEIR_LOG, 2),
+    "memory experiment": (READY + _EXPERIMENT, 2),
+    "snapshot": (READY + _SNAPSHOT, 2),
+    "recording": (READY + _RECORDING, 2),
+    "export dialog": (READY + _EXPORT, 2),
+}
+"""A state's script, and how many processes the program has below it at least."""
+
+
+def close_in(state: str, folder: Path) -> dict[str, str]:
+    """Bring the program into a state of `CLOSING`, then as `close_after`."""
+    return close_after(CLOSING[state][0], folder)
+
+
+def close_after(script: str, folder: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Run a script and close the window; return as `run_program`, with ``closed_at``.
+
+    Args:
+        script: brings the window, which is not yet shown, into a state.
+        folder: an empty one, for ``temporary`` files and for what the program reads and writes.
+        env: the environment; None for this process's.
+    """
+    temporary, files = folder / "temporary", folder / "files"
+    temporary.mkdir()
+    files.mkdir()
+    env = {**(env or os.environ), "READS_AND_WRITES": str(files)}
+    return run_program(script + _CLOSE, temporary=temporary, env=env)
+
+
+def drive(script: str, **options: object) -> dict[str, str]:
+    """Run a script in the window once engine and sensors are ready; otherwise as `run_program`."""
+    return run_program(READY + script, **options)  # type: ignore[arg-type]
+
+
+def run_program(
+    script: str,
+    *,
+    sizes: str = "64",
+    budget_s: float = 0.1,
+    temporary: Path | None = None,
+    home: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Run a script in a process of its own; return what it printed, word by word, and ``ended_at``.
+
+    Args:
+        script: what is done with the window once it is built.
+        sizes: of the benchmark.
+        budget_s: of each of its runs.
+        temporary: where the program leaves its temporary files; None for the system's folder.
+        home: where it keeps settings and results; None keeps none.
+        env: the environment; None for this process's.
+
+    Raises:
+        AssertionError: the program did not end with 0, or a process of it was left.
+    """
+    text = (_OPENING + script).replace("{sizes}", sizes).replace("{budget_s}", str(budget_s))
+    for name, file in (("settings_path", "settings.json"), ("data_folder", "data")):
+        place = f"Path({str(home / file)!r})" if home else "None"
+        text = text.replace(f"{{{name}}}", place)
+    text = text.replace("{patience_s}", str(2 * PATIENCE_S))  # an engine starts in each
+    child = subprocess.Popen(
+        [sys.executable, "-c", text],
+        cwd=ROOT,
+        env={
+            **(env or os.environ),
+            "QT_QPA_PLATFORM": "offscreen",
+            "PYTHONIOENCODING": "utf-8",  # a pipe of Windows has its own
+            **(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary)) if temporary else {}),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    offspring = _wait_for(child)
+    ended_at = time.perf_counter()
+    out, err = child.communicate()
+    assert child.returncode == 0, f"exit {child.returncode}\n{out}\n{err}"
+    _, alive = psutil.wait_procs(offspring, timeout=PATIENCE_S)
+    assert not alive, "processes outlive the window"
+    return {**dict(line.split(" ", 1) for line in out.splitlines()), "ended_at": str(ended_at)}
+
+
+def _wait_for(child: subprocess.Popen[str]) -> set[psutil.Process]:
+    """Wait for the end of a program; return all processes that it has had below it."""
+    family = psutil.Process(child.pid)
+    offspring: set[psutil.Process] = set()
+    longest_s = time.monotonic() + _LONGEST_S
+    while child.poll() is None:
+        if time.monotonic() > longest_s:
+            child.kill()
+            raise AssertionError("the program does not end")
+        try:
+            offspring.update(family.children(recursive=True))
+            child.wait(0.2)
+        except (subprocess.TimeoutExpired, psutil.NoSuchProcess):
+            continue
+    return offspring

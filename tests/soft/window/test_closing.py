@@ -1,0 +1,42 @@
+"""The whole program on a soft PC, closed while an engine of the memory lab breaks a card."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.driving.whole_program import READY, close_after
+from tests.softcards.catalogue import GT_1030
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.soft.conftest import MakePc
+
+_EXPERIMENT = """
+events = []
+def listen(session):
+    session.request_submitted.connect(lambda reply: reply.event_received.connect(events.append))
+studio.lab.session_began.connect(listen)
+open_tab(window, "Memory")
+open_page(window, "memory.pages", "Break it")
+click(window, "memory.oom.run")
+wait(lambda: [e for e in events if isinstance(e, MemoryRead) and e.mark == "allocated"])
+print("ended", any(isinstance(event, OomFinished) for event in events))
+"""
+
+
+@pytest.mark.parametrize("is_hanging", [False, True], ids=("filling", "hanging"))
+def test_closing_in_a_cards_experiment_leaves_nothing(
+    soft_pc: MakePc, tmp_path: Path, is_hanging: bool
+) -> None:
+    pc = soft_pc(GT_1030)
+    if is_hanging:
+        pc.fault("cudaMalloc", 2, after=3, hang=True)
+    said = close_after(READY + _EXPERIMENT, tmp_path, pc.env)
+    assert said["ended"] == "False"
+    assert int(said["family"]) >= 3  # engine, sensor reader, the lab's engine
+    assert "gpu-studio-" in said["folders"]
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert any(use.cards[0].allocations for use in pc.processes()), "no card was used"
