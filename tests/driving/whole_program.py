@@ -45,6 +45,12 @@ window = build_window(settings=settings, data_folder={data_folder})
 settings.change(budget_s={budget_s})
 studio = window.findChild(Studio)
 wait = partial(wait_until, patience_s={patience_s})
+def close():
+    if window.isVisible():
+        print("family", len(psutil.Process().children(recursive=True)))
+        print("folders", os.listdir(tempfile.gettempdir()))
+        print("closed_at", time.perf_counter())
+        window.close()
 """
 READY = """
 window.show()
@@ -59,10 +65,7 @@ engine_pids = []
 studio.session.engine_described.connect(lambda described: engine_pids.append(described.pid))
 """
 _CLOSE = """
-print("family", len(psutil.Process().children(recursive=True)))
-print("folders", os.listdir(tempfile.gettempdir()))
-print("closed_at", time.perf_counter())
-window.close()
+close()
 application.processEvents()
 """
 # Each state is reached without waiting for more than a condition.
@@ -161,8 +164,7 @@ def close_behind_the_dialog():
         QTimer.singleShot(10, close_behind_the_dialog)
         return
     print("dialog", type(application.activeModalWidget()).__name__)
-    print("closed_at", time.perf_counter())
-    window.close()
+    close()
 QTimer.singleShot(0, close_behind_the_dialog)
 window.findChild(QAction, "benchmark.export.csv").trigger()
 """
