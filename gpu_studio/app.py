@@ -22,6 +22,7 @@ from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.hardware.surroundings import are_cards_simulated
+from gpu_studio.model.collector import forget_sources
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
@@ -90,6 +91,7 @@ def build_window(
         bad_end: the end of the log of a start that crashed.
     """
     guard_overrides()
+    forget_sources()
     kept = settings or Settings(_settings_path())
 
     def real_engine(environment: EngineEnvironment) -> Engine:

@@ -9,10 +9,21 @@ generation by generation as Python does.
 from __future__ import annotations
 
 import gc
+import linecache
 
 from PySide6.QtCore import QObject, QTimer
 
 _PERIOD_MS = 500
+
+
+def forget_sources() -> None:
+    """Free the source text of the modules imported so far.
+
+    PySide reads the source of every module that is imported after it, to look for its own name, and
+    Python's `linecache` keeps the text: 16 MiB when the window has started. Before the window is
+    made, this also lets its objects use the memory. A traceback reads its lines again.
+    """
+    linecache.clearcache()
 
 
 class Collector(QObject):
@@ -37,6 +48,7 @@ class Collector(QObject):
                 Collector._was_enabled = gc.isenabled()
             Collector._started += 1
             gc.disable()
+            forget_sources()
             # The objects of the start stay: scanning them each time would block the window.
             gc.freeze()
             self._timer.start()
