@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QTableView, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QTableView, QToolButton, QWidget
 
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     from gpu_studio.ui.benchmark_tab import BenchmarkTab
 
 
+def open_more(tab: QWidget) -> None:
+    """Unfold the options that are folded at first."""
+    if not find(tab, "benchmark.more", QToolButton).isChecked():
+        click(tab, "benchmark.more")
+
+
 def type_sizes(tab: QWidget, sizes: str) -> QLineEdit:
     """Replace the sizes; return their field."""
+    open_more(tab)
     write(tab, "benchmark.sizes", sizes)
     return find(tab, "benchmark.sizes", QLineEdit)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QMainWindow
 
 _PERIOD_MS = 500
-_TOLD = ("benchmark.sizes", "benchmark.run")
+_TOLD = ("benchmark.more", "benchmark.sizes", "benchmark.run")
 _TAB = "Benchmark"
 
 

@@ -126,6 +126,8 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
     )
     person.click(window.told["places"]["tab"])
     window.wait_for("the tab Benchmark", lambda told: "benchmark.run" in told["places"], 60)
+    person.click(window.told["places"]["benchmark.more"])
+    window.wait_for("the options", lambda told: "benchmark.sizes" in told["places"], 60)
     person.click(window.told["places"]["benchmark.sizes"])
     person.press("ctrl+a", "2", "5", "6")
     person.click(window.told["places"]["benchmark.run"])

@@ -15,13 +15,16 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.core.benchmark.sizes import parse_sizes
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.benchmark.benchmark_devices import device_choices
+from gpu_studio.model.settings import Choices
 from gpu_studio.ui.benchmark.benchmark_options import (
     STOP_AT_RELATIVE_INTERVAL,
     ModeSwitches,
     WorkloadOptions,
 )
+from gpu_studio.ui.benchmark.more_options import MoreOptions
 from gpu_studio.ui.benchmark.sizes_choice import SizesChoice
 from gpu_studio.ui.benchmark.swatch import SIDE, swatch
 from gpu_studio.ui.parts import Text, section
@@ -61,26 +64,19 @@ class BenchmarkChoices(QWidget):
         self._column.setContentsMargins(0, 0, 8, 0)
         self._column.setSpacing(5)
         self._make_workload()
-        self._options = WorkloadOptions()
-        self._column.addWidget(self._options)
-        self._column.addSpacing(_SECTION_GAP)
-        self._sizes = SizesChoice(studio.settings.choices)
-        self._column.addWidget(self._sizes)
-        self._make_dtypes()
         self._column.addSpacing(_SECTION_GAP)
         self._column.addWidget(section("Devices"))
         self._devices = DeviceBoxes(theme)
         self._column.addWidget(self._devices)
         self._device_note = Text("", "muted", name="benchmark.devices.note", wraps=True)
         self._column.addWidget(self._device_note)
-        self._make_budget()
         self._column.addSpacing(_SECTION_GAP)
-        self._modes = ModeSwitches(studio.settings.choices)
-        self._column.addWidget(self._modes)
+        self._make_more()
         self._column.addStretch(1)
         for part in (self._devices, self._options, self._sizes, self._modes):
             part.changed.connect(self.changed)
         self._sizes.run_wanted.connect(self.run_wanted)
+        self.changed.connect(self._tell_more)
         studio.session.engine_described.connect(self._engine_described)
         studio.sensors.inventory_changed.connect(self._show_devices)
         self._engine_described()
@@ -169,9 +165,48 @@ class BenchmarkChoices(QWidget):
         self._column.addWidget(self._workload)
         self._column.addWidget(self._sentence)
 
-    def _make_dtypes(self) -> None:
-        self._column.addSpacing(_SECTION_GAP)
-        self._column.addWidget(section("Precision"))
+    def _make_more(self) -> None:
+        self._more = MoreOptions()
+        self._column.addWidget(self._more)
+        folded, choices = self._more.column, self._studio.settings.choices
+        self._options = WorkloadOptions()
+        folded.addWidget(self._options)
+        self._sizes = SizesChoice(choices)
+        folded.addWidget(self._sizes)
+        self._make_dtypes(folded)
+        self._make_budget(folded)
+        folded.addSpacing(_SECTION_GAP)
+        self._modes = ModeSwitches(choices)
+        folded.addWidget(self._modes)
+
+    def _tell_more(self) -> None:
+        """Say what is folded; a mistake in it unfolds it."""
+        plan = self.plan
+        if not plan.sizes or not plan.dtypes:
+            self._more.open()
+        sizes = f"{len(plan.sizes)} sizes" if len(plan.sizes) > 1 else "1 size"
+        up_to = f" up to {max(plan.sizes)}" if plan.sizes else ""
+        kind = "Sweep" if self.is_sweep else sizes
+        lines = (f"{kind}{up_to}", *plan.dtypes, f"{plan.budget_s:g}\u202fs per run")
+        self._more.tell(" · ".join(lines), self._changes(plan))
+
+    def _changes(self, plan: Plan) -> int:
+        """Return how many of the folded choices differ from the default."""
+        usual, workload = Choices(), self._described
+        sizes = {tuple(parse_sizes(usual.sizes)), workload.sizes if workload else ()}
+        return sum(
+            (
+                self.is_sweep or plan.sizes not in sizes,
+                plan.dtypes != usual.dtypes,
+                plan.budget_s != usual.budget_s,
+                len(plan.options),
+                len(self._modes.modes),
+            )
+        )
+
+    def _make_dtypes(self, column: QVBoxLayout) -> None:
+        column.addSpacing(_SECTION_GAP)
+        column.addWidget(section("Precision"))
         place = QWidget()
         place.setObjectName("benchmark.dtype")
         place.setAccessibleName("Precision")
@@ -187,11 +222,11 @@ class BenchmarkChoices(QWidget):
             grid.addWidget(box, place_number // 2, place_number % 2)
             self._dtypes[dtype] = box
         assert set(self._dtypes) == set(DTYPES)
-        self._column.addWidget(place)
+        column.addWidget(place)
 
-    def _make_budget(self) -> None:
-        self._column.addSpacing(_SECTION_GAP)
-        self._column.addWidget(section("Time per run"))
+    def _make_budget(self, column: QVBoxLayout) -> None:
+        column.addSpacing(_SECTION_GAP)
+        column.addWidget(section("Time per run"))
         self._budget = QComboBox()
         self._budget.setObjectName("benchmark.budget")
         self._budget.setAccessibleName("Time per run")
@@ -201,7 +236,7 @@ class BenchmarkChoices(QWidget):
             self._budget.addItem(f"{budget_s:g}\u202fs", budget_s)
         self._budget.setCurrentIndex(self._budget.findData(kept_s))
         self._budget.currentIndexChanged.connect(self.changed)
-        self._column.addWidget(self._budget)
+        column.addWidget(self._budget)
 
     def _engine_described(self) -> None:
         description = self._studio.session.description

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.ui.benchmark_tab import BenchmarkTab
+from tests.driving.benchmark import open_more
 from tests.fakes.descriptions import described, described_with_cuda, elementwise
 from tests.fakes.scripted_engine import Engines
 from tests.ui.benchmark.answers import train_step
@@ -31,13 +32,14 @@ def engines(inventory: Any) -> Engines:
 
 @pytest.fixture
 def tab(qtbot: QtBot, studio: Studio, theme: Theme) -> BenchmarkTab:
-    """The tab in a window of its own; the engine has not started yet."""
+    """The tab in a window of its own, its options unfolded; the engine has not started yet."""
     tab = BenchmarkTab(studio, theme)
     qtbot.addWidget(tab)
     tab.resize(1240, 720)
     with qtbot.waitActive(tab):  # shortcuts are heard by the active window alone
         tab.show()
         tab.activateWindow()
+    open_more(tab)
     return tab
 
 

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QTableView,
+    QToolButton,
     QWidget,
 )
 
@@ -95,19 +96,39 @@ def test_the_tab_key_goes_through_the_parts_as_they_are_read(
     first = find(ready, "benchmark.workload", QComboBox)
     first.setFocus()
     reached = []
-    for _ in range(20):
+    for _ in range(21):
         widget = QApplication.focusWidget()
         assert widget is not None
         reached.append(widget.objectName().removeprefix("benchmark."))
         qtbot.keyClick(widget, Qt.Key.Key_Tab)
     assert reached == [
-        "workload", "sizes", "sweep", "dtype.float32", "dtype.float16", "dtype.float64",
-        "dtype.bfloat16", "devices.cpu", "budget", "mode.transfers", "mode.naive", "mode.sustained",
+        "workload", "devices.cpu", "more", "sizes", "sweep", "dtype.float32", "dtype.float16",
+        "dtype.float64", "dtype.bfloat16", "budget", "mode.transfers", "mode.naive",
+        "mode.sustained",
         "expert", "run",
         "trust", "view.live", "clear", "export",
         "plot.sizes", "results",
     ]  # fmt: skip
     assert first.hasFocus()
+
+
+def test_most_options_are_folded_and_say_what_differs_from_the_default(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    more, sizes = find(ready, "benchmark.more", QToolButton), find(ready, "benchmark.sizes")
+    click(ready, "benchmark.more")
+    assert not sizes.isVisible()
+    assert find(ready, "benchmark.devices.cpu", QCheckBox).isVisible()
+    assert numbers(more.text()) == []
+    assert numbers(text(ready, "benchmark.more.summary"))[0] == "4"  # sizes
+    find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
+    find(ready, "benchmark.dtype.float16", QCheckBox).setChecked(True)
+    assert numbers(more.text()) == ["2"]
+    assert "float16" in text(ready, "benchmark.more.summary")
+    find(ready, "benchmark.sizes", QLineEdit).setText("no size")
+    assert sizes.isVisible()  # a mistake is shown
+    find(ready, "benchmark.sizes", QLineEdit).setText("64")
+    assert numbers(more.text()) == ["3"]
 
 
 def test_clear_brings_the_empty_page_back(qtbot: QtBot, ready: BenchmarkTab) -> None:
