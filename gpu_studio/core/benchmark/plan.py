@@ -9,6 +9,7 @@ import msgspec
 
 from gpu_studio.core.benchmark.crossover import next_size, ratios_of
 from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.benchmark.run_cost import RunCosts
 from gpu_studio.core.benchmark.sustained import SUSTAINED_LOAD_S, sustained_budget_s
 from gpu_studio.core.protocol import RunWorkload
 
@@ -105,7 +106,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def time_left_s(
-    begun: Sequence[Run], waiting: Sequence[RunWorkload], preparing_s: float = 0.0
+    begun: Sequence[Run],
+    waiting: Sequence[RunWorkload],
+    preparing_s: float = 0.0,
+    earlier: Sequence[Run] = (),
 ) -> float:
     """Return approximately how many seconds a plan still needs.
 
@@ -113,24 +117,21 @@ def time_left_s(
         begun: the plan's runs so far.
         waiting: its requests that have not begun.
         preparing_s: how long the current run, not yet timed, has been in setup and warm-up.
+        earlier: runs of other plans, which teach what a run costs, too.
     """
-    overheads = [
-        run.result.elapsed_s - run.spent_s
-        for run in begun
-        if run.result is not None and run.result.elapsed_s > run.spent_s
-    ]
-    known_s = sum(overheads) / len(overheads) if overheads else None
-    left_s = sum(request.budget_s + _overhead_s(request, known_s) for request in waiting)
+    costs = RunCosts([*earlier, *begun])
+    left_s = sum(max(one.budget_s + _beyond_s(one, costs), 0.0) for one in waiting)
     for run in begun:
         if not run.state.is_over:
             left_s += max(run.request.budget_s - run.spent_s, 0.0)
             if run.state is not RunState.TIMING:
-                left_s += max(_overhead_s(run.request, known_s) - preparing_s, 0.0)
+                left_s += max(_beyond_s(run.request, costs) - preparing_s, 0.0)
     return left_s
 
 
-def _overhead_s(request: RunWorkload, known_s: float | None) -> float:
+def _beyond_s(request: RunWorkload, costs: RunCosts) -> float:
     """Return the time of a run beyond its budget; a plan's runs are all sustained, or none is."""
+    known_s = costs.beyond_s(request)
     if known_s is not None:
         return known_s
     return _USUAL_OVERHEAD_S + (SUSTAINED_LOAD_S if request.sustained else 0.0)

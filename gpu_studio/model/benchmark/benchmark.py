@@ -188,7 +188,8 @@ class Benchmark(QObject):
         """
         if self._running is None or self._source.recording is not None:
             return None
-        return time_left_s(self._planned, self._waiting, self._begun.elapsed() / 1000)
+        preparing_s = self._begun.elapsed() / 1000
+        return time_left_s(self._planned, self._waiting, preparing_s, self._runs)
 
     @property
     def progress(self) -> float:

@@ -60,7 +60,8 @@ def test_a_finished_run_teaches_what_the_others_cost() -> None:
     run = Run(first)
     for event in run_events(first, elapsed_s=3.25):
         run.apply(event)
-    assert time_left_s([run], waiting) == pytest.approx(2.0 + 1.25)
+    # A call at 64 takes 4 µs: twice the size cannot cost much more.
+    assert time_left_s([run], waiting) == pytest.approx(2.0 + 1.25, rel=0.001)
     assert time_left_s([run], []) == 0.0
 
 
