@@ -44,6 +44,7 @@ Tone = Literal["good", "amber", "failure", ""]
 _TONES: dict[Severity, Tone] = {
     "failure": "failure", "warning": "amber", "note": "", "good": "good",
 }  # fmt: skip
+_BENCH = " bench "  # the terminal's command for what the Devices tab's button runs
 # Findings that need no action stay out of the banner.
 _QUIET: tuple[Severity, ...] = ("note", "good")
 
@@ -65,13 +66,14 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def headline_from(finding: Finding) -> Headline:
-    """Return a finding as a headline; the window wakes a card itself, without a command."""
+    """Return a finding as a headline; what the window does itself needs no command."""
     is_wakened_here = finding.code == "card_asleep" and bool(finding.action)
+    is_done_here = is_wakened_here or _BENCH in finding.action
     return Headline(
         code=finding.code,
         sentence=finding.sentence,
         detail=finding.evidence,
-        command="" if is_wakened_here else finding.action,
+        command="" if is_done_here else finding.action,
         action=WAKE if is_wakened_here else "",
         tone=_TONES[finding.severity],
     )

@@ -41,9 +41,13 @@ class Studio(QObject):
     ``cards_are_simulated`` is stated in every new recording.
 
     Signals:
+        comparison_wanted(): the user wants to compare the CPU and the cards.
+        page_wanted(str, str): the user wants to see a tab, and a page of it if one is named.
         closing(): the program is ending: receivers finish their writing.
     """
 
+    comparison_wanted = Signal()
+    page_wanted = Signal(str, str)
     closing = Signal()
 
     def __init__(

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
 from gpu_studio.model.benchmark.published_experiment import PublishedExperiment
+from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, RecordingPlayer
 from gpu_studio.model.snippets import BENCHMARK
 from gpu_studio.model.tool_tip import rich_tip
@@ -100,6 +101,7 @@ class BenchmarkTab(QWidget):
         self._experiment.begun.connect(self._plan_begun)
         self._player.begun.connect(self._plan_begun)
         FileDrop(self, RECORDING_ENDING).dropped.connect(self._open_recording)
+        self._studio.comparison_wanted.connect(self._compare)
         self._history.ghost_changed.connect(self._show_ghost)
         self._history.told.connect(self._tell_of_history)
         self._results.run_selected.connect(self._run_selected)
@@ -191,6 +193,12 @@ class BenchmarkTab(QWidget):
         self._choices.keep()
         self._plan_begun()
         self.benchmark.start(self._choices.run_plan)
+
+    def _compare(self) -> None:
+        plan = QuickComparison(self._studio, self).plan
+        if plan.devices and not self.benchmark.state.is_busy:
+            self._plan_begun()
+            self.benchmark.start(plan)
 
     def _plan_begun(self) -> None:
         """Show the live view for the plan that starts now."""

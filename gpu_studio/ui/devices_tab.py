@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.devices.devices import DevicesModel
 from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.devices.copy_button import CopyButton
 from gpu_studio.ui.devices.device_list_view import DeviceListView
 from gpu_studio.ui.devices.fact_grid import FactGrid
 from gpu_studio.ui.devices.process_card import ProcessCard
+from gpu_studio.ui.devices.program_memory import ProgramMemory
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
 from gpu_studio.ui.devices.sensor_log_button import SensorLogButton
 from gpu_studio.ui.eliding import ElidedText
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import (
     GAP,
     MARGIN,
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 
+    from gpu_studio.core.devices.facts import FactGroup
     from gpu_studio.model.headline import Headline
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
@@ -41,9 +46,8 @@ _LIST_LETTERS = (32, 43)
 _CHECK = "Test each card"
 _CHECK_TIP = "Runs a real kernel on each card, in a separate process"
 _WITHOUT_CARD = (
-    "Benchmark: time your CPU with the same workloads, curves and checks.",
-    "Switcher: place models and see the usual pitfalls. The CPU stands in for a card.",
-    "Memory: see this PC's RAM, and fill a modeled card of any size until it breaks.",
+    "All workloads, curves and checks run on your CPU. A modeled card shows how GPU memory fills, "
+    "and the usual pitfalls run with the CPU in place of a card."
 )
 
 
@@ -72,6 +76,16 @@ class DevicesTab(QWidget):
         self._facts = FactGrid(name="devices.details")
         self._details = Card()
         self._processes = ProcessCard(self._model.processes, studio.settings)
+        self._programs = ProgramMemory(theme)
+        self._comparison = QuickComparison(studio, self)
+        self._compare = button(
+            "", studio.comparison_wanted.emit, name="devices.compare", primary=True
+        )
+        self._compare.setIcon(icon("chart", theme, "on_accent"))
+        self._compare_note = Text("", "muted", name="devices.compare.note")
+        self._fold = button("All facts", self._show_facts, name="devices.facts")
+        self._fold.setCheckable(True)
+        self._studio = studio
         self._without_card: Card | None = None
         self._lay_out()
         self._list.device_selected.connect(self._select)
@@ -79,6 +93,7 @@ class DevicesTab(QWidget):
         # loop, so that the window stays responsive while the engine starts.
         self._soon = self._at_leisure(self._update)
         self._sensors_soon = self._at_leisure(self._update_sensors)
+        self._comparison.changed.connect(self._soon.start)
         self._model.selection_changed.connect(self._soon.start)
         self._model.selection_changed.connect(self._sensors_soon.start)
         self._model.facts_changed.connect(self._soon.start)
@@ -129,25 +144,25 @@ class DevicesTab(QWidget):
         head.addWidget(self._name)
         head.addWidget(self._identity, 1, Qt.AlignmentFlag.AlignBottom)
         self._details.column.addWidget(self._facts)
-        self._check_line = QWidget()
-        line = QHBoxLayout(self._check_line)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.addWidget(self._check)
-        line.addWidget(self._checked, 1)
+        self._compare_line = FlowRow(self._compare, self._check, self._compare_note, spacing=GAP)
         self._page = QVBoxLayout()
         self._page.setSpacing(GAP)
         page.column.addLayout(self._page)
         page.column.addStretch(1)
         for widget in (
-            self._verdict, self._trouble, self._check_line, self._sensors, self._effect,
-            self._log.said, self._details, self._processes,
+            self._verdict, self._compare_line, self._checked, self._trouble, self._programs,
+            self._sensors, self._effect, self._log.said, self._fold, self._details,
+            self._processes,
         ):  # fmt: skip
             self._page.addWidget(widget)
         self._sensors.head.add(self._log.press)
         for widget in (
             self._trouble,
-            self._check_line,
+            self._compare,
+            self._check,
+            self._checked,
             self._effect,
+            self._fold,
             self._details,
             self._processes,
         ):
@@ -175,12 +190,14 @@ class DevicesTab(QWidget):
         device = self._model.device
         self._show(self._verdict, self._model.verdict)
         self._show_also_found(self._model.also_found)
-        self._check_line.setVisible(bool(self._model.has_cards))
+        self._show_comparison()
+        self._check.setVisible(bool(self._model.has_cards))
         is_checking = self._doctor.is_checking
         self._check.setText("Stop the test" if is_checking else _CHECK)
         self._check.setAccessibleName(self._check.text())
         self._check.setEnabled(is_checking or self._doctor.can_check)
         self._checked.setText(self._doctor.sentence)
+        self._checked.setVisible(bool(self._doctor.sentence))
         self._copy.setEnabled(device is not None)
         if device is None or not self.isVisible():
             return
@@ -198,13 +215,36 @@ class DevicesTab(QWidget):
         self._trouble.setText(trouble)
         self._trouble.setVisible(not is_said)
         self._sensors.setVisible(self._model.is_readable)
-        self._details.show()
-        self._facts.show_groups(self._model.groups)
+        self._fold.show()
+        self._show_facts()
+        self._programs.show_programs(
+            self._model.processes.processes if device.kind == "cuda" else (),
+            self._model.memory_used,
+            device_role(device.address) if device.address else "other",
+        )
         self._processes.setVisible(device.kind == "cuda" and self._model.is_readable)
         self._show_what_is_left()
 
     def _show(self, card: VerdictCard, headline: Headline) -> None:
         card.show_headline(headline, in_brief=self._model.is_said_above(headline))
+
+    def _show_comparison(self) -> None:
+        """Offer what one click compares on this PC."""
+        devices = self._comparison.devices
+        self._compare.setVisible(bool(devices))
+        self._compare.setText(self._comparison.title)
+        self._compare.setAccessibleName(self._comparison.title)
+        self._compare_note.setText(self._comparison.sentence)
+
+    def _show_facts(self) -> None:
+        """Show the facts while they are unfolded."""
+        groups = self._model.groups
+        is_open = self._fold.isChecked()
+        self._fold.setText(f"{'Hide' if is_open else 'All'} facts ({_count(groups)})")
+        self._fold.setAccessibleName(self._fold.text())
+        self._details.setVisible(is_open)
+        if is_open:
+            self._facts.show_groups(groups)
 
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
         """Show the other findings under the verdict, each in a card."""
@@ -222,12 +262,26 @@ class DevicesTab(QWidget):
         """On a PC without a card, say what works without one."""
         if self._model.has_cards is False and self._without_card is None:
             self._without_card = Card(name="devices.without_card")
-            self._without_card.column.addWidget(Text("What you can still do", "value"))
-            for sentence in _WITHOUT_CARD:
-                self._without_card.column.addWidget(Text(sentence, "muted", wraps=True))
-            self._page.insertWidget(self._page.indexOf(self._verdict) + 1, self._without_card)
+            self._without_card.column.addWidget(Text("What works without a card", "value"))
+            self._without_card.column.addWidget(Text(_WITHOUT_CARD, "muted", wraps=True))
+            modeled = button(
+                "Break a modeled card", self._break_it, name="devices.modeled",
+                tip="Fill the memory of a modeled card until an allocation fails",
+            )  # fmt: skip
+            pitfalls = button(
+                "Try the pitfalls", self._try_pitfalls, name="devices.pitfalls",
+                tip="Run the usual mistakes, broken and fixed",
+            )  # fmt: skip
+            self._without_card.column.addWidget(FlowRow(modeled, pitfalls, spacing=GAP))
+            self._page.insertWidget(self._page.indexOf(self._compare_line) + 1, self._without_card)
         if self._without_card is not None:
             self._without_card.setVisible(not self._model.has_cards)
+
+    def _break_it(self) -> None:
+        self._studio.page_wanted.emit("Memory", "Break it")
+
+    def _try_pitfalls(self) -> None:
+        self._studio.page_wanted.emit("Switcher", "Pitfalls")
 
     def _update_sensors(self) -> None:
         device = self._model.device
@@ -237,3 +291,7 @@ class DevicesTab(QWidget):
             newest_s = max((float(s.times_s[-1]) for s in spans if s.has_values), default=0.0)
             marks = self._model.marks_since(newest_s - self._sensors.span_s)
             self._sensors.show_spans(spans, role, marks)
+
+
+def _count(groups: Sequence[FactGroup]) -> int:
+    return sum(len(group.facts) for group in groups)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QDialog,
     QMainWindow,
+    QTabBar,
     QTabWidget,
     QVBoxLayout,
     QWidget,
@@ -125,6 +126,8 @@ class MainWindow(QMainWindow):
         self.statusBar().setSizeGripEnabled(False)
         fill_menus(self, studio, self.tabs, self._code.action, log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
+        studio.comparison_wanted.connect(self._show_comparison)
+        studio.page_wanted.connect(self._show_page)
         if bad_end is not None:
             studio.headlines.tell(_BAD_END, studio.settings.trouble or _NOTHING_LOST, SHOW_LOG)
         self._show_headline(studio.headlines.headline)  # set before this window was connected
@@ -238,6 +241,19 @@ class MainWindow(QMainWindow):
         """Poll the sensors only for a tab that shows them; runs request them themselves."""
         self._studio.sensors.want("window", index != _WITHOUT_SENSORS)
         self._studio.snippets.turn_to(self.tabs.tabText(index))
+
+    def _show_comparison(self) -> None:
+        self._show_page("Benchmark", "")
+
+    def _show_page(self, tab: str, page: str) -> None:
+        """Bring a tab to the front, and one of its pages if one is named."""
+        titles = [self.tabs.tabText(index) for index in range(self.tabs.count())]
+        self.tabs.setCurrentIndex(titles.index(tab))
+        pages = self.tabs.currentWidget().findChild(QTabBar, f"{tab.lower()}.pages")
+        if page and pages is not None:
+            pages.setCurrentIndex(
+                [pages.tabText(index) for index in range(pages.count())].index(page)
+            )
 
     def _show_headline(self, headline: Headline | None) -> None:
         if headline is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication, QEvent
 
 from gpu_studio.ui.devices.fact_grid import FactGrid
-from tests.driving.window import wait_ready, wait_until
+from tests.driving.window import click, wait_ready, wait_until
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Reading
@@ -21,6 +21,7 @@ def start(studio: Studio, tab: DevicesTab) -> None:
     tab.show()
     studio.start()
     wait_ready(studio)
+    click(tab, "devices.facts")
     settle(tab)
 
 

@@ -116,6 +116,17 @@ class DevicesModel(QObject):
         known = [(g.title, tuple(fact for fact in g.facts if fact.is_known)) for g in groups]
         return tuple(FactGroup(title=title, facts=facts) for title, facts in known if facts)
 
+    @property
+    def memory_used(self) -> str:
+        """The memory used on the whole device of all there is, in words; empty if unknown."""
+        device, snapshot = self.device, self.snapshot
+        used = snapshot.telemetry(device).memory_used_bytes if device and snapshot else None
+        if device is None or used is None or device.memory_total_bytes is None:
+            return ""
+        from gpu_studio.core.units import format_bytes
+
+        return f"{format_bytes(used)} of {format_bytes(device.memory_total_bytes)}"
+
     def spans(self, longest_s: float) -> tuple[SensorSpan, ...]:
         """Return the latest readings of each of its sensors."""
         device = self.device

@@ -26,6 +26,7 @@ def test_every_card_is_listed_and_its_sensors_move(
     sit_down_at: SitDownAt, cards: tuple[Card, ...]
 ) -> None:
     pc, person = sit_down_at(*cards)
+    person.click("devices.facts")
     assert person.entries("devices.table")[1:] == [card.name for card in cards]
     for number, card in enumerate(pc.cards):
         person.choose_row("devices.table", number + 1)
@@ -47,6 +48,7 @@ def test_every_card_is_listed_and_its_sensors_move(
 
 def test_what_a_card_refuses_is_not_available_and_never_zero(sit_down_at: SitDownAt) -> None:
     pc, person = sit_down_at(RTX_3060)
+    person.click("devices.facts")
     person.until(lambda: person.text("devices.details.power") == "12.5 of 170 W")
     assert "of 12 GiB" in person.text("devices.sensor.memory.value")
     pc.set(0, power_mw=None, used_bytes=NOT_AVAILABLE)
@@ -76,6 +78,7 @@ def test_a_name_that_is_not_utf_8_hides_no_card(soft_pc: MakePc, sit_down: SitDo
     pc.set(0, name=b"NVIDIA \xf8\xff")
     person = sit_down(pc)
     person.until_ready()
+    person.click("devices.facts")
     assert person.entries("devices.table")[1:] == ["NVIDIA card"]
     person.until(lambda: person.text("devices.details.uuid") == pc.cards[0].uuid)
     person.open_tab("Benchmark")

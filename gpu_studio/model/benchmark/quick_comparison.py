@@ -1,0 +1,73 @@
+"""The one comparison that needs no choice: a matrix product on the CPU and the cards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.benchmark.plan import Plan
+from gpu_studio.model.benchmark.benchmark_devices import device_choices
+
+if TYPE_CHECKING:
+    from gpu_studio.model.studio import Studio
+
+WORKLOAD = "matmul"
+# Small, medium and large: usually the CPU wins the first and the card the last.
+SIZES = (64, 256, 1024)
+BUDGET_S = 2.0
+_MOST_CARDS = 2
+# Set-up, verification and warm-up come to each budget.
+_DEVICE_S = 10
+
+
+class QuickComparison(QObject):
+    """What one click compares on this PC.
+
+    Signals:
+        changed(): other devices can be compared now.
+    """
+
+    changed = Signal()
+
+    def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        studio.session.engine_described.connect(self.changed)
+        studio.session.state_changed.connect(self.changed)
+        studio.sensors.inventory_changed.connect(self.changed)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The addresses: the CPU and the first usable cards; empty without an engine."""
+        engine = self._studio.session.description
+        if engine is None or all(one.name != WORKLOAD for one in engine.workloads):
+            return ()
+        choices = device_choices(self._studio.sensors.inventory, engine)
+        usable = [choice.address for choice in choices if choice.address is not None]
+        return tuple(usable[: 1 + _MOST_CARDS])
+
+    @property
+    def title(self) -> str:
+        """The button's text."""
+        return "Compare my CPU and GPU" if len(self.devices) > 1 else "Time my CPU"
+
+    @property
+    def sentence(self) -> str:
+        """What it does, and how long it takes; empty without an engine."""
+        count = len(self.devices)
+        if not count:
+            return ""
+        work = "The same work on both" if count > 1 else "A matrix product in three sizes"
+        return f"{work}. About {_DEVICE_S * count} s."
+
+    @property
+    def plan(self) -> Plan:
+        """The runs."""
+        return Plan(
+            workload=WORKLOAD,
+            sizes=SIZES,
+            dtypes=("float32",),
+            devices=self.devices,
+            budget_s=BUDGET_S,
+        )

@@ -1,0 +1,98 @@
+"""From the start to an answer: what one click of the Devices tab does in the whole window."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QPushButton, QTabBar, QTabWidget
+
+from gpu_studio.app import build_window
+from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.model.studio import Studio
+from tests.driving.window import click, column, find, sees, wait_ready
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
+
+
+@pytest.fixture
+def make_window(engines, settings):
+    """The whole window of a PC, started."""
+    made = []
+
+    def make(inventory, description):
+        engines.scripts[DescribeEngine] = [description]
+        window = build_window(
+            engine_factory=engines, sensor_source=SteadySensors(inventory), settings=settings
+        )
+        made.append(window)
+        window.show()
+        wait_ready(window.findChild(Studio))
+        return window
+
+    yield make
+    for window in made:
+        window.close()
+        window.deleteLater()
+
+
+def requests_of(engines) -> list[RunWorkload]:
+    return [request for request in engines.requests if isinstance(request, RunWorkload)]
+
+
+@pytest.mark.parametrize(
+    ("inventory", "cards"), [(gt_1030(), 1), (two_cards(), 2)], ids=["one card", "two cards"]
+)
+def test_one_click_compares_the_cpu_and_the_cards_and_shows_the_result(
+    make_window, engines, qtbot, inventory, cards
+):
+    window = make_window(inventory, described_with_cuda(device_count=cards))
+    assert "GPU" in find(window, "devices.compare", QPushButton).text()
+    click(window, "devices.compare")
+    tabs = find(window, "tabs", QTabWidget)
+    assert tabs.tabText(tabs.currentIndex()) == "Benchmark"
+    qtbot.waitUntil(lambda: len(requests_of(engines)) == 3 * (1 + cards))
+    qtbot.waitUntil(find(window, "benchmark.run", QPushButton).isEnabled)
+    asked = requests_of(engines)
+    assert {one.workload for one in asked} == {"matmul"}
+    assert {one.device for one in asked} == {"cpu", "cuda:0", "cuda:1"}.intersection(
+        {"cpu", *(f"cuda:{number}" for number in range(cards))}
+    )
+    assert len({one.size for one in asked}) == 3
+    assert sum(one.budget_s for one in asked if one.device == "cpu") < 10
+    assert len(column(window, "benchmark.results", "Device")) == len(asked)
+
+
+def test_a_card_that_pytorch_cannot_use_is_not_compared(make_window, engines, qtbot):
+    without_pascal = described_with_cuda(
+        torch_version="2.13.0+cu130", cuda_build="13.0", arch_list=("sm_75", "sm_86")
+    )
+    window = make_window(gt_1030(), without_pascal)
+    assert "GPU" not in find(window, "devices.compare", QPushButton).text()
+    click(window, "devices.compare")
+    qtbot.waitUntil(lambda: len(requests_of(engines)) == 3)
+    assert {one.device for one in requests_of(engines)} == {"cpu"}
+
+
+def test_a_pc_without_a_card_is_offered_what_runs_in_the_window(make_window):
+    window = make_window(cpu_only(), described())
+    assert sees(window, "devices.compare")
+    assert not sees(window, "devices.verdict.command")
+    assert not sees(window, "banner.command")
+    tabs = find(window, "tabs", QTabWidget)
+    for name, tab, page in (
+        ("devices.modeled", "Memory", "Break it"),
+        ("devices.pitfalls", "Switcher", "Pitfalls"),
+    ):
+        tabs.setCurrentIndex(0)
+        click(window, name)
+        assert tabs.tabText(tabs.currentIndex()) == tab
+        pages = find(window, f"{tab.lower()}.pages", QTabBar)
+        assert pages.tabText(pages.currentIndex()) == page
+
+
+def test_nothing_can_be_compared_before_the_engine_is_there(qtbot, theme, studio):
+    from gpu_studio.ui.devices_tab import DevicesTab
+
+    tab = DevicesTab(studio, theme)
+    qtbot.addWidget(tab)
+    tab.show()
+    assert not sees(tab, "devices.compare")
