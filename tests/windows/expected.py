@@ -33,7 +33,7 @@ _GROUPS = "tests/engine/workloads/data_parallel/"
 NOT_RUN: dict[str, str] = {
     "tests/engine/pitfalls/test_real_errors.py"
     "::test_mixed_devices_is_a_real_error_that_names_both": _UNWINDING,
-    "tests/engine/pitfalls/test_lab.py"
+    "tests/engine/pitfalls/test_registry.py"
     "::test_what_stands_in_for_a_card_is_labelled[mixed_devices]": _UNWINDING,
     **dict.fromkeys(
         (
