@@ -14,7 +14,7 @@ from tests.windows import wine_pc
 from tests.windows.set_up import SkippedError
 from tests.windows.suite import try_twice
 from tests.windows.time_limit import breaking_off
-from tests.windows.wine_pc import WindowsPc
+from tests.windows.wine_pc import WindowsPc, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="such a Windows is made on Linux")
 
 SOON_S = 0.2
-# A program, and one that it started in a session of its own, which keeps its output open.
-HANGING = "setsid -f cat /dev/zero >/dev/null 3>&1 & cat /dev/zero >/dev/null"
+LATE_S = 20.0
+# A program in a session of its own, which keeps its parent's output open; and one that waits too.
+LEAVING = "setsid -f cat /dev/zero >/dev/null 3>&1"
+HANGING = f"{LEAVING} & cat /dev/zero >/dev/null"
 
 
 @pytest.fixture
@@ -88,6 +90,15 @@ def test_without_time_it_counts_as_failed(capsys: pytest.CaptureFixture[str]):
 def test_a_program_that_hangs_is_ended_with_all_that_it_started(pc: WindowsPc):
     status, _ = pc.run(["-c", HANGING], SOON_S, folder="C:\\")
     assert status != 0
+    assert pc._processes() == {}
+
+
+def test_a_program_has_ended_though_what_it_left_keeps_its_output_open(pc: WindowsPc):
+    status, said = pc.run(["-c", f"echo begun; {LEAVING}; echo done"], LATE_S, folder="C:\\")
+    assert (status, said.split()) == (0, ["begun", "done"])
+    # It was not ended for being late.
+    assert wait_until(lambda: len(pc._processes()) == 1, LATE_S, look_s=SOON_S)
+    pc.shut_down()
     assert pc._processes() == {}
 
 

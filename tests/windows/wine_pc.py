@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -27,6 +28,7 @@ _NOT_PASSED_ON = ("PYTHON", "PIP_", "SSL_CERT", "REQUESTS_CA", "CURL_CA", "VIRTU
 # hands on the environment of Linux beside that of Windows.
 _MARK = "GPU_STUDIO_WINDOWS_PC"
 _LONGEST_KILL_S = 10.0
+_LOOK_S = 0.5
 
 
 class WindowsPc:
@@ -112,7 +114,7 @@ class WindowsPc:
         printed = bytearray()
         assert process.stdout is not None
         try:
-            while piece := os.read(process.stdout.fileno(), 1 << 16):
+            for piece in _pieces_until_the_end(process):
                 printed += piece
                 if is_shown:
                     print(piece.decode("utf-8", "replace"), end="", flush=True)
@@ -164,6 +166,24 @@ class WindowsPc:
         self.shut_down()
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def _pieces_until_the_end(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    """Yield what a process prints, until it has ended.
+
+    The end of the pipe comes later: Wine's server and services, which the first program of a PC
+    starts, have the same output, and run on while another program does.
+    """
+    assert process.stdout is not None
+    output = process.stdout.fileno()
+    while True:
+        has_ended = process.poll() is not None  # asked first: what it printed last is read below
+        while select.select([output], [], [], 0.0 if has_ended else _LOOK_S)[0]:
+            if not (piece := os.read(output, 1 << 16)):
+                return
+            yield piece
+        if has_ended:
+            return
 
 
 def _handed_on(name: str) -> str:
