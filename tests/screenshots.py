@@ -1,7 +1,12 @@
-"""Take the README's pictures: ``python -m tests.screenshots DIR [--size 1280x800] [--theme dark]``.
+"""Take pictures of the window, offscreen unless a platform is given.
 
-The real window with the real engine and sensors of this PC, offscreen unless a platform is given;
-every number in a picture was measured while it was taken.
+``python -m tests.screenshots DIR [--size 1280x800] [--theme dark]`` takes the README's: the real
+window with the real engine and sensors of this PC. Every number was measured while it was taken.
+
+``python -m tests.screenshots DIR --every-page [--font "DejaVu Sans"]`` shows how the window looks:
+every page while the engine starts, before its first result, with one, and with a finding above it;
+light and dark, in four sizes, in each font that is named; and a contact sheet of each page. The
+engine and the sensors are scripts: every number is invented, and no such picture is for the README.
 """
 
 from __future__ import annotations
@@ -14,7 +19,8 @@ from typing import TYPE_CHECKING
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from PySide6.QtCore import QEventLoop, QTimer
+from PySide6.QtCore import QEventLoop, QPoint, QSize, Qt, QTimer
+from PySide6.QtGui import QFont, QFontDatabase, QImage, QPainter
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -26,8 +32,11 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
+from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui import theme as window_theme
+from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle, use_everything
 from tests.driving.window import (
     choose,
     choose_data,
@@ -38,11 +47,17 @@ from tests.driving.window import (
     wait_until,
     write,
 )
+from tests.fakes.pc import SteadySensors, reading, two_cards
+from tests.fakes.scripted_engine import Engines, Pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONGEST_WAIT_S = 120.0
+# Logical pixels, and device pixels for each of them: half of 1920 × 1080 comes first.
+SIZES = ((960, 540, 2), (1024, 640, 1), (1280, 800, 1), (1920, 1080, 1))
+THEMES = ("light", "dark")
+_THUMBNAIL, _GAP = 640, 12
 
 
 class Photographer:
@@ -146,16 +161,107 @@ class Photographer:
         loop.exec()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--size", default="1280x800")
-    parser.add_argument("--theme", choices=("light", "dark"), default="light")
-    parser.add_argument("--suffix", default="")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
+class EveryPage:
+    """Takes all pages of one window over scripts, in one font."""
+
+    def __init__(self, folder: Path, font: str) -> None:
+        self._folder, self._font = folder, font.replace(" ", "-").lower()
+        self._taken: dict[str, list[Path]] = {}
+        self._settings = Settings(None)
+        self._engines = Engines()
+        self._engines.scripts |= scripts_of_all_pages()
+        self._sensors = SteadySensors(two_cards())
+
+    def take_all(self) -> None:
+        """Take each state in turn; one state follows from the one before."""
+        described = self._engines.scripts[DescribeEngine]
+        self._engines.scripts[DescribeEngine] = [Pause(), *described]
+        self._window = build_window(
+            engine_factory=self._engines, sensor_source=self._sensors, settings=self._settings
+        )
+        studio = self._window.findChild(Studio)
+        self._window.show()
+        try:
+            wait_until(lambda: self._engines.made and self._engines.latest.paused.is_set())
+            self._take_state("1-starting")
+            self._engines.latest.go()
+            wait_ready(studio, LONGEST_WAIT_S)
+            self._sensors.send(reading(two_cards(), 1.0))
+            wait_until(lambda: studio.sensors.newest is not None)
+            self._take_state("2-empty")
+            use_everything(self._window)
+            self._take_state("3-result")
+            studio.headlines.tell("Something was found.", "This is what you can do about it.")
+            self._take_state("4-finding")
+        finally:
+            self._window.close()
+        for page, paths in self._taken.items():
+            self._make_sheet(page, paths)
+
+    def _take_state(self, state: str) -> None:
+        for look in THEMES:
+            self._settings.change(theme=look)
+            for width, height, scale in SIZES:
+                self._window.resize(width, height)
+                settle()
+                for page in PAGES:
+                    go(self._window, page)
+                    self._take(page.title, f"{state}-{width}x{height}-{look}", scale)
+
+    def _take(self, page: str, name: str, scale: int) -> None:
+        title = "".join(letter for letter in page.lower() if letter.isalnum())
+        path = self._folder / title / f"{self._font}-{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture = QImage(self._window.size() * scale, QImage.Format.Format_RGB32)
+        picture.setDevicePixelRatio(scale)
+        self._window.render(picture)
+        picture.save(str(path))
+        self._taken.setdefault(title, []).append(path)
+
+    def _make_sheet(self, page: str, paths: list[Path]) -> None:
+        """Put all pictures of a page on one, small, a row for each state and look."""
+        across = len(SIZES)
+        cell = QSize(_THUMBNAIL, _THUMBNAIL * 5 // 8) + QSize(_GAP, _GAP)
+        rows = -(-len(paths) // across)
+        sheet = QImage(cell.width() * across, cell.height() * rows, QImage.Format.Format_RGB32)
+        sheet.fill(Qt.GlobalColor.gray)
+        painter = QPainter(sheet)
+        for number, path in enumerate(paths):
+            small = QImage(str(path)).scaled(
+                cell - QSize(_GAP, _GAP),
+                Qt.AspectRatioMode.KeepAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )
+            row, column = divmod(number, across)
+            painter.drawImage(QPoint(column * cell.width(), row * cell.height()), small)
+        painter.end()
+        path = self._folder / f"{self._font}-{page}.png"
+        sheet.save(str(path))
+        sys.stderr.write(f"{path}\n")
+
+
+def take_every_page(folder: Path, fonts: list[str]) -> None:
+    """Take every page in each of the fonts that this PC has; the others are named and left out."""
+    there = set(QFontDatabase.families())
+    system_font = window_theme.application_font
+    for family in fonts:
+        if family not in there:
+            sys.stderr.write(f"{family} is not installed\n")
+            continue
+
+        def chosen(system: QFont, family: str = family) -> QFont:
+            font = system_font(system)
+            font.setFamilies([family])
+            return font
+
+        window_theme.application_font = chosen
+        EveryPage(folder, family).take_all()
+    window_theme.application_font = system_font
+
+
+def take_real_pictures(options: argparse.Namespace) -> None:
+    """Take the README's pictures."""
     width, height = (int(part) for part in options.size.split("x"))
-    application = QApplication([])
     settings = Settings(None)
     settings.change(theme=options.theme, budget_s=0.5)
     window = build_window(settings=settings)
@@ -165,7 +271,26 @@ def main() -> None:
         Photographer(window, options.folder, options.suffix).take_all()
     finally:
         window.close()
-        application.processEvents()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--size", default="1280x800")
+    parser.add_argument("--theme", choices=THEMES, default="light")
+    parser.add_argument("--suffix", default="")
+    parser.add_argument("--every-page", action="store_true", help="with invented numbers")
+    parser.add_argument("--font", action="append", help="for --every-page; may be given again")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    application = QApplication([])
+    if options.every_page:
+        take_every_page(options.folder, options.font or ["DejaVu Sans"])
+    else:
+        take_real_pictures(options)
+    application.processEvents()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QTabBar, QVBoxLayout, QWidget
 
 from gpu_studio.model.memory.memory_model import MemoryModel
+from gpu_studio.model.memory.oom_experiment import OomState
 from gpu_studio.ui.memory.memory_curves import MemoryCurves
 from gpu_studio.ui.memory.oom_page import OomPage
 from gpu_studio.ui.memory.tank_card import TankCard
@@ -85,6 +86,8 @@ class MemoryTab(QWidget):
             self._stack.add(made.get(page) or QWidget())
         self._pages.currentChanged.connect(self._show_page)
         self._lab.segments_wanted.connect(self._go_to_segments)
+        self.model.experiment.state_changed.connect(self._show_one_tank)
+        self.model.experiment.results_changed.connect(self._show_one_tank)
 
     # ── pages ────────────────────────────────────────────────────────────────────────────────
 
@@ -97,8 +100,15 @@ class MemoryTab(QWidget):
             self._stack.replace(page, self._unmade.pop(page)())
         self._stack.show_page(page)
         self._tank_card.setVisible(page != ERROR)  # the error may come from any card
+        self._show_one_tank()
         self._polls.setInterval(_FAST_POLL_MS if page == SEGMENTS else _POLL_MS)
         self._poll()
+
+    def _show_one_tank(self) -> None:
+        """Hide the bar on top while a result below shows that memory, and no experiment runs."""
+        experiment = self.model.experiment
+        is_below = self._stack.current == LAB_PAGE and bool(experiment.results)
+        self._tank_card.set_bar_shown(not is_below or experiment.state is not OomState.IDLE)
 
     def _go_to_segments(self) -> None:
         self._pages.setCurrentIndex(SEGMENTS)

@@ -27,6 +27,7 @@ _MORE = {
 }
 _LEAST_TOP_BYTES = 4 << 20
 _EMPTY = "Empty cache"
+_LEAST_LINES = 12  # of text: a lower plot is a strip
 
 
 class MemoryCurves(Card):
@@ -54,6 +55,7 @@ class MemoryCurves(Card):
         self._rows = TextRows(_HEAD, numbers=(0, 1, 2, 3), parent=self)
         self._table: QTableView | None = None  # created on first use
         self._cache_text = Text(role="muted", name="memory.cache", wraps=True)
+        self._plot.setMinimumHeight(_LEAST_LINES * self.fontMetrics().height())
         self.column.addWidget(self._plot, 1)
         self.column.addWidget(self._cache_text)
         model.chosen_changed.connect(self._show_chosen)

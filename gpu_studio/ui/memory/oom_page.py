@@ -6,7 +6,7 @@ import shutil
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QHeaderView, QVBoxLayout, QWidget
 
 from gpu_studio.core.memory.oom_text import read_oom_text
@@ -64,7 +64,7 @@ class OomPage(QWidget):
         line.setSpacing(GAP)
         panel = OomPanel(studio, model, self)
         panel.setMaximumWidth(letters(self, _PANEL_LETTERS))
-        line.addWidget(panel, 2)
+        line.addWidget(panel, 2, Qt.AlignmentFlag.AlignTop)
         page = PageColumn("Results of the experiment")
         line.addWidget(page, 3)
         self._invitation = self._make_invitation()

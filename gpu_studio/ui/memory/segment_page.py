@@ -23,7 +23,7 @@ from gpu_studio.model.memory.block_table import BlockTable
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.memory.memory_curves import toggle
-from gpu_studio.ui.memory.segment_map import SegmentMapView, counted
+from gpu_studio.ui.memory.segment_map import PITCH, SegmentMapView, counted
 from gpu_studio.ui.parts import GAP, Card, Text, button, letters, section, table
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _ROW_PADDING = 11
 _ANY_WIDTH = (1 << 24) - 1  # QWIDGETSIZE_MAX of Qt
 _SWATCH = 12
 _LEGEND_SPACING = 14
+_LEAST_ROWS = 8  # of the map
 _BESIDE_LETTERS = 90  # of the page; on a narrower page the table is under the map
 _LEGEND = (("allocated", "solid"), ("free, reserved", "hatched"), ("waiting to free", "amber"))
 
@@ -66,6 +67,7 @@ class SegmentPage(QWidget):
         column.addLayout(below, 1)
         map_card = Card(name="memory.segments_card")
         self._add_legend(map_card, theme)
+        self._view.setMinimumHeight(_LEAST_ROWS * PITCH)
         map_card.column.addWidget(self._view, 1)
         self._told = Text(role="muted", name="memory.block", wraps=True)
         self._told.setMinimumHeight(self.fontMetrics().lineSpacing())

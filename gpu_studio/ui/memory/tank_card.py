@@ -161,6 +161,10 @@ class TankCard(Card):
         self._table.setVisible(shown)
         self._show_memory()
 
+    def set_bar_shown(self, is_shown: bool) -> None:
+        """Show the bar, or leave it to the page below, which has one of its own."""
+        self._tank.setVisible(is_shown)
+
     def _fit_table(self) -> None:
         if self._table is not None:
             show_whole_rows(self._table)

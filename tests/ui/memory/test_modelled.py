@@ -58,6 +58,18 @@ def test_each_preset_ends_in_its_named_outcome(tab, qtbot, preset, ends_in):
     assert sum(part.size_bytes for part in tank.parts) == tank.total_bytes == 1996 << 20
 
 
+def test_a_page_has_one_tank(tab, qtbot):
+    above = find(tab, "memory.tank")
+    assert above.isVisible()
+    run(qtbot, tab, "gt1030")
+    qtbot.waitUntil(find(tab, "memory.oom.tank").isVisible)
+    qtbot.waitUntil(lambda: not above.isVisible())
+    tab.show_page(SEGMENTS)
+    assert above.isVisible()
+    tab.show_page(LAB_PAGE)
+    assert not above.isVisible()
+
+
 def test_an_error_is_read_once_and_its_outcome_explained_once(tab, qtbot, monkeypatch):
     """In one process here: the modelled engine works in the window's."""
     texts, explained = [], []

@@ -18,6 +18,7 @@ from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory_tab import LAB_PAGE
 from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.scroll_page import TabScroll
 from tests.driving.memory import start
 from tests.driving.window import find, text
 from tests.fakes.descriptions import described_with_cuda
@@ -62,7 +63,15 @@ def test_every_control_has_a_name_to_be_read_aloud(tab):
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
-def test_it_fits_the_smallest_window(tab, studio, qtbot):
+def test_it_fits_the_width_of_the_smallest_window_and_leaves_its_plot_readable(tab, studio, qtbot):
     start(tab, studio)
     assert tab.minimumSizeHint().width() <= 780
-    assert tab.minimumSizeHint().height() <= 520
+    place = TabScroll(tab)
+    qtbot.addWidget(place)
+    place.resize(900, 420)  # too low: the tab scrolls
+    place.show()
+    tab.show()
+    plot = find(tab, "memory.plot")
+    qtbot.waitUntil(lambda: plot.isVisible() and tab.height() > 420)
+    assert plot.height() >= 12 * plot.fontMetrics().height()
+    place.takeWidget()  # the fixture closes the tab

@@ -1,0 +1,150 @@
+"""Every page of the window, and a PC of scripts on which each of them has a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton, QTabBar, QTabWidget
+
+from gpu_studio.core.messages.pitfall_messages import Figure
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    InspectFile,
+    PlaceModel,
+    PlaceTensors,
+    ReadMemory,
+    RunMemoryExperiment,
+    RunPitfall,
+    RunWorkload,
+    UseDevice,
+)
+from gpu_studio.model.studio import Studio
+from gpu_studio.ui.benchmark.benchmark_plots import View
+from tests.driving.window import find, wait_until
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.memory_answers import memory_read, oom_finished, segments_read
+from tests.fakes.switching_answers import pitfall_finished
+from tests.ui.switcher import answers
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.core.protocol import Event
+
+_TURNS = 10
+
+
+class Page(NamedTuple):
+    """A page of the window, and how a person comes to it."""
+
+    title: str
+    tab: str
+    bar: str = ""
+    number: int = 0
+
+
+PAGES = (
+    Page("Devices", "Devices"),
+    *(Page(title, "Switcher", "switcher.pages", number) for number, title in enumerate(
+        ("Choose", "Place", "Pitfalls", "Feeding", "AMP", "Several cards"))),
+    *(Page(view.name, "Benchmark", f"benchmark.view.{view.name.lower()}") for view in View),
+    *(Page(title, "Memory", "memory.pages", number) for number, title in enumerate(
+        ("Curves", "Segment map", "Break it", "Read an error", "Will it fit?"))),
+)  # fmt: skip
+
+
+def page_called(title: str) -> Page:
+    """Return a page by its title."""
+    return next(page for page in PAGES if page.title == title)
+
+
+def scripts_of_all_pages() -> dict[type, Any]:
+    """Return the answers of an engine with two cards, with the real engine's own words."""
+    from gpu_studio.engine.devices.description import describe_engine
+
+    said = describe_engine()
+    words = {"workloads": said.workloads, "models": said.models, "pitfalls": said.pitfalls}
+    return {
+        DescribeEngine: [described_with_cuda(device_count=2, **words)],
+        UseDevice: answers.use,
+        RunPitfall: _fall,
+        RunWorkload: _time_it,
+        InspectFile: answers.inspect,
+        PlaceModel: answers.place_model,
+        PlaceTensors: answers.place_tensors,
+        ReadMemory: _read,
+        RunMemoryExperiment: lambda _engine, _request: [
+            memory_read(mark="start"),
+            memory_read(allocated=1024, reserved=1024, mark="oom"),
+            oom_finished(),
+        ],
+    }
+
+
+def _time_it(engine: Any, request: RunWorkload) -> Any:
+    options = {"feed": "", **request.options}
+    return answers.time_it(engine, msgspec.structs.replace(request, options=options))
+
+
+def _read(_engine: Any, request: ReadMemory) -> list[Event]:
+    read = memory_read(request.device, allocated=100, reserved=120)
+    return [read, segments_read(read)] if request.device != "cpu" else [read]
+
+
+def _fall(_engine: Any, request: RunPitfall) -> list[Event]:
+    """Answer with a figure that the fix makes smaller."""
+    finished = pitfall_finished(request)
+    call_s = {"broken": 0.0042, "fixed": 0.0013}[request.part]
+    figure = Figure(name="call_s", title="A call", value=call_s, unit="s", aim="less")
+    outcome = finished.broken or finished.fixed
+    assert outcome is not None
+    timed = msgspec.structs.replace(outcome, figures=(figure,))
+    return [msgspec.structs.replace(finished, **{request.part: timed})]
+
+
+def go(window: QWidget, page: Page) -> None:
+    """Turn to a page."""
+    tabs = find(window, "tabs", QTabWidget)
+    titles = [tabs.tabText(index).replace("&", "") for index in range(tabs.count())]
+    tabs.setCurrentIndex(titles.index(page.tab))
+    if page.bar.endswith(".pages"):
+        find(window, page.bar, QTabBar).setCurrentIndex(page.number)
+    elif page.bar:
+        button = find(window, page.bar, QPushButton)
+        if button.isEnabled():
+            button.click()
+    settle()
+
+
+def settle() -> None:
+    """Let the layouts and what waits for a turn of the event loop come to rest."""
+    for _ in range(_TURNS):
+        QApplication.processEvents()
+
+
+def press(window: QWidget, name: str) -> None:
+    """Press a button, and wait until the engine is free again."""
+    studio = window.findChild(Studio)
+    wait_until(find(window, name, QPushButton).isEnabled)
+    find(window, name, QPushButton).click()
+    wait_until(lambda: studio.session.is_free)
+    settle()
+
+
+def use_everything(window: QWidget) -> None:
+    """Bring a result to each page."""
+    go(window, Page("", "Benchmark"))
+    find(window, "benchmark.sizes", QLineEdit).setText("64, 512, 2048")
+    press(window, "benchmark.run")
+    wait_until(find(window, "benchmark.run", QPushButton).isEnabled)
+    go(window, page_called("Place"))
+    press(window, "switcher.move")
+    go(window, page_called("Pitfalls"))
+    press(window, "switcher.lab.break")
+    press(window, "switcher.lab.fix")
+    go(window, page_called("Break it"))
+    press(window, "memory.oom.run")
+    wait_until(find(window, "memory.oom.run", QPushButton).isEnabled)  # in an engine of its own
+    go(window, page_called("Read an error"))
+    press(window, "memory.error.example")
