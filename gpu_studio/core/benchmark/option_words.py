@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# Options whose identifier is no word of the field; the others stand as they are.
+_NAMES = {
+    "amp": "AMP",
+    "amp_dtype": "AMP in",
+    "cudnn": "cuDNN",
+    "form": "written as",
+    "memory": "CPU memory",
+    "num_workers": "workers:",
+    "threads": "threads per block:",
+    "way": "",
+}
 _ROWS_BY_COLUMNS = re.compile(r"(\d+)x(\d+)")
 
 
@@ -20,5 +31,8 @@ def value_words(value: str) -> str:
 
 
 def option_words(options: Mapping[str, str]) -> list[str]:
-    """Return each option with its value in words, sorted by name: ``amp dtype float16``."""
-    return [f"{name.replace('_', ' ')} {value_words(options[name])}" for name in sorted(options)]
+    """Return each option with its value in words, sorted by name: ``written as statements``."""
+    return [
+        f"{_NAMES.get(name, name.replace('_', ' '))} {value_words(options[name])}".lstrip()
+        for name in sorted(options)
+    ]

@@ -20,5 +20,11 @@ def test_a_value_has_no_identifiers(value: str, words: str) -> None:
 
 
 def test_options_are_sorted_by_name() -> None:
-    options = {"form": "batch_by_batch", "amp_dtype": "float16"}
-    assert option_words(options) == ["amp dtype float16", "form batch by batch"]
+    options = {"form": "statements", "amp_dtype": "float16", "data_set": "10000x100"}
+    assert option_words(options) == [
+        "AMP in float16", "data set 10,000 × 100", "written as statements",
+    ]  # fmt: skip
+
+
+def test_a_value_that_explains_itself_needs_no_name() -> None:
+    assert option_words({"way": "batch_by_batch"}) == ["batch by batch"]

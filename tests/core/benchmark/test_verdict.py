@@ -363,7 +363,7 @@ def test_another_option_or_cache_is_another_kind_of_work() -> None:
     assert "(elementwise, float32)" in said([cpu, alike])
     # where both were measured it has to be said which is meant
     other = result(512, 1.0, options={"amp": "on"})
-    assert "(elementwise, float32, amp off)" in said([other, cpu, alike])
+    assert "(elementwise, float32, AMP off)" in said([other, cpu, alike])
 
 
 def test_sizes_are_written_as_the_workload_writes_them() -> None:

@@ -170,7 +170,7 @@ def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> 
     run = Run(request)
     runs.runs.append(run)
     runs.run_begun.emit(run)
-    assert texts(table, 0)[Column.MODE] == "way batch by batch, cold cache, with transfers"
+    assert texts(table, 0)[Column.MODE] == "batch by batch, cold cache, with transfers"
     runs.finish(run, share_of_ceiling=0.74, size_text="batch {size}")
     assert texts(table, 0)[Column.CEILING] == "74 %"
 

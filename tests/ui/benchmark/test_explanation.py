@@ -158,7 +158,7 @@ def test_the_memory_of_a_workload_with_and_without_an_option_is_told_together(
     run(ready, "64")
     click(ready, "benchmark.view.explanation")
     said = text(ready, "benchmark.findings.text")
-    assert all(fact in said for fact in ("CPU 180 MiB", "amp float16 100 MiB"))
+    assert all(fact in said for fact in ("CPU 180 MiB", "AMP float16 100 MiB"))
 
 
 def test_nothing_is_explained_before_anything_finished(

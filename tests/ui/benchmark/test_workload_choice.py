@@ -46,7 +46,7 @@ def test_a_workload_brings_its_sizes_options_and_modes(
     run(ready, "64")
     (request,) = [r for r in with_training.requests if isinstance(r, RunWorkload)]
     assert (request.workload, request.options) == ("train_step", {"amp": "float16"})
-    assert cells(ready, Column.MODE) == ["amp float16"]
+    assert cells(ready, Column.MODE) == ["AMP float16"]
     # What was chosen is there again after a look at another workload.
     workload.setCurrentIndex(0)
     assert cold.isEnabled()
