@@ -51,7 +51,7 @@ from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
@@ -92,13 +92,17 @@ class _Kind(msgspec.Struct):
     type: str = ""
 
 
-def read_recording(path: Path) -> Recording:
+def read_recording(path: Path, is_over: Callable[[], bool] = lambda: False) -> Recording:
     """Return the recording in a file.
+
+    Args:
+        path: the file.
+        is_over: returns whether the result is no longer needed; called during the reading.
 
     Raises:
         StudioError: the file is refused; the sentence says why.
     """
-    return decode_recording(read_capped(path), path.name)
+    return decode_recording(read_capped(path), path.name, is_over)
 
 
 def is_recording(content: bytes) -> bool:
@@ -107,12 +111,15 @@ def is_recording(content: bytes) -> bool:
     return len(lines) > 1 and _kind_of(lines[0]) is not None
 
 
-def decode_recording(content: bytes, file_name: str) -> Recording:
+def decode_recording(
+    content: bytes, file_name: str, is_over: Callable[[], bool] = lambda: False
+) -> Recording:
     """Return the recording in a file's contents.
 
     Args:
         content: the whole contents.
         file_name: the name for a file that does not say where it comes from.
+        is_over: as for `read_recording`.
 
     Raises:
         StudioError: the file is refused; the sentence says why.
@@ -124,6 +131,8 @@ def decode_recording(content: bytes, file_name: str) -> Recording:
     for number, line in enumerate(lines[has_header:], 1 + has_header):
         if not line.strip():
             continue
+        if is_over():
+            raise refused("its reading was stopped")
         try:
             event = _event(line, number)
         except ValueError:

@@ -92,7 +92,7 @@ class RecordingPlayer(QObject):
         from gpu_studio.core.benchmark.recording import read_recording
 
         self._asked_path = path
-        self._task = Task(lambda: read_recording(path), self)
+        self._task = Task(lambda: read_recording(path, lambda: self._is_closed), self)
         self._task.succeeded.connect(self._take)
         self._task.failed.connect(self._fail)
         self._task.finished.connect(self._finish)

@@ -303,6 +303,20 @@ def test_a_line_that_is_too_long_is_not_decoded(monkeypatch: pytest.MonkeyPatch)
     assert "its line 3 is longer than" in refusal(long)
 
 
+def test_reading_stops_at_the_next_line_once_it_is_over(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.jsonl"
+    path.write_bytes(GOOD)
+    asked: list[bool] = []
+
+    def is_over() -> bool:
+        asked.append(True)
+        return len(asked) == 2
+
+    with pytest.raises(StudioError, match="stopped"):
+        read_recording(path, is_over)
+    assert len(asked) == 2
+
+
 @given(st.binary(max_size=400), st.integers(0, len(GOOD)), st.integers(0, 400))
 def test_a_damaged_file_is_refused_or_makes_sense(junk: bytes, at: int, length: int) -> None:
     content = GOOD[:at] + junk + GOOD[at + length :]

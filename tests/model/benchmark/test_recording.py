@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpu_studio.core.benchmark import recording
 from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.failure import StudioError
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
@@ -19,9 +21,10 @@ from gpu_studio.model.studio import Studio
 from tests.fakes.pc import gt_1030
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import run_events, samples_of
+from tests.patience import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pytestqt.qtbot import QtBot
@@ -181,6 +184,25 @@ def test_closing_ends_what_is_played(
     ready_studio.close()  # that nothing runs on is looked at after every test
     player.open_file(path)
     assert not player.is_reading
+
+
+def test_closing_ends_what_is_read(
+    qtbot: QtBot, ready_studio: Studio, player: RecordingPlayer, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    has_begun, has_ended = threading.Event(), threading.Event()
+
+    def read(_path: Path, is_over: Callable[[], bool]) -> None:
+        has_begun.set()
+        until(is_over)
+        has_ended.set()
+        raise StudioError(FailureKind.FILE_REFUSED, "Stopped.")
+
+    monkeypatch.setattr(recording, "read_recording", read)
+    player.open_file(tmp_path / "large.jsonl")
+    qtbot.waitUntil(has_begun.is_set)
+    ready_studio.close()
+    assert has_ended.is_set()
 
 
 def test_runs_of_this_window_become_a_recording_and_played_ones_do_not(
