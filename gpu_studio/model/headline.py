@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from gpu_studio.core.devices.finding import SEVERITIES, is_usable
 from gpu_studio.core.protocol import (
     EngineEnded,
     MemoryRead,
@@ -44,6 +45,8 @@ Tone = Literal["good", "amber", "failure", ""]
 _TONES: dict[Severity, Tone] = {
     "failure": "failure", "warning": "amber", "note": "", "good": "good",
 }  # fmt: skip
+# These also happen while the program runs: the banner tells them on every tab.
+_LIVE = frozenset({"card_lost", "driver_not_answering"})
 _BENCH = " bench "  # the terminal's command for what the Devices tab's button runs
 # Findings that need no action stay out of the banner.
 _QUIET: tuple[Severity, ...] = ("note", "good")
@@ -63,6 +66,11 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     action: str = ""
     other_action: str = ""
     tone: Tone = "amber"
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether it is about the PC; otherwise, it is about the program."""
+        return self.code in SEVERITIES and self.code not in _LIVE
 
 
 def headline_from(finding: Finding) -> Headline:
@@ -144,6 +152,17 @@ class HeadlineModel(QObject):
     def headline(self) -> Headline | None:
         """The current headline; None if there is none."""
         return self._headline
+
+    @property
+    def blocks_work(self) -> bool:
+        """Whether the headline stops a tab from working, or is about the program.
+
+        A finding about one card stops nothing if PyTorch can use another one.
+        """
+        headline = self._headline
+        if headline is None or not headline.is_finding:
+            return headline is not None
+        return not is_usable(self._studio.doctor.findings)
 
     def says(self, sentence: str) -> bool:
         """Return whether this is the current sentence."""

@@ -13,6 +13,7 @@ from gpu_studio.model.tool_tip import plain_tip
 from gpu_studio.ui.devices.copy_button import CopyButton
 from gpu_studio.ui.devices.device_list_view import DeviceListView
 from gpu_studio.ui.devices.fact_grid import FactGrid
+from gpu_studio.ui.devices.finding_line import FindingLine
 from gpu_studio.ui.devices.process_card import ProcessCard
 from gpu_studio.ui.devices.program_memory import ProgramMemory
 from gpu_studio.ui.devices.sensor_grid import SensorGrid
@@ -65,7 +66,12 @@ class DevicesTab(QWidget):
         self._act = studio.headlines.act
         self._verdict = VerdictCard(theme, name="devices.verdict")
         self._verdict.action_requested.connect(self._act)
-        self._also_found: list[VerdictCard] = []
+        self._findings = QWidget()
+        self._findings.setObjectName("devices.findings")
+        self._findings.setAccessibleName("Findings about this device")
+        self._lines = QVBoxLayout(self._findings)
+        self._lines.setContentsMargins(0, 0, 0, 0)
+        self._also_found: list[FindingLine] = []
         self._doctor = studio.doctor
         self._check = button(_CHECK, self._check_or_stop, name="devices.check", tip=_CHECK_TIP)
         self._checked = Text("", "muted", name="devices.checked", wraps=True)
@@ -150,9 +156,9 @@ class DevicesTab(QWidget):
         page.column.addLayout(self._page)
         page.column.addStretch(1)
         for widget in (
-            self._verdict, self._compare_line, self._checked, self._trouble, self._programs,
-            self._sensors, self._effect, self._log.said, self._fold, self._details,
-            self._processes,
+            self._verdict, self._findings, self._compare_line, self._checked, self._trouble,
+            self._programs, self._sensors, self._effect, self._log.said, self._fold,
+            self._details, self._processes,
         ):  # fmt: skip
             self._page.addWidget(widget)
         self._sensors.head.add(self._log.press)
@@ -188,7 +194,8 @@ class DevicesTab(QWidget):
 
     def _update(self) -> None:
         device = self._model.device
-        self._show(self._verdict, self._model.verdict)
+        verdict = self._model.verdict
+        self._verdict.show_headline(verdict, in_brief=self._model.is_said_above(verdict))
         self._show_also_found(self._model.also_found)
         self._show_comparison()
         self._check.setVisible(bool(self._model.has_cards))
@@ -210,7 +217,6 @@ class DevicesTab(QWidget):
         self._identity.setText(numbers)
         self._identity.setToolTip(plain_tip(numbers))
         trouble = self._model.trouble
-        verdict = self._model.verdict
         is_said = verdict.code == "card_asleep" or trouble in verdict.sentence
         self._trouble.setText(trouble)
         self._trouble.setVisible(not is_said)
@@ -224,9 +230,6 @@ class DevicesTab(QWidget):
         )
         self._processes.setVisible(device.kind == "cuda" and self._model.is_readable)
         self._show_what_is_left()
-
-    def _show(self, card: VerdictCard, headline: Headline) -> None:
-        card.show_headline(headline, in_brief=self._model.is_said_above(headline))
 
     def _show_comparison(self) -> None:
         """Offer what one click compares on this PC."""
@@ -247,16 +250,17 @@ class DevicesTab(QWidget):
             self._facts.show_groups(groups)
 
     def _show_also_found(self, headlines: Sequence[Headline]) -> None:
-        """Show the other findings under the verdict, each in a card."""
+        """Show the other findings under the verdict, each in a line."""
         for number in range(len(self._also_found), len(headlines)):
-            card = VerdictCard(self._theme, name=f"devices.finding.{number}")
-            card.action_requested.connect(self._act)
-            self._page.insertWidget(self._page.indexOf(self._verdict) + 1 + number, card)
-            self._also_found.append(card)
-        for card, headline in zip(self._also_found, headlines, strict=False):
-            self._show(card, headline)
-        for number, card in enumerate(self._also_found):
-            card.setVisible(number < len(headlines))
+            line = FindingLine(self._theme, name=f"devices.finding.{number}")
+            line.action_requested.connect(self._act)
+            self._lines.addWidget(line)
+            self._also_found.append(line)
+        for line, headline in zip(self._also_found, headlines, strict=False):
+            line.show_headline(headline)
+        for number, line in enumerate(self._also_found):
+            line.setVisible(number < len(headlines))
+        self._findings.setVisible(bool(headlines))
 
     def _show_what_is_left(self) -> None:
         """On a PC without a card, say what works without one."""

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.headline import SHOW_LOG
+from gpu_studio.model.snippets import DEVICES
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.icons import icon
@@ -110,6 +111,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("GPU Studio")
         self.banner = Banner()
         studio.headlines.headline_changed.connect(self._show_headline)
+        studio.doctor.findings_changed.connect(self._review_headline)
         self.banner.action_requested.connect(studio.headlines.act)
         self.banner.other_action_requested.connect(studio.headlines.act_otherwise)
         self.banner.dismissed.connect(studio.headlines.dismiss)
@@ -241,6 +243,7 @@ class MainWindow(QMainWindow):
         """Poll the sensors only for a tab that shows them; runs request them themselves."""
         self._studio.sensors.want("window", index != _WITHOUT_SENSORS)
         self._studio.snippets.turn_to(self.tabs.tabText(index))
+        self._show_headline(self._studio.headlines.headline)
 
     def _show_comparison(self) -> None:
         self._show_page("Benchmark", "")
@@ -255,8 +258,18 @@ class MainWindow(QMainWindow):
                 [pages.tabText(index) for index in range(pages.count())].index(page)
             )
 
+    def _review_headline(self) -> None:
+        """Another card may be usable now."""
+        self._show_headline(self._studio.headlines.headline)
+
     def _show_headline(self, headline: Headline | None) -> None:
-        if headline is None:
+        """Show what stops the tab in front; the Devices tab shows the findings itself."""
+        is_said_below = (
+            headline is not None
+            and headline.is_finding
+            and self.tabs.tabText(self.tabs.currentIndex()) == DEVICES
+        )
+        if headline is None or is_said_below or not self._studio.headlines.blocks_work:
             self.banner.hide()
             return
         self.banner.say(

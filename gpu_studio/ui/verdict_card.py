@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.headline import Headline
     from gpu_studio.ui.theme import Theme
 
-_ICONS = {"good": "check", "amber": "warning", "failure": "warning", "": "info"}
-_ICON_ROLES = {"good": "good", "amber": "amber", "failure": "failure_ink", "": "muted"}
+SIGNS = {"good": "check", "amber": "warning", "failure": "warning", "": "info"}
+SIGN_ROLES = {"good": "good", "amber": "amber", "failure": "failure_ink", "": "muted"}
 _ICON_SIZE = QSize(22, 22)
 
 
@@ -92,7 +92,7 @@ class VerdictCard(Card):
 
     def _paint_sign(self) -> None:
         tone = self._headline.tone if self._headline else ""
-        sign = icon(_ICONS[tone], self._theme, _ICON_ROLES[tone])
+        sign = icon(SIGNS[tone], self._theme, SIGN_ROLES[tone])
         self._sign.setPixmap(sign.pixmap(_ICON_SIZE, self.devicePixelRatioF()))
 
     def _request_action(self) -> None:

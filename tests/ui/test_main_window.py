@@ -20,8 +20,9 @@ from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
-from tests.driving.window import click, sees
-from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
+from tests.driving.window import click, open_tab, sees, text
+from tests.fakes.descriptions import described_with_cuda
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
 from tests.fakes.scripted_engine import Engines
 
 # Every name of the design that the tabs as they are have to have.
@@ -171,7 +172,7 @@ def test_the_first_window_is_no_larger_than_the_screen_leaves_room_for(make_wind
     assert window.height() <= room.height()
 
 
-def test_a_card_without_code_is_in_the_banner_with_the_command_to_copy(qtbot, make_window, engines):
+def test_a_card_without_code_is_told_once_on_each_tab(qtbot, make_window, engines):
     from tests.fakes.descriptions import described
 
     engines.scripts[DescribeEngine] = [
@@ -181,12 +182,29 @@ def test_a_card_without_code_is_in_the_banner_with_the_command_to_copy(qtbot, ma
         )
     ]  # fmt: skip
     window = shown(qtbot, make_window(gt_1030()))
-    qtbot.waitUntil(lambda: "GT 1030" in window.banner.sentence)
-    assert "cu126" in window.banner.sentence
+    qtbot.waitUntil(lambda: sees(window, "devices.verdict.command"))
+    assert "cu126" in text(window, "devices.verdict.sentence")
+    assert window.banner.isHidden()
+    open_tab(window, "Benchmark")
+    assert all(fact in window.banner.sentence for fact in ("GT 1030", "cu126"))
     window.findChild(QPushButton, "banner.copy").click()
     assert "torch==2.13.0+cu126" in QGuiApplication.clipboard().text()
     window.findChild(QPushButton, "banner.close").click()
     assert window.banner.isHidden()
+
+
+def test_a_card_without_code_stops_no_tab_while_another_card_works(qtbot, make_window, engines):
+    engines.scripts[DescribeEngine] = [
+        described_with_cuda(cuda_build="13.0", device_count=2, arch_list=("sm_75", "sm_86"))
+    ]
+    window = shown(qtbot, make_window(two_cards()))
+    headlines = studio_of(window).headlines
+    qtbot.waitUntil(lambda: headlines.headline is not None)
+    assert "GT 1030" in headlines.headline.sentence
+    for title in ("Benchmark", "Memory", "Switcher", "Devices"):
+        open_tab(window, title)
+        assert window.banner.isHidden()
+    assert "GT 1030" in text(window, "devices.verdict.sentence")
 
 
 def test_an_engine_that_will_not_live_can_be_asked_for_again(qtbot, make_window, engines):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.devices.facts import FactGroup, PcSnapshot
@@ -183,8 +184,11 @@ class DevicesModel(QObject):
         return [headline for headline in headlines if headline != self.verdict]
 
     def is_said_above(self, headline: Headline) -> bool:
-        """Return whether the banner above the tabs already shows this headline."""
-        return self._studio.headlines.says(headline.sentence)
+        """Return whether the banner above the tabs already shows this headline.
+
+        Findings are shown here instead.
+        """
+        return not headline.is_finding and self._studio.headlines.says(headline.sentence)
 
     def report(self, form: str, *, masked: bool) -> str:
         """Return everything known as ``text``, ``markdown`` or ``json``."""
@@ -275,8 +279,11 @@ def verdict_of_card(
         return lost_headline(card, trouble)
     failures = [finding for finding in findings if finding.severity == "failure"]
     usable = [finding for finding in findings if finding.code == "ok"]
+    doubts = [f for f in findings if f.severity == "warning" and f.device_uuid == card.identity]
     for finding in failures or usable or findings:
-        return headline_from(finding)
+        headline = headline_from(finding)
+        is_doubted = headline.tone == "good" and bool(doubts)
+        return msgspec.structs.replace(headline, tone="amber") if is_doubted else headline
     return _verdict_without_findings(card, engine, state, trouble)
 
 

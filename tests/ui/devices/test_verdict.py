@@ -11,11 +11,12 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
 from gpu_studio.core.devices.devices import ASLEEP, CardReading, Device, Telemetry
+from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.devices.torch_facts import PcProbed, TorchCard
 from gpu_studio.core.protocol import DescribeEngine
 from gpu_studio.model import sensors as sensors_module
 from tests.driving.devices import found, show_reading, start
-from tests.driving.window import find, sees, text
+from tests.driving.window import click, find, sees, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
 
@@ -31,12 +32,8 @@ WITHOUT_PASCAL = described_with_cuda(torch_version="2.13.0+cu130", cuda_build="1
 def test_a_card_without_code_is_told_with_the_command(qtbot, studio, engines, tab):
     engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
     start(studio, tab)
-    # The banner over the tabs says it all; until it is closed, the verdict is its sentence alone.
     assert all(fact in text(tab, "devices.verdict.sentence") for fact in ("GT 1030", "6.1"))
     assert find(tab, "devices.verdict", QWidget).property("tone") == "failure"
-    assert not sees(tab, "devices.verdict.evidence")
-    assert not sees(tab, "devices.verdict.command")
-    studio.headlines.dismiss()
     qtbot.waitUntil(lambda: sees(tab, "devices.verdict.command"))
     assert sees(tab, "devices.verdict.evidence")
     assert "sm_75 sm_86" in text(tab, "devices.verdict.evidence")
@@ -52,6 +49,28 @@ def test_where_all_is_well_there_is_nothing_to_type(qtbot, studio, with_cuda, ta
     start(studio, tab)
     assert find(tab, "devices.verdict", QWidget).property("tone") == "good"
     assert not sees(tab, "devices.verdict.command")
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_finding_is_one_line_that_unfolds_and_takes_the_tick_away(
+    qtbot, studio, with_cuda, tab, inventory, monkeypatch
+):
+    start(studio, tab)
+    slow = Finding(
+        code="slow_link", sentence="Its link is slow.", evidence="x1 of x4", action="look at it",
+        device_uuid=inventory.cards[0].identity,
+    )  # fmt: skip
+    monkeypatch.setattr(studio.doctor, "_findings", worst_first([slow, *studio.doctor.findings]))
+    studio.doctor.findings_changed.emit()
+    qtbot.waitUntil(lambda: sees(tab, "devices.findings"))
+    assert text(tab, "devices.finding.0.sentence") == slow.sentence
+    assert text(tab, "devices.verdict.sentence") == found(studio, "ok")
+    assert find(tab, "devices.verdict", QWidget).property("tone") == "amber"
+    assert not sees(tab, "devices.finding.0.details")
+    click(tab, "devices.finding.0.more")
+    assert "x1 of x4" in text(tab, "devices.finding.0.details")
+    click(tab, "devices.finding.0.action")
+    assert QGuiApplication.clipboard().text() == slow.action
 
 
 # ── what goes wrong ────────────────────────────────────────────────────────────────────────────
