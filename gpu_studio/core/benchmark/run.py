@@ -347,6 +347,23 @@ def part_rows(result: RunFinished) -> list[tuple[str, str, str]]:
     ]
 
 
+_COPIES = ("copy in", "copy out")
+
+
+def parts_beside_median(result: RunFinished) -> str:
+    """Return how the parts of a call relate to the median in the table; empty if they are alike.
+
+    The parts are timed with the copies to and from the card even if the run leaves them out.
+    """
+    if result.transfers or not any(name in result.parts_s for name in _COPIES):
+        return ""
+    without_s = sum(part_s for name, part_s in result.parts_s.items() if name not in _COPIES)
+    return (
+        f"The median of {format_duration(result.median_s)} per call leaves the copies out; here "
+        f"the rest of the call takes {format_duration(without_s)}."
+    )
+
+
 def parts_sentence(result: RunFinished, device: str) -> str:
     """Return the longest part of a call, in words; empty if the call was not split.
 

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 
 from gpu_studio.core.benchmark.ceilings import is_this_normal, share_text
-from gpu_studio.core.benchmark.run import mode_words, part_rows, parts_sentence
+from gpu_studio.core.benchmark.run import (
+    mode_words,
+    part_rows,
+    parts_beside_median,
+    parts_sentence,
+)
 from gpu_studio.core.units import format_bytes, format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.text_rows import TextRows
@@ -218,12 +223,15 @@ class Explanation(ScrollPage):
             bars.append(_parts_bar(label, other.result))
             rows += [(label, *row) for row in part_rows(other.result)]
             sentences.append(parts_sentence(other.result, label))
+            sentences.append(parts_beside_median(other.result))
         self._part_bars.setVisible(bool(bars))
         self._part_table.setVisible(bool(rows))
         self._part_bars.show_bars(bars)
         self._part_rows.set_rows(rows)
         show_whole_rows(self._part_table)
-        self._part_sentence.setText(" ".join(sentences) or "This workload has no time breakdown.")
+        self._part_sentence.setText(
+            " ".join(filter(None, sentences)) or "This workload has no time breakdown."
+        )
 
     def _show_ceiling(self, run: Run, result: RunFinished) -> None:
         known = [

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.run import part_rows, parts_sentence
+from gpu_studio.core.benchmark.run import part_rows, parts_beside_median, parts_sentence
 from gpu_studio.core.protocol import RunWorkload
 from tests.fakes.run_answers import finished, samples_of
 
@@ -47,3 +48,13 @@ def test_the_longest_part_is_told_in_words(parts_s, said):
 
 def test_parts_that_took_no_time_have_no_share():
     assert part_rows(result(compute=0.0)) == [("compute", "0\u202fs", "–")]
+
+
+def test_parts_with_copies_are_set_beside_a_median_without() -> None:
+    parts = {"copy in": 4e-3, "launch": 1e-5, "compute": 4e-5, "copy out": 5e-3}
+    alone = finished(REQUEST, (51.2e-6,) * 20, parts_s=parts)
+    said = plain(parts_beside_median(alone))
+    assert "50.0 µs" in said
+    assert "51.2 µs" in said
+    assert parts_beside_median(msgspec.structs.replace(alone, transfers=True)) == ""
+    assert parts_beside_median(msgspec.structs.replace(alone, parts_s={"compute": 4e-5})) == ""
