@@ -107,7 +107,7 @@ class MemoryTab(QWidget):
     def _show_one_tank(self) -> None:
         """Hide the bar on top while a result below shows that memory, and no experiment runs."""
         experiment = self.model.experiment
-        is_below = self._stack.current == LAB_PAGE and bool(experiment.results)
+        is_below = self._stack.current == LAB_PAGE and self._lab.shows_tank
         self._tank_card.set_bar_shown(not is_below or experiment.state is not OomState.IDLE)
 
     def _go_to_segments(self) -> None:
