@@ -1,8 +1,8 @@
 """The real window, which also tells what it shows: ``python -m tests.windows.watched_window``.
 
 Runs on the Windows PC, in the place of ``python -m gpu_studio``. Twice a second it prints one line
-of JSON: what the status bar says, where some widgets are on the screen, and the results so far.
-Clicks and keys come from outside, as a person's do.
+of JSON: what the status bar says, where some widgets are on the screen, the sizes to run, and the
+results' medians. Clicks and keys come from outside, as a person's do.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QTimer
+from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QAbstractItemView, QLabel, QTabWidget, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QLabel, QLineEdit, QTabWidget, QWidget
 
 from gpu_studio import app
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QMainWindow
 
 _PERIOD_MS = 500
-_TOLD = ("benchmark.more", "benchmark.sizes", "benchmark.run")
+# Clear can be clicked once no run is going on.
+_TOLD = ("benchmark.more", "benchmark.sizes", "benchmark.run", "benchmark.clear")
 _TAB = "Benchmark"
 
 
@@ -39,12 +40,23 @@ def account_of(window: QMainWindow) -> dict[str, object]:
             middle = QPoint(widget.width() // 2, widget.height() // 2)
             places[name] = widget.mapToGlobal(middle).toTuple()
     status = window.findChild(QLabel, "status")
+    sizes = window.findChild(QLineEdit, "benchmark.sizes")
     results = window.findChild(QAbstractItemView, "benchmark.results")
     return {
         "status": status.text() if status else "",
         "places": places,
-        "results": results.model().rowCount() if results else 0,
+        "typed": sizes.text() if sizes else "",
+        "medians": medians_in(results) if results else [],
     }
+
+
+def medians_in(results: QAbstractItemView) -> list[str]:
+    """Return what a table of results shows in its column Median, one text a row."""
+    model = results.model()
+    columns = range(model.columnCount())
+    heads = [model.headerData(one, Qt.Orientation.Horizontal) for one in columns]
+    column = heads.index("Median")
+    return [model.index(row, column).data() for row in range(model.rowCount())]
 
 
 def main() -> int:

@@ -23,6 +23,8 @@ _LONGEST_SET_UP_S = 1200.0
 _LONGEST_START_S = 300.0
 _LONGEST_RUN_S = 300.0
 _LONGEST_END_S = 15.0
+_LONGEST_MOVE_S = 60.0
+_STILL = 3
 
 
 class FailedError(Exception):
@@ -71,8 +73,9 @@ class WatchedWindow:
 
     def __init__(self, pc: WindowsPc) -> None:
         self._process = pc.start([PYTHON, "-m", "tests.windows.watched_window"])
-        self.told: dict[str, Any] = {"status": "", "places": {}, "results": 0}
+        self.told: dict[str, Any] = {"status": "", "places": {}, "medians": []}
         self.printed: list[str] = []
+        self._still = 0  # how often in a row every place was the one of before
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -88,6 +91,22 @@ class WatchedWindow:
             last = "\n".join(self.printed[-20:])
             raise FailedError(f"{what}: not within {longest_s:.0f} s. {self.told}\n{last}")
 
+    def click(self, name: str, person: Person) -> None:
+        """Click on a widget once nothing in the window moves.
+
+        Each click and each letter can move what is below, such as the button Run.
+
+        Raises:
+            FailedError: it is not there in time.
+        """
+        self._still = 0
+        self.wait_for(
+            name,
+            lambda told: name in told["places"] and self._still >= _STILL,
+            _LONGEST_MOVE_S,
+        )
+        person.click(self.told["places"][name])
+
     def exit_status(self) -> int:
         """Return the exit status of the window, which was closed."""
         try:
@@ -100,7 +119,9 @@ class WatchedWindow:
         for line in self._process.stdout:
             text = line.decode("utf-8", "replace").strip()
             if text.startswith("{"):
-                self.told = json.loads(text)
+                before, self.told = self.told, json.loads(text)
+                is_still = before["places"] == self.told["places"]
+                self._still = self._still + 1 if is_still else 0
             elif text:
                 self.printed.append(text)
 
@@ -124,21 +145,25 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
     window.wait_for(
         "Engine: ready", lambda told: "Engine: ready" in told["status"], _LONGEST_START_S
     )
-    person.click(window.told["places"]["tab"])
-    window.wait_for("the tab Benchmark", lambda told: "benchmark.run" in told["places"], 60)
-    person.click(window.told["places"]["benchmark.more"])
-    window.wait_for("the options", lambda told: "benchmark.sizes" in told["places"], 60)
-    person.click(window.told["places"]["benchmark.sizes"])
+    window.click("tab", person)
+    window.click("benchmark.more", person)
+    window.click("benchmark.sizes", person)
     person.press("ctrl+a", "2", "5", "6")
-    person.click(window.told["places"]["benchmark.run"])
-    window.wait_for("a result", lambda told: told["results"] > 0, _LONGEST_RUN_S)
-    window.wait_for("Engine: ready", lambda told: "Engine: ready" in told["status"], _LONGEST_RUN_S)
+    window.wait_for("256", lambda told: told["typed"] == "256", 60)
+    window.click("benchmark.run", person)
+    window.wait_for("a run's end", _has_a_finished_run, _LONGEST_RUN_S)
     person.take_picture(picture)
     person.press("alt+F4")
     if (status := window.exit_status()) != 0:
         last = "\n".join(window.printed[-20:])
         raise FailedError(f"exit status {status} after Alt+F4\n{last}")
     _expect_nothing_left(pc)
+
+
+def _has_a_finished_run(told: dict[str, Any]) -> bool:
+    """Return whether there is a result, and no run is going on."""
+    is_over = "benchmark.clear" in told["places"] and "Engine: ready" in told["status"]
+    return is_over and any(median.endswith("s") for median in told["medians"])
 
 
 def double_click(
