@@ -35,7 +35,7 @@ from tests.patient_qtbot import PatientQtBot
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from PySide6.QtWidgets import QApplication
+    from PySide6.QtWidgets import QApplication, QWidget
     from pytestqt.qtbot import QtBot
 
     from gpu_studio.core.devices.devices import Inventory
@@ -99,6 +99,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_session, "_PATIENCE_MS", 1)
 
 
+def _is_tool_tip(widget: QWidget) -> bool:
+    """Return whether this is Qt's own label of a tool tip, which it hides a moment later.
+
+    On Windows, the moment can last until the next tests.
+    """
+    return widget.objectName() == "qtooltip_label"
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
@@ -125,7 +133,7 @@ def nothing_left_behind(
     widgets = [
         widget
         for widget in QApplication.topLevelWidgets()
-        if id(widget) not in before and not widget.isHidden()
+        if id(widget) not in before and not widget.isHidden() and not _is_tool_tip(widget)
     ]
     running = [worker for worker in workers if isValid(worker) and worker.isRunning()]
     for worker in running:  # so that the next test starts clean

@@ -99,13 +99,18 @@ class WatchedWindow:
         Raises:
             FailedError: it is not there in time.
         """
-        self._still = 0
-        self.wait_for(
-            name,
-            lambda told: name in told["places"] and self._still >= _STILL,
-            _LONGEST_MOVE_S,
-        )
+        self.wait_for(name, lambda told: name in told["places"], _LONGEST_MOVE_S)
+        self.wait_until_still()
         person.click(self.told["places"][name])
+
+    def wait_until_still(self) -> None:
+        """Wait until nothing has moved for a while.
+
+        Raises:
+            FailedError: something moves all the time.
+        """
+        self._still = 0
+        self.wait_for("no motion", lambda _: self._still >= _STILL, _LONGEST_MOVE_S)
 
     def exit_status(self) -> int:
         """Return the exit status of the window, which was closed."""
@@ -152,6 +157,7 @@ def _use(pc: WindowsPc, person: Person, picture: Path) -> None:
     window.wait_for("256", lambda told: told["typed"] == "256", 60)
     window.click("benchmark.run", person)
     window.wait_for("a run's end", _has_a_finished_run, _LONGEST_RUN_S)
+    window.wait_until_still()  # a busy PC paints later than it tells
     person.take_picture(picture)
     person.press("alt+F4")
     if (status := window.exit_status()) != 0:
