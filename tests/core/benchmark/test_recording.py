@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gpu_studio.core.benchmark import recording as recording_module
 from gpu_studio.core.benchmark.history import LARGEST_FILE_BYTES
+from gpu_studio.core.benchmark.kept_run import LONGEST_NAME
 from gpu_studio.core.benchmark.recording import (
     Recording,
     decode_recording,
@@ -27,6 +28,7 @@ from gpu_studio.core.protocol import (
     EngineEnded,
     RunFailed,
     RunFinished,
+    RunPhaseChanged,
     RunStarted,
     RunStopped,
     RunWorkload,
@@ -257,6 +259,11 @@ BATCH = LAST - 1
         (changed(LAST, median_s=1.0, ci95_s=(1.0, 1.0), p99_s=1.0), "contradict its median"),
         (changed(LAST, verification="x" * 3000), "text that is too long"),
         (changed(2, device="cuda:../.."), "invalid address"),
+        (changed(2, dtype="x" * 3000), "text that is too long"),
+        (
+            lines_with(3, b'{"type":"run\\n\\u001bdreamt' + b"x" * 3000 + b'"}'),
+            f"line 3 is “run dreamt{'x' * 30}”, unknown",
+        ),
         (changed(2, size=1 << 40), "invalid size or time budget"),
         (changed(2, budget_s=0.0), "invalid size or time budget"),
     ],
@@ -295,6 +302,24 @@ def test_what_would_not_end_or_fit_is_not_read(tmp_path: Path) -> None:
         read_recording(tmp_path / "absent.jsonl")
     with pytest.raises(StudioError, match="not an ordinary file"):
         read_recording(tmp_path)
+
+
+def test_more_runs_than_a_window_can_show_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_module, "_MOST_RUNS", 1)
+    assert decode_recording(GOOD, "a.jsonl").runs
+    assert "more than 1 runs" in refusal(encode_all([HEADER, *EVENTS, *other_run()]))
+
+
+def test_the_words_of_a_run_stand_in_one_short_line() -> None:
+    phase = RunPhaseChanged(run_id="run-1", phase="tim\ning" + "x" * 500)
+    failure = Failure(FailureKind.INTERNAL, "No\x1b[2J\nmore" + "x" * 500)
+    (run,) = decoded(HEADER, EVENTS[0], phase, RunFailed(run_id="run-1", failure=failure)).runs
+    _, shown, end = run.events
+    assert isinstance(shown, RunPhaseChanged)
+    assert isinstance(end, RunFailed)
+    for text, begin in ((shown.phase, "tim ing"), (end.failure.message, "No [2J more")):
+        assert text.startswith(begin)
+        assert len(text) <= LONGEST_NAME
 
 
 def test_a_line_that_is_too_long_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from gpu_studio.core.memory.allocator.errors import format_size
 from gpu_studio.core.memory.oom_text import (
+    MOST_CHARACTERS,
     GpuProcessBytes,
     OomNumbers,
     is_nvml_assertion,
@@ -288,3 +289,18 @@ def test_a_counter_that_says_something_else_is_not_the_errors_number():
     assert unrounded(634 * MIB, 634 * MIB + 6000) == 634 * MIB
     assert unrounded(None, 634 * MIB) is None
     assert unrounded(634 * MIB, None) == 634 * MIB
+
+
+def test_only_the_beginning_of_an_endless_text_is_read():
+    error = "CUDA out of memory. Tried to allocate 2.00 GiB."
+    assert read_oom_text("x" * (MOST_CHARACTERS - len(error)) + error).tried_bytes == 2 << 30
+    assert read_oom_text("x" * MOST_CHARACTERS + error) == OomNumbers()
+
+
+def test_no_more_processes_are_taken_than_a_card_can_have():
+    text = " ".join(f"Process {pid} has 1.00 MiB memory in use." for pid in range(1, 1000))
+    assert [one.pid for one in read_oom_text(text).processes] == [*range(1, 257)]
+
+
+def test_only_the_digits_that_pytorch_writes_are_numbers():
+    assert read_oom_text("Tried to allocate \u0662.00 GiB").tried_bytes is None
