@@ -50,7 +50,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     code_drawer: bool = False
     may_end_processes: bool = False
     window_geometry: str = ""
-    first_tab: Annotated[int, Meta(ge=0, le=3)] = 0
+    tab: Annotated[str, Meta(max_length=_LONGEST_TEXT)] = ""
 
 
 class Settings(QObject):

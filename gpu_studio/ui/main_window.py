@@ -72,11 +72,12 @@ def _memory(studio: Studio, theme: Theme) -> QWidget:
 # Title, icon and factory of each tab; the factory's import is most of a tab's cost.
 _TABS = (
     ("Devices", "card", _devices),
-    ("Switcher", "switch", _switcher),
     ("Benchmark", "chart", _benchmark),
+    ("Switcher", "switch", _switcher),
     ("Memory", "memory", _memory),
 )
-_WITHOUT_SENSORS = 2  # the Benchmark tab shows no sensors
+_TITLES = tuple(title for title, _, _ in _TABS)
+_WITHOUT_SENSORS = "Benchmark"
 
 
 class MainWindow(QMainWindow):
@@ -116,7 +117,7 @@ class MainWindow(QMainWindow):
         self.banner.other_action_requested.connect(studio.headlines.act_otherwise)
         self.banner.dismissed.connect(studio.headlines.dismiss)
         self.tabs = QTabWidget()
-        first = studio.settings.choices.first_tab
+        first = self._kept_tab()
         self._unmade = [i for i in range(len(_TABS)) if tabs_after_paint and i != first]
         self._fill_tabs()
         self.setCentralWidget(self._page())
@@ -205,7 +206,8 @@ class MainWindow(QMainWindow):
         for dialog in self.findChildren(QDialog):
             dialog.reject()
         geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
-        self._studio.settings.change(window_geometry=geometry, first_tab=self.tabs.currentIndex())
+        tab = self.tabs.tabText(self.tabs.currentIndex())
+        self._studio.settings.change(window_geometry=geometry, tab=tab)
         self._studio.close()
         self._collector.stop()
         super().closeEvent(event)
@@ -241,8 +243,9 @@ class MainWindow(QMainWindow):
 
     def _turn_to(self, index: int) -> None:
         """Poll the sensors only for a tab that shows them; runs request them themselves."""
-        self._studio.sensors.want("window", index != _WITHOUT_SENSORS)
-        self._studio.snippets.turn_to(self.tabs.tabText(index))
+        title = self.tabs.tabText(index)
+        self._studio.sensors.want("window", title != _WITHOUT_SENSORS)
+        self._studio.snippets.turn_to(title)
         self._show_headline(self._studio.headlines.headline)
 
     def _show_comparison(self) -> None:
@@ -317,14 +320,19 @@ class MainWindow(QMainWindow):
     def _restore(self) -> None:
         room = self.screen().availableSize()
         self.resize(QSize(*_FIRST_SIZE).boundedTo(room))
-        choices = self._studio.settings.choices
-        self.tabs.setCurrentIndex(choices.first_tab)
+        self.tabs.setCurrentIndex(self._kept_tab())
+        kept = self._studio.settings.choices.window_geometry
         try:
-            geometry = base64.b64decode(choices.window_geometry, validate=True)
+            geometry = base64.b64decode(kept, validate=True)
         except (binascii.Error, ValueError):
             return
         if geometry:
             self.restoreGeometry(QByteArray(geometry))
+
+    def _kept_tab(self) -> int:
+        """Return the place of the tab that was in front last time, or the first place."""
+        kept = self._studio.settings.choices.tab
+        return _TITLES.index(kept) if kept in _TITLES else 0
 
     def _keep_code_drawer(self, is_open: bool) -> None:
         self._studio.settings.change(code_drawer=is_open)

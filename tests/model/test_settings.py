@@ -61,9 +61,9 @@ def test_two_windows_keep_each_others_changes(tmp_path):
     path = tmp_path / "settings.json"
     first, second = Settings(path), Settings(path)
     first.change(theme="dark")
-    second.change(first_tab=2)
+    second.change(tab="Memory")
     kept = Settings(path).choices
-    assert (kept.theme, kept.first_tab) == ("dark", 2)
+    assert (kept.theme, kept.tab) == ("dark", "Memory")
     assert second.choices.theme == "system"  # this window stays as it is
 
 
@@ -98,7 +98,7 @@ def test_a_fresh_start_keeps_the_old_settings_aside(tmp_path, qtbot):
     ("field", "bad"),
     [
         ("theme", "pink"), ("theme", 3), ("theme", "dark\n"), ("engine", "steam"), ("budget_s", -1),
-        ("budget_s", "x"), ("first_tab", 9), ("sizes", "1" * 1001), ("sweep_range", "64"),
+        ("budget_s", "x"), ("tab", 9), ("sizes", "1" * 1001), ("sweep_range", "64"),
         ("sweep_range", "1:2:3"), ("sweep_range", "1" * 1000 + ":2"), ("modes", ["x"] * 17),
         ("dtypes", ["float31"]),
     ],

@@ -82,21 +82,21 @@ def test_nothing_runs_before_the_first_paint(qtbot, make_window, engines):
 
 
 def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, settings):
-    settings.change(first_tab=2)
+    settings.change(tab="Benchmark")
     window = make_window(tabs_after_paint=True)
     tabs = window.findChild(QTabWidget, "tabs")
     assert window.findChild(QWidget, "benchmark.run") is not None
     assert window.findChild(QWidget, "memory.tank") is None
     tabs.setCurrentIndex(3)  # where somebody is quicker than the window
     shown(qtbot, window)
-    assert [tabs.tabText(i) for i in range(4)] == ["Devices", "Switcher", "Benchmark", "Memory"]
+    assert [tabs.tabText(i) for i in range(4)] == ["Devices", "Benchmark", "Switcher", "Memory"]
     assert tabs.currentIndex() == 3
     assert all(window.findChild(QWidget, name) is not None for name in NAMES)
     assert len(window.findChildren(QWidget, "benchmark.run")) == 1
 
 
 def test_tab_comes_to_everything_in_the_order_it_is_seen(qtbot, make_window, settings):
-    settings.change(first_tab=2)
+    settings.change(tab="Benchmark")
     window = shown(qtbot, make_window(tabs_after_paint=True))
     window.banner.say("A sentence.", command="a command")
     click(window, "code.open")
@@ -153,7 +153,7 @@ def test_closing_keeps_the_tab_and_the_place(qtbot, make_window, settings):
     window.findChild(QTabWidget, "tabs").setCurrentIndex(3)
     window.resize(900, 700)  # no wider than the screen may be: a restored window is clipped to it
     window.close()
-    assert settings.choices.first_tab == 3
+    assert settings.choices.tab == "Memory"
     again = make_window()
     assert again.findChild(QTabWidget, "tabs").currentIndex() == 3
     assert (again.width(), again.height()) == (900, 700)
