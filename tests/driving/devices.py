@@ -26,8 +26,8 @@ def start(studio: Studio, tab: DevicesTab) -> None:
 
 
 def settle(tab: DevicesTab) -> None:
-    """Wait until the facts, which are built one group at a time, are all there."""
-    wait_until(lambda: tab.findChild(FactGrid).is_built)
+    """Wait until the tab shows every change, and all its facts, built one group at a time."""
+    wait_until(lambda: tab.is_up_to_date and tab.findChild(FactGrid).is_built)
 
 
 def show_reading(studio: Studio, sensor_source: SteadySensors, taken: Reading) -> None:
