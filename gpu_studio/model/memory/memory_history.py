@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 WINDOW_S = 120.0
 _GAP_S = 4.0  # a longer time without readings is a gap in the curve
 _MOST_MARKS = 400
-_MOST_POINTS = 20_000  # more than two minutes of an experiment that is read 60 times a second
 _SAME_MARK_S = 1.0  # a loop may free at every step: one mark is enough for this long
 _ROWS_SHOWN = 200
 
@@ -65,9 +64,15 @@ class MemoryHistory:
             )
         )
         self._times.append(at_s)
-        if len(self.points) > 2 * _MOST_POINTS:  # from time to time, not at every reading
-            del self.points[:-_MOST_POINTS], self._times[:-_MOST_POINTS]
+        if at_s - self._times[0] > 2 * WINDOW_S:  # from time to time, not at every reading
+            self._forget(at_s - WINDOW_S)
         return True
+
+    def _forget(self, before_s: float) -> None:
+        """Keep what the curve and the table can still show; an experiment reads 60 times a second."""
+        out_of_sight = bisect_left(self._times, before_s) - 1
+        spare = max(min(out_of_sight, len(self.points) - _ROWS_SHOWN), 0)
+        del self.points[:spare], self._times[:spare]
 
     def mark(self, mark: Mark) -> None:
         """Keep an event; the same event soon after adds no mark."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gpu_studio.model.memory import memory_history as history_module
-from gpu_studio.model.memory.memory_history import Mark, MemoryHistory
+from gpu_studio.model.memory.memory_history import WINDOW_S, Mark, MemoryHistory
 from tests.fakes.memory_answers import (
     memory_read,
 )
@@ -51,13 +51,22 @@ def test_active_and_requested_are_kept_as_well():
 
 
 def test_an_old_history_is_let_go(monkeypatch):
-    monkeypatch.setattr(history_module, "_MOST_POINTS", 10)
+    monkeypatch.setattr(history_module, "_ROWS_SHOWN", 10)
     history = MemoryHistory()
-    for second in range(95):
-        history.add(memory_read(allocated=second, reserved=128), float(second))
-    assert 10 <= len(history.points) <= 20
-    assert history.points[-1].at_s == 94.0
-    assert history.since(90.5)[0].at_s == 90.0
+    for tenth in range(0, 10_000, 5):
+        history.add(memory_read(allocated=tenth, reserved=128), tenth / 10)
+        assert len(history.points) <= 4 * WINDOW_S + 1
+    assert history.points[-1].at_s == 999.5
+    assert history.since(900.2)[0].at_s == 900.0
+    assert history.since(999.5 - WINDOW_S)[0].at_s <= 999.5 - WINDOW_S
+
+
+def test_the_rows_of_the_table_stay_however_old_they_are(monkeypatch):
+    monkeypatch.setattr(history_module, "_ROWS_SHOWN", 10)
+    history = MemoryHistory()
+    for number in range(30):
+        history.add(memory_read(allocated=number, reserved=128), number * WINDOW_S)
+    assert len(history.rows()) == 10
 
 
 def test_a_loop_that_frees_at_every_step_is_one_mark_a_second():
