@@ -157,7 +157,8 @@ def marker_items(marker: Marker, theme: Theme, *, logarithmic: bool) -> list[Any
     ground = QColor(theme.colour("card"))
     ground.setAlpha(200)  # keeps a label readable above a curve
     line = pg.InfiniteLine(
-        place(marker.x), pen=pg.mkPen(colour, style=style), label=marker.label,
+        place(marker.x), pen=pg.mkPen(colour, style=style),
+        label=marker.label or None,  # each text is a document; runs leave hundreds of marks
         labelOpts={
             "position": _TOP_LABEL - marker.row * _LABEL_STEP, "color": colour, "movable": False,
             "fill": ground,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PySide6.QtWidgets import QGraphicsTextItem
 
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot, Marker
 from tests.ui.plots.drawn import drawn, spiky
@@ -102,6 +103,16 @@ def test_markers_come_and_go(shown):
     assert [item.value() for item in plot._marker_items] == [1.0, 2.0]
     plot.clear()
     assert plot._marker_items == []
+
+
+def test_a_mark_without_a_label_draws_no_text(shown):
+    plot = shown()
+    texts = []
+    for markers in ([(1.0, "", "muted")], [(1.0, "run", "muted")]):
+        plot.set_markers(markers)
+        items = plot.plot.scene().items()
+        texts.append(sum(isinstance(item, QGraphicsTextItem) for item in items))
+    assert texts[1] == texts[0] + 1
 
 
 def test_steady_axes_hold_the_data_and_move_in_steps(qtbot, shown):
