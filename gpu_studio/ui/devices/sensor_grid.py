@@ -24,7 +24,7 @@ from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
     from PySide6.QtGui import QKeyEvent, QResizeEvent
@@ -42,6 +42,7 @@ _WIDE_LETTERS = 112
 _MOST_COLUMNS = 3
 _SPANS = (("Last minute", 60.0), ("Last 5 minutes", 300.0), ("Last 15 minutes", 900.0),
           ("Last hour", 3600.0))  # fmt: skip
+_MOST_LINES = 60  # for runs: more cannot be told apart, and each is an item in every plot
 _MARKED = "Dotted lines: start and end of a run."
 _KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 _HINT = "Point at a plot or press the arrow keys to read all sensors at that time."
@@ -320,9 +321,7 @@ class SensorCard(Card):
             self.plot.set_x_range(*ends_s)
             self.plot.set_y_range(*span.scale)
         times_s = [time_s for mark in marks for time_s in (mark.began_s, mark.ended_s)]
-        self.plot.set_markers(
-            [(t, "", "accent") for t in times_s if t is not None and ends_s[0] <= t <= ends_s[1]]
-        )
+        self.plot.set_markers([(t, "", "accent") for t in _apart(times_s, ends_s)])
         self.plot.refresh()
 
     def _take_role(self, role: str) -> None:
@@ -347,3 +346,14 @@ class SensorCard(Card):
 
     def _points(self) -> tuple[ArrayLike, ArrayLike]:
         return (self._span.times_s, self._span.values) if self._span else ((), ())
+
+
+def _apart(times_s: Iterable[float | None], ends_s: tuple[float, float]) -> list[float]:
+    """Return the times between two ends, and only the first of those that lie close together."""
+    first_s, last_s = ends_s
+    step_s = max(last_s - first_s, 1e-9) / _MOST_LINES
+    shown: dict[int, float] = {}
+    for time_s in times_s:
+        if time_s is not None and first_s <= time_s <= last_s:
+            shown.setdefault(int((time_s - first_s) / step_s), time_s)
+    return list(shown.values())
