@@ -297,31 +297,32 @@ class ChangeCard(Card):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="switcher.lab.change_card")
         self._theme = theme
-        self._pairs: list[QWidget] = []
+        self._pairs: dict[str, tuple[Text, ResultBars]] = {}
         self._comparison = Text(role="value", name="switcher.lab.fixed.comparison", wraps=True)
         self.column.addWidget(self._comparison)
         self.hide()
 
     def show_tried(self, tried: Tried) -> None:
         """Show the figures of both parts, or of the one that has run."""
-        for widget in self._pairs:
-            self.column.removeWidget(widget)
-            widget.deleteLater()
-        self._pairs = []
-        for before, now in _figures(tried):
-            self._add_pair(before, now)
+        figures = _figures(tried)
+        for before, now in figures:
+            self._show_pair(before, now)
+        shown = {known.name for pair in figures for known in pair if known is not None}
+        for name, widgets in self._pairs.items():
+            for widget in widgets:
+                widget.setVisible(name in shown)
         self._comparison.setText(tried.comparison)
         self._comparison.setVisible(bool(tried.comparison))
         self.set_tone("" if not tried.comparison else "good" if tried.has_paid else "amber")
-        self.setVisible(bool(self._pairs))
+        self.setVisible(bool(figures))
 
-    def _add_pair(self, before: Figure | None, now: Figure | None) -> None:
+    def _show_pair(self, before: Figure | None, now: Figure | None) -> None:
         known = before or now
         assert known is not None
         helped = before is not None and now is not None and is_reached(before, now)
-        bars = ResultBars(self._theme, name=f"switcher.lab.change.{known.name}")
+        title, bars = self._pairs.get(known.name) or self._add_pair(known.name)
+        title.setText(known.title)
         bars.setAccessibleName(known.title)
-        bars.set_dense(True)
         bars.show_bars(
             [
                 ResultBar(name, role, *((figure.value, format_figure(figure)) if figure else ()))
@@ -331,10 +332,16 @@ class ChangeCard(Card):
                 )
             ]
         )
+
+    def _add_pair(self, name: str) -> tuple[Text, ResultBars]:
+        title = Text(role="muted", wraps=True)
+        bars = ResultBars(self._theme, name=f"switcher.lab.change.{name}")
+        bars.set_dense(True)
         place = self.column.indexOf(self._comparison)
-        for offset, widget in enumerate((Text(known.title, "muted", wraps=True), bars)):
+        for offset, widget in enumerate((title, bars)):
             self.column.insertWidget(place + offset, widget)
-            self._pairs.append(widget)
+        self._pairs[name] = title, bars
+        return title, bars
 
 
 def _figures(tried: Tried) -> list[tuple[Figure | None, Figure | None]]:
