@@ -69,7 +69,7 @@ class MemoryHistory:
         return True
 
     def _forget(self, before_s: float) -> None:
-        """Keep what the curve and the table can still show; an experiment reads 60 times a second."""
+        """Keep what the curve and the table show: an experiment reads 60 times a second."""
         out_of_sight = bisect_left(self._times, before_s) - 1
         spare = max(min(out_of_sight, len(self.points) - _ROWS_SHOWN), 0)
         del self.points[:spare], self._times[:spare]
