@@ -167,6 +167,7 @@ class EveryPage:
     def __init__(self, folder: Path, font: str) -> None:
         self._folder, self._font = folder, font.replace(" ", "-").lower()
         self._taken: dict[str, list[Path]] = {}
+        self._readings = 0
         self._settings = Settings(None)
         self._engines = Engines()
         self._engines.scripts |= scripts_of_all_pages()
@@ -184,9 +185,10 @@ class EveryPage:
         try:
             wait_until(lambda: self._engines.made and self._engines.latest.paused.is_set())
             self._take_state("1-starting")
+            self._engines.scripts[DescribeEngine] = described  # an experiment's engine starts too
             self._engines.latest.go()
             wait_ready(studio, LONGEST_WAIT_S)
-            self._sensors.send(reading(two_cards(), 1.0))
+            self._read_sensors()
             wait_until(lambda: studio.sensors.newest is not None)
             self._take_state("2-empty")
             use_everything(self._window)
@@ -204,9 +206,15 @@ class EveryPage:
             for width, height, scale in SIZES:
                 self._window.resize(width, height)
                 settle()
+                self._read_sensors()
                 for page in PAGES:
                     go(self._window, page)
                     self._take(page.title, f"{state}-{width}x{height}-{look}", scale)
+
+    def _read_sensors(self) -> None:
+        """Send a reading: a sensor that says nothing for long is reported as silent."""
+        self._readings += 1
+        self._sensors.send(reading(two_cards(), float(self._readings)))
 
     def _take(self, page: str, name: str, scale: int) -> None:
         title = "".join(letter for letter in page.lower() if letter.isalnum())
