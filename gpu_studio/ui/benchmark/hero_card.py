@@ -45,7 +45,7 @@ class HeroCard(Card):
         line.setSpacing(GAP)
         self.column.addLayout(line)
         line.addWidget(self._headline, 1)
-        line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignVCenter)
+        line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self.column.addWidget(self._work)
         self.column.addWidget(self._bars)
         self.column.addWidget(self._verdict)

@@ -10,7 +10,10 @@ from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import RunFailed, RunWorkload
+from gpu_studio.model.benchmark.benchmark_hero import Hero
+from gpu_studio.ui.benchmark.hero_card import HeroCard
 from gpu_studio.ui.result_bars import ResultBars
+from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.benchmark import (
     headline,
     hero_bars,
@@ -149,3 +152,13 @@ def test_the_keyboard_goes_from_run_to_stop_and_back(
     engines.latest.go()
     wait_over(ready)
     assert start.hasFocus()
+
+
+def test_the_chip_is_no_wider_than_its_words_where_there_is_no_ratio(qtbot, theme):
+    card = HeroCard(theme, name="hero")
+    qtbot.addWidget(card)
+    card.show_hero(Hero("", "Matrix product", tone="amber", chip="Spread 25 %"))
+    card.resize(900, 300)
+    card.show()
+    chip = card.findChild(TrustChip)
+    qtbot.waitUntil(lambda: 0 < chip.width() < card.width() / 2)
