@@ -48,6 +48,8 @@ _TONES: dict[Severity, Tone] = {
 # These also happen while the program runs: the banner tells them on every tab.
 _LIVE = frozenset({"card_lost", "driver_not_answering"})
 _BENCH = " bench "  # the terminal's command for what the Devices tab's button runs
+# A reason to doubt a card's numbers stops no tab.
+_STOPS_NOTHING = frozenset({"not_as_named", "slow_link"})
 # Findings that need no action stay out of the banner.
 _QUIET: tuple[Severity, ...] = ("note", "good")
 
@@ -162,7 +164,8 @@ class HeadlineModel(QObject):
         headline = self._headline
         if headline is None or not headline.is_finding:
             return headline is not None
-        return not is_usable(self._studio.doctor.findings)
+        stops = headline.code not in _STOPS_NOTHING
+        return stops and not is_usable(self._studio.doctor.findings)
 
     def says(self, sentence: str) -> bool:
         """Return whether this is the current sentence."""

@@ -1,16 +1,26 @@
-"""The banner above all tabs: the one sentence that matters now."""
+"""The banner above all tabs: the one sentence that matters now, in one line."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
+from typing import TYPE_CHECKING
 
-from gpu_studio.ui.parts import GAP, Card, Text, button
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit
+
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from gpu_studio.ui.theme import Theme
+
+_EDGE = 4
 
 
 class Banner(Card):
-    """A sentence, with a command to copy or buttons to press if there are any.
+    """A sentence with its buttons; the detail and the command are unfolded on demand.
 
     Signals:
         action_requested(): the button was pressed.
@@ -22,31 +32,34 @@ class Banner(Card):
     other_action_requested = Signal()
     dismissed = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, name="banner")
         self.setAccessibleName("Notice")
-        self._sentence = Text(role="title", name="banner.sentence", wraps=True)
+        self._theme, self._is_failure = theme, False
+        self._sign = QLabel()
+        self._sentence = Text(role="value", name="banner.sentence", wraps=True)
         self._detail = Text(role="muted", name="banner.detail", wraps=True)
         self._command = QLineEdit()
         self._command.setObjectName("banner.command")
         self._command.setReadOnly(True)
         self._command.setAccessibleName("Command to run")
-        self._copy = button("Copy", self._copy_command, name="banner.copy")
-        self._copy.setToolTip("Copy the command")
+        self._copy = button("Copy command", self._copy_command, name="banner.copy")
         self._action = button("", self.action_requested.emit, name="banner.action", primary=True)
         self._other = button("", self.other_action_requested.emit, name="banner.other")
+        self._more = button("Details", self._unfold, name="banner.more")
+        self._more.setCheckable(True)
         self._close = button("Close", self._dismiss, name="banner.close")
-        self.column.addWidget(self._sentence)
-        self.column.addWidget(self._detail)
+        self.column.setContentsMargins(MARGIN, _EDGE, _EDGE, _EDGE)
         line = QHBoxLayout()
         line.setSpacing(GAP)
         self.column.addLayout(line)
-        line.addWidget(self._command, 1)
-        line.addWidget(self._copy)
-        line.addWidget(self._action)
-        line.addWidget(self._other)
-        line.addStretch()
-        line.addWidget(self._close)
+        line.addWidget(self._sign)
+        line.addWidget(self._sentence, 1, Qt.AlignmentFlag.AlignVCenter)
+        for pressed in (self._copy, self._action, self._other, self._more, self._close):
+            line.addWidget(pressed)
+        self.column.addWidget(self._detail)
+        self.column.addWidget(self._command)
+        theme.changed.connect(self._paint_sign)
         self.hide()
 
     @property
@@ -59,20 +72,36 @@ class Banner(Card):
         other_action: str = "", tone: str = "amber",
     ) -> None:  # fmt: skip
         """Show a sentence with its detail, a command to copy, and the texts of two buttons."""
+        if sentence != self.sentence:
+            self._more.setChecked(False)
         self._sentence.setText(sentence)
         self._detail.setText(detail)
-        self._detail.setVisible(bool(detail))
         self._command.setText(command)
         self._command.setCursorPosition(0)
-        self._command.setVisible(bool(command))
-        self._copy.setVisible(bool(command))
-        self._action.setText(action)
-        self._action.setVisible(bool(action))
-        self._other.setText(other_action)
-        self._other.setVisible(bool(other_action))
-        self.set_tone("failure" if tone == "failure" else "amber")
+        # What a button does needs no command beside it.
+        self._copy.setVisible(bool(command) and not action)
+        for pressed, text in ((self._action, action), (self._other, other_action)):
+            pressed.setText(text)
+            pressed.setAccessibleName(text)
+            pressed.setVisible(bool(text))
+        self._more.setVisible(bool(detail or command))
+        self._is_failure = tone == "failure"
+        self.set_tone("failure" if self._is_failure else "amber")
         self.setAccessibleDescription(f"{sentence} {detail}".strip())
+        self._paint_sign()
+        self._unfold()
         self.show()
+
+    def _unfold(self) -> None:
+        is_open = self._more.isChecked()
+        self._detail.setVisible(is_open and bool(self._detail.text()))
+        self._command.setVisible(is_open and bool(self._command.text()))
+
+    def _paint_sign(self) -> None:
+        side = self.fontMetrics().height()
+        role = "failure_ink" if self._is_failure else "amber"
+        sign = icon("warning", self._theme, role)
+        self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
 
     def _copy_command(self) -> None:
         QGuiApplication.clipboard().setText(self._command.text())

@@ -110,7 +110,7 @@ class MainWindow(QMainWindow):
         theme.setParent(self)
         self.setObjectName("window")
         self.setWindowTitle("GPU Studio")
-        self.banner = Banner()
+        self.banner = Banner(theme)
         studio.headlines.headline_changed.connect(self._show_headline)
         studio.doctor.findings_changed.connect(self._review_headline)
         self.banner.action_requested.connect(studio.headlines.act)

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from gpu_studio.core.devices.devices import CardReading, Telemetry
+from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import (
@@ -89,6 +90,19 @@ def test_a_dismissed_headline_stays_away_until_there_is_another(qtbot, studio, m
     assert model.headline is None
     model.dismiss()
     assert model.headline is None
+
+
+@pytest.mark.parametrize("inventory", [gt_1030()])
+def test_a_doubt_about_a_card_stops_no_tab(qtbot, studio, engines, model, inventory, monkeypatch):
+    engines.scripts[DescribeEngine] = [WITHOUT_PASCAL]
+    start(qtbot, studio)
+    assert model.blocks_work
+    slow = Finding(code="slow_link", sentence="Slow.", device_uuid=inventory.cards[0].identity)
+    monkeypatch.setattr(studio.doctor, "_findings", [*studio.doctor.findings, slow])
+    with qtbot.waitSignal(model.headline_changed):
+        model.dismiss()
+    assert model.headline.code == "slow_link"
+    assert not model.blocks_work
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])

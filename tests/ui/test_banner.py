@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLineEdit, QPushButton
+
+from gpu_studio.ui.banner import Banner
+from gpu_studio.ui.parts import letters
+from tests.driving.window import click, find, sees
+
+SENTENCE = "This PyTorch has no code for your GT 1030 (6.1)."
+
+
+@pytest.fixture
+def banner(qtbot, theme):
+    made = Banner(theme)
+    qtbot.addWidget(made)
+    made.resize(letters(made, 140), 10)
+    return made
+
+
+def test_all_of_it_is_one_line_until_you_ask_for_details(banner):
+    banner.say(SENTENCE, detail="Why.\nAnd why not.", command="a command", action="Install it")
+    banner.show()
+    line = find(banner, "banner.action", QPushButton).sizeHint().height()
+    assert banner.heightForWidth(banner.width()) < 1.5 * line
+    assert not sees(banner, "banner.command")
+    assert not sees(banner, "banner.detail")
+    click(banner, "banner.more")
+    assert sees(banner, "banner.command")
+    assert sees(banner, "banner.detail")
+    assert find(banner, "banner.command", QLineEdit).text() == "a command"
+
+
+def test_the_command_is_copied_where_no_button_does_it(banner):
+    banner.say(SENTENCE, command="a command")
+    click(banner, "banner.copy")
+    assert QGuiApplication.clipboard().text() == "a command"
+    banner.say(SENTENCE, command="a command", action="Install it")
+    assert not sees(banner, "banner.copy")
+
+
+def test_another_sentence_is_folded_again(banner):
+    banner.say(SENTENCE, detail="Why.")
+    click(banner, "banner.more")
+    banner.say("Something else.", detail="Why else.")
+    assert not sees(banner, "banner.detail")
+    banner.say("Something else.")
+    assert not sees(banner, "banner.more")
