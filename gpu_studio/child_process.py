@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 LONGEST_LINE = 64 << 20
 _FAMILY = "GPU_STUDIO_FAMILY"
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
-_LONGEST_SWEEP_S = 1.0
+_LONGEST_KILL_S = 0.2  # what runs after it is inside a driver, and is left behind
+_LONGEST_SWEEP_S = 0.5
 _SWEEP_PAUSE_S = 0.01
 # "python -m" imports from the current folder first: in the user's folder, a script named torch.py
 # or random.py would replace the library.
@@ -300,6 +301,9 @@ class ChildProcess:
     def end(self, timeout_s: float = 2.0) -> int | None:
         """Close the child's input, wait, kill it if necessary; its descendants end as well.
 
+        A child that a hanging driver call protects from the kill costs at most a second more than
+        ``timeout_s``.
+
         Returns:
             Its exit code, negative for a signal; None if it had to be killed.
         """
@@ -310,11 +314,12 @@ class ChildProcess:
         exit_code = self.wait(timeout_s)
         if exit_code is None:
             self.kill()
-            self.wait(timeout_s)
+            self.wait(_LONGEST_KILL_S)
         self._family.close()
-        self._process.poll()  # so that a child that was just killed leaves no zombie
+        # Asked once more, so that a child that was just killed leaves no zombie.
+        is_left_behind = self.is_running
         # A reader in another thread sees the end first, unless the child hangs.
-        if self._reading.acquire(timeout=timeout_s):
+        if self._reading.acquire(timeout=_LONGEST_KILL_S if is_left_behind else timeout_s):
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._reading.release()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,11 +10,14 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from gpu_studio import child_process
 from gpu_studio.child_process import ChildProcess, interpreter
+from gpu_studio.engine.client import ProcessEngine
+from gpu_studio.hardware.client import SensorReader
 from tests.patience import PATIENCE_S, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture
@@ -83,3 +88,62 @@ def test_a_kill_reaches_what_a_child_started_at_once(family):
     child, pids, _ = family
     child.kill()
     until(lambda: gone(pids[1]))
+
+
+class HeldChild:
+    """A child that neither ends nor is killed: each wait for it only moves a clock."""
+
+    def __init__(self, child: ChildProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        monkeypatch.setattr(child_process, "time", self)
+        monkeypatch.setattr(child, "_process", self)
+        monkeypatch.setattr(child, "_reading", self)
+        monkeypatch.setattr(child, "_family", child_process._Family())
+        monkeypatch.setattr(child._family, "_members", lambda: [])
+        if sys.platform == "linux":
+            monkeypatch.setattr(child._family, "_members", lambda: [1 << 30])
+        self.stdin = io.BytesIO()
+        self.pid = 1 << 30
+
+    def wait(self, timeout: float) -> int:
+        self.now_s += timeout
+        raise subprocess.TimeoutExpired("a child", timeout)
+
+    def poll(self) -> None:
+        return None
+
+    def kill(self) -> None:
+        pass
+
+    def acquire(self, timeout: float) -> bool:
+        self.now_s += timeout
+        return False
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def close_reader(child: ChildProcess) -> None:
+    reader = SensorReader()
+    reader._child = child
+    reader.close()
+
+
+def close_engine(child: ChildProcess) -> None:
+    engine = ProcessEngine()
+    engine._child = child
+    engine.close()
+
+
+@pytest.mark.parametrize("close", [close_reader, close_engine])
+def test_a_closing_window_leaves_a_child_behind_that_a_driver_holds(
+    close: Callable[[ChildProcess], None], family, monkeypatch: pytest.MonkeyPatch
+):
+    child, _, _ = family
+    with monkeypatch.context() as patch:
+        held = HeldChild(child, patch)
+        close(child)
+    assert 0 < held.now_s <= 1.5

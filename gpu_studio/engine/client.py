@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _MODULE = "gpu_studio.engine.serve"
 # A crashed process closes its pipe before the driver has reclaimed its memory.
 _LONGEST_END_S = 5.0
+_LONGEST_KILL_S = 0.5
 
 
 class ProcessEngine:
@@ -135,7 +136,7 @@ class ProcessEngine:
             child, self._child = self._child, None
         if child is not None:
             child.kill()
-            child.end(timeout_s=1.0)
+            child.end(_LONGEST_KILL_S)
 
     def _start(self) -> ChildProcess | None:
         """Return a new child that has the pending requests; None if this engine is closed."""

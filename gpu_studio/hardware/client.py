@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MODULE = "gpu_studio.hardware.reader"
+# A reader has nothing to save, so a window that closes does not wait for one that is held.
+_LONGEST_END_S = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -113,7 +115,7 @@ class SensorReader:
             return child
 
     def _end(self, child: ChildProcess) -> None:
-        exit_code = child.end()
+        exit_code = child.end(_LONGEST_END_S)
         with self._lock:
             if self._child is child:
                 self._child = None

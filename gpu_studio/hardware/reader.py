@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # A mean over a shorter time says little about the CPU, and a longer time delays the first reading.
 _FIRST_READING_AFTER_S = 0.3
-_GRACE_S = 1.0
+_GRACE_S = 0.3  # shorter than the window waits before it kills this process
 
 
 class Commands:

@@ -133,7 +133,8 @@ class _Attempt:
         return [*self.probed, held]
 
     def end(self) -> None:
-        """End the child, even in the middle of a call."""
+        """End the child, even in the middle of a call: it has nothing to save."""
+        self._child.kill()
         self._child.end()
 
     def _take(self, step: ProbeStep) -> None:
