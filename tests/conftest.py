@@ -84,12 +84,13 @@ def nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set long time limits, because the machine may be busy; tests of a limit set their own."""
     for name in ("_PATIENCE_MS", "_BEAT_MS", "_LONGEST_FAREWELL_MS"):
         monkeypatch.setattr(engine_session, name, _AN_HOUR_MS)
-    for module in (doctor, engine_session, lab_engines, sensor_log, task):
+    for module in (doctor, engine_session, lab_engines, sensor_log, sensors, task):
         monkeypatch.setattr(module, "_LONGEST_END_MS", PATIENCE_MS)
     for name in ("_SILENT_AFTER_MS", "_SILENT_AT_START_MS"):
         monkeypatch.setattr(sensors, name, _AN_HOUR_MS)
     monkeypatch.setattr(run_marks, "_LONGEST_WAIT_MS", _AN_HOUR_MS)
     monkeypatch.setattr(oom_experiment, "_FRESH_MS", _AN_HOUR_MS)
+    monkeypatch.setattr(engine_session, "_LONGEST_SUCCESSION_S", PATIENCE_S)
     monkeypatch.setattr(client, "_LONGEST_END_S", PATIENCE_S)
 
 

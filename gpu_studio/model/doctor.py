@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Probe = Callable[[Callable[[], bool]], Iterator[TorchCard | PcProbed]]
 
 _CHECK = "check"  # the reason for reading the sensors
-_LONGEST_END_MS = 5000
+_LONGEST_END_MS = 1500
 
 
 class Doctor(QObject):

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QDeadlineTimer, QObject, QTimer, Signal
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.engine_end import describe_exit
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PATIENCE_MS = 150  # a stop takes effect in 200 ms; after this the engine is ended
-_LONGEST_END_MS = 5000  # a call in this process may take longer; it ends with the process
+_LONGEST_END_MS = 1500  # a call in this process may take longer; it ends with the process
+_LONGEST_SUCCESSION_S = 5.0  # the next engine does not wait longer for such a call
 _LONGEST_FAREWELL_MS = 3000  # for an engine that was ended in the middle of a call
 _LONGEST_TAIL_MS = 100  # for a thread without further work
 _BEAT_MS = 1000
@@ -156,7 +157,7 @@ class _EngineSuccession:
             try:
                 if retired is not None:
                     retired.close()
-                was_over.wait(_LONGEST_END_MS / 1000)  # a hung driver may keep it forever
+                was_over.wait(_LONGEST_SUCCESSION_S)  # a hung driver may keep it forever
                 for event in engine.events():
                     yield _Said(engine, event)
             finally:
@@ -166,11 +167,12 @@ class _EngineSuccession:
         return listen
 
     def close(self) -> None:
-        """End all engines and wait, within limits, for their current calls."""
+        """End all engines, and wait for a current call for `_LONGEST_END_MS` in total."""
+        limit = QDeadlineTimer(_LONGEST_END_MS)
         for engine in (self.retired, self.present):
             if engine is not None:
                 engine.close()
-        self._is_over.wait(_LONGEST_END_MS / 1000)
+        self._is_over.wait(limit.remainingTime() / 1000)
 
 
 class EngineSession(QObject):
@@ -307,9 +309,10 @@ class EngineSession(QObject):
     def close(self) -> None:
         """End the engine and its worker; nothing is left running."""
         if self._ask_no_more():
+            limit = QDeadlineTimer(_LONGEST_END_MS)
             self._engines.close()
             for worker in self.findChildren(Worker):
-                worker.wait(_LONGEST_END_MS)
+                worker.wait(max(limit.remainingTime(), _LONGEST_TAIL_MS))
 
     def dismiss(self) -> Task | None:
         """Close without waiting: the returned task ends the engine.

@@ -18,7 +18,7 @@ from gpu_studio.model.task import Task
 if TYPE_CHECKING:
     from gpu_studio.core.engine import EngineFactory
 
-_LONGEST_END_MS = 5000
+_LONGEST_END_MS = 1500
 
 
 class LabEngines(QObject):

@@ -33,6 +33,7 @@ LOG = "log"  # needs readings even while the window is hidden
 _SILENT_AFTER_MS = 6000
 _SILENT_AT_START_MS = 16000  # without persistence mode, a driver takes seconds to start its cards
 _RESTART_AFTER_MS = 2000
+_LONGEST_END_MS = 1500
 _MOST_DEATHS = 3  # in a row, before the window stops restarting the reader
 
 
@@ -192,7 +193,7 @@ class Sensors(QObject):
         self._source.close()
         if self._worker is not None:
             self._worker.requestInterruption()
-            self._worker.wait(5000)
+            self._worker.wait(_LONGEST_END_MS)
         self.closed.emit()
 
     def _receive(self, event: SensorEvent) -> None:

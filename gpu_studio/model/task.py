@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.failure import Failure
 
-_LONGEST_END_MS = 10_000
+_LONGEST_END_MS = 1500
 
 
 class Task(QObject):

@@ -18,9 +18,11 @@ from gpu_studio.core.protocol import (
     RunWorkload,
     UseDevice,
 )
+from gpu_studio.model import engine_session
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.worker import Worker
 from tests.fakes.descriptions import described
+from tests.fakes.scripted_engine import ScriptedEngine
 from tests.model.session_watcher import (
     Watcher,
     hold,
@@ -31,6 +33,7 @@ from tests.model.session_watcher import (
     wait_answered,
     wait_paused,
 )
+from tests.patience import PATIENCE_MS
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -192,6 +195,32 @@ def test_closing_while_busy_leaves_no_thread(
     assert len(watcher.answers) == told
     assert len(engines.made) == 1
     assert engines.requests == [DescribeEngine(), request]
+
+
+class HeldEngine(ScriptedEngine):
+    """One whose call does not end with a close."""
+
+    def close(self) -> None:
+        pass
+
+
+def test_closing_waits_once_for_a_call_that_does_not_end(
+    qtbot: QtBot, session: EngineSession, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines.kind, engines.scripts[RunWorkload] = HeldEngine, hold_deaf
+    session.restart()
+    start(qtbot, session)
+    session.submit(run_request())
+    wait_paused(qtbot, engines)
+    waits = []
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_session, "_LONGEST_END_MS", 300)
+        patch.setattr(engine_session, "_LONGEST_TAIL_MS", 1)
+        patch.setattr(Worker, "wait", lambda _, longest_ms: waits.append(longest_ms))
+        session.close()
+    assert waits == [1]
+    ScriptedEngine.close(engines.latest)
+    assert all(worker.wait(PATIENCE_MS) for worker in session.findChildren(Worker))
 
 
 def test_closing_before_the_start_is_fine(session: EngineSession, engines: Engines) -> None:

@@ -35,6 +35,7 @@ _PAGE = 300
 _MOST_REFUSED = 10
 # If the window closes during a read, the file is not needed anymore.
 _LONGEST_READ_MS = 1000
+_LONGEST_WRITE_MS = 10_000
 
 
 class BenchmarkHistory(QObject):
@@ -290,7 +291,7 @@ class BenchmarkHistory(QObject):
         self._is_closed = True
         task, self._task = self._task, None
         if task is not None:
-            task.wait(None if self._jobs.popleft().keeps else _LONGEST_READ_MS)
+            task.wait(_LONGEST_WRITE_MS if self._jobs.popleft().keeps else _LONGEST_READ_MS)
         for job in self._jobs:
             if job.keeps:
                 with contextlib.suppress(StudioError):  # the window is closing and cannot show it

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Reading
     from gpu_studio.model.sensors import Sensors
 
-_LONGEST_END_MS = 5000
+_LONGEST_END_MS = 1500
 
 
 class SensorLog(QObject):
