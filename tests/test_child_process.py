@@ -99,9 +99,7 @@ class HeldChild:
         monkeypatch.setattr(child, "_process", self)
         monkeypatch.setattr(child, "_reading", self)
         monkeypatch.setattr(child, "_family", child_process._Family())
-        monkeypatch.setattr(child._family, "_members", lambda: [])
-        if sys.platform == "linux":
-            monkeypatch.setattr(child._family, "_members", lambda: [1 << 30])
+        monkeypatch.setattr(child._family, "_members", lambda: [self.pid])
         self.stdin = io.BytesIO()
         self.pid = 1 << 30
 
