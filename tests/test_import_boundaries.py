@@ -37,7 +37,7 @@ THIRD_PARTY = {
     "psutil": {"hardware", "engine"},
     "PySide6": {"model", "ui", "app"},
     "pyqtgraph": {"ui"},
-    "shiboken6": {"override_guard"},
+    "shiboken6": {"override_guard", "ui"},
     "numpy": {"core", "engine", "ui"},
     "msgspec": {"core", "engine", "hardware", "model", "cli"},
     "platformdirs": {"app", "cli"},

@@ -35,6 +35,7 @@ from gpu_studio.ui.benchmark.recording_card import FileDrop
 from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
 from gpu_studio.ui.scroll_page import VerticalScroll
+from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +93,7 @@ class BenchmarkTab(QWidget):
         self._connect()
         self._choices_changed()
         self._show_results()
+        steps().add(self._arrange)
 
     def _connect(self) -> None:
         self._choices.changed.connect(self._choices_changed)
@@ -113,20 +115,25 @@ class BenchmarkTab(QWidget):
         self.benchmark.plan_changed.connect(self._plan_changed)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Lay out the parts when they are first shown: computing their sizes is slow."""
-        if not self._is_arranged:
-            self._is_arranged = True
-            line = QHBoxLayout(self)
-            line.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
-            line.setSpacing(MARGIN)
-            line.addWidget(self._arrange_left())
-            column = QVBoxLayout()
-            column.setSpacing(GAP)
-            line.addLayout(column, 1)
-            self._arrange_right(column)
-            self._order_by_tab_key()
-            self._show_results()
+        """Be laid out at the latest now."""
+        self._arrange()
         super().showEvent(event)
+
+    def _arrange(self) -> None:
+        """Lay out the parts, once; it is slow, so it is a step of its own after the creation."""
+        if self._is_arranged:
+            return
+        self._is_arranged = True
+        line = QHBoxLayout(self)
+        line.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
+        line.setSpacing(MARGIN)
+        line.addWidget(self._arrange_left())
+        column = QVBoxLayout()
+        column.setSpacing(GAP)
+        line.addLayout(column, 1)
+        self._arrange_right(column)
+        self._order_by_tab_key()
+        self._show_results()
 
     def _order_by_tab_key(self) -> None:
         """Let the Tab key follow the reading order."""

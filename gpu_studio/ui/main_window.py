@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QSize, Qt, QTimer
+from PySide6.QtCore import QByteArray, QEvent, QSize, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
@@ -29,8 +29,10 @@ from gpu_studio.ui.page_keys import press_stop
 from gpu_studio.ui.parts import GAP, MARGIN
 from gpu_studio.ui.scroll_page import TabScroll
 from gpu_studio.ui.status import EffectLine, StatusLine
+from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from PySide6.QtGui import QCloseEvent, QHideEvent, QKeyEvent, QPaintEvent, QShowEvent
@@ -39,37 +41,39 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.theme import Theme
 
+    MakeTab = Callable[[Studio, Theme], QWidget]
+
 _BAD_END = "GPU Studio did not close properly last time."
 _NOTHING_LOST = "Your kept results are still there."
 _SMALLEST = (900, 520)
 _FIRST_SIZE = (1280, 800)
 
 
-def _devices(studio: Studio, theme: Theme) -> QWidget:
+def _devices() -> MakeTab:
     from gpu_studio.ui.devices_tab import DevicesTab
 
-    return DevicesTab(studio, theme)
+    return DevicesTab
 
 
-def _switcher(studio: Studio, theme: Theme) -> QWidget:
+def _switcher() -> MakeTab:
     from gpu_studio.ui.switcher_tab import SwitcherTab
 
-    return SwitcherTab(studio, theme)
+    return SwitcherTab
 
 
-def _benchmark(studio: Studio, theme: Theme) -> QWidget:
+def _benchmark() -> MakeTab:
     from gpu_studio.ui.benchmark_tab import BenchmarkTab
 
-    return BenchmarkTab(studio, theme)
+    return BenchmarkTab
 
 
-def _memory(studio: Studio, theme: Theme) -> QWidget:
+def _memory() -> MakeTab:
     from gpu_studio.ui.memory_tab import MemoryTab
 
-    return MemoryTab(studio, theme)
+    return MemoryTab
 
 
-# Title, icon and factory of each tab; the factory's import is most of a tab's cost.
+# Title, icon and import of each tab; the import is most of a tab's cost.
 _TABS = (
     ("Devices", "card", _devices),
     ("Benchmark", "chart", _benchmark),
@@ -164,7 +168,7 @@ class MainWindow(QMainWindow):
         super().paintEvent(event)
         if not self._has_started:
             self._has_started = True
-            QTimer.singleShot(0, self, self._start)
+            steps().add(self._go_on)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Poll the sensors while the window is visible."""
@@ -217,8 +221,8 @@ class MainWindow(QMainWindow):
         self.tabs.setDocumentMode(True)
         self.tabs.tabBar().setDrawBase(False)
         self.tabs.setAccessibleName("Tabs")
-        for index, (title, image, make) in enumerate(_TABS):
-            made = None if index in self._unmade else make(self._studio, self._theme)
+        for index, (title, image, load) in enumerate(_TABS):
+            made = None if index in self._unmade else load()(self._studio, self._theme)
             tab = TabScroll(made) if made is not None else QWidget()
             self.tabs.addTab(tab, icon(image, self._theme, "muted", "accent"), title)
             self._name_keys(index)
@@ -284,36 +288,43 @@ class MainWindow(QMainWindow):
             tone=headline.tone,
         )
 
-    def _start(self) -> None:
-        """Create the remaining tabs, one per turn of the event loop, then start.
+    def _go_on(self) -> None:
+        """Create the remaining tabs, then start: each of them in steps of its own.
 
-        The same first paint requested the visible plots, so they are built before this: importing
-        pyqtgraph blocks the event loop, and the engine should not start meanwhile.
+        The same first paint requested the visible plots, so they are built before the start:
+        importing pyqtgraph blocks the event loop, and the engine should not start meanwhile.
         """
         if self._is_closed:
             return
-        if self._unmade:
-            self._make_tab(self._unmade.pop(0))
-            QTimer.singleShot(0, self, self._start)
-        else:
-            self._code.take_last_place()
-            QTimer.singleShot(0, self, self._start_studio)
+        steps().add(*(self._load_tab, self._make_tab) if self._unmade else (self._start,))
 
-    def _make_tab(self, index: int) -> None:
-        title, image, make = _TABS[index]
+    def _load_tab(self) -> None:
+        """Import the next tab."""
+        _, _, load = _TABS[self._unmade[0]]
+        load()
+
+    def _make_tab(self) -> None:
+        """Create the next tab; what it adds to the steps itself comes before the others."""
+        if self._is_closed:
+            return
+        index = self._unmade.pop(0)
+        title, image, load = _TABS[index]
         is_current = index == self.tabs.currentIndex()
         place = self.tabs.widget(index)
         assert place is not None
-        tab = TabScroll(make(self._studio, self._theme))
+        tab = TabScroll(load()(self._studio, self._theme))
         self.tabs.removeTab(index)
         self.tabs.insertTab(index, tab, icon(image, self._theme, "muted", "accent"), title)
         self._name_keys(index)
         if is_current:
             self.tabs.setCurrentIndex(index)
         place.deleteLater()
+        steps().add(self._go_on)
 
-    def _start_studio(self) -> None:
+    def _start(self) -> None:
+        """Start the engine and the sensors."""
         if not self._is_closed:
+            self._code.take_last_place()
             self._collector.start()
             self._studio.start()
 

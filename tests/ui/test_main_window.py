@@ -20,7 +20,7 @@ from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
-from tests.driving.window import click, open_tab, sees, text
+from tests.driving.window import click, open_tab, sees, text, wait_ready
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
 from tests.fakes.scripted_engine import Engines
@@ -325,3 +325,14 @@ def test_diagnostics_can_be_copied_at_any_time(qtbot, make_window, tmp_path):
     assert text.endswith(LAST_LINE)
     assert dialog.findChild(QPushButton, "diagnostics.fresh") is None
     dialog.close()
+
+
+@pytest.mark.parametrize("title", ["Benchmark", "Switcher", "Memory"])
+def test_the_first_switch_to_a_tab_makes_no_widget(qtbot, make_window, title):
+    """Its parts are made and laid out while the user still reads the first tab."""
+    window = shown(qtbot, make_window(tabs_after_paint=True))
+    wait_ready(studio_of(window))
+    before = len(window.findChildren(QWidget))
+    tabs = window.findChild(QTabWidget, "tabs")
+    tabs.setCurrentIndex([tabs.tabText(index) for index in range(4)].index(title))
+    assert len(window.findChildren(QWidget)) == before

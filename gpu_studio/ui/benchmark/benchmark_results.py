@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
@@ -91,7 +91,11 @@ class BenchmarkResults(Card):
         self._table.viewport().installEventFilter(self)
         self._prepare_head()
         self._make_sorting()
-        self._model.rowsInserted.connect(self._fit_columns)
+        # A run ends and the next one begins in the same turn of the event loop: fit once.
+        self._fitting = QTimer(self)
+        self._fitting.setSingleShot(True)
+        self._fitting.timeout.connect(self._fit_columns)
+        self._model.rowsInserted.connect(self._fitting.start)
         self._model.modelReset.connect(self._selection_changed)
         benchmark.run_changed.connect(self._run_changed)
 
@@ -149,7 +153,7 @@ class BenchmarkResults(Card):
         if run is self.selected:
             self._describe(run)
         if run.state.is_over:
-            self._fit_columns()
+            self._fitting.start()
 
     def _describe(self, run: Run | None) -> None:
         lines = []

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 from gpu_studio.ui.plots.plot_canvas import AxesStyle, Marker
 from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
 from gpu_studio.ui.plots.plot_zoom import PlotZoom
+from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +77,7 @@ class LivePlot(QFrame):
         self._y_range: tuple[float, float] | None = None
         self._x_range: tuple[float, float] | None = None
         self._building = False
+        self._canvas: pg.PlotWidget | None = None  # not yet filled
         self.plot: pg.PlotWidget | None = None
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -191,11 +193,11 @@ class LivePlot(QFrame):
                 move(*steady.ends, padding=0)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the empty place first, and request the plot after that."""
+        """Paint the empty place first, and build the plot bit by bit after that."""
         super().paintEvent(event)
         if self.plot is None and not self._building:
             self._building = True
-            QTimer.singleShot(0, self, self._build)
+            steps().add(self._load_numpy, self._load_pyqtgraph, self._make_canvas, self._build)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the legend to the new width."""
@@ -212,11 +214,21 @@ class LivePlot(QFrame):
         super().hideEvent(event)
         self._frames.stop()
 
-    def _build(self) -> None:
+    def _load_numpy(self) -> None:
+        import numpy  # noqa: F401  # a third of what pyqtgraph's import takes
+
+    def _load_pyqtgraph(self) -> None:
+        import pyqtgraph  # noqa: F401
+
+    def _make_canvas(self) -> None:
         from gpu_studio.ui.plots.plot_canvas import make_canvas
 
-        self.plot = make_canvas(self._style, self)
+        self._canvas = make_canvas(self._style, self)
+
+    def _build(self) -> None:
+        self.plot = self._canvas
         layout = self.layout()
+        assert self.plot is not None
         assert layout is not None
         layout.addWidget(self.plot)
         self._recolour()

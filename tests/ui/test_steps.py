@@ -1,0 +1,100 @@
+"""What the window does bit by bit: never two steps in one turn of the event loop."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+from shiboken6 import delete
+
+from gpu_studio.ui.plots import plot_canvas
+from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.steps import Steps, steps
+
+TURN = QEvent.Type.User
+
+
+class Diary(QObject):
+    """Notes its steps, and the turns of the event loop between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def first(self) -> None:
+        self.note("first")
+
+    def second(self) -> None:
+        self.note("second")
+
+    def third(self) -> None:
+        self.note("third")
+
+    def note(self, line: str) -> None:
+        self.lines.append(line)
+        QCoreApplication.postEvent(self, QEvent(TURN))
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() is TURN:
+            self.lines.append("turn")
+        return super().event(event)
+
+
+def test_the_event_loop_has_its_turn_between_two_steps(qtbot):
+    diary, line = Diary(), Steps()
+    line.add(diary.first, diary.second)
+    line.add(diary.third)
+    assert diary.lines == []
+    qtbot.waitUntil(lambda: len(diary.lines) == 6)
+    assert diary.lines == ["first", "turn", "second", "turn", "third", "turn"]
+
+
+@pytest.mark.parametrize("is_only_python_gone", [True, False])
+def test_a_step_of_an_object_that_is_gone_is_left_out(qtbot, is_only_python_gone):
+    diary, gone, line = Diary(), Diary(), Steps()
+    lines = gone.lines
+    line.add(gone.first, diary.second)
+    if is_only_python_gone:
+        del gone
+    else:
+        delete(gone)
+    qtbot.waitUntil(lambda: "second" in diary.lines)
+    assert lines == []
+
+
+def test_a_step_that_adds_a_step_comes_before_it(qtbot):
+    diary, line = Diary(), Steps()
+
+    class Adding(QObject):
+        def add(self) -> None:
+            diary.first()
+            line.add(diary.third)
+
+    adding = Adding()
+    line.add(adding.add, diary.second)
+    qtbot.waitUntil(lambda: "third" in diary.lines)
+    assert [entry for entry in diary.lines if entry != "turn"] == ["first", "second", "third"]
+
+
+def test_the_whole_application_has_one_line_of_steps(qapp):
+    assert steps() is steps()
+
+
+def test_plots_of_one_page_are_built_in_turn(qtbot, theme, monkeypatch):
+    """Three plots are painted at once: their canvases take as long as a tab."""
+    diary, make = Diary(), plot_canvas.make_canvas
+
+    def make_and_note(style, parent):
+        diary.note("canvas")
+        return make(style, parent)
+
+    monkeypatch.setattr(plot_canvas, "make_canvas", make_and_note)
+    page = QWidget()
+    qtbot.addWidget(page)
+    column = QVBoxLayout(page)
+    plots = [LivePlot(theme, name=f"plot{number}") for number in range(3)]
+    for plot in plots:
+        column.addWidget(plot)
+    page.show()
+    qtbot.waitUntil(lambda: all(plot.plot is not None for plot in plots))
+    assert diary.lines == ["canvas", "turn"] * 3
