@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QCheckBox
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QCheckBox, QWidget
 
 from gpu_studio.app import build_window
 from gpu_studio.model.settings import Settings
@@ -17,12 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.model.benchmark.benchmark import Benchmark
 
 _LONGEST_WAIT_S = 300.0
 
 
 class Driver:
-    """One open window; settings are kept nowhere.
+    """One open window, as the program opens it; settings are kept nowhere.
+
+    Each key and each click has a turn of the event loop of its own, as a person's have.
 
     Args:
         budget_s: the time of each run.
@@ -31,9 +36,13 @@ class Driver:
     def __init__(self, budget_s: float) -> None:
         settings = Settings(None)
         settings.change(budget_s=budget_s)
-        self.window = build_window(settings=settings)
+        self.window = build_window(settings=settings, tabs_after_paint=True)
         self.studio = self.window.findChild(Studio)
-        self.benchmark = self.window.findChild(BenchmarkTab).benchmark
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The runs of the Benchmark tab, which is made after the first paint."""
+        return self.window.findChild(BenchmarkTab).benchmark
 
     def wait(self, is_done: Callable[[], bool]) -> None:
         """Let the window live until something is so."""
@@ -50,13 +59,15 @@ class Driver:
     def run(self, workload: str, sizes: str) -> list[RunFinished]:
         """Press Run and return the results of that plan; ``LOW:HIGH`` is a sweep."""
         window.choose_data(self.window, "benchmark.workload", workload)
+        QApplication.processEvents()
         low, colon, high = sizes.partition(":")
         window.find(self.window, "benchmark.sweep", QCheckBox).setChecked(bool(colon))
+        QApplication.processEvents()
         if colon:
-            window.write(self.window, "benchmark.sweep.low", low)
-            window.write(self.window, "benchmark.sweep.high", high)
+            self._type("benchmark.sweep.low", low)
+            self._type("benchmark.sweep.high", high)
         else:
-            window.write(self.window, "benchmark.sizes", sizes)
+            self._type("benchmark.sizes", sizes)
         before = len(self.benchmark.runs)
         window.click(self.window, "benchmark.run")
         self.wait(lambda: not self.benchmark.state.is_busy)
@@ -64,6 +75,13 @@ class Driver:
         if not results or None in results:
             raise RuntimeError(f"A run did not finish: {self.benchmark.notice.text}")
         return [result for result in results if result is not None]
+
+    def _type(self, name: str, words: str) -> None:
+        field = window.find(self.window, name, QWidget)
+        QTest.keyClick(field, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+        for letter in words:
+            QTest.keyClick(field, letter)
+            QApplication.processEvents()
 
     @property
     def is_plot_built(self) -> bool:

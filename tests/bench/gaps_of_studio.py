@@ -1,9 +1,10 @@
-"""The measured side of event_loop_gap.py: GPU Studio's gaps at its engine's start and in a run."""
+"""The measured side of event_loop_gap.py: GPU Studio's gaps as it opens and in runs."""
 
 from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
@@ -12,36 +13,43 @@ from gpu_studio.model.engine_session import EngineState
 from tests.bench.driver import Driver
 from tests.bench.heartbeat import Heartbeat
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def measure(driver: Driver) -> None:
+
+def measure(driver: Driver, heartbeat: Heartbeat) -> None:
     session = driver.studio.session
-    heartbeat = Heartbeat(driver.window)
     # The engine starts once the window and its plots are there.
-    driver.wait(lambda: session.state is not EngineState.ABSENT)
-    heartbeat.take_longest()
-    begun_s = time.perf_counter()
-    driver.wait(lambda: session.state is EngineState.READY)
-    starting_s = time.perf_counter() - begun_s
-    print(*heartbeat.take_longest(), starting_s)
+    report(heartbeat, lambda: driver.wait(lambda: session.state is not EngineState.ABSENT))
+    report(heartbeat, lambda: driver.wait(lambda: session.state is EngineState.READY))
     driver.wait_ready()
     driver.show_benchmark()
     driver.run("elementwise", "64")  # builds the plots
     driver.wait(lambda: driver.is_plot_built)
     heartbeat.take_longest()
-    begun_s = time.perf_counter()
-    driver.run("elementwise", "64, 512")
-    driver.run("matmul", "64, 512")
-    running_s = time.perf_counter() - begun_s
-    print(*heartbeat.take_longest(), running_s, flush=True)
+    report(
+        heartbeat, lambda: (driver.run("elementwise", "64, 512"), driver.run("matmul", "64, 512"))
+    )
     driver.window.close()
     QApplication.exit(0)
+
+
+def report(heartbeat: Heartbeat, do: Callable[[], object]) -> None:
+    """Print the longest gap while something is done, and how long it took."""
+    begun_s = time.perf_counter()
+    do()
+    length_s = time.perf_counter() - begun_s
+    print(*heartbeat.take_longest(), length_s, flush=True)
 
 
 def main() -> int:
     application = QApplication(sys.argv[:1])
     driver = Driver(budget_s=float(sys.argv[1]))
+    heartbeat = Heartbeat(driver.window)
     driver.window.show()
-    QTimer.singleShot(0, lambda: measure(driver))
+    QApplication.processEvents()  # the first paint
+    heartbeat.take_longest()
+    QTimer.singleShot(0, lambda: measure(driver, heartbeat))
     return application.exec()
 
 
