@@ -133,7 +133,10 @@ import pickle
 from gpu_studio.model.memory.opened_snapshot import OpenedSnapshot
 def segment(number):
     block = {"address": number << 21, "size": 1 << 21, "state": "inactive"}
-    return {"device": 0, "address": number << 21, "total_size": 1 << 21, "blocks": [block]}
+    return {
+        "device": 0, "address": number << 21, "total_size": 1 << 21, "segment_type": "large",
+        "blocks": [block],
+    }
 path = Path(os.environ["READS_AND_WRITES"]) / "large.pickle"
 path.write_bytes(pickle.dumps({"segments": [segment(n) for n in range(200_000)]}, protocol=4))
 open_tab(window, "Memory")

@@ -25,6 +25,7 @@ LARGEST_FILE_BYTES = 256 << 20
 MOST_OBJECTS = 20_000_000
 MOST_CONTAINERS = 4_000_000
 DEEPEST = 32
+STOPPED = "The reading was stopped."
 _FEWEST_BYTES_A_VALUE = 2  # checked above this number of values:
 _FEW_VALUES = 50_000
 _MOST_WAITING = 100_000
@@ -136,7 +137,7 @@ class _PlainUnpickler(pickle._Unpickler):
         containers = sum(self._counts[_CODES[name]] for name in _CONTAINERS)
         waiting = len(self.metastack) + len(self.stack) + sum(map(len, self.metastack))
         if self._is_over():
-            raise UnsafePickleError("The reading was stopped.")
+            raise UnsafePickleError(STOPPED)
         if values > max(_FEW_VALUES, self._tell() // _FEWEST_BYTES_A_VALUE):
             raise UnsafePickleError("It has more values than a file of its size should.")
         if waiting > _MOST_WAITING:
@@ -227,7 +228,7 @@ def _check_depth(
         raise UnsafePickleError("It is nested without end: something contains itself.")
     if known is None:
         if len(depths) % _TURN == 0 and is_over():
-            raise UnsafePickleError("The reading was stopped.")
+            raise UnsafePickleError(STOPPED)
         depths[id(value)] = 0
         known = 1
         for inner in value.values() if isinstance(value, dict) else value:

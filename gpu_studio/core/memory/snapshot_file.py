@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.plain_pickle import LARGEST_FILE_BYTES, UnsafePickleError, load_plain
+from gpu_studio.core.memory.plain_pickle import (
+    LARGEST_FILE_BYTES,
+    STOPPED,
+    UnsafePickleError,
+    load_plain,
+)
 from gpu_studio.core.memory.segments import segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
@@ -95,7 +100,7 @@ def read_snapshot(
     whole = load_plain(content, is_over, _Counts().take)
     if not isinstance(whole, dict) or not isinstance(whole.get("segments"), list):
         raise UnsafePickleError("This is not a memory snapshot: it has no segments.")
-    segments = _segments(whole["segments"])
+    segments = _segments(whole["segments"], is_over)
     traces = whole.get("device_traces", [])
     if device_index is None:
         device_index = min((segment["device"] for segment in segments), default=0)
@@ -115,7 +120,7 @@ def read_snapshot(
         segments=segments_read(read, segments, device_index),
         reserved_bytes=reserved_bytes,
         allocated_bytes=allocated_bytes,
-        history=tuple(_history(traces, device_index)),
+        history=tuple(_history(traces, device_index, is_over)),
         conf=_conf(whole.get("allocator_settings")),
     )
 
@@ -127,13 +132,14 @@ class _Counts:
         self._segments = self._blocks = self._entries = 0
 
     def take(self, entries: dict[Any, Any], keys: list[Any]) -> None:
-        """Count a dictionary by its new keys; raise `UnsafePickleError` if there are too many."""
+        """Count and check a dictionary by its new keys: writers set all keys of one at once.
+
+        Raises:
+            UnsafePickleError: there are too many like it, or it is a segment that will be refused.
+        """
         if "blocks" in keys:
-            blocks = entries["blocks"]
-            if not isinstance(blocks, list) or not blocks:
-                raise UnsafePickleError("This is not a memory snapshot: a segment has no blocks.")
             self._segments += 1
-            self._blocks += len(blocks)
+            self._blocks += len(_blocks_of(entries))
         elif "action" in keys:
             self._entries += 1
         if self._segments > MOST_SEGMENTS:
@@ -142,22 +148,30 @@ class _Counts:
             raise UnsafePickleError(f"It has more than {MOST_SNAPSHOT_BLOCKS} blocks.")
         if self._entries > MOST_ENTRIES:
             raise UnsafePickleError(f"Its history has more than {MOST_ENTRIES} entries.")
+        if "blocks" in keys:  # counted before its blocks are read: all may hold the same list
+            _segment(entries)
 
 
-def _segments(told: list[Any]) -> list[dict[str, Any]]:
+def _segments(told: list[Any], is_over: Callable[[], bool]) -> list[dict[str, Any]]:
     if len(told) > MOST_SEGMENTS:
         raise UnsafePickleError(f"It has more than {MOST_SEGMENTS} segments.")
     segments, blocks = [], 0
     for segment in told:
-        blocks_told = segment.get("blocks") if isinstance(segment, dict) else None
-        if not isinstance(blocks_told, list) or not blocks_told:
-            raise UnsafePickleError("This is not a memory snapshot: a segment has no blocks.")
         # Counted before the blocks are read: every segment may hold the same list.
-        blocks += len(blocks_told)
+        blocks += len(_blocks_of(segment))
         if blocks > MOST_SNAPSHOT_BLOCKS:
             raise UnsafePickleError(f"It has more than {MOST_SNAPSHOT_BLOCKS} blocks.")
+        if is_over():
+            raise UnsafePickleError(STOPPED)
         segments.append(_segment(segment))
     return segments
+
+
+def _blocks_of(segment: object) -> list[Any]:
+    blocks = segment.get("blocks") if isinstance(segment, dict) else None
+    if not isinstance(blocks, list) or not blocks:
+        raise UnsafePickleError("This is not a memory snapshot: a segment has no blocks.")
+    return blocks
 
 
 def _segment(told: dict[Any, Any]) -> dict[str, Any]:
@@ -198,7 +212,9 @@ def _pool(told: object) -> tuple[int, int]:
     return 0, 0
 
 
-def _history(traces: object, device_index: int) -> Iterable[SnapshotEntry]:
+def _history(
+    traces: object, device_index: int, is_over: Callable[[], bool]
+) -> Iterable[SnapshotEntry]:
     if not isinstance(traces, list) or len(traces) <= device_index:
         return
     trace = traces[device_index]
@@ -209,6 +225,8 @@ def _history(traces: object, device_index: int) -> Iterable[SnapshotEntry]:
     for entry in trace:
         if not isinstance(entry, dict) or not isinstance(entry.get("action"), str):
             raise UnsafePickleError("This is not a memory snapshot: its history has no fields.")
+        if is_over():
+            raise UnsafePickleError(STOPPED)
         yield SnapshotEntry(
             action=entry["action"][:40],
             address=_number(entry, "device_free" if "device_free" in entry else "addr"),

@@ -154,10 +154,26 @@ def test_what_is_too_much_is_refused_while_it_is_read(monkeypatch: pytest.Monkey
     many = [block(address=i, size=1) for i in range(60)]
     entries = [{"action": "alloc", "addr": 1, "size": 1} for _ in range(100)]
     none = [segment(block()) | {"blocks": []} for _ in range(100)]
+    huge = [segment(segment_type="huge") for _ in range(40)]
+    apart = [segment(block(address=5)) for _ in range(40)]
     _is_refused_before_its_end(whole(*some), "more than 50 segments")
     _is_refused_before_its_end(whole(segment(*many), *some[:10]), "more than 50 blocks")
     _is_refused_before_its_end(whole(device_traces=[entries]), "more than 50 entries")
     _is_refused_before_its_end(whole(*none), "a segment has no blocks")
+    _is_refused_before_its_end(whole(*huge), "unknown pool")
+    _is_refused_before_its_end(whole(*apart), "not contiguous")
+
+
+def test_each_part_of_the_reading_can_be_stopped():
+    entry = {"action": "alloc", "addr": 1, "size": 1}
+    content = pickle.dumps(whole(*[segment()] * 10, device_traces=[[entry] * 10]))
+    looks: list[None] = []
+    assert read_snapshot(content, is_over=lambda: looks.append(None) is not None)
+    assert len(looks) > 20
+    for look in range(len(looks)):
+        left = iter([False] * look)
+        with pytest.raises(UnsafePickleError, match="was stopped"):
+            read_snapshot(content, is_over=lambda left=left: next(left, True))
 
 
 def test_a_program_is_not_run(tmp_path: Path):
