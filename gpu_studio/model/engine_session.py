@@ -262,7 +262,7 @@ class EngineSession(QObject):
 
     def start(self) -> None:
         """Start the engine; does nothing if there is one."""
-        if self._state in (EngineState.ABSENT, EngineState.FAILED) and not self._closed:
+        if self._state in (EngineState.ABSENT, EngineState.FAILED):
             self._deaths = self._idle_deaths = 0
             self._describe_next()
             self._next()

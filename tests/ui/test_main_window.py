@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
@@ -15,11 +15,13 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.app import build_window
 from gpu_studio.core.protocol import DescribeEngine, EngineEnded
+from gpu_studio.model.collector import Collector
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
+from gpu_studio.ui.scroll_page import TabScroll
 from tests.driving.window import click, open_tab, sees, text, wait_ready
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
@@ -146,6 +148,32 @@ def test_it_can_be_closed_while_it_starts(make_window, engines):
     QApplication.processEvents()
     window.close()
     assert all("close" in engine.calls for engine in engines.made)
+
+
+def after_what_is_queued(qtbot, window) -> None:
+    done = []
+    QTimer.singleShot(0, window, lambda: done.append(True))
+    qtbot.waitUntil(lambda: bool(done))
+
+
+def test_closed_after_its_first_paint_it_makes_no_more_tabs(qtbot, make_window):
+    window = make_window(tabs_after_paint=True)
+    window.show()
+    window.grab()  # paints at once; its start is queued
+    window.close()
+    after_what_is_queued(qtbot, window)
+    assert len(window.findChildren(TabScroll)) == 1
+
+
+def test_closed_while_it_starts_it_gives_the_collection_back_to_python(qtbot, make_window):
+    window = make_window()
+    window.show()
+    window.grab()
+    QTimer.singleShot(0, window, window.close)  # between the two turns of its start
+    after_what_is_queued(qtbot, window)
+    assert window.isHidden()
+    after_what_is_queued(qtbot, window)
+    assert not window.findChild(Collector).findChild(QTimer).isActive()
 
 
 def test_closing_keeps_the_tab_and_the_place(qtbot, make_window, settings):

@@ -6,8 +6,10 @@ import os
 
 import pytest
 
+from gpu_studio.model.devices import sensor_log
 from gpu_studio.model.devices.sensor_log import SensorLog
 from tests.fakes.pc import gt_1030, reading
+from tests.fakes.slow_work import SlowWork
 
 pytestmark = pytest.mark.parametrize("inventory", [gt_1030()])
 
@@ -56,3 +58,12 @@ def test_closing_writes_what_was_taken(qtbot, log, ready_studio, sensor_source, 
         sensor_source.send(reading(gt_1030(), 1.0))
     ready_studio.close()
     assert len(path.read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_closing_waits_for_a_slow_disk(qtbot, log, ready_studio, monkeypatch, tmp_path):
+    disk = SlowWork(monkeypatch)
+    monkeypatch.setattr(sensor_log, "_written", disk)
+    log.start(tmp_path / "sensors.csv")
+    qtbot.waitUntil(disk.has_begun.is_set)
+    ready_studio.close()
+    assert disk.was_waited_for(log)
