@@ -108,9 +108,12 @@ class BenchmarkResults(Card):
         header.setSectionResizeMode(Column.STAMP, QHeaderView.ResizeMode.Stretch)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the columns into the new width."""
+        """Fit the columns into the new width; another height matters by its scroll bar alone."""
         super().resizeEvent(event)
-        self._fit_columns()
+        if event.size().width() != event.oldSize().width():
+            self._fit_columns()
+        else:
+            self._fitting.start()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Fit the columns to rows that arrived while the hidden table had no width."""
