@@ -35,6 +35,8 @@ NOT_RUN: dict[str, str] = {
     "::test_mixed_devices_is_a_real_error_that_names_both": _UNWINDING,
     "tests/engine/pitfalls/test_registry.py"
     "::test_what_stands_in_for_a_card_is_labelled[mixed_devices]": _UNWINDING,
+    "tests/engine/test_snippets.py"
+    "::test_a_pitfalls_snippet_shows_it[mixed_devices-broken]": _UNWINDING,
     **dict.fromkeys(
         (
             f"{_GROUPS}test_group_call.py::test_a_run_checks_and_times_the_same_processes",
