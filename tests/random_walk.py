@@ -2,7 +2,7 @@
 
     python -m tests.random_walk --steps 20000 --seed 1 [--soft | --in-window]
 
-The walk sees every page, then clicks, types, turns the wheel, drops files, resizes, and changes
+The walk sees every page, empty and with its results, then clicks, types, turns the wheel, drops files, resizes, and changes
 themes and tabs at random. It prints what was uncaught or warned of, the memory now and then (after
 it has stopped what ran and cleared the results), and the longest gaps of the window's own work.
 Memory that has grown after the first steps is trouble, too.
@@ -86,6 +86,12 @@ _FILES = {
     "snapshot.pickle": b"\x80\x04N.", "text.txt": b"torch.OutOfMemoryError: CUDA out of memory.",
 }  # fmt: skip
 _LONGEST_WAIT_S = 120.0
+# What brings a page its results. The memory experiments are run once with each preset.
+_FILLING = (
+    "benchmark.run", "switcher.move", "switcher.demonstrate", "switcher.lab.break",
+    "switcher.lab.fix", "memory.oom.run",
+)  # fmt: skip
+_PRESETS = "memory.oom.preset"
 _LARGEST = 2200, 2400
 _WEIGHED = 1280, 800
 # Results, opened files and errors bring more widgets: the first steps have seen them.
@@ -129,6 +135,25 @@ class Walker:
                 if button.isCheckable() and shiboken6.isValid(button) and button.isVisible():
                     button.click()
                     yield button.text()
+
+    def fill_page(self) -> Iterator[str]:
+        """Press what brings this page its results."""
+        for name in _FILLING:
+            for button in self._tabs.currentWidget().findChildren(QAbstractButton, name):
+                for chosen in self._choices_before(name):
+                    if shiboken6.isValid(button) and button.isVisible() and button.isEnabled():
+                        button.click()
+                        yield f"{name} {chosen}"
+
+    def _choices_before(self, name: str) -> Iterator[str]:
+        presets = self._tabs.currentWidget().findChild(QComboBox, _PRESETS)
+        if name != "memory.oom.run" or presets is None:
+            yield ""
+            return
+        for preset in range(presets.count()):
+            presets.setCurrentIndex(preset)
+            presets.activated.emit(preset)
+            yield presets.itemText(preset)
 
     def _any(self, kind: type[Any]) -> Any:
         widgets = [w for w in self._window.findChildren(kind) if w.isVisible() and w.isEnabled()]
@@ -351,9 +376,11 @@ class Walk:
         self._dialogs.start(5)
         self._walker = Walker(self.window, seed, folder)
         self._wait_until_ready()
-        for _ in range(2):
+        for is_first in (True, False):
             for page in self._walker.see_every_page():
                 self.account.time(lambda page=page: (_turn(), f"page {page}")[1])
+                if is_first:
+                    self._fill_page()
         self.window.findChildren(QWidget)  # the walker's own wrappers, which a user does not make
         self._weigh(0)
 
@@ -370,6 +397,20 @@ class Walk:
                 return
             if number % weighed_every == 0 or number == steps:
                 self._weigh(number)
+
+    def _fill_page(self) -> None:
+        for filled in self._walker.fill_page():
+            self.account.time(lambda filled=filled: (_turn(), f"filled by {filled}")[1])
+            wait_until(lambda: self._studio.session.is_free and not self._stops_enabled())
+
+    def _stops_enabled(self) -> list[QAbstractButton]:
+        return [
+            button
+            for button in self.window.findChildren(QAbstractButton)
+            if button.objectName().endswith(".stop")
+            and button.isEnabled()
+            and not button.isHidden()
+        ]
 
     def _one_step(self) -> str:
         told = self._walker.step()
@@ -410,9 +451,8 @@ class Walk:
         """Stop what runs, take the results away, and wait until the engine has nothing to do."""
         deadline_s = time.monotonic() + _LONGEST_WAIT_S
         while time.monotonic() < deadline_s:
-            for button in self.window.findChildren(QAbstractButton):
-                if button.objectName().endswith(".stop") and button.isEnabled():
-                    button.click()
+            for button in self._stops_enabled():
+                button.click()
             _await_events()
             if self._studio.session.state is EngineState.READY:
                 break
