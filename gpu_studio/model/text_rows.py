@@ -41,6 +41,8 @@ class TextTable(QAbstractTableModel):
 
     def set_head(self, head: Sequence[str]) -> None:
         """Change the column headers."""
+        if tuple(head) == self._head:
+            return
         self._head = tuple(head)
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._head) - 1)
 

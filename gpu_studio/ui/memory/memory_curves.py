@@ -59,13 +59,13 @@ class MemoryCurves(Card):
         self.column.addWidget(self._plot, 1)
         self.column.addWidget(self._cache_text)
         model.chosen_changed.connect(self._show_chosen)
-        model.memory_changed.connect(self._show_memory)
+        model.memory_changed.connect(self._show_cache)
         model.marks_changed.connect(self._show_marks)
         model.emptying.changed.connect(self._show_cache)
         self._show_chosen()
 
     def follow(self) -> None:
-        """Update the curves."""
+        """Update the curves and their table."""
         start_s, end_s = self._span_s()
         points = self._model.history.since(start_s)
         highest = max(
@@ -77,6 +77,7 @@ class MemoryCurves(Card):
         now = f" Now: {tank.sentence}" if tank and points else " No readings yet."
         self._plot.describe(f"{self._title.text()} over the last two minutes.{now}")
         self._show_marks()
+        self._fill_table()
 
     # ── showing ──────────────────────────────────────────────────────────────────────────────
 
@@ -99,7 +100,7 @@ class MemoryCurves(Card):
         for control in (self._empty_cache, self._more):
             control.setVisible(self._model.chosen.is_card)
         self._show_more()
-        self._show_memory()
+        self._show_cache()
         self.follow()
 
     def _show_more(self) -> None:
@@ -115,13 +116,13 @@ class MemoryCurves(Card):
     def _upper(self) -> tuple[list[float], list[float]]:
         return self._model.visible_curve("upper")
 
-    def _show_memory(self) -> None:
+    def _fill_table(self) -> None:
+        """Fill the table, twice a second: an experiment brings 60 readings a second."""
         if self._table is not None and self._as_table.isChecked():
             is_card = self._model.chosen.is_card
             self._rows.set_head(_HEAD if is_card else ("Second", "Engine", *_HEAD[2:]))
             self._rows.set_rows(self._model.history.rows())
             self._table.setColumnHidden(2, not is_card)
-        self._show_cache()
 
     def _show_cache(self) -> None:
         self._empty_cache.setEnabled(self._model.can_empty_cache)
@@ -138,7 +139,7 @@ class MemoryCurves(Card):
             self.column.insertWidget(self.column.indexOf(self._plot), self._table, 1)
         self._table.setVisible(shown)
         self._plot.setVisible(not shown)
-        self._show_memory()
+        self._fill_table()
 
     # ── marks ────────────────────────────────────────────────────────────────────────────────
 

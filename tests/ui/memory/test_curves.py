@@ -37,6 +37,24 @@ def test_the_curves_are_allocated_and_reserved_and_have_a_table(tab, studio, qtb
     assert table.model().index(0, 1).data().startswith("100")
 
 
+def test_the_table_is_filled_at_its_own_pace_and_not_at_each_reading(tab, studio):
+    # An experiment brings 60 readings a second; each filling measures 200 rows.
+    start(tab, studio)
+    click(tab, "memory.plot.as_table")
+    tab._polls.stop()
+    rows, told = find(tab, "memory.table", QTableView).model(), []
+    for changed in (rows.modelReset, rows.dataChanged, rows.headerDataChanged):
+        changed.connect(lambda *_: told.append(1))
+    before = rows.rowCount()
+    for second in range(30):
+        tab.model.history.add(memory_read(allocated=100 + second), 1000.0 + second)
+        tab.model.memory_changed.emit()
+    assert not told
+    tab._curves.follow()
+    assert len(told) == 1
+    assert rows.rowCount() == before + 30
+
+
 def test_empty_cache_by_its_button(tab, scripts, studio, qtbot):
     before = memory_read(allocated=100, reserved=336, releasable_bytes=128 * MIB)
     scripts[ReadMemory] = [before]
