@@ -2,10 +2,10 @@
 
     python -m tests.random_walk --steps 20000 --seed 1 [--soft | --in-window]
 
-The walk sees every page, empty and with its results, then clicks, types, turns the wheel, drops files, resizes, and changes
-themes and tabs at random. It prints what was uncaught or warned of, the memory now and then (after
-it has stopped what ran and cleared the results), and the longest gaps of the window's own work.
-Memory that has grown after the first steps is trouble, too.
+The walk sees every page, empty and with its results, then clicks, types, turns the wheel, drops
+files, resizes, and changes themes and tabs at random. It prints what was uncaught or warned of,
+the memory now and then (after it has stopped what ran and cleared the results), and the longest
+gaps of the window's own work. Memory that has grown after the first steps is trouble, too.
 """
 
 from __future__ import annotations
