@@ -22,6 +22,7 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.scroll_page import TabScroll
+from gpu_studio.ui.steps import steps
 from tests.driving.window import click, open_tab, sees, text, wait_ready
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
@@ -150,29 +151,28 @@ def test_it_can_be_closed_while_it_starts(make_window, engines):
     assert all("close" in engine.calls for engine in engines.made)
 
 
-def after_what_is_queued(qtbot, window) -> None:
-    done = []
-    QTimer.singleShot(0, window, lambda: done.append(True))
-    qtbot.waitUntil(lambda: bool(done))
+@pytest.mark.parametrize("step", ["_go_on", "_make_tab", "_start"])
+def test_closed_before_a_step_of_its_start_it_takes_none(qtbot, make_window, monkeypatch, step):
+    loads, at_close = [], []
+    load, take = MainWindow._load_tab, getattr(MainWindow, step)
 
+    def noted_load(window):
+        loads.append(window)
+        load(window)
 
-def test_closed_after_its_first_paint_it_makes_no_more_tabs(qtbot, make_window):
+    def close_first(window):
+        if not at_close:
+            window.close()
+            at_close.append((len(loads), len(window.findChildren(TabScroll))))
+        take(window)
+
+    monkeypatch.setattr(MainWindow, "_load_tab", noted_load)
+    monkeypatch.setattr(MainWindow, step, close_first)
     window = make_window(tabs_after_paint=True)
     window.show()
-    window.grab()  # paints at once; its start is queued
-    window.close()
-    after_what_is_queued(qtbot, window)
-    assert len(window.findChildren(TabScroll)) == 1
-
-
-def test_closed_while_it_starts_it_gives_the_collection_back_to_python(qtbot, make_window):
-    window = make_window()
-    window.show()
-    window.grab()
-    QTimer.singleShot(0, window, window.close)  # between the two turns of its start
-    after_what_is_queued(qtbot, window)
-    assert window.isHidden()
-    after_what_is_queued(qtbot, window)
+    turns = steps().findChild(QTimer)
+    qtbot.waitUntil(lambda: bool(at_close) and not turns.isActive())
+    assert (len(loads), len(window.findChildren(TabScroll))) == at_close[0]
     assert not window.findChild(Collector).findChild(QTimer).isActive()
 
 
