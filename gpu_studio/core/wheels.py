@@ -9,6 +9,7 @@ A compute capability is a pair of whole numbers, (8, 6), never a float: 8.6 - 8 
 
 from __future__ import annotations
 
+import functools
 import platform
 import re
 from dataclasses import dataclass
@@ -85,6 +86,7 @@ def serves(arch_list: Iterable[str], compute_capability: tuple[int, int]) -> boo
     return any(_runs_on(arch, compute_capability) for arch in arch_list)
 
 
+@functools.lru_cache(maxsize=4096)  # comparing two tables of builds asks 400 times the same
 def _runs_on(arch: str, card: tuple[int, int]) -> bool:
     match = _ARCH.fullmatch(arch)
     if match is None:

@@ -252,8 +252,10 @@ class Sensors(QObject):
         usable = [card for card in self._found.cards if card.unreadable in (None, ASLEEP)]
         numbered = {card.identity: card for card in number_cards(usable, self._visible_devices)}
         devices = (numbered.get(device.identity, device) for device in self._found.devices)
-        self._inventory = msgspec.structs.replace(self._found, devices=tuple(devices))
-        self.inventory_changed.emit(self._inventory)
+        inventory = msgspec.structs.replace(self._found, devices=tuple(devices))
+        if inventory != self._inventory:
+            self._inventory = inventory
+            self.inventory_changed.emit(inventory)
 
     def _fall_silent(self) -> None:
         self._set_silent(True)

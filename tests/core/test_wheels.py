@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core import resources, wheel_table
+from gpu_studio.core import resources, wheel_table, wheels
 from gpu_studio.core.resources import MissingResourceError, resource_path
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import CudaCard, choice_of_tag, choose_wheel, serves, version_numbers
@@ -200,6 +201,15 @@ def test_a_build_asked_for_by_name() -> None:
 )
 def test_serves(arch_list: list[str], capability: tuple[int, int], expected: bool) -> None:
     assert serves(arch_list, capability) is expected
+
+
+def test_an_architecture_is_read_once_for_each_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The findings compare two tables of builds each time: 400 questions, 30 of them new."""
+    assert serves(("sm_61", "sm_75"), (7, 5))
+    read: list[str] = []
+    monkeypatch.setattr(wheels, "_ARCH", SimpleNamespace(fullmatch=read.append))
+    assert serves(("sm_61", "sm_75"), (7, 5))
+    assert read == []
 
 
 def test_driver_versions_are_compared_as_numbers() -> None:

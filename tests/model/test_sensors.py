@@ -84,6 +84,19 @@ def test_cards_are_numbered_as_the_engine_counts_them(qtbot, make):
     assert [card.address for card in sensors.inventory.cards] == [None, "cuda:0"]
 
 
+def test_the_same_devices_with_the_same_numbers_are_no_news(qtbot, make):
+    """Each news makes every tab list and judge its devices again."""
+    sensors = make(SteadySensors(two_cards()))
+    with qtbot.waitSignal(sensors.inventory_changed):
+        sensors.start()
+    news = []
+    sensors.inventory_changed.connect(news.append)
+    sensors.number_for(None)
+    assert news == []
+    sensors.number_for("1")
+    assert news == [sensors.inventory]
+
+
 def test_a_card_that_the_driver_does_not_serve_takes_no_number(qtbot, make):
     found = two_cards()
     lost = msgspec.structs.replace(found.cards[0], uuid=None, unreadable="It is not served.")
