@@ -73,7 +73,7 @@ class Text(QLabel):
         """Change the role."""
         set_property(self, "role", role)
 
-    def set_tone(self, tone: Literal["", "amber", "quiet"]) -> None:
+    def set_tone(self, tone: Literal["", "good", "amber", "failure", "quiet"]) -> None:
         """Color the text in any role; the words must say the same."""
         set_property(self, "tone", tone)
 
@@ -100,6 +100,14 @@ def button(
 def letters(widget: QWidget, count: int) -> int:
     """Return the width of a number of lower-case letters in a widget's font, in pixels."""
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))
+
+
+def rule() -> QFrame:
+    """Return a thin line across a card."""
+    made = QFrame()
+    made.setProperty("rule", True)
+    made.setFixedHeight(1)
+    return made
 
 
 def section(text: str) -> Text:

@@ -64,6 +64,7 @@ COLOURS = {
     "failure_ink": ("#B64F00", "#F0812F"),
     "good": ("#007A59", "#19B98C"),
     "other": ("#8C96A3", "#7C8794"),
+    "on_device": ("#10161C", "#10161C"),
     "context": ("#6B7686", "#A3AFBD"),
     "track": ("#EDF0F3", "#2A313A"),
     "good_soft": ("#E2F3EC", "#16352D"),
@@ -249,6 +250,7 @@ QFrame[card="true"][tone="failure"] { border: 1px solid @failure@;
     border-left: 4px solid @failure@; }
 QFrame[card="true"][tone="amber"] { border: 1px solid @amber@; border-left: 4px solid @amber@; }
 QFrame[card="true"][tone="good"] { border: 1px solid @good@; border-left: 4px solid @good@; }
+QFrame[rule="true"] { background: @border@; border: none; }
 QFrame[zoomable="true"] { border: 1px solid transparent; border-radius: 6px; }
 QFrame[zoomable="true"]:focus { border-color: @accent@; }
 QLabel { background: transparent; }
@@ -261,6 +263,8 @@ QLabel[role="failure"] { color: @failure_ink@; }
 QLabel[role="amber"], QLabel[tone="amber"] { color: @amber@; }
 QLabel[role="good"] { color: @good@; }
 QLabel[tone="quiet"] { color: @muted@; }
+QLabel[tone="good"] { color: @good@; }
+QLabel[tone="failure"] { color: @failure_ink@; }
 QPushButton { background: @card@; border: 1px solid @border@; border-radius: 6px;
     padding: 6px 14px; }
 QPushButton:hover { background: @hover@; }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication, QEvent
 
 from gpu_studio.ui.devices.fact_grid import FactGrid
-from tests.driving.window import click, wait_ready, wait_until
+from tests.driving.window import click, sees, wait_ready, wait_until
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Reading
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 
 
 def start(studio: Studio, tab: DevicesTab) -> None:
-    """Show the tab and start the program; wait until everything stands there."""
+    """Show the tab and start the program; unfold everything and wait until it stands there."""
     tab.show()
     studio.start()
     wait_ready(studio)
     click(tab, "devices.facts")
+    settle(tab)
+    if sees(tab, "devices.sensors.all"):  # a card that cannot be read has no sensors
+        click(tab, "devices.sensors.all")
     settle(tab)
 
 

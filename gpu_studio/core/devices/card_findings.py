@@ -67,10 +67,10 @@ def wrong_sum(facts: PcFacts) -> Iterator[Finding]:
             yield Finding(
                 code="wrong_sum",
                 sentence=f"Your {card.short_name} computed a wrong sum: {probed.total:g} instead "
-                f"of {probed.expected_total:g}. Do not trust its results. Undo any overclocking, "
-                "and test the card's memory.",
-                evidence="One kernel added small whole numbers and another summed them, which is "
-                "exact in float32; launch and synchronize reported no error",
+                f"of {probed.expected_total:g}. Do not trust its results.",
+                evidence="Undo any overclocking, and test the card's memory. One kernel added "
+                "small whole numbers and another summed them, which is exact in float32; launch "
+                "and synchronize reported no error",
                 device_uuid=card.identity,
             )
 
@@ -149,11 +149,10 @@ def slow_link(facts: PcFacts) -> Iterator[Finding]:
             continue
         yield Finding(
             code="slow_link",
-            sentence=f"Your {card.short_name} is connected at PCIe {now.text} under load, but the "
-            f"card and its slot support {best.text}. Copies take longer than they should. Reseat "
-            "the card, try another slot, or remove the riser.",
-            evidence="Read under load, because an idle card drops to generation 1; fastest seen "
-            f"{now.text}",
+            sentence=f"Your {card.short_name} is connected at PCIe {now.text} instead of "
+            f"{best.text}, so copies take longer.",
+            evidence="Reseat the card, try another slot, or remove the riser. Read under load, "
+            f"because an idle card drops to generation 1; fastest seen {now.text}",
             device_uuid=card.identity,
         )
 
@@ -169,17 +168,16 @@ def mixed_order(facts: PcFacts) -> Iterator[Finding]:
         return
     order, how = _order_of_scripts(facts, cards)
     differing = [
-        f"cuda:{number} is the {card.short_name} (nvidia-smi {card.nvml_index})"
+        f"cuda:{number} is the {card.short_name}"
         for number, card in enumerate(order)
         if card is not None and card.nvml_index != number
     ]
     if differing:
         yield Finding(
             code="mixed_order",
-            sentence="Your own scripts number the cards differently from nvidia-smi: "
-            f"{listed(differing)}. GPU Studio uses the order of nvidia-smi.",
-            evidence="CUDA_DEVICE_ORDER is not set, so CUDA puts the fastest card first; the order "
-            f"of your scripts is {how}",
+            sentence=f"Your own scripts number the cards differently: {listed(differing)}.",
+            evidence="GPU Studio uses the order of nvidia-smi. CUDA_DEVICE_ORDER is not set, so "
+            f"CUDA puts the fastest card first; the order of your scripts is {how}",
             action="setx CUDA_DEVICE_ORDER PCI_BUS_ID"
             if facts.system == "Windows"
             else "export CUDA_DEVICE_ORDER=PCI_BUS_ID",

@@ -6,6 +6,7 @@ A value that a card does not report is None, never 0; hardware/nvml.py decides t
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
@@ -133,13 +134,18 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
         return short_name(self.name)
 
 
+# "Core i7-8700K CPU @ 3.70GHz", "Ryzen 7 5700G with Radeon Graphics", "Ryzen 5 5600 6-Core
+# Processor": what follows the model's own name.
+_SPARE_WORDS = re.compile(r"\s+(CPU\s+)?@.*|\s+with \S.* Graphics$|\s+\d+-Core Processor$")
+
+
 def short_name(name: str) -> str:
     """Return a device's name in the form of `Device.short_name`."""
     if name.startswith("NVIDIA card"):
         return name
     for word in ("NVIDIA ", "GeForce ", "(R)", "(TM)", "AMD ", "Intel "):
         name = name.replace(word, "")
-    return " ".join(name.split())
+    return " ".join(_SPARE_WORDS.sub("", name).split())
 
 
 class Driver(msgspec.Struct, frozen=True, kw_only=True):

@@ -229,15 +229,15 @@ def mig_instances(facts: PcFacts) -> Iterator[Finding]:
         name = card.short_name
         sentence = (
             f"Your {name} is divided into MIG instances: {listed(card.mig_instances)}. PyTorch "
-            "uses one of them at a time. GPU Studio shows the sensors of the whole card."
+            "uses one of them at a time."
             if card.mig_instances
             else f"Your {name} is in MIG mode without an instance, so no program can use it."
         )
         yield Finding(
             code="mig_instances",
             sentence=sentence,
-            evidence="NVML reports that MIG mode is on; GPU Studio does not support single "
-            "instances",
+            evidence="NVML reports that MIG mode is on. GPU Studio shows the sensors of the whole "
+            "card, and does not support single instances",
             action=f"sudo nvidia-smi -i {card.nvml_index} -mig 0",
             device_uuid=card.identity,
         )
@@ -248,10 +248,10 @@ def wsl_limits(facts: PcFacts) -> Iterator[Finding]:
     if facts.inventory.is_wsl and facts.inventory.cards:
         yield Finding(
             code="wsl_limits",
-            sentence="This is WSL 2. It does not report how much memory each program uses, and "
-            "some sensors are missing. If the card's memory is full, data silently spills into "
-            "RAM: the card becomes slow instead of failing.",
-            evidence="The kernel's name contains Microsoft; driver "
+            sentence="This is WSL 2: some sensors are missing, and a full card becomes slow "
+            "instead of failing.",
+            evidence="WSL does not report how much memory each program uses. If the card's memory "
+            "is full, data silently spills into RAM. The kernel's name contains Microsoft; driver "
             f"{facts.driver.version or 'unknown'} is the Windows driver",
         )
 

@@ -443,8 +443,10 @@ _SIMD = "Used by PyTorch's own kernels on this CPU."
 
 
 def summary_line(device: Device, engine: EngineDescribed | None) -> str:
-    """Return the line under a device's name: ``cuda:0 · 2 GiB · 6.1 · drives your monitor``."""
-    memory = format_bytes(device.memory_total_bytes) if device.memory_total_bytes else None
+    """Return the line under a device's name: ``cuda:0 · 2 GiB VRAM · compute capability 6.1``."""
+    total = device.memory_total_bytes
+    kind = "RAM" if device.kind == "cpu" else "VRAM"
+    memory = f"{format_bytes(total)} {kind}" if total else None
     parts: tuple[str | None, ...]
     if device.kind == "cpu":
         parts = ("CPU", _cores(device), memory, engine.cpu_capability if engine else None)
@@ -452,7 +454,8 @@ def summary_line(device: Device, engine: EngineDescribed | None) -> str:
         place = "cannot be read" if device.unreadable else "not seen by PyTorch"
         asleep = "asleep" if device.unreadable_code == "asleep" else None
         monitor = "drives your monitor" if device.display_active else None
-        capability = device.compute_capability
+        told = device.compute_capability
+        capability = f"compute capability {told}" if told else None
         parts = (device.address or asleep or place, memory, capability, monitor, asleep)
         parts = tuple(dict.fromkeys(parts))  # a sleeping card without a number says so once
     return "\u00a0· ".join(part for part in parts if part)  # no line begins with a dot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.facts import SPACE, bytes_text, celsius_text, percent_text
@@ -71,7 +71,7 @@ def _open(_device: Device, _telemetry: Telemetry) -> None:
 
 _UTILIZATION = SensorKind(
     "utilization",
-    "Utilization",
+    "GPU load",
     "%",
     lambda telemetry: telemetry.utilization_percent,
     _hundred,
@@ -79,7 +79,7 @@ _UTILIZATION = SensorKind(
 )
 _MEMORY = SensorKind(
     "memory",
-    "Memory",
+    "VRAM",
     "bytes",
     lambda telemetry: telemetry.memory_used_bytes,
     lambda device, _telemetry: device.memory_total_bytes,
@@ -88,7 +88,7 @@ _MEMORY = SensorKind(
 )
 _TEMPERATURE = SensorKind(
     "temperature",
-    "Temperature",
+    "GPU temperature",
     "°C",
     lambda telemetry: telemetry.temperature_c,
     _open,
@@ -144,8 +144,12 @@ _PCIE_OUT = SensorKind(
     _rate_words,
 )
 
-# The first three are shared by both, so that the same plots can show either device.
-CPU_SENSORS = (_UTILIZATION, _MEMORY, _TEMPERATURE)
+# The first three have the same keys for both, so that the same plots can show either device.
+CPU_SENSORS = (
+    replace(_UTILIZATION, title="CPU load"),
+    replace(_MEMORY, title="RAM"),
+    replace(_TEMPERATURE, title="CPU temperature"),
+)
 CARD_SENSORS = (
     _UTILIZATION, _MEMORY, _TEMPERATURE, _POWER, _CLOCK, _MEMORY_CLOCK, _FAN, _PCIE_IN, _PCIE_OUT,
 )  # fmt: skip

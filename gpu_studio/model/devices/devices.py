@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import EngineDescribed
     from gpu_studio.model.studio import Studio
 
+_BESIDE_A_CARD = ("utilization", "memory")
+
 
 class DevicesModel(QObject):
     """The devices, the selected one, and what sensors and engine report about it.
@@ -132,6 +134,14 @@ class DevicesModel(QObject):
         """Return the latest readings of each of its sensors."""
         device = self.device
         return self._studio.sensors.track(device).spans(longest_s) if device else ()
+
+    def spans_beside(self, longest_s: float) -> tuple[SensorSpan, ...]:
+        """Return the CPU's load and RAM to show beside the sensors of a card."""
+        inventory, device = self._studio.sensors.inventory, self.device
+        if inventory is None or device is None or device.kind == "cpu":
+            return ()
+        spans = self._studio.sensors.track(inventory.cpu).spans(longest_s)
+        return tuple(span for span in spans if span.kind.key in _BESIDE_A_CARD)
 
     def marks_since(self, time_s: float) -> list[RunMark]:
         """Return its runs that were active after a time of the sensors' clock."""

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import Text
+from gpu_studio.ui.parts import GAP, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,10 +62,12 @@ class CopyButton(QWidget):
         self._button.setMenu(menu)
         self._said = Text("", "muted", name="devices.copied", wraps=True)
         self._said.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self._said)
-        column.addWidget(self._button)
+        line = QHBoxLayout(self)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(GAP)
+        line.addWidget(self._button)
+        line.addWidget(self._said, 1)
+        line.addStretch()
 
     def _copy(self, action: QAction) -> None:
         form = action.data()

@@ -1,4 +1,4 @@
-"""The devices as cards in their colors, in a list with keyboard navigation."""
+"""The devices with their signs in their colors, in a list with keyboard navigation."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.model.devices.device_list import DEVICE_ROLE, SUMMARY_ROLE
+from gpu_studio.ui.icons import icon
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
@@ -26,18 +27,17 @@ if TYPE_CHECKING:
     from gpu_studio.model.devices.device_list import DeviceList
     from gpu_studio.ui.theme import Theme
 
-_PADDING = 14
-_GAP = 8
-_DOT = 10
+_PADDING = 8
+_GAP = 4
 _RADIUS = 8
-_MOST_HEIGHT = 1000
-_NAME_SIZE = 1.1  # of the font
-_NAME_GAP = 3
+_NAME_SIZE = 1.5  # of the font
+_NAME_GAP = 2
 _WRAPPED = Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
+_MOST_HEIGHT = 1000
 
 
 class DeviceListView(QListView):
-    """Shows the devices; one is always selected.
+    """Shows the devices, as high as they are together; one is always selected.
 
     Signals:
         device_selected(str): the identity of the device that the user chose here.
@@ -52,16 +52,18 @@ class DeviceListView(QListView):
         self._devices = devices
         self._is_following = False
         self.setModel(devices)
-        self.setItemDelegate(_CardDelegate(theme, self))
+        self.setItemDelegate(_DeviceDelegate(theme, self))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setProperty("plain", True)
         self.setSpacing(0)
         self.setMouseTracking(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.viewport().setAutoFillBackground(False)
         theme.changed.connect(self.viewport().update)
+        devices.modelReset.connect(self._fit)
+        devices.dataChanged.connect(self._fit)
         self.selectionModel().currentChanged.connect(self._tell)
 
     def follow(self, identity: str) -> None:
@@ -73,17 +75,23 @@ class DeviceListView(QListView):
             self._is_following = False
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay out the cards again: they are as wide as the list."""
+        """Lay out the devices again: they are as wide as the list."""
         super().resizeEvent(event)
         self.scheduleDelayedItemsLayout()
+        self._fit()
+
+    def _fit(self) -> None:
+        """Show all devices at once: the page scrolls, not the list."""
+        rows = range(self._devices.rowCount())
+        self.setFixedHeight(max(sum(self.sizeHintForRow(row) for row in rows), 1))
 
     def _tell(self, current: QModelIndex) -> None:
         if current.isValid() and not self._is_following:
             self.device_selected.emit(current.data(DEVICE_ROLE).identity)
 
 
-class _CardDelegate(QStyledItemDelegate):
-    """Paints one device: a dot in its color, its name, and a line that describes it."""
+class _DeviceDelegate(QStyledItemDelegate):
+    """Paints one device: its sign in its color, its name, and a line that describes it."""
 
     def __init__(self, theme: Theme, view: QListView) -> None:
         super().__init__(view)
@@ -92,8 +100,9 @@ class _CardDelegate(QStyledItemDelegate):
     def sizeHint(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> QSize:
-        """Return the height of a card: the line under the name wraps."""
-        room = self._view.viewport().width() - 2 * _PADDING
+        """Return the height of a device: the line under the name wraps."""
+        left = 3 * _PADDING + _sign_side(option.font)
+        room = max(self._view.viewport().width() - left - _PADDING, 1)
         summary = option.fontMetrics.boundingRect(
             0, 0, room, _MOST_HEIGHT, _WRAPPED, index.data(SUMMARY_ROLE)
         )
@@ -111,46 +120,57 @@ class _CardDelegate(QStyledItemDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         box = option.rect.adjusted(0, 0, 0, -_GAP)
-        self._paint_card(painter, box, option)
-        role = "other" if device.address is None else device_role(device.address)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(self._theme.colour(role)))
-        top = box.top() + _PADDING - 2
-        name_line = _name_line(option.font)
-        left = box.left() + _PADDING
-        painter.drawEllipse(QRectF(left, top + (name_line - _DOT) / 2, _DOT, _DOT))
-        text_left = left + _DOT + 9
-        width = box.right() - _PADDING - text_left
-        name_box = QRect(text_left, top, width, name_line)
+        self._paint_frame(painter, box, option)
+        side = _sign_side(option.font)
+        sign = QRect(box.left() + _PADDING, box.top() + (box.height() - side) // 2, side, side)
+        self._paint_sign(painter, sign, device)
+        words = box.adjusted(3 * _PADDING + side, _PADDING, -_PADDING, -_PADDING)
+        name_box = QRect(words.topLeft(), QSize(words.width(), _name_line(option.font)))
         painter.setFont(_name_font(option.font))
         painter.setPen(QColor(self._theme.colour("text")))
         name = painter.fontMetrics().elidedText(
-            index.data(), Qt.TextElideMode.ElideRight, name_box.width()
+            _shown_name(device), Qt.TextElideMode.ElideRight, name_box.width()
         )
-        painter.drawText(name_box, Qt.AlignmentFlag.AlignVCenter, name)
-        line_box = QRect(name_box.bottomLeft(), box.bottomRight())
-        line_box.adjust(left - text_left, 4, -_PADDING, 0)
+        painter.drawText(name_box, Qt.AlignmentFlag.AlignTop, name)
         painter.setFont(option.font)
         painter.setPen(QColor(self._theme.colour("muted")))
+        line_box = words.adjusted(0, name_box.height(), 0, _PADDING)
         painter.drawText(line_box, _WRAPPED, index.data(SUMMARY_ROLE))
         painter.restore()
 
-    def _paint_card(self, painter: QPainter, box: QRect, option: QStyleOptionViewItem) -> None:
+    def _paint_sign(self, painter: QPainter, box: QRect, device: Device) -> None:
+        role = "other" if device.address is None else device_role(device.address)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(self._theme.colour(role)))
+        painter.drawRoundedRect(QRectF(box), _RADIUS, _RADIUS)
+        inset = box.width() // 5
+        drawing = icon("cpu" if device.kind == "cpu" else "card", self._theme, "on_device")
+        drawing.paint(painter, box.adjusted(inset, inset, -inset, -inset))
+
+    def _paint_frame(self, painter: QPainter, box: QRect, option: QStyleOptionViewItem) -> None:
+        """Mark the selected one of several devices, and the one under the mouse."""
         state = option.state
-        selected = bool(state & QStyle.StateFlag.State_Selected)
-        hovered = bool(state & QStyle.StateFlag.State_MouseOver)
-        focused = bool(state & QStyle.StateFlag.State_HasFocus)
-        width = 2 if selected else 1
-        painter.setPen(QPen(QColor(self._theme.colour("accent" if selected else "border")), width))
-        painter.setBrush(QColor(self._theme.colour("hover" if hovered else "card")))
-        inset = width / 2
-        painter.drawRoundedRect(
-            QRectF(box).adjusted(inset, inset, -inset, -inset), _RADIUS, _RADIUS
-        )
-        if focused:
-            painter.setPen(QPen(QColor(self._theme.colour("accent")), 1, Qt.PenStyle.DotLine))
+        is_choice = self._view.model().rowCount() > 1
+        is_selected = is_choice and bool(state & QStyle.StateFlag.State_Selected)
+        is_hovered = is_choice and bool(state & QStyle.StateFlag.State_MouseOver)
+        if is_selected or is_hovered:
+            painter.setPen(Qt.PenStyle.NoPen)
+            shade = "selection" if is_selected else "hover"
+            painter.setBrush(QColor(self._theme.colour(shade)))
+            painter.drawRoundedRect(QRectF(box), _RADIUS, _RADIUS)
+        if state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(QColor(self._theme.colour("accent")), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(QRectF(box).adjusted(4.5, 4.5, -4.5, -4.5), 5, 5)
+            painter.drawRoundedRect(QRectF(box).adjusted(1, 1, -1, -1), _RADIUS, _RADIUS)
+
+
+def _shown_name(device: Device) -> str:
+    """Return the name without the maker; the tool tip has it in full."""
+    return device.name.removeprefix("NVIDIA ") if device.kind == "cuda" else device.short_name
+
+
+def _sign_side(font: QFont) -> int:
+    return _name_line(font) + QFontMetrics(font).height()
 
 
 def _name_line(font: QFont) -> int:

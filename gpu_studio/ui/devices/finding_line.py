@@ -8,9 +8,9 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from gpu_studio.ui.devices.device_verdict import SIGN_ROLES, SIGNS
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import GAP, Text, button
-from gpu_studio.ui.verdict_card import SIGN_ROLES, SIGNS
 
 if TYPE_CHECKING:
     from gpu_studio.model.headline import Headline

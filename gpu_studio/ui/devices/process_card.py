@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.devices.process_table import ProcessTable
     from gpu_studio.model.settings import Settings
 
-_MOST_ROWS = 8
 _COLUMN_LETTERS = 9
 _FILTER_LETTERS = 27
 
@@ -105,7 +104,7 @@ class ProcessCard(Card):
             self._fit()
 
     def _fit(self) -> None:
-        """Fit the height to the rows, up to a limit; say how many are hidden."""
+        """Fit the height to the rows, for the page scrolls; say how many are hidden."""
         count = self._processes.rowCount()
         shown = self._sorted.rowCount() if self._sorted.sourceModel() is not None else count
         note = self._processes.note
@@ -117,7 +116,7 @@ class ProcessCard(Card):
         self._filter.setVisible(count > 0)
         self._end.setVisible(count > 0 and self._settings.choices.may_end_processes)
         self._end.setEnabled(self._selected() is not None)
-        self._view.setFixedHeight(height_of_rows(self._view, min(shown, _MOST_ROWS)))
+        self._view.setFixedHeight(height_of_rows(self._view, shown))
 
     def _selected(self) -> GpuProcess | None:
         chosen = self._view.selectionModel().selectedRows() if self._view.selectionModel() else []

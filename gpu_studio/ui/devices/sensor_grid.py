@@ -1,4 +1,4 @@
-"""The live sensors of a device: small plots with a shared crosshair, or a table."""
+"""The live sensors: a row of tiles, all plots with a shared crosshair, or a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpu_studio.core.devices.sensor_kinds import CPU_SENSORS
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.eliding import ElidedText, SpareText
 from gpu_studio.ui.flow_row import FlowRow
-from gpu_studio.ui.parts import GAP, Card, Text, button, letters, section, show_whole_rows, table
+from gpu_studio.ui.parts import GAP, Card, Text, button, letters, show_whole_rows, table
 from gpu_studio.ui.plots.crosshair import Crosshair
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
 from gpu_studio.ui.theme import device_role
@@ -37,37 +37,45 @@ if TYPE_CHECKING:
 
 _HEAD = ("Sensor", "Now", "Change", "Lowest", "Mean", "Highest")
 _WORDY_COLUMNS = 2  # fitted to their text; the numbers share the remaining width
-_CARD_LETTERS = 29
+_TILE_LETTERS, _CARD_LETTERS = 20, 29
 _WIDE_LETTERS = 112
+_FEWEST_TILES, _MOST_TILES = 2, 5
+_OWN_TILES = 3  # of the device in a row of tiles; the others are about the PC
 _MOST_COLUMNS = 3
 _SPANS = (("Last minute", 60.0), ("Last 5 minutes", 300.0), ("Last 15 minutes", 900.0),
           ("Last hour", 3600.0))  # fmt: skip
 _MOST_LINES = 60  # for runs: more cannot be told apart, and each is an item in every plot
+_BESIDE = "pc_"  # the keys of the CPU's sensors in a row with those of a card
 _MARKED = "Dotted lines: start and end of a run."
 _KEYS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 _HINT = "Point at a plot or press the arrow keys to read all sensors at that time."
 
-_PLOT_HEIGHT = 104
+# Heights of a plot, in lines of text.
+_TILE_LINES, _PLOT_LINES = 4.4, 6.5
 # Before the first reading, so that an empty axis has the right scale.
 _EMPTY_SCALES = {
     "%": (0.0, 100.0), "bytes": (0.0, float(1 << 30)), "°C": (20.0, 60.0), "W": (0.0, 100.0),
     "MHz": (0.0, 2000.0), "B/s": (0.0, 1e9),
 }  # fmt: skip
-_REFUSED = "Not reported by this device."
 
 
 class SensorGrid(QWidget):
-    """The sensors of one device, with a button to switch between plots and table.
+    """The sensors of one device: its main ones in a row, beside those of the PC, or all of them.
 
-    Starts with the plots that every device has; creates the others and the table on demand.
+    A sensor that the device does not report has no plot; the table says so. Starts with the plots
+    that every device has; creates the others and the table on demand.
+
+    Args:
+        theme: gives the colors.
+        tools: buttons for the heading while all sensors are shown.
 
     Signals:
-        span_chosen(): the user chose another time span.
+        readings_wanted(): another time span or other sensors are shown now.
     """
 
-    span_chosen = Signal()
+    readings_wanted = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, *tools: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("devices.sensors")
         self.setAccessibleName("Live sensors")
@@ -77,8 +85,9 @@ class SensorGrid(QWidget):
         self._crosshair = Crosshair(theme, self)
         self._crosshair.moved.connect(self._read_at)
         self._cards: dict[str, SensorCard] = {}
-        self._shown: tuple[SensorKind, ...] = ()
+        self._shown: list[str] = []
         self._spans: Sequence[SensorSpan] = ()
+        self._beside: Sequence[SensorSpan] = ()
         self._columns = 0
         self._has_marks = self._shows_table = False
         self._rows = TextRows(_HEAD, range(1, len(_HEAD)), self)
@@ -87,7 +96,9 @@ class SensorGrid(QWidget):
         self._choice.setAccessibleName("Time span")
         for title, span_s in _SPANS:
             self._choice.addItem(title, span_s)
-        self._choice.activated.connect(self.span_chosen)
+        self._choice.activated.connect(self.readings_wanted)
+        self._all = button("All sensors", self._show_all, name="devices.sensors.all")
+        self._all.setCheckable(True)
         self._toggle = button("Show as table", self._exchange, name="devices.sensors.toggle")
         self._reading = SpareText("", "muted", name="devices.sensors.cursor")
         self._grid = QGridLayout(self._plots)
@@ -98,12 +109,20 @@ class SensorGrid(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(6)
-        self.head = FlowRow(
-            section("Sensors"), self._choice, self._reading, self._toggle, fills=self._reading
-        )
-        self._column.addWidget(self.head)
+        self._tools = (self._choice, self._toggle, *tools)
+        for tool in self._tools:
+            tool.hide()
+        self._name = Text("Sensors", "value", name="devices.name")
+        self._identity = ElidedText("", "muted", name="devices.identity")
+        head = FlowRow(
+            self._name, self._identity, self._choice, self._reading, self._toggle, *tools,
+            self._all, fills=self._reading,
+        )  # fmt: skip
+        self._column.addWidget(head)
         self._column.addWidget(self._plots)
-        self._show_kinds(CPU_SENSORS)
+        for kind in CPU_SENSORS:
+            self._make_card(kind.key, kind)
+        self._arrange([kind.key for kind in CPU_SENSORS])
 
     @property
     def span_s(self) -> float:
@@ -111,17 +130,42 @@ class SensorGrid(QWidget):
         span_s: float = self._choice.currentData()
         return span_s
 
+    @property
+    def shows_all(self) -> bool:
+        """Whether all sensors of the device are shown."""
+        return self._all.isChecked()
+
+    def show_device(self, name: str, identity: str) -> None:
+        """Show which device it is, and its numbers."""
+        self._name.setText(name)
+        self._identity.setText(identity)
+        self._identity.setVisible(bool(identity))
+
     def show_spans(
-        self, spans: Sequence[SensorSpan], role: str, marks: Sequence[RunMark] = ()
+        self,
+        spans: Sequence[SensorSpan],
+        role: str,
+        marks: Sequence[RunMark] = (),
+        beside: Sequence[SensorSpan] = (),
     ) -> None:
-        """Show the sensors of a device in its color, and the runs on it."""
-        self._spans = spans
-        if spans:
-            self._show_kinds(tuple(span.kind for span in spans))
+        """Show the sensors of a device in its color, and the runs on it.
+
+        Args:
+            spans: the sensors of the device.
+            role: its color role.
+            marks: the runs on it.
+            beside: sensors of the CPU, for the end of a card's row of tiles.
+        """
+        self._spans, self._beside = spans, beside
         newest_s = max((float(s.times_s[-1]) for s in spans if s.has_values), default=0.0)
         ends_s = (newest_s - self.span_s, newest_s)
-        for span in spans:
-            self._cards[span.kind.key].show_span(span, role, ends_s, marks)
+        if spans:
+            self._show_plots()
+        for key, span in self._tiles().items():
+            if key in self._shown:
+                is_own = not key.startswith(_BESIDE)
+                told = (role, ends_s, marks) if is_own else (device_role(None), ends_s, ())
+                self._cards[key].show_span(span, *told)
         self._rows.set_rows([span.row for span in spans])
         self._fit_table()
         self._crosshair.attach()
@@ -134,14 +178,14 @@ class SensorGrid(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put as many plots side by side as fit."""
         super().resizeEvent(event)
-        columns = self._fitting_columns()
-        if columns != self._columns:
-            self._arrange(columns)
+        if self._fitting_columns() != self._columns:
+            self._show_plots()
+            self.readings_wanted.emit()
 
     def _read_at(self, time_s: float | None) -> None:
         """Show every sensor's value at one time, or the newest."""
-        for kind in self._shown:
-            self._cards[kind.key].show_value(time_s)
+        for key in self._shown:
+            self._cards[key].show_value(time_s)
         newest_s = self._newest_s
         if time_s is None or newest_s is None:
             self._reading.setText(_MARKED if self._has_marks and not self._shows_table else "")
@@ -167,34 +211,64 @@ class SensorGrid(QWidget):
     def _newest_s(self) -> float | None:
         return next((float(s.times_s[-1]) for s in self._spans if s.has_values), None)
 
-    def _show_kinds(self, kinds: tuple[SensorKind, ...]) -> None:
-        if kinds == self._shown:
-            return
-        self._shown = kinds
-        for kind in kinds:
-            if kind.key not in self._cards:
-                card = SensorCard(self._theme, kind, self.span_s, self._plots)
-                self._cards[kind.key] = card
-                self._crosshair.add(card.plot)
-        self._arrange(self._fitting_columns())
+    def _tiles(self) -> dict[str, SensorSpan]:
+        """Return all that can be shown now, by the key of its plot."""
+        told = {span.kind.key: span for span in self._spans if not span.is_refused}
+        if self.shows_all:
+            return told
+        own = dict(list(told.items())[:_OWN_TILES])
+        return own | {f"{_BESIDE}{s.kind.key}": s for s in self._beside if not s.is_refused}
+
+    def _show_plots(self) -> None:
+        """Show the plots of all sensors, or as many tiles as fit in one row."""
+        tiles = self._tiles()
+        shown = list(tiles) or list(self._shown)
+        if not self.shows_all:
+            shown = shown[: self._fitting_columns()]
+        for key in shown:
+            if key not in self._cards:
+                self._make_card(key, tiles[key].kind)
+        if shown != self._shown or self._fitting_columns() != self._columns:
+            self._arrange(shown)
+
+    def _make_card(self, key: str, kind: SensorKind) -> None:
+        card = SensorCard(self._theme, key, kind, self.span_s, self._plots)
+        self._cards[key] = card
+        self._crosshair.add(card.plot)
 
     def _fitting_columns(self) -> int:
-        fitting = (self.width() + GAP) // (letters(self, _CARD_LETTERS) + GAP)
+        room = self.width() + GAP
+        if not self.shows_all:
+            fitting = room // (letters(self, _TILE_LETTERS) + GAP)
+            return max(_FEWEST_TILES, min(_MOST_TILES, fitting))
+        fitting = room // (letters(self, _CARD_LETTERS) + GAP)
         if fitting > 2 and len(self._shown) > 3 and self.width() < letters(self, _WIDE_LETTERS):
             return 2  # six plots look better in three wide rows than in two narrow ones
         return max(1, min(_MOST_COLUMNS, fitting))
 
-    def _arrange(self, columns: int) -> None:
-        self._columns = columns
+    def _arrange(self, shown: list[str]) -> None:
+        self._shown, self._columns = shown, self._fitting_columns()
+        lines = _PLOT_LINES if self.shows_all else _TILE_LINES
         for card in self._cards.values():
             self._grid.removeWidget(card)
             card.hide()
-        for place, kind in enumerate(self._shown):
-            card = self._cards[kind.key]
-            self._grid.addWidget(card, place // columns, place % columns)
+        for place, key in enumerate(shown):
+            card = self._cards[key]
+            card.plot.setFixedHeight(round(lines * self.fontMetrics().height()))
+            self._grid.addWidget(card, place // self._columns, place % self._columns)
             card.show()
-        for column in range(_MOST_COLUMNS):
-            self._grid.setColumnStretch(column, int(column < columns))
+        used = min(self._columns, len(shown))
+        for column in range(_MOST_TILES):
+            self._grid.setColumnStretch(column, int(column < used))
+
+    def _show_all(self) -> None:
+        """Show all sensors with their tools, or the row of tiles again."""
+        for tool in self._tools:
+            tool.setVisible(self.shows_all)
+        if self._shows_table:
+            self._exchange()
+        self._show_plots()
+        self.readings_wanted.emit()
 
     def _exchange(self) -> None:
         if self._table_card is None:
@@ -262,9 +336,9 @@ class SensorCard(Card):
     """A title, the value (newest or at the crosshair), and a plot."""
 
     def __init__(
-        self, theme: Theme, kind: SensorKind, span_s: float, parent: QWidget | None = None
+        self, theme: Theme, key: str, kind: SensorKind, span_s: float, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent, name=f"devices.sensor.{kind.key}")
+        super().__init__(parent, name=f"devices.sensor.{key}")
         self._span: SensorSpan | None = None
         self._role = ""
         # A filled area means "this share of the total"; a temperature has no total.
@@ -272,15 +346,12 @@ class SensorCard(Card):
         self._title = Text(kind.title, "muted")
         self._change = SpareText("", "muted", name=f"{self.objectName()}.change")
         self._value = ElidedText("", "value", name=f"{self.objectName()}.value")
-        for text in (self._change, self._value):
-            text.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._change.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.plot = LivePlot(
             theme, name=f"{self.objectName()}.plot", x_unit="ago", y_unit=kind.unit, legend=0
         )
-        self.plot.setFixedHeight(_PLOT_HEIGHT)
         self.plot.set_x_range(-span_s, 0.0)
         self.plot.set_y_range(*_EMPTY_SCALES[kind.unit])
-        self._notice = Text("", "muted", name=f"{self.objectName()}.notice", wraps=True)
         head = QHBoxLayout()
         head.setSpacing(GAP)
         self.column.setContentsMargins(12, 8, 8, 4)
@@ -288,11 +359,9 @@ class SensorCard(Card):
         self.column.addLayout(head)
         head.addWidget(self._title)
         head.addWidget(self._change, 1)
-        head.addWidget(self._value)
+        self.column.addWidget(self._value)
         self.column.addWidget(self.plot)
-        self.column.addWidget(self._notice)
         self.column.addStretch(1)
-        self._notice.hide()
         # The curve is created with the plot, not with the first reading: the engine starts at that
         # time as well.
         self._take_role(device_role(None))
@@ -309,9 +378,7 @@ class SensorCard(Card):
             marks: the runs in that time.
         """
         self._span = span
-        self.plot.setVisible(not span.is_refused)
-        self._notice.setText(_REFUSED if span.is_refused else "")
-        self._notice.setVisible(span.is_refused)
+        self._title.setText(span.kind.title)
         self.setAccessibleName(span.kind.title)
         self.setAccessibleDescription(span.sentence)
         self.setToolTip(span.sentence)
@@ -341,7 +408,7 @@ class SensorCard(Card):
             self._value.setText(span.at(time_s))
             self._change.setText("")
         else:
-            self._value.setText("n/a" if span.is_refused else span.latest)
+            self._value.setText(span.latest)
             self._change.setText(span.change)
 
     def _points(self) -> tuple[ArrayLike, ArrayLike]:

@@ -78,7 +78,9 @@ def test_the_identity_of_a_device_outlives_its_numbers():
     [
         ("NVIDIA GeForce GT 1030", "GT 1030"),
         ("NVIDIA H200", "H200"),
-        ("Intel(R) Core(TM) i5-9600K CPU @ 3.70GHz", "Core i5-9600K CPU @ 3.70GHz"),
+        ("Intel(R) Core(TM) i5-9600K CPU @ 3.70GHz", "Core i5-9600K"),
+        ("AMD Ryzen 7 5700G with Radeon Graphics", "Ryzen 7 5700G"),
+        ("AMD Ryzen 5 5600 6-Core Processor", "Ryzen 5 5600"),
         ("AMD Ryzen 7 5700G", "Ryzen 7 5700G"),
         ("NVIDIA card 1", "NVIDIA card 1"),
         ("NVIDIA card", "NVIDIA card"),

@@ -278,11 +278,15 @@ def test_every_row_has_a_key_of_its_own():
 
 def test_the_line_under_the_name():
     cpu = cpu_only().cpu
-    assert plain(summary_line(cpu, None)) == "CPU · 8 cores, 16 threads · 32 GiB"
-    assert plain(summary_line(cpu, described())) == "CPU · 8 cores, 16 threads · 32 GiB · AVX2"
-    assert plain(summary_line(numbered(), None)) == "cuda:0 · 2 GiB · 6.1 · drives your monitor"
+    assert plain(summary_line(cpu, None)) == "CPU · 8 cores, 16 threads · 32 GiB RAM"
+    assert plain(summary_line(cpu, described())) == "CPU · 8 cores, 16 threads · 32 GiB RAM · AVX2"
+    assert plain(summary_line(numbered(), None)) == (
+        "cuda:0 · 2 GiB VRAM · compute capability 6.1 · drives your monitor"
+    )
     hidden = gt_1030_card(display_active=False)
-    assert plain(summary_line(hidden, None)) == "not seen by PyTorch · 2 GiB · 6.1"
+    assert plain(summary_line(hidden, None)) == (
+        "not seen by PyTorch · 2 GiB VRAM · compute capability 6.1"
+    )
     lost = Device(kind="cuda", name="NVIDIA card", unreadable="Lost.")
     assert summary_line(lost, None) == "cannot be read"
     sleeper = Device(kind="cuda", name="GT 1030", unreadable=".", unreadable_code="asleep")

@@ -61,10 +61,10 @@ def test_curve_table_and_sentence_say_the_same():
     assert span.values.tolist() == [30.0, 40.0, 35.0]
     assert span.times_s.tolist() == [100.0, 101.0, 102.0]
     assert [plain(cell) for cell in span.row] == [
-        "Temperature", "35 °C", "+5 °C", "30 °C", "35 °C", "40 °C",
+        "GPU temperature", "35 °C", "+5 °C", "30 °C", "35 °C", "40 °C",
     ]  # fmt: skip
     assert plain(span.sentence) == (
-        "Temperature: 35 °C, +5 °C. Last 2 seconds: 30 °C to 40 °C, average 35 °C."
+        "GPU temperature: 35 °C, +5 °C. Last 2 seconds: 30 °C to 40 °C, average 35 °C."
     )
 
 
@@ -86,12 +86,12 @@ def test_a_sensor_that_is_refused_later_has_no_present_value():
 def test_one_reading_is_too_early_to_call_it_refused():
     span = card_spans([{"utilization_percent": None}])["utilization"]
     assert not span.is_refused
-    assert span.sentence == "Utilization: not read yet."
+    assert span.sentence == "GPU load: not read yet."
 
 
 def test_nothing_is_known_before_the_first_reading():
     assert {span.sentence for span in spans_of(cpu_only().cpu, [])} == {
-        "Utilization: not read yet.", "Memory: not read yet.", "Temperature: not read yet.",
+        "CPU load: not read yet.", "RAM: not read yet.", "CPU temperature: not read yet.",
     }  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def test_a_wide_range_of_temperatures_fits():
 def test_a_cpu_has_its_own_sensors():
     found = cpu_only()
     spans = spans_of(found.cpu, [reading(found, 0.0), reading(found, 1.0)])
-    assert [span.kind.title for span in spans] == ["Utilization", "Memory", "Temperature"]
+    assert [span.kind.title for span in spans] == ["CPU load", "RAM", "CPU temperature"]
     assert plain(spans[0].latest) == "12 %"
     assert plain(spans[1].latest) == "8 GiB of 32 GiB"
     assert spans[2].is_refused

@@ -93,7 +93,7 @@ def test_each_device_has_its_own_verdict(qtbot, studio, with_cuda, model):
     model.select(rtx.identity)
     assert (model.verdict.code, model.verdict.tone) == ("ok", "good")
     model.select("cpu")
-    assert model.verdict.sentence == "PyTorch runs on your Ryzen 7 5700G with Radeon Graphics."
+    assert model.verdict.sentence == "PyTorch runs on your Ryzen 7 5700G."
     assert model.verdict.tone == "good"
 
 

@@ -49,6 +49,7 @@ def test_every_card_is_listed_and_its_sensors_move(
 def test_what_a_card_refuses_is_not_available_and_never_zero(sit_down_at: SitDownAt) -> None:
     pc, person = sit_down_at(RTX_3060)
     person.click("devices.facts")
+    person.click("devices.sensors.all")
     person.until(lambda: person.text("devices.details.power") == "12.5 of 170 W")
     assert "of 12 GiB" in person.text("devices.sensor.memory.value")
     pc.set(0, power_mw=None, used_bytes=NOT_AVAILABLE)

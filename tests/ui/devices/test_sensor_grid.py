@@ -3,12 +3,14 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QTableView, QWidget
 
 from gpu_studio.core.devices.run_effect import RunMark
 from gpu_studio.core.devices.sensor_history import SensorTrack
-from gpu_studio.ui.devices.sensor_grid import SensorGrid
+from gpu_studio.ui.devices.sensor_grid import SensorCard, SensorGrid
+from gpu_studio.ui.parts import letters
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.window import click, find, sees
 from tests.fakes.pc import gt_1030, reading
 
 
@@ -28,6 +30,8 @@ def grid(qtbot, theme, track):
     made.resize(900, 500)
     made.show_spans(track.spans(60.0), "gpu0")
     made.show()
+    click(made, "devices.sensors.all")
+    made.show_spans(track.spans(60.0), "gpu0")
     qtbot.waitUntil(lambda: all(plot.plot is not None for plot in plots(made)))
     made.show_spans(track.spans(60.0), "gpu0")
     return made
@@ -76,7 +80,7 @@ def test_the_arrow_keys_read_them_too_and_escape_goes_back(qtbot, grid):
         QTest.keyClick(place, Qt.Key.Key_Left)
     assert said(grid, ".temperature.value") == "67 °C"
     assert "2\u202fs" in place.accessibleDescription()
-    assert "Temperature 67\u202f°C" in place.accessibleDescription()
+    assert "GPU temperature 67\u202f°C" in place.accessibleDescription()
     QTest.keyClick(place, Qt.Key.Key_Left, Qt.KeyboardModifier.ControlModifier)
     assert said(grid, ".temperature.value") == "57 °C"
     QTest.keyClick(place, Qt.Key.Key_Right)
@@ -88,7 +92,7 @@ def test_the_arrow_keys_read_them_too_and_escape_goes_back(qtbot, grid):
 
 def test_a_longer_while_can_be_chosen(qtbot, grid, track):
     choice = grid.findChild(QComboBox, "devices.sensors.span")
-    with qtbot.waitSignal(grid.span_chosen):
+    with qtbot.waitSignal(grid.readings_wanted):
         choice.setCurrentIndex(1)
         choice.activated.emit(1)
     assert grid.span_s == 300.0
@@ -126,9 +130,50 @@ def test_nothing_is_said_of_lines_where_there_are_none(grid, track):
     assert said(grid, "s.cursor").startswith("Dotted lines")
 
 
-def test_a_sensor_that_is_refused_has_no_value_at_any_time(grid):
-    grid._crosshair.move_to(60.0)
-    assert said(grid, ".power.value") == "n/a"
+def test_a_sensor_that_is_refused_has_no_plot_and_is_told_in_the_table(grid):
+    assert not sees(grid, "devices.sensor.power")
+    click(grid, "devices.sensors.toggle")
+    rows = find(grid, "devices.sensors.table", QTableView).model()
+    told = {rows.index(row, 0).data(): rows.index(row, 1).data() for row in range(rows.rowCount())}
+    assert told["Power"] == "n/a"
+    assert told["Fan"] == "35\u202f%"
+
+
+@pytest.fixture
+def pc():
+    track = SensorTrack(gt_1030().cpu)
+    for second in range(100):
+        track.append(reading(gt_1030(), float(second)))
+    return [span for span in track.spans(60.0) if not span.is_refused]
+
+
+@pytest.mark.parametrize(("letters_wide", "tiles"), [(140, 5), (88, 4), (60, 2)])
+def test_the_main_sensors_are_one_row_of_tiles(grid, track, pc, letters_wide, tiles):
+    click(grid, "devices.sensors.all")
+    grid.resize(letters(grid, letters_wide), 300)
+    grid.show_spans(track.spans(60.0), "gpu0", beside=pc)
+    shown = [card for card in grid.findChildren(SensorCard) if card.isVisible()]
+    assert len({card.y() for card in shown}) == 1
+    order = ["utilization", "memory", "temperature", "pc_utilization", "pc_memory"]
+    names = [card.objectName() for card in sorted(shown, key=lambda card: card.x())]
+    assert names == [f"devices.sensor.{key}" for key in order[:tiles]]
+    if tiles == 5:
+        assert said(grid, ".pc_memory.value") == "8 GiB of 32 GiB"
+        roles = {card.objectName(): card.plot._curves["device"].role for card in shown}
+        assert roles["devices.sensor.memory"] == "gpu0"
+        assert roles["devices.sensor.pc_memory"] == "cpu"
+
+
+def test_the_next_sensor_takes_the_place_of_one_that_is_not_reported(grid, pc):
+    track = SensorTrack(gt_1030().cards[0])
+    for second in range(3):
+        track.append(reading(gt_1030(), float(second), temperature_c=None))
+    click(grid, "devices.sensors.all")
+    grid.resize(letters(grid, 140), 300)
+    grid.show_spans(track.spans(60.0), "gpu0", beside=pc)
+    assert not sees(grid, "devices.sensor.temperature")
+    assert sees(grid, "devices.sensor.power")
+    assert sees(grid, "devices.sensor.pc_memory")
 
 
 def test_what_is_said_of_marks_takes_no_room_from_a_narrow_window(grid, track):

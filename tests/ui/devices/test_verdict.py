@@ -128,9 +128,9 @@ def test_silent_sensors_are_told(qtbot, studio, tab, sensor_source, monkeypatch)
 )
 def test_names_from_outside_are_shown_as_they_are(qtbot, studio, tab):
     start(studio, tab)
-    name = find(tab, "devices.name", QLabel)
-    assert name.text() == "<b>Card</b>"
-    assert name.textFormat() is Qt.TextFormat.PlainText
+    sentence = find(tab, "devices.verdict.sentence", QLabel)
+    assert "<b>Card</b>" in sentence.text()
+    assert sentence.textFormat() is Qt.TextFormat.PlainText
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])

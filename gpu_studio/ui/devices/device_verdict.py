@@ -1,4 +1,4 @@
-"""A verdict with its evidence and the command that helps."""
+"""Whether PyTorch can use a device: a sentence with its evidence and what to press."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
-from gpu_studio.ui.parts import GAP, Card, Text, button
+from gpu_studio.ui.parts import GAP, Text, button, set_property
 
 if TYPE_CHECKING:
     from gpu_studio.model.headline import Headline
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 
 SIGNS = {"good": "check", "amber": "warning", "failure": "warning", "": "info"}
 SIGN_ROLES = {"good": "good", "amber": "amber", "failure": "failure_ink", "": "muted"}
-_ICON_SIZE = QSize(22, 22)
+_SIGN_SIZE = 1.6  # of a line
 
 
-class VerdictCard(Card):
+class DeviceVerdict(QWidget):
     """Shows a headline; in brief, without evidence, command and button.
+
+    A command is shown if no button does the same; otherwise it is in the details.
 
     Signals:
         action_requested(Headline): the button of this headline was pressed.
@@ -30,45 +33,46 @@ class VerdictCard(Card):
     action_requested = Signal(object)
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, name=name)
+        super().__init__(parent)
+        self.setObjectName(name)
         self._theme = theme
         self._headline: Headline | None = None
         self._is_brief = False
         self._sign = QLabel()
-        self._sign.setFixedSize(_ICON_SIZE)
         self._sentence = Text(role="title", name=f"{name}.sentence", wraps=True)
         self._evidence = Text(role="muted", name=f"{name}.evidence", wraps=True)
+        self._action = button("", self._request_action, name=f"{name}.action", primary=True)
+        self._more = button("Details", self._show_command, name=f"{name}.more")
+        self._more.setCheckable(True)
+        self._presses = FlowRow(self._action, self._more, spacing=GAP)
         self._command = QLineEdit()
         self._command.setObjectName(f"{name}.command")
         self._command.setReadOnly(True)
         self._command.setAccessibleName("Command to run")
         self._copy = button("Copy", self._copy_command, name=f"{name}.copy", tip="Copy command")
         self._copy.setIcon(icon("copy", theme))
-        self._help = QWidget()
-        line = QHBoxLayout(self._help)
-        line.setContentsMargins(0, 4, 0, 0)
+        self._line = QWidget()
+        line = QHBoxLayout(self._line)
+        line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(GAP)
         line.addWidget(self._command, 1)
         line.addWidget(self._copy)
-        self._action = button("", self._request_action, name=f"{name}.action")
-        line.addWidget(self._action)
-        line.addStretch()
-        row = QHBoxLayout()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(GAP)
-        self.column.addLayout(row)
         row.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
         words = QVBoxLayout()
         words.setSpacing(4)
         row.addLayout(words, 1)
-        words.addWidget(self._sentence)
-        words.addWidget(self._evidence)
-        words.addWidget(self._help)
+        for part in (self._sentence, self._evidence, self._presses, self._line):
+            words.addWidget(part)
+        words.addStretch(1)
         theme.changed.connect(self._paint_sign)
 
     @property
-    def sentence(self) -> str:
-        """The shown sentence."""
-        return self._sentence.text()
+    def has_action(self) -> bool:
+        """Whether there is a button to press."""
+        return bool(self._headline and self._headline.action)
 
     def show_headline(self, headline: Headline, *, in_brief: bool = False) -> None:
         """Show a headline; in brief if the rest of it is shown elsewhere."""
@@ -76,24 +80,33 @@ class VerdictCard(Card):
             return
         self._headline, self._is_brief = headline, in_brief
         self._sentence.setText(headline.sentence)
+        self._sentence.set_tone(headline.tone)
         self._evidence.setText(headline.detail)
         self._evidence.setVisible(bool(headline.detail) and not in_brief)
         self._command.setText(headline.command)
         self._command.setCursorPosition(0)
-        self._command.setVisible(bool(headline.command))
-        self._copy.setVisible(bool(headline.command))
         self._action.setText(headline.action)
-        self._action.setVisible(bool(headline.action))
-        self._help.setVisible(bool(headline.command or headline.action) and not in_brief)
-        self.set_tone(headline.tone)
+        self._action.setAccessibleName(headline.action)
+        self._more.setVisible(bool(headline.command))
+        self._more.setChecked(False)
+        self._presses.setVisible(bool(headline.action) and not in_brief)
+        self._show_command()
+        set_property(self, "tone", headline.tone)
         self.setAccessibleName(headline.sentence)
         self.setAccessibleDescription(headline.detail)
         self._paint_sign()
 
+    def _show_command(self) -> None:
+        assert self._headline is not None
+        is_asked_for = self._more.isChecked() or not self._headline.action
+        is_shown = is_asked_for and bool(self._headline.command) and not self._is_brief
+        self._line.setVisible(is_shown)
+
     def _paint_sign(self) -> None:
         tone = self._headline.tone if self._headline else ""
+        side = round(_SIGN_SIZE * self.fontMetrics().height())
         sign = icon(SIGNS[tone], self._theme, SIGN_ROLES[tone])
-        self._sign.setPixmap(sign.pixmap(_ICON_SIZE, self.devicePixelRatioF()))
+        self._sign.setPixmap(sign.pixmap(QSize(side, side), self.devicePixelRatioF()))
 
     def _request_action(self) -> None:
         self.action_requested.emit(self._headline)

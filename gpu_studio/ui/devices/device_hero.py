@@ -1,0 +1,146 @@
+"""Three answers in one card: what is in this PC, can PyTorch use it, and what to press."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
+
+from gpu_studio.ui.devices.device_list_view import DeviceListView
+from gpu_studio.ui.devices.device_verdict import DeviceVerdict
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Text, button, letters, rule, set_property
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
+    from gpu_studio.model.benchmark.quick_comparison import QuickComparison
+    from gpu_studio.model.devices.device_list import DeviceList
+    from gpu_studio.model.headline import Headline
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_PRESS_LETTERS = 34
+_WIDE_LETTERS = 84  # narrower, and the buttons are below the devices
+_PRESS_LINES = 2.4
+_NO_LIMIT = (1 << 24) - 1  # QWIDGETSIZE_MAX
+_CHECK = "Test each card"
+_CHECK_TIP = "Runs a real kernel on each card, in a separate process"
+_WITHOUT_CARD = "What else works without a card: a modeled card to fill, and the usual pitfalls."
+
+
+class DeviceHero(Card):
+    """The devices and the verdict on the selected one; beside them, the buttons.
+
+    Attributes:
+        list: the devices.
+        verdict: whether PyTorch can use the selected one.
+        presses: the row for the buttons that start something else than the comparison.
+    """
+
+    def __init__(
+        self, studio: Studio, devices: DeviceList, comparison: QuickComparison, theme: Theme
+    ) -> None:
+        super().__init__(name="devices.hero")
+        self._studio, self._doctor = studio, studio.doctor
+        self._comparison = comparison
+        self.list = DeviceListView(devices, theme)
+        self.verdict = DeviceVerdict(theme, name="devices.verdict")
+        self.verdict.action_requested.connect(studio.headlines.act)
+        self._compare = button(
+            "", studio.comparison_wanted.emit, name="devices.compare", primary=True
+        )
+        self._compare.setIcon(icon("chart", theme, "on_accent"))
+        self._note = Text("", "muted", name="devices.compare.note", wraps=True)
+        self._check = button(_CHECK, self._check_or_stop, name="devices.check", tip=_CHECK_TIP)
+        self.presses = FlowRow(self._check, spacing=GAP)
+        self._without_card = self._made_without_card()
+        self._side = self._made_side()
+        self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._halves.setSpacing(2 * MARGIN)
+        self.column.addLayout(self._halves)
+        answers = QVBoxLayout()
+        answers.setSpacing(GAP)
+        self._halves.addLayout(answers, 1)
+        answers.addWidget(self.list)
+        answers.addWidget(rule())
+        answers.addWidget(self.verdict)
+        answers.addStretch(1)
+        self._halves.addWidget(self._side)
+        self._compare.hide()
+        self._check.hide()
+        self._without_card.hide()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the buttons beside the devices if there is room, or below them."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= letters(self, _WIDE_LETTERS)
+        directions = QBoxLayout.Direction
+        self._halves.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
+        self._side.setMaximumWidth(letters(self, _PRESS_LETTERS) if is_wide else _NO_LIMIT)
+        self._side.setMinimumWidth(letters(self, _PRESS_LETTERS) if is_wide else 0)
+
+    def show_verdict(self, headline: Headline, *, in_brief: bool) -> None:
+        """Show the verdict; a page has one primary button, and a fix comes first."""
+        self.verdict.show_headline(headline, in_brief=in_brief)
+        set_property(self._compare, "primary", not self.verdict.has_action)
+
+    def show_presses(self, has_cards: bool | None) -> None:
+        """Offer what one click does on this PC.
+
+        Args:
+            has_cards: whether there is an NVIDIA card; None until the PC is examined.
+        """
+        self._compare.setVisible(bool(self._comparison.devices))
+        self._compare.setText(self._comparison.title)
+        self._compare.setAccessibleName(self._comparison.title)
+        self._compare.setMinimumHeight(round(_PRESS_LINES * self.fontMetrics().height()))
+        self._note.setText(self._comparison.sentence)
+        is_checking = self._doctor.is_checking
+        self._check.setVisible(bool(has_cards))
+        self._check.setText("Stop the test" if is_checking else _CHECK)
+        self._check.setAccessibleName(self._check.text())
+        self._check.setEnabled(is_checking or self._doctor.can_check)
+        self._without_card.setVisible(has_cards is False)
+
+    def _made_side(self) -> QWidget:
+        made = QWidget()
+        side = QVBoxLayout(made)
+        side.setContentsMargins(0, 0, 0, 0)
+        side.setSpacing(GAP)
+        side.addStretch(1)
+        for part in (self._compare, self._note, self.presses, self._without_card):
+            side.addWidget(part)
+        side.addStretch(1)
+        return made
+
+    def _made_without_card(self) -> QWidget:
+        made = QWidget()
+        made.setObjectName("devices.without_card")
+        modeled = button(
+            "Break a modeled card", self._break_it, name="devices.modeled",
+            tip="Fill the memory of a modeled card until an allocation fails",
+        )  # fmt: skip
+        pitfalls = button(
+            "Try the pitfalls", self._try_pitfalls, name="devices.pitfalls",
+            tip="Run the usual mistakes, broken and fixed",
+        )  # fmt: skip
+        column = QVBoxLayout(made)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(GAP)
+        column.addWidget(Text(_WITHOUT_CARD, "muted", wraps=True))
+        column.addWidget(FlowRow(modeled, pitfalls, spacing=GAP))
+        return made
+
+    def _check_or_stop(self) -> None:
+        if self._doctor.is_checking:
+            self._doctor.stop()
+        else:
+            self._doctor.check()
+
+    def _break_it(self) -> None:
+        self._studio.page_wanted.emit("Memory", "Break it")
+
+    def _try_pitfalls(self) -> None:
+        self._studio.page_wanted.emit("Switcher", "Pitfalls")
