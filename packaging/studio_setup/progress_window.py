@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from studio_setup.console import SetupError
 
@@ -14,14 +14,27 @@ if TYPE_CHECKING:
 
     from studio_setup.console import Console
 
+    _Queue = queue.SimpleQueue[tuple[str, str, float | None]]
+
 _POLL_MS = 50
 
 
-class WindowConsole:
-    """Sends progress to the window's thread, and ends the work if the window is closed."""
+class Messages(Protocol):
+    """Takes (kind, text, fraction) of what the setup says."""
 
-    def __init__(self) -> None:
-        self.messages: queue.SimpleQueue[tuple[str, str, float | None]] = queue.SimpleQueue()
+    def put(self, message: tuple[str, str, float | None], /) -> None:
+        """Take one message."""
+
+
+class WindowConsole:
+    """Sends progress to a window, and ends the work if that window is closed.
+
+    Args:
+        messages: takes the messages.
+    """
+
+    def __init__(self, messages: Messages) -> None:
+        self.messages = messages
         self._closed = threading.Event()
         self._stop: Callable[[], None] | None = None
 
@@ -59,10 +72,10 @@ class WindowConsole:
 class _ProgressWindow:
     """The title, the progress bar, the current action, and the messages so far."""
 
-    def __init__(self, root: tkinter.Tk, console: WindowConsole) -> None:
+    def __init__(self, root: tkinter.Tk, messages: _Queue) -> None:
         from tkinter import ttk
 
-        self._root, self._console = root, console
+        self._root, self._messages = root, messages
         root.title("GPU Studio")
         root.minsize(520, 220)
         self._step = ttk.Label(root, text="Setting up GPU Studio…", font=("", 12, "bold"))
@@ -76,8 +89,8 @@ class _ProgressWindow:
         root.after(_POLL_MS, self._poll)
 
     def _poll(self) -> None:
-        while not self._console.messages.empty():
-            kind, text, fraction = self._console.messages.get()
+        while not self._messages.empty():
+            kind, text, fraction = self._messages.get()
             if kind == "done":
                 self._root.destroy()
                 return
@@ -113,23 +126,24 @@ def show_progress(work: Callable[[Console], None]) -> bool | None:
         return None
     except tkinter.TclError:
         return None
-    console = WindowConsole()
+    messages: _Queue = queue.SimpleQueue()
+    console = WindowConsole(messages)
     outcome: list[bool] = []
 
     def do_work() -> None:
         try:
             work(console)
         except (SetupError, OSError) as error:
-            console.messages.put(("failed", str(error), None))
+            messages.put(("failed", str(error), None))
         except BaseException:
             # Otherwise the window would wait forever; the traceback goes to stderr.
-            console.messages.put(("failed", "The setup crashed: start it in a terminal.", None))
+            messages.put(("failed", "The setup crashed: start it in a terminal.", None))
             raise
         else:
             outcome.append(True)
-            console.messages.put(("done", "", None))
+            messages.put(("done", "", None))
 
-    _ProgressWindow(root, console)
+    _ProgressWindow(root, messages)
     thread = threading.Thread(target=do_work, name="set-up")
     thread.start()
     root.mainloop()

@@ -94,7 +94,7 @@ class SetUp:
     def _build(
         self, old: dict[str, Any] | None, choice: WheelChoice, facts: dict[str, Any]
     ) -> None:
-        stamps.remove_stamp(str(self.environment))
+        stamps.withdraw(str(self.environment), old)
         try:
             self._step(3, f"Installing PyTorch {choice.torch_version} ({choice.tag})")
             if choice.tag != CPU_TAG:  # gigabytes: show the download's progress
@@ -111,6 +111,8 @@ class SetUp:
             # If the old environment still works, keep it: that saves the next download.
             if old is not None and self._still_works():
                 stamps.write_stamp(str(self.environment), old)
+            else:
+                stamps.remove_stamp(str(self.environment))
             raise
         stamp = self.need.present | facts | {"tag": choice.tag, "torch": pinned}
         if old is not None and old.get("shortcut_offered"):

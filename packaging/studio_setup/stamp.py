@@ -1,7 +1,8 @@
 """Check whether the environment is the one that this checkout and this PC need.
 
 The environment is built in place, and the stamp is written last. So an environment without a stamp
-was interrupted and is built again. A copied or renamed one has broken scripts and is built again
+was interrupted and is built again. While a finished one gets other packages, its stamp asks for the
+same installation again. A copied or renamed one has broken scripts and is built again
 too. This module runs at every start, so it imports little.
 """
 
@@ -62,6 +63,19 @@ def remove_stamp(environment: str) -> None:
     """Remove the stamp: an interruption before the next `write_stamp` means building again."""
     if os.path.exists(os.path.join(environment, _STAMP)):
         os.remove(os.path.join(environment, _STAMP))
+
+
+def withdraw(environment: str, stamp: dict[str, Any] | None) -> None:
+    """Let an interruption before the next `write_stamp` mean installing again.
+
+    Args:
+        environment: The folder.
+        stamp: That of a finished environment, which need not be built again; None if there is none.
+    """
+    if stamp is None:
+        remove_stamp(environment)
+    else:
+        write_stamp(environment, stamp | {"requirements": None})
 
 
 def mark_ours(environment: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import queue
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ def _messages(console: WindowConsole) -> list[tuple[str, str, float | None]]:
 
 
 def test_progress_becomes_messages() -> None:
-    console = WindowConsole()
+    console = WindowConsole(queue.SimpleQueue())
     console.step(3, 4, "Installing PyTorch…")
     console.note("    No card.")
     console.detail("downloading torch", 0.5)
@@ -32,7 +33,7 @@ def test_progress_becomes_messages() -> None:
 
 
 def test_a_closed_window_ends_the_work_at_its_next_word() -> None:
-    console = WindowConsole()
+    console = WindowConsole(queue.SimpleQueue())
     console.close()
     with pytest.raises(SetupError, match="Stopped"):
         console.detail("collecting numpy", None)
@@ -42,7 +43,7 @@ def test_a_closed_window_ends_the_work_at_its_next_word() -> None:
 def test_a_closed_window_ends_a_silent_pip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed_first: bool
 ) -> None:
-    console = WindowConsole()
+    console = WindowConsole(queue.SimpleQueue())
     begun = threading.Event()
     popen = subprocess.Popen
 
