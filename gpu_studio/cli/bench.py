@@ -490,7 +490,7 @@ def _parts(parts_s: Iterable[tuple[str, float]]) -> str:
 def _title(run: Run) -> str:
     request = run.request
     size = format_size(request.size, run.size_text)
-    copies = " with transfers" if request.transfers else ""
+    copies = " with copies" if request.transfers else ""
     return f"{request.workload} {size} {request.dtype} on {request.device}{copies}"
 
 

@@ -136,7 +136,7 @@ def _entry_line(entry: HistoryEntry) -> str:
         result.device_name,
         *(f"{name}={value}" for name, value in result.options.items()),
         *(["cold cache"] if result.cache == "cold" else []),
-        *(["with transfers"] if result.transfers else []),
+        *(["with copies"] if result.transfers else []),
         *(["sustained"] if result.sustained else []),
         format_duration(result.median_s),
         *([f"“{header.name}”"] if header.name else []),

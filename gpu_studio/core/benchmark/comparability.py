@@ -78,7 +78,7 @@ def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
     both_cards = "cpu" not in (result.device, other.device)
     if both_cards and other.transfers != result.transfers:
         words = ("with", "without") if other.transfers else ("without", "with")
-        yield f"it was measured {words[0]} transfers, not {words[1]}"
+        yield f"it was measured {words[0]} copies, not {words[1]}"
     yield from _other_arithmetic(result, other)
     if other.sustained != result.sustained:
         kinds = ("a sustained run", "a short one")

@@ -214,7 +214,7 @@ def mode_words(run: Run) -> str:
     request = run.request
     words = option_words(request.options)
     words += ["cold cache"] if request.cache == "cold" else []
-    words += ["with transfers"] if request.transfers else []
+    words += ["with copies"] if request.transfers else []
     words += ["sustained"] if request.sustained else []
     return ", ".join(words)
 
@@ -251,15 +251,16 @@ def spread_text(iqr_s: float, median_s: float, samples: int) -> str:
     return format_percent(iqr_s / median_s) if samples > 1 and median_s else "–"
 
 
-def describe_run(run: Run, device_label: str) -> list[str]:
+def describe_run(run: Run, device_label: str, title: str = "") -> list[str]:
     """Return everything known about a run, a sentence per line.
 
     Args:
         run: at any stage.
         device_label: the name of its device in the table.
+        title: what to call its workload; its name if empty.
     """
     request = run.request
-    said = (request.workload, run.size_label, request.dtype, mode_words(run))
+    said = (title or request.workload, run.size_label, request.dtype, mode_words(run))
     what = [part for part in said if part]
     name = run.result.device_name if run.result else device_label
     lines = [f"{' · '.join(what)} · {_device(name, device_label)}: {_median(run)}"]

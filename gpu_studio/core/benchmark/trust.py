@@ -197,7 +197,7 @@ def _facts(result: RunFinished) -> list[str]:
     facts = [result.verification] if result.verified else []
     facts += [
         f"{result.cache} cache",
-        "with transfers" if result.transfers else "without transfers",
+        "with copies" if result.transfers else "without copies",
     ]
     if result.cpu_threads is not None:
         facts.append(f"{result.cpu_threads} CPU threads")

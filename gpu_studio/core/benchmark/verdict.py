@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.comparison import Claim, compare, next_steps
@@ -12,7 +13,7 @@ from gpu_studio.core.benchmark.trust import timing_doubts
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpu_studio.core.benchmark.comparison import Comparison
     from gpu_studio.core.benchmark.crossover import Crossing, Crossover
@@ -47,7 +48,12 @@ def same_kind(result: RunFinished, other: RunFinished) -> bool:
     return _kind_of(result) == _kind_of(other)
 
 
-def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
+def verdict(
+    results: Sequence[RunFinished],
+    *,
+    in_brief: bool = False,
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Return some sentences about finished runs of the latest kind of work; empty without any.
 
     Wrong results come first, and a device with a wrong result never wins.
@@ -55,6 +61,7 @@ def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
     Args:
         results: in the order of the runs.
         in_brief: only the first comparison, and any warning about wrong results.
+        titles: what to call a workload, by its name; the terminal calls it by its name.
     """
     if not results:
         return ""
@@ -64,7 +71,7 @@ def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
     devices = dict.fromkeys(result.device for result in alike if result.device != "cpu")
     comparable = [] if "cpu" in wrong else [device for device in devices if device not in wrong]
     opening = _opening(latest)
-    work = f" ({_work_words(latest, results)})"
+    work = f" ({_work_words(latest, results, titles)})"
     sentences = [text for device in comparable for text in _compared(alike, device, work)]
     if in_brief:
         del sentences[1:]
@@ -76,7 +83,7 @@ def verdict(results: Sequence[RunFinished], *, in_brief: bool = False) -> str:
         )
         sentences[1:] = [text[:1].upper() + text[1:] for text in others]
     else:
-        sentences = [_alone(alike, is_wrong=bool(wrong))]
+        sentences = [_alone(alike, titles, is_wrong=bool(wrong))]
     return " ".join([*_warning(alike), *sentences])
 
 
@@ -105,7 +112,7 @@ def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
     """Return where each card overtakes the CPU, with the uncertainty.
 
     Each card in the latest kind of work has one sentence for computing only and one with
-    transfers; empty if only one device was measured.
+    copies; empty if only one device was measured.
     """
     if not results:
         return []
@@ -119,7 +126,7 @@ def crossover_sentences(results: Sequence[RunFinished]) -> list[str]:
         for with_transfers in (False, True):
             crossover = find_crossover(ratios_of(alike, device, with_transfers=with_transfers))
             if crossover.kind is not CrossoverKind.NOT_MEASURED:
-                mode = "With transfers" if with_transfers else "Computing only"
+                mode = "With copies" if with_transfers else "Computing only"
                 if alike[-1].recording and not sentences:
                     mode = f"{_RECORDED.strip()}, {mode[0].lower()}{mode[1:]}"
                 sentences.append(f"{mode}, {_places(crossover, alike, device)}")
@@ -213,7 +220,9 @@ def _kind_of(result: RunFinished) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _work_words(result: RunFinished, results: Iterable[RunFinished]) -> str:
+def _work_words(
+    result: RunFinished, results: Iterable[RunFinished], titles: Mapping[str, str]
+) -> str:
     """Return the words that identify a result's work; options only if they differ."""
     alike = [other for other in results if other.workload == result.workload]
     chosen = option_words(
@@ -225,11 +234,12 @@ def _work_words(result: RunFinished, results: Iterable[RunFinished]) -> str:
     )
     cold = ["cold cache"] if result.cache == "cold" else []
     lasting = ["sustained"] if result.sustained else []
-    return ", ".join([result.workload, result.dtype, *chosen, *cold, *lasting])
+    title = titles.get(result.workload, result.workload)
+    return ", ".join([title, result.dtype, *chosen, *cold, *lasting])
 
 
 def _compared(results: Sequence[RunFinished], device: str, work: str) -> Iterable[str]:
-    """Yield a sentence about computing only, and one with transfers, if they are known."""
+    """Yield a sentence about computing only, and one with copies, if they are known."""
     latest = next(result for result in reversed(results) if result.device == device)
     computing = find_crossover(ratios_of(results, device))
     if computing.ratios:
@@ -237,7 +247,7 @@ def _compared(results: Sequence[RunFinished], device: str, work: str) -> Iterabl
     transferring = find_crossover(ratios_of(results, device, with_transfers=True))
     if transferring.ratios:
         answer = _Answer(transferring, latest, work).text()
-        yield f"{_opening(latest)}with the transfers {answer}"
+        yield f"{_opening(latest)}with the copies {answer}"
 
 
 def _opening(result: RunFinished) -> str:
@@ -332,11 +342,12 @@ def _label(result: RunFinished) -> str:
     return f" (recording: {result.recording})" if result.recording else ""
 
 
-def _alone(results: Sequence[RunFinished], *, is_wrong: bool) -> str:
+def _alone(results: Sequence[RunFinished], titles: Mapping[str, str], *, is_wrong: bool) -> str:
     latest = results[-1]
     size = format_size(latest.size, latest.size_text)
+    title = titles.get(latest.workload, latest.workload)
     text = (
-        f"{latest.device_name}: {format_duration(latest.median_s)} per call ({latest.workload}, "
+        f"{latest.device_name}: {format_duration(latest.median_s)} per call ({title}, "
         f"{size}, {latest.dtype})."
     )
     if latest.recording:

@@ -63,7 +63,7 @@ def progress_sentence(run: Run, device: str, left_s: float | None) -> str:
         run.size_label,
         run.request.dtype,
         device,
-        "with transfers" if run.request.transfers else "",
+        "with copies" if run.request.transfers else "",
         _PHASES.get(run.phase, run.phase),
         "" if left_s is None else left_words(left_s),
     )
@@ -149,6 +149,17 @@ class Benchmark(QObject):
     def state(self) -> PlanState:
         """The state of the plan."""
         return self._state
+
+    @property
+    def titles(self) -> Mapping[str, str]:
+        """The titles of the engine's workloads, by their names."""
+        description = self._studio.session.description
+        workloads = description.workloads if description else ()
+        return {workload.name: workload.title for workload in workloads}
+
+    def title_of(self, workload: str) -> str:
+        """Return a workload's title; its name in words if the engine does not have it."""
+        return self.titles.get(workload, workload.replace("_", " "))
 
     @property
     def runs(self) -> Sequence[Run]:

@@ -66,7 +66,7 @@ _HEAD = {
     Column.SIZE: ("Size", "Work per call; each workload explains its sizes"),
     Column.DTYPE: ("Precision", "Data type of the numbers"),
     Column.DEVICE: ("Device", "Where the workload ran"),
-    Column.MODE: ("Mode", "Options of the workload, cold cache, with transfers"),
+    Column.MODE: ("Mode", "Options of the workload, cold cache, with copies"),
     Column.MEDIAN: ("Median", "Half of the samples took less time per call"),
     Column.IQR: ("IQR", "Spread of the middle half of the samples, as a share of the median"),
     Column.SAMPLES: ("Samples", "Number of timed batches of calls"),
@@ -175,7 +175,7 @@ class ResultsTable(QAbstractTableModel):
         request, result, summary = run.request, run.result, run.summary
         compared = speed_up(result, self._benchmark.results) if result else None
         texts = {
-            Column.WORKLOAD: request.workload,
+            Column.WORKLOAD: self._benchmark.title_of(request.workload),
             Column.SIZE: run.size_label if run.size_text != SQUARE else str(request.size),
             Column.DTYPE: request.dtype,
             Column.DEVICE: run_label(run, self._sensors.inventory),
@@ -224,7 +224,9 @@ class ResultsTable(QAbstractTableModel):
 
     def _tool_tip(self, run: Run) -> str:
         """Return all facts as Qt's HTML, with names from outside escaped."""
-        return rich_tip(describe_run(run, run_label(run, self._sensors.inventory)))
+        label = run_label(run, self._sensors.inventory)
+        title = self._benchmark.title_of(run.request.workload)
+        return rich_tip(describe_run(run, label, title))
 
 
 def _work(run: Run) -> tuple[str, int, str]:

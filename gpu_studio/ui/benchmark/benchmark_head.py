@@ -149,14 +149,12 @@ class BenchmarkHead(QWidget):
     @property
     def hero(self) -> Hero:
         """What the top of the page shows."""
-        description = self._studio.session.description
-        workloads = description.workloads if description else ()
         return hero_of(
             self._benchmark,
             self._studio.sensors.inventory,
             chosen=self._chosen,
             devices=self._devices,
-            titles={workload.name: workload.title for workload in workloads},
+            titles=self._benchmark.titles,
         )
 
     def portrait(self) -> HeroCard:
@@ -164,7 +162,7 @@ class BenchmarkHead(QWidget):
         made = HeroCard(self._theme, name="benchmark.hero.picture")
         made.show_hero(self.hero)
         results = self._benchmark.results
-        whole = verdict(results)
+        whole = verdict(results, titles=self._benchmark.titles)
         made.show_verdict(whole, whole, is_doubted=is_doubted(results))
         return made
 
@@ -177,8 +175,9 @@ class BenchmarkHead(QWidget):
 
     def _show_verdict(self) -> None:
         results = self._benchmark.results
-        whole = verdict(results)
-        brief = verdict(results, in_brief=True) if self._is_brief else whole
+        titles = self._benchmark.titles
+        whole = verdict(results, titles=titles)
+        brief = verdict(results, in_brief=True, titles=titles) if self._is_brief else whole
         self._hero.show_verdict(whole, brief, is_doubted=is_doubted(results))
         self._fit()
 

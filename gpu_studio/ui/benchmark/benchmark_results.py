@@ -63,7 +63,7 @@ class BenchmarkResults(Card):
     ) -> None:
         super().__init__(parent)
         self.column.setContentsMargins(1, 1, 1, 8)
-        self._sensors = sensors
+        self._benchmark, self._sensors = benchmark, sensors
         self._model = SortedResults(ResultsTable(benchmark, sensors, self), self)
         self._table = table(
             self._model, name="benchmark.results", accessible_name="Results, one row per run"
@@ -161,7 +161,8 @@ class BenchmarkResults(Card):
     def _describe(self, run: Run | None) -> None:
         lines = []
         if run is not None:
-            lines = describe_run(run, run_label(run, self._sensors.inventory))
+            label = run_label(run, self._sensors.inventory)
+            lines = describe_run(run, label, self._benchmark.title_of(run.request.workload))
         self._details.setText("\n".join(lines))
         self._details.setVisible(bool(lines))
 

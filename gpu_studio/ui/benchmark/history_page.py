@@ -169,7 +169,7 @@ class HistoryPage(ScrollPage):
     def _show_contents(self) -> None:
         entries = self._history.entries
         key = self.selected.key if self.selected else None
-        self._rows.set_rows([_cells(entry) for entry in entries])
+        self._rows.set_rows([self._cells(entry) for entry in entries])
         self._table.setVisible(bool(entries))
         self._fit_columns()
         unread_count = self._history.unread_count
@@ -195,7 +195,9 @@ class HistoryPage(ScrollPage):
 
     def _fit_columns(self) -> None:
         """Show the columns in which runs differ, and the others if there is space."""
-        values = [set(column) for column in zip(*map(_cells, self._history.entries), strict=True)]
+        values = [
+            set(column) for column in zip(*map(self._cells, self._history.entries), strict=True)
+        ]
         if not values:
             return
         header = self._table.horizontalHeader()
@@ -212,6 +214,23 @@ class HistoryPage(ScrollPage):
             if needed > self._table.viewport().width() and is_said_elsewhere:
                 needed -= header.sectionSize(column)
                 self._table.setColumnHidden(column, True)
+
+    def _cells(self, entry: HistoryEntry) -> tuple[str, ...]:
+        result = entry.header.result
+        mode = option_words(result.options)
+        mode += ["cold cache"] * (result.cache == "cold") + ["with copies"] * result.transfers
+        mode += ["sustained"] * result.sustained
+        return (
+            _when(entry),
+            entry.header.name or _NO_NAME,
+            self._benchmark.title_of(result.workload),
+            format_size(result.size, result.size_text),
+            format_duration(result.median_s),
+            result.dtype,
+            result.device_name.removeprefix("NVIDIA ") + ", recorded" * bool(result.recording),
+            ", ".join(mode),
+            stamp_of(result).sign,
+        )
 
     def _selection_changed(self) -> None:
         entry = self.selected
@@ -278,24 +297,6 @@ class HistoryPage(ScrollPage):
         )
         if path:
             self._history.import_file(Path(path))
-
-
-def _cells(entry: HistoryEntry) -> tuple[str, ...]:
-    result = entry.header.result
-    mode = option_words(result.options)
-    mode += ["cold cache"] * (result.cache == "cold") + ["with transfers"] * result.transfers
-    mode += ["sustained"] * result.sustained
-    return (
-        _when(entry),
-        entry.header.name or _NO_NAME,
-        result.workload,
-        format_size(result.size, result.size_text),
-        format_duration(result.median_s),
-        result.dtype,
-        result.device_name.removeprefix("NVIDIA ") + ", recorded" * bool(result.recording),
-        ", ".join(mode),
-        stamp_of(result).sign,
-    )
 
 
 def _when(entry: HistoryEntry) -> str:

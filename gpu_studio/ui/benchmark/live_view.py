@@ -68,11 +68,9 @@ class LiveView(LivePlot):
         if not runs:
             return ""
         run = runs[-1]
-        what = " · ".join(
-            part
-            for part in (run.request.workload, run.size_label, run.request.dtype, mode_words(run))
-            if part
-        )
+        title = self._benchmark.title_of(run.request.workload)
+        said = (title, run.size_label, run.request.dtype, mode_words(run))
+        what = " · ".join(part for part in said if part)
         if run.recording:
             what += f" · recording: {run.recording}"
         calls = run.calls_per_sample
@@ -144,7 +142,7 @@ class LiveView(LivePlot):
 
     def _label(self, run: Run) -> str:
         label = run_label(run, self._sensors.inventory)
-        return f"{label} · with transfers" if run.request.transfers else label
+        return f"{label} · with copies" if run.request.transfers else label
 
     def _show_news(self) -> None:
         """Draw the new samples at once, while the run rests."""
@@ -176,7 +174,7 @@ def _work(run: Run) -> Sequence[object]:
 
 
 def _key(run: Run) -> str:
-    return f"{run.request.device}{' with transfers' if run.request.transfers else ''}"
+    return f"{run.request.device}{' with copies' if run.request.transfers else ''}"
 
 
 def _median_words(label: str, run: Run) -> str:

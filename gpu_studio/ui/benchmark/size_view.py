@@ -75,7 +75,8 @@ class SizeView(LivePlot):
         sentences = crossover_sentences(self._marked(results))
         recording = results[-1].recording
         whose = f" of the recording {recording}" if recording else ""
-        return " ".join(sentences) or f"{results[-1].workload}: medians, every finished run{whose}."
+        title = self._benchmark.title_of(results[-1].workload)
+        return " ".join(sentences) or f"{title}: medians, every finished run{whose}."
 
     def select(self, run: Run | None) -> None:
         """Show the work of one run; None shows the latest."""
@@ -99,7 +100,7 @@ class SizeView(LivePlot):
             label = self._label(by_size[-1], dtype if several else "")
             dashed = transfers or by_size[-1].recording is not None
             look = Look(label, device_role(device), symbol, dashed=dashed)
-            key = f"{device} {dtype}{' with transfers' if transfers else ''}"
+            key = f"{device} {dtype}{' with copies' if transfers else ''}"
             curves[key] = (look, partial(_columns, by_size))
         self._shown.show(curves)
         self.set_markers(list(self._markers_of(self._marked(results))))
@@ -131,7 +132,7 @@ class SizeView(LivePlot):
         parts = (
             result_label(result, self._sensors.inventory),
             dtype,
-            "with transfers" if result.transfers else "",
+            "with copies" if result.transfers else "",
         )
         return " · ".join(part for part in parts if part)
 
@@ -142,7 +143,7 @@ class SizeView(LivePlot):
                 ratios = ratios_of(results, device, with_transfers=transfers)
                 for crossing in find_crossover(ratios).crossings:
                     size = format_size(round(crossing.size), results[-1].size_text)
-                    mode = "with transfers" if transfers else "compute only"
+                    mode = "with copies" if transfers else "compute only"
                     yield Marker(
                         crossing.size,
                         f"{mode}: ≈ {size}",

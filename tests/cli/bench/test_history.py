@@ -17,7 +17,7 @@ def test_finished_runs_are_kept_and_listed(engines, type_in, tmp_path):
     status, output, errors = type_in("--history")
     assert status == 0
     assert len(output.splitlines()) == 3
-    assert output.count("with transfers") == 1
+    assert output.count("with copies") == 1
     assert "GeForce GT 1030" in output
     (refused,) = errors.splitlines()
     assert refused.startswith("broken.json: ")

@@ -75,7 +75,7 @@ def test_several_reasons_are_all_told() -> None:
 def test_transfers_matter_between_cards_alone() -> None:
     with_transfers = result("cuda:0", transfers=True)
     assert not compare(result("cuda:0"), with_transfers).is_comparable
-    assert "with transfers, not without" in compare(result("cuda:0"), with_transfers).sentence
+    assert "with copies, not without" in compare(result("cuda:0"), with_transfers).sentence
     assert compare(result(), with_transfers).is_comparable
 
 

@@ -207,7 +207,7 @@ def test_the_table_tells_sizes_and_modes_as_the_workload_does() -> None:
         run.apply(event)
     run.size_text = "{size} pictures"
     for text in (to_text([run]), to_markdown([run])):
-        assert "conv2d, cuDNN benchmark, with transfers" in text
+        assert "conv2d, cuDNN benchmark, with copies" in text
         assert "64\u202fpictures" in text
 
 

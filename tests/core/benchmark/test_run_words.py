@@ -36,7 +36,7 @@ def test_a_finished_run_says_all_that_is_known() -> None:
         "elementwise · 512 × 512 · float32 · NVIDIA GeForce GT 1030: 226 µs per call (median), "
         "95 % interval 226 µs to 227 µs.\n"
         "40 samples of 4 calls; half of them are within 1.36 µs (0.6 %), 99 of 100 under 227 µs.\n"
-        "✔ Matches float64 on the CPU; hot cache; without transfers; 4 CPU threads."
+        "✔ Matches float64 on the CPU; hot cache; without copies; 4 CPU threads."
     )
 
 
@@ -71,7 +71,7 @@ def test_doubts_stand_before_the_facts() -> None:
     text = words(run_of(verified=False, verification="off by 3", throttled=True))
     assert (
         "\n▲ The result is wrong: off by 3; the card slowed itself down during the run.\n"
-        "· Hot cache; without transfers; 4 CPU threads." in text
+        "· Hot cache; without copies; 4 CPU threads." in text
     )
 
 

@@ -26,7 +26,7 @@ def test_a_good_result_is_verified() -> None:
     assert stamp.doubts == stamp.words == ()
     assert stamp.sign == "✔ verified"
     assert stamp.facts == (
-        "matches float64 on the CPU", "hot cache", "without transfers", "4 CPU threads",
+        "matches float64 on the CPU", "hot cache", "without copies", "4 CPU threads",
         "computed in float32",
     )  # fmt: skip
 

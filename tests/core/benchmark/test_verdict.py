@@ -58,8 +58,8 @@ def test_in_brief_it_is_the_first_comparison_and_every_wrong_result() -> None:
     brief = verdict(whole, in_brief=True)
     assert brief.count(".\u0020") == 0
     assert verdict(whole).startswith(brief)
-    assert "transfers" in verdict(whole)
-    assert "transfers" not in brief
+    assert "copies" in verdict(whole)
+    assert "copies" not in brief
     wrong = [*whole, result(512, 1.0, "cuda:1", verified=False)]
     assert said(wrong).startswith("Don't trust the GeForce RTX 3060 here: wrong results")
     assert "wins" in verdict(wrong, in_brief=True)
@@ -139,7 +139,7 @@ def test_a_recording_is_called_one_and_is_not_of_this_pc() -> None:
     assert text.endswith("(recording: A GT 1030 in 2025).")
     both = said(recorded([*pairs({256: 2.0}), *with_transfers({256: 2.0})]))
     assert "On this PC" not in both
-    assert "With the transfers the GeForce" in both
+    assert "With the copies the GeForce" in both
     assert both.count(THEIRS) == 1
     assert said(recorded([result(256, 1.0)])) == (
         "In the recording Ryzen 7 5700G: 1.00 s per call (elementwise, 256 × 256, float32) "
@@ -318,7 +318,7 @@ def test_transfers_have_a_sentence_and_a_speed_up_of_their_own() -> None:
     results = [*computing, *transferring]
     assert said(results) == (
         "On this PC the GeForce GT 1030 wins from 512 × 512 on, of the sizes measured "
-        "(elementwise, float32); at 256 × 256 the CPU is 2.0 × faster. With the transfers the CPU "
+        "(elementwise, float32); at 256 × 256 the CPU is 2.0 × faster. With the copies the CPU "
         "wins at every size measured: at 256 × 256 it is 4.0 × faster than the GeForce GT 1030."
     )
     assert ratio(computing[3], results) == pytest.approx(4.0)
@@ -331,7 +331,7 @@ def test_the_place_of_a_crossing_comes_with_its_uncertainty() -> None:
     assert found == [
         "Computing only, the GeForce GT 1030 overtakes the CPU at about 724 × 724 "
         "(measured: between 512 × 512 and 1024 × 1024).",
-        "With transfers, the GeForce GT 1030 is slower from 256 × 256 to 1024 × 1024: the "
+        "With copies, the GeForce GT 1030 is slower from 256 × 256 to 1024 × 1024: the "
         "curves do not cross.",
     ]
     assert crossover_sentences([result(256, 1.0)]) == []

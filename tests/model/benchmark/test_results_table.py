@@ -39,6 +39,9 @@ class Runs(QObject):
     def results(self) -> list[RunFinished]:
         return [run.result for run in self.runs if run.result is not None]
 
+    def title_of(self, workload: str) -> str:
+        return workload.title()
+
     def begin(self, size: int = 512, device: str = "cpu", **changes: Any) -> Run:
         request = RunWorkload(
             run_id=f"{len(self.runs)}", workload="elementwise", device=device, size=size,
@@ -86,7 +89,7 @@ def texts(table: ResultsTable, row: int) -> list[str]:
 def test_a_run_is_a_row_from_its_beginning_to_its_stamp(runs: Runs, table: ResultsTable) -> None:
     run = runs.begin(device="cuda:0")
     assert texts(table, 0) == [
-        "elementwise", "512", "float32", "GT 1030", "", "–", "–", "–", "–", "–", "–", "… waiting",
+        "Elementwise", "512", "float32", "GT 1030", "", "–", "–", "–", "–", "–", "–", "… waiting",
     ]  # fmt: skip
     run.apply(started(run.request))
     runs.tell(run, RunPhaseChanged(run_id="0", phase="warm-up"))
@@ -170,7 +173,7 @@ def test_the_mode_and_the_ceiling_are_cells(runs: Runs, table: ResultsTable) -> 
     run = Run(request)
     runs.runs.append(run)
     runs.run_begun.emit(run)
-    assert texts(table, 0)[Column.MODE] == "batch by batch, cold cache, with transfers"
+    assert texts(table, 0)[Column.MODE] == "batch by batch, cold cache, with copies"
     runs.finish(run, share_of_ceiling=0.74, size_text="batch {size}")
     assert texts(table, 0)[Column.CEILING] == "74 %"
 

@@ -69,7 +69,7 @@ def test_a_cards_result_is_explained_with_its_parts_and_both_stopwatches(
     person.click("benchmark.devices.cpu")
     person.click("benchmark.run")
     person.until(lambda: "Done: 2 of 2 runs finished." in person.text("benchmark.progress.text"))
-    assert person.column(RESULTS, "Mode") == ["", "with transfers"]
+    assert person.column(RESULTS, "Mode") == ["", "with copies"]
     person.click("benchmark.view.explanation")
     assert set(person.column("benchmark.parts.table", "Part")) == {
         "copy in", "launch", "compute", "copy out",

@@ -43,7 +43,7 @@ def test_the_verdict_the_table_and_the_curves_say_the_same(
     run(ready)
     verdict = text(ready, "benchmark.verdict")
     assert "GT 1030 wins from 512 × 512" in verdict
-    assert all(fact in verdict for fact in ("elementwise", "float32", "at 64 × 64", "48.9 ×"))
+    assert all(fact in verdict for fact in ("Elementwise", "float32", "at 64 × 64", "48.9 ×"))
     assert headline(ready) == "6.8 × faster"
     assert hero_bars(ready) == {"CPU": "4.19 ms", "GT 1030": "619 µs"}
     tone, words = trust(ready)
@@ -101,7 +101,7 @@ def test_selecting_a_row_shows_that_run(qtbot: QtBot, ready: BenchmarkTab) -> No
     select_row(ready, 1)
     assert find(ready, "benchmark.plot", LivePlot).isVisible()
     details = text(ready, "benchmark.details")
-    named = ("elementwise", "64 × 64", "float32", "NVIDIA GeForce GT 1030", "200 µs")
+    named = ("Elementwise", "64 × 64", "float32", "NVIDIA GeForce GT 1030", "200 µs")
     assert all(fact in details for fact in (*named, "95 %", "40 samples", "4 calls"))
     assert drawn_keys(ready) == ("cuda:0", "median")
     qtbot.waitUntil(lambda: len(drawn(ready, "benchmark.plot", "cuda:0")[0]) == 40)

@@ -59,12 +59,12 @@ def test_the_crossing_is_marked_twice_where_the_copies_count(
     only, both = plot._markers
     assert (only.low, only.high, only.dashed) == (256, 512, False)
     assert (both.low, both.high, both.dashed) == (512, 1024, True)
-    assert "transfers" in both.label
+    assert "copies" in both.label
     assert only.row != both.row  # their labels do not cover each other
     assert len(plot.curve_keys) == 3
     said = text(ready, "benchmark.plot.caption")
     assert said.count("GT 1030 overtakes") == 2
-    assert "transfers" in said
+    assert "copies" in said
 
 
 @with_a_card
@@ -84,7 +84,7 @@ def test_runs_of_two_workloads_are_told_apart(qtbot: QtBot, ready: BenchmarkTab)
     find(ready, "benchmark.workload", QComboBox).setCurrentIndex(1)
     run(ready, "64, 128")
     assert not view.isColumnHidden(Column.WORKLOAD)
-    assert cells(ready, Column.WORKLOAD) == ["elementwise", "matmul", "matmul"]
+    assert cells(ready, Column.WORKLOAD) == ["Elementwise", "Matrix product", "Matrix product"]
     # The medians over the size are of one workload.
     qtbot.waitUntil(lambda: find(ready, "benchmark.plot.sizes", LivePlot).plot is not None)
     assert drawn(ready, "benchmark.plot.sizes", "cpu float32")[0] == [64, 128]
@@ -125,14 +125,14 @@ def test_a_low_window_says_the_first_comparison_and_keeps_the_rest_at_hand(
     find(ready, "benchmark.mode.transfers", QCheckBox).setChecked(True)
     run(ready, "64, 512, 2048")
     whole = text(ready, "benchmark.verdict")
-    assert "transfers" in whole
+    assert "copies" in whole
     ready.resize(755, 440)
     verdict = find(ready, "benchmark.verdict", QLabel)
     qtbot.waitUntil(lambda: verdict.text().endswith(" …"))
     assert whole.startswith(text(ready, "benchmark.verdict")[:-2])
-    assert "transfers" not in verdict.text()
-    assert "transfers" in verdict.toolTip()
-    assert "transfers" in verdict.accessibleName()
+    assert "copies" not in verdict.text()
+    assert "copies" in verdict.toolTip()
+    assert "copies" in verdict.accessibleName()
     ready.resize(1240, 720)
     qtbot.waitUntil(lambda: text(ready, "benchmark.verdict") == whole)
     assert verdict.toolTip() == ""

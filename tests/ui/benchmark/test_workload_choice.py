@@ -97,7 +97,7 @@ def test_the_modes_go_into_the_requests_and_are_kept(
         ("cold", True, 0.02)
     }
     assert settings.choices.modes == ("transfers", "naive", "cold", "stop_early")
-    assert all(mode in cells(ready, Column.MODE)[2] for mode in ("cold", "transfers"))
+    assert all(mode in cells(ready, Column.MODE)[2] for mode in ("cold", "copies"))
 
 
 def test_the_sustained_speed_can_be_asked_for(

@@ -65,7 +65,7 @@ def test_a_label_from_outside_is_not_read_as_html(shown):
 def test_labels_are_read_whole_in_any_width(qtbot, shown):
     plot = shown(legend=3)
     for number in range(4):
-        name = f"RTX 3060, recorded · with transfers {number}"
+        name = f"RTX 3060, recorded · with copies {number}"
         plot.set_curve(name, Curve(name, "cpu", lambda: ([0, 1], [1, 2])))
     legend = plot.plot.plotItem.legend
     label_width = round(legend.items[0][1].itemRect().width())
@@ -83,7 +83,7 @@ def test_labels_are_read_whole_in_any_width(qtbot, shown):
         qtbot.waitUntil(lambda width=width: plot.plot.width() == width - 2 * plot.frameWidth())
         assert rows() == count
         assert all(label.sceneBoundingRect().right() <= width for _, label in legend.items)
-    plot.remove_curve("RTX 3060, recorded · with transfers 3")
+    plot.remove_curve("RTX 3060, recorded · with copies 3")
     assert rows() == 1
 
 
