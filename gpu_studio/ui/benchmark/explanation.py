@@ -91,8 +91,8 @@ class Explanation(ScrollPage):
         if run is None:
             return "No run has finished yet. Each finished run is explained here."
         parts = (
-            self._benchmark.title_of(run.request.workload), run.size_label, run.request.dtype, mode_words(run),
-            self._label(run),
+            self._benchmark.title_of(run.request.workload), run.size_label, run.request.dtype,
+            mode_words(run), self._label(run),
         )  # fmt: skip
         return " · ".join(part for part in parts if part)
 
