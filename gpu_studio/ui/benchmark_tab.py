@@ -108,6 +108,7 @@ class BenchmarkTab(QWidget):
         self._history.told.connect(self._tell_of_history)
         self._results.run_selected.connect(self._run_selected)
         self._results.run_hovered.connect(self._run_hovered)
+        self._plots.run_pointed.connect(self._run_hovered)
         self.benchmark.run_changed.connect(self._run_changed)
         self.benchmark.run_begun.connect(self._run_begun)
         self.benchmark.runs_cleared.connect(self._show_results)

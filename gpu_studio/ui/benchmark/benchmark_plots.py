@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gpu_studio.ui.benchmark.explanation import Explanation
@@ -29,7 +30,13 @@ class View(Enum):
 
 
 class BenchmarkPlots(QStackedWidget):
-    """Live samples, time over size, or one result explained."""
+    """Live samples, time over size, or one result explained.
+
+    Signals:
+        run_pointed(Run): the run of the size under the mouse; None if it left the sizes.
+    """
+
+    run_pointed = Signal(object)
 
     def __init__(
         self,
@@ -49,6 +56,7 @@ class BenchmarkPlots(QStackedWidget):
         }
         for page in self._pages.values():
             self.addWidget(page)
+        self._sizes.run_pointed.connect(self.run_pointed)
 
     @property
     def views(self) -> tuple[QWidget, ...]:

@@ -9,7 +9,7 @@ from gpu_studio.core.benchmark.run import mode_words
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.ui.plots.curve_set import CurveSet, Look
-from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.plots.live_plot import Level, LivePlot
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from gpu_studio.ui.plots.live_plot import CurveSource
     from gpu_studio.ui.theme import Theme
 
-_MEDIAN, _GHOST = "median", "ghost"
-_LEGEND_COLUMNS = 3
+_GHOST = "ghost"
+# Color is not the only difference: a card's points are squares.
+_CPU_DOTS, _CARD_DOTS = "o", "s"
 
 
 class LiveView(LivePlot):
@@ -47,8 +48,9 @@ class LiveView(LivePlot):
             x_unit="count",
             y_unit="s",
             steady=True,
+            logarithmic_y=True,
             zoomable=True,
-            legend=_LEGEND_COLUMNS,
+            legend=0,
             parent=parent,
         )
         self.setAccessibleName("Time per call of every sample")
@@ -121,18 +123,18 @@ class LiveView(LivePlot):
         if self._selected is None and recording == self._recording:
             # A device that has not reached this size yet keeps its place, without samples.
             curves = {
-                key: (look, _nothing)
-                for key, look in self._shown.looks.items()
-                if key not in (_MEDIAN, _GHOST)
+                key: (look, _nothing) for key, look in self._shown.looks.items() if key != _GHOST
             }
         self._recording = recording
         for run in runs:
             address = run.request.device
-            look = Look(self._label(run), device_role(address), dashed=run.request.transfers)
+            look = Look(
+                self._label(run),
+                device_role(address),
+                dashed=run.request.transfers,
+                dots=_CPU_DOTS if address == "cpu" else _CARD_DOTS,
+            )
             curves[_key(run)] = (look, partial(_samples, run))
-        if self._selected is not None:
-            look = Look("median", "text", dashed=True)
-            curves[_MEDIAN] = (look, partial(_median, self._selected))
         if self._ghost is not None and self._is_raced:
             run, label = self._ghost
             ghost = Look(f"overlay: {label}", device_role(run.request.device), faint=True)
@@ -156,8 +158,28 @@ class LiveView(LivePlot):
         if self._ghost is not None and self._is_raced:
             run, label = self._ghost
             sentences.append(_median_words(f"overlay {label}", run))
+        self._show_medians(runs)
         medians = ", ".join(sentence for sentence in sentences if sentence)
         self.describe(f"{self.caption}: {medians or 'no samples yet'}")
+
+    def _show_medians(self, runs: Sequence[Run]) -> None:
+        """Draw a line at each median, with the device's name."""
+        named = [(self._label(run), run) for run in runs]
+        if self._ghost is not None and self._is_raced:
+            run, label = self._ghost
+            named.append((f"overlay: {label}", run))
+        self.set_levels(
+            [
+                Level(
+                    run.summary.median_s,
+                    f"{label}: median {format_duration(run.summary.median_s)}"
+                    + ("" if run.state.is_over else " so far"),
+                    device_role(run.request.device),
+                )
+                for label, run in named
+                if run.summary is not None
+            ]
+        )
 
     def _clear(self) -> None:
         self._selected = None
@@ -185,13 +207,6 @@ def _median_words(label: str, run: Run) -> str:
 
 def _samples(run: Run) -> Series:
     return run.series
-
-
-def _median(run: Run) -> tuple[ArrayLike, ArrayLike]:
-    summary = run.summary
-    if summary is None:
-        return (), ()
-    return (1, summary.samples), (summary.median_s, summary.median_s)
 
 
 def _nothing() -> tuple[ArrayLike, ArrayLike]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
 
 from gpu_studio.core.benchmark.crossover import find_crossover, ratios_of
 from gpu_studio.core.benchmark.verdict import crossover_sentences, same_kind
@@ -33,7 +36,13 @@ _SYMBOLS = ("o", "s", "t1", "d", "p", "h", "star", "t", "+", "x", "t2", "t3")
 
 
 class SizeView(LivePlot):
-    """Both axes are logarithmic; a crossover has a band between its enclosing sizes."""
+    """Both axes are logarithmic; a crossover has a band between its enclosing sizes.
+
+    Signals:
+        run_pointed(Run): the run of the size under the mouse; None without one.
+    """
+
+    run_pointed = Signal(object)
 
     def __init__(
         self,
@@ -58,6 +67,7 @@ class SizeView(LivePlot):
         self._benchmark, self._sensors = benchmark, sensors
         self._selected: Run | None = None
         self._shown = CurveSet(self)
+        self.pointed.connect(self._point)
         benchmark.run_changed.connect(self._run_changed)
         benchmark.runs_cleared.connect(self._clear)
 
@@ -138,7 +148,9 @@ class SizeView(LivePlot):
 
     def _markers_of(self, results: Sequence[RunFinished]) -> Iterator[Marker]:
         row = 0
-        for device in dict.fromkeys(result.device for result in results if result.device != "cpu"):
+        cards = {result.device: result for result in results if result.device != "cpu"}
+        for device, latest in cards.items():
+            name = f"{result_label(latest, self._sensors.inventory)}, " if len(cards) > 1 else ""
             for transfers in (False, True):
                 ratios = ratios_of(results, device, with_transfers=transfers)
                 for crossing in find_crossover(ratios).crossings:
@@ -146,7 +158,7 @@ class SizeView(LivePlot):
                     mode = "with copies" if transfers else "compute only"
                     yield Marker(
                         crossing.size,
-                        f"{mode}: ≈ {size}",
+                        f"{name}{mode}: ≈ {size}",
                         device_role(device),
                         low=crossing.low,
                         high=crossing.high,
@@ -161,6 +173,15 @@ class SizeView(LivePlot):
             f"{format_size(result.size, result.size_text)}: {format_duration(result.median_s)}"
             for result in results
         )
+
+    def _point(self, x: float | None) -> None:
+        """Tell the run whose size is nearest to the mouse."""
+        shown = self._marked(self._results())
+        if x is None or not shown:
+            self.run_pointed.emit(None)
+            return
+        nearest = min(shown, key=lambda result: abs(math.log(result.size / x)))
+        self.run_pointed.emit(next(run for run in self._benchmark.runs if run.result is nearest))
 
     def _run_changed(self, run: Run) -> None:
         if run.result is not None:

@@ -28,6 +28,7 @@ class Look(NamedTuple):
     symbol: str | None = None
     dashed: bool = False
     faint: bool = False
+    dots: str | None = None
 
 
 class CurveSet:
@@ -61,6 +62,7 @@ class CurveSet:
                         symbol=look.symbol,
                         dashed=look.dashed,
                         faint=look.faint,
+                        dots=look.dots,
                     ),
                 )
         if self._plot.isVisible():

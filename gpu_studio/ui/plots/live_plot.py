@@ -7,12 +7,13 @@ antialiasing: thicker or smoother pens take seconds for ten thousand points.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
-from gpu_studio.ui.plots.plot_canvas import AxesStyle, Marker
+from gpu_studio.ui.plots.plot_canvas import AxesStyle, Level, Marker
 from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
 from gpu_studio.ui.plots.plot_zoom import PlotZoom
 from gpu_studio.ui.steps import steps
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.ui.theme import Theme
 
-__all__ = ["Curve", "CurveSource", "LivePlot", "Marker"]
+__all__ = ["Curve", "CurveSource", "Level", "LivePlot", "Marker"]
 FRAME_MS = 50
 # Four frames a second: with ten, a run on two cores took 2.6 % longer in the median.
 STEADY_FRAME_MS = 250
@@ -34,6 +35,7 @@ _FEWEST_POINTS = 400
 _TOO_LOOSE = 0.5  # the data fills less than this share of the range
 _ALL_BUT_EQUAL = 1e-9
 _NOTHING = 1e-30
+_LEAST_DECADES = 0.3
 
 
 class LivePlot(QFrame):
@@ -44,12 +46,18 @@ class LivePlot(QFrame):
         x_unit, y_unit: the number format of an axis: ``""``, ``"s"``, ``"ago"``, ``"bytes"``,
             ``"%"``, ``"°C"``, ``"W"``, ``"MHz"`` or ``"size"``.
         logarithmic: both axes; x in powers of two if its unit is ``"size"``.
+        logarithmic_y: the y axis alone; every value is above zero.
         steady: for data that grows while visible: the axes move in steps and the frame rate is
             lower, which leaves the processor to the measurement.
         legend: the number of label columns; one column is inside the plot, several are above it,
             0 shows none.
         zoomable: accepts keyboard focus and zooms; see `plot_zoom`.
+
+    Signals:
+        pointed(float | None): the x under the mouse; None if the mouse left the plot.
     """
+
+    pointed = Signal(object)
 
     def __init__(
         self,
@@ -61,6 +69,7 @@ class LivePlot(QFrame):
         x_unit: str = "",
         y_unit: str = "",
         logarithmic: bool = False,
+        logarithmic_y: bool = False,
         steady: bool = False,
         legend: int = 1,
         zoomable: bool = False,
@@ -70,10 +79,14 @@ class LivePlot(QFrame):
         self.setObjectName(name)
         self.setMinimumSize(80, 60)
         self._theme = theme
-        self._style = AxesStyle(x_label, y_label, x_unit, y_unit, logarithmic, legend)
+        self._style = AxesStyle(
+            x_label, y_label, x_unit, y_unit, logarithmic, legend, logarithmic or logarithmic_y
+        )
         self._curves: dict[str, Curve] = {}
         self._markers: list[Marker] = []
         self._marker_items: list[Any] = []
+        self._levels: list[Level] = []
+        self._level_items: list[Any] = []
         self._y_range: tuple[float, float] | None = None
         self._x_range: tuple[float, float] | None = None
         self._building = False
@@ -83,7 +96,9 @@ class LivePlot(QFrame):
         layout.setContentsMargins(0, 0, 0, 0)
         self._frames = QTimer(self)
         self._frames.setInterval(STEADY_FRAME_MS if steady else FRAME_MS)
-        self._steady = (SteadyRange(0.02, 0.25), SteadyRange(0.1, 0.1)) if steady else None
+        # The names of levels at either end need space on a logarithmic axis.
+        aside = 0.3 if self._style.logarithmic_y else 0.1
+        self._steady = (SteadyRange(0.02, 0.25), SteadyRange(aside, aside)) if steady else None
         self._zoom = PlotZoom(self) if zoomable else None
         self._frames.timeout.connect(self.refresh)
         theme.changed.connect(self._recolour)
@@ -119,6 +134,13 @@ class LivePlot(QFrame):
         if wanted != self._markers:
             self._markers = wanted
             self._draw_markers()
+
+    def set_levels(self, levels: Sequence[Level]) -> None:
+        """Show horizontal lines with their names; they replace the ones before."""
+        wanted = list(levels)
+        if wanted != self._levels:
+            self._levels = wanted
+            self._draw_levels()
 
     def set_x_label(self, label: str) -> None:
         """Set the label of the x axis."""
@@ -189,6 +211,8 @@ class LivePlot(QFrame):
         ):
             lowest = min(float(column.min()) for column in columns)
             highest = max(float(column.max()) for column in columns)
+            if move == self.plot.setYRange and self._style.logarithmic_y:
+                lowest, highest = decades_of(lowest, highest)
             if steady.follow(lowest, highest):
                 move(*steady.ends, padding=0)
 
@@ -239,6 +263,11 @@ class LivePlot(QFrame):
         if self._zoom is not None:
             self._zoom.look_at(self.plot)
             self._zoom.changed.connect(self._zoomed)
+        self.plot.plotItem.vb.sigResized.connect(self._place_labels)
+        from gpu_studio.ui.plots.plot_reading import PlotReading
+
+        reading = PlotReading(self.plot, self._style, lambda: self._curves.values())
+        reading.pointed.connect(self.pointed)
 
     def _zoomed(self) -> None:
         """Draw the current view; show everything again after the zoom ended."""
@@ -277,6 +306,7 @@ class LivePlot(QFrame):
                 self.plot.removeItem(curve.item)
             self._add_item(curve)
         self._draw_markers()
+        self._draw_levels()
         self.refresh()
 
     def _draw_markers(self) -> None:
@@ -288,9 +318,49 @@ class LivePlot(QFrame):
             self.plot.removeItem(item)
         self._marker_items = []
         for marker in self._markers:
-            for item in marker_items(marker, self._theme, logarithmic=self._style.logarithmic):
+            for item in marker_items(
+                marker,
+                self._theme,
+                logarithmic=self._style.logarithmic,
+                height=self.plot.plotItem.vb.height(),
+            ):
                 self.plot.addItem(item, ignoreBounds=True)
                 self._marker_items.append(item)
+
+    def _place_labels(self) -> None:
+        """Keep the rows of the markers' labels apart in a plot of another height."""
+        assert self.plot is not None
+        from gpu_studio.ui.plots.plot_canvas import label_position
+
+        rows = {marker.label: marker.row for marker in self._markers if marker.row}
+        for item in self._marker_items if rows else ():
+            label = getattr(item, "label", None)
+            if label is not None and label.format in rows:
+                label.setPosition(
+                    label_position(rows[label.format], self.plot.plotItem.vb.height())
+                )
+
+    def _draw_levels(self) -> None:
+        if self.plot is None:
+            return
+        from gpu_studio.ui.plots.plot_canvas import level_item, level_places
+
+        for item in self._level_items:
+            self.plot.removeItem(item)
+        places = level_places([level.y for level in self._levels])
+        self._level_items = [
+            level_item(level, place, self._theme, logarithmic=self._style.logarithmic_y)
+            for level, place in zip(self._levels, places, strict=True)
+        ]
+        for item in self._level_items:
+            self.plot.addItem(item, ignoreBounds=True)
+
+
+def decades_of(lowest: float, highest: float) -> tuple[float, float]:
+    """Return the ends of a logarithmic axis as powers of ten, at least a factor of two apart."""
+    low, high = (math.log10(max(value, _NOTHING)) for value in (lowest, highest))
+    spare = max(_LEAST_DECADES - (high - low), 0.0) / 2
+    return low - spare, high + spare
 
 
 class SteadyRange:

@@ -6,12 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QGraphicsGridLayout
 
 from gpu_studio.ui.plots.plot_curve import ink
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyqtgraph as pg
     from PySide6.QtWidgets import QWidget
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _LEGEND_ROW = 22  # pixels
 _LEGEND_SAMPLE = 20 + 2 * 25  # pixels: pyqtgraph's sample of the curve, and its gaps
 _TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
+_LABEL_PADDING = 10  # pixels, above and below a label
 _BAND_ALPHA = 40
 
 
@@ -32,6 +35,7 @@ class AxesStyle(NamedTuple):
     y_unit: str
     logarithmic: bool
     legend_columns: int
+    logarithmic_y: bool = False
 
 
 class Marker(NamedTuple):
@@ -49,6 +53,62 @@ class Marker(NamedTuple):
     row: int = 0
 
 
+class Level(NamedTuple):
+    """A horizontal line across the plot with its name, for example a median.
+
+    Levels share no place for their names: the highest has it above its line at the right, the
+    lowest below its own; further ones at the left and in the middle.
+    """
+
+    y: float
+    label: str
+    role: str
+    dashed: bool = True
+
+
+class LevelPlace(NamedTuple):
+    """The place of a level's name: a share of the width, and above or below the line."""
+
+    across: float
+    is_above: bool
+
+
+_COLUMNS_OF_LEVELS = (0.995, 0.005, 0.5)
+
+
+def level_places(ys: Sequence[float]) -> list[LevelPlace]:
+    """Return a place for the name of each level, so that none covers another.
+
+    Two levels share a column: the higher one has its name above its line, the other below.
+    """
+    places = [LevelPlace(0.0, True)] * len(ys)
+    order = sorted(range(len(ys)), key=lambda at: -ys[at])
+    for rank, at in enumerate(order):
+        column = min(rank, len(order) - 1 - rank)
+        across = _COLUMNS_OF_LEVELS[column % len(_COLUMNS_OF_LEVELS)]
+        places[at] = LevelPlace(across, is_above=2 * rank < len(order))
+    return places
+
+
+def level_item(level: Level, place: LevelPlace, theme: Theme, *, logarithmic: bool) -> Any:
+    """Return a level's line with its name."""
+    import pyqtgraph as pg
+
+    colour = QColor(theme.colour(ink(level.role)))
+    style = Qt.PenStyle.DashLine if level.dashed else Qt.PenStyle.SolidLine
+    ground = QColor(theme.colour("card"))
+    ground.setAlpha(200)
+    anchor = (place.across, 1.0 if place.is_above else 0.0)
+    return pg.InfiniteLine(
+        math.log10(level.y) if logarithmic else level.y, angle=0,
+        pen=pg.mkPen(colour, style=style), label=level.label,
+        labelOpts={
+            "position": place.across, "color": colour, "movable": False, "fill": ground,
+            "anchors": [anchor, anchor],
+        },
+    )  # fmt: skip
+
+
 def make_canvas(style: AxesStyle, parent: QWidget) -> pg.PlotWidget:
     """Return an empty plot."""
     import pyqtgraph as pg
@@ -57,7 +117,7 @@ def make_canvas(style: AxesStyle, parent: QWidget) -> pg.PlotWidget:
 
     axes = {
         "bottom": UnitAxis("bottom", style.x_unit, logarithmic=style.logarithmic),
-        "left": UnitAxis("left", style.y_unit, logarithmic=style.logarithmic),
+        "left": UnitAxis("left", style.y_unit, logarithmic=style.logarithmic_y),
     }
     plot = pg.PlotWidget(parent, axisItems=axes, background=None, enableMenu=False)
     # Lets the card behind it show: a cached background has the window's color.
@@ -67,7 +127,7 @@ def make_canvas(style: AxesStyle, parent: QWidget) -> pg.PlotWidget:
     plot.hideButtons()
     plot.showGrid(x=True, y=True, alpha=0.25)
     plot.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
-    plot.setLogMode(x=style.logarithmic, y=style.logarithmic)
+    plot.setLogMode(x=style.logarithmic, y=style.logarithmic_y)
     if style.x_label:
         plot.setLabel("bottom", style.x_label)
     if style.y_label:
@@ -145,8 +205,22 @@ def recolour(plot: pg.PlotWidget, theme: Theme, legend_columns: int) -> None:
             legend.setBrush(ground)
 
 
-def marker_items(marker: Marker, theme: Theme, *, logarithmic: bool) -> list[Any]:
-    """Return a marker's line, and its band if it has one."""
+def label_position(row: int, height: float) -> float:
+    """Return the place of a row of labels, as a share of the plot's height in pixels."""
+    label = QFontMetrics(QGuiApplication.font()).height() + _LABEL_PADDING
+    step = max(_LABEL_STEP, label / max(height, 1.0))
+    return max(_TOP_LABEL - row * step, 0.0)
+
+
+def marker_items(marker: Marker, theme: Theme, *, logarithmic: bool, height: float) -> list[Any]:
+    """Return a marker's line, and its band if it has one.
+
+    Args:
+        marker: what to draw.
+        theme: gives the colors.
+        logarithmic: whether the x axis is.
+        height: of the plot, in pixels: the rows of the labels are never closer than a label.
+    """
     import pyqtgraph as pg
 
     def place(value: float) -> float:
@@ -160,7 +234,7 @@ def marker_items(marker: Marker, theme: Theme, *, logarithmic: bool) -> list[Any
         place(marker.x), pen=pg.mkPen(colour, style=style),
         label=marker.label or None,  # each text is a document; runs leave hundreds of marks
         labelOpts={
-            "position": _TOP_LABEL - marker.row * _LABEL_STEP, "color": colour, "movable": False,
+            "position": label_position(marker.row, height), "color": colour, "movable": False,
             "fill": ground,
         },
     )  # fmt: skip

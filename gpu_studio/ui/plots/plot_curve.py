@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _MOST_POINTS = 4000
+_MOST_DOTS = 150  # more of them take long to draw, and cover each other
 
 CurveSource = Callable[[], "tuple[ArrayLike, ArrayLike] | Series"]
 
@@ -48,6 +49,7 @@ class Curve:
             count from 1 and whose visible part is drawn.
         dashed: a second mark besides the color.
         symbol: a pyqtgraph symbol for few points, for example "o" or "s"; such curves are thick.
+        dots: a pyqtgraph symbol that marks the points as long as they are few.
         filled: fills to zero; only for a few hundred points.
         smooth: thick and antialiased; only for a few hundred points.
         stepped: holds each value until the next; a NaN in y leaves a gap.
@@ -68,11 +70,12 @@ class Curve:
         smooth: bool = False,
         faint: bool = False,
         gaps: bool = False,
+        dots: str | None = None,
     ) -> None:
         self.label, self.role, self.source = label, role, source
         self.dashed, self.symbol, self.filled, self.stepped = dashed, symbol, filled, stepped
         self.smooth = smooth or symbol is not None
-        self.faint, self.gaps = faint, gaps
+        self.faint, self.gaps, self.dots = faint, gaps, dots
         self.item: pg.PlotDataItem | None = None
         self.shown: Points | None = None
 
@@ -93,6 +96,8 @@ class Curve:
             options |= {
                 "symbol": self.symbol, "symbolSize": 8, "symbolBrush": colour, "symbolPen": None,
             }  # fmt: skip
+        if self.dots is not None:
+            options |= {"symbolSize": 6, "symbolBrush": colour, "symbolPen": None}
         if self.stepped or self.gaps:
             # Finite values only: a NaN in y is a gap without data.
             options |= {"connect": "finite", "skipFiniteCheck": False}
@@ -117,8 +122,13 @@ class Curve:
 
     def draw(self) -> None:
         """Draw the current points."""
-        if self.item is not None and self.shown is not None:
+        if self.item is None or self.shown is None:
+            return
+        if self.dots is None:
             self.item.setData(self.shown.xs, self.shown.ys)
+        else:
+            symbol = self.dots if len(self.shown.xs) <= _MOST_DOTS else None
+            self.item.setData(self.shown.xs, self.shown.ys, symbol=symbol)
 
     def _look(self, sight: Sight) -> Points | None:
         import numpy as np

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QGraphicsTextItem
+from PySide6.QtCore import QPointF
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
 
-from gpu_studio.ui.plots.live_plot import Curve, LivePlot, Marker
+from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
 from tests.ui.plots.drawn import drawn, spiky
 
 
@@ -185,3 +189,72 @@ def test_a_ghost_is_paler_than_its_curve_and_still_opaque(shown):
     pens = [plot._curves[key].item.opts["pen"].color() for key in ("a", "ghost")]
     assert pens[0] != pens[1]
     assert pens[1].alpha() == 255
+
+
+def label_places(plot):
+    """Return where the names of lines are drawn."""
+    return [
+        item.label.mapRectToScene(item.label.boundingRect())
+        for item in (*plot._level_items, *plot._marker_items)
+        if getattr(item, "label", None) is not None
+    ]
+
+
+@pytest.mark.parametrize("ys", [(1e-3, 1.02e-3), (1e-3, 1e-3, 1e-3, 1e-3), (3.0, 1.0, 2.0)])
+def test_names_of_levels_do_not_cover_each_other(qtbot, shown, ys):
+    plot = shown(logarithmic_y=True, legend=0)
+    plot.resize(700, 300)
+    plot.set_curve("a", Curve("A", "cpu", lambda: ([1, 2], [min(ys), 10 * max(ys)])))
+    plot.set_levels([Level(y, f"Card {at}: median 1.00 ms", "gpu0") for at, y in enumerate(ys)])
+    places = []
+
+    def drawn_apart():
+        places[:] = label_places(plot)
+        return all(not a.intersects(b) for a, b in itertools.combinations(places, 2))
+
+    qtbot.waitUntil(drawn_apart)
+    assert len(places) == len(ys)
+
+
+def test_names_of_marks_keep_their_rows_in_a_low_plot(qtbot, shown):
+    plot = shown(logarithmic=True, legend=0)
+    plot.resize(500, 170)
+    plot.set_curve("a", Curve("A", "cpu", lambda: ([1, 10], [1.0, 2.0]), symbol="o"))
+    plot.set_markers([Marker(3.0, f"Card {row}", "gpu0", row=row) for row in range(3)])
+
+    def drawn_apart():
+        places = label_places(plot)
+        return all(not a.intersects(b) for a, b in itertools.combinations(places, 2))
+
+    qtbot.waitUntil(drawn_apart)
+
+
+def test_few_samples_are_points_and_many_are_a_line(shown):
+    few, many = shown(), shown()
+    for plot, count in ((few, 20), (many, 5_000)):
+        values = np.linspace(1.0, 2.0, count)
+        plot.set_curve("a", Curve("A", "cpu", lambda v=values: (np.arange(len(v)), v), dots="s"))
+    assert few._curves["a"].item.opts["symbol"] == "s"
+    assert many._curves["a"].item.opts["symbol"] is None
+
+
+def test_the_mouse_reads_the_value_of_each_curve(qtbot, shown):
+    plot = shown(x_label="sample", x_unit="count", y_unit="s", logarithmic_y=True)
+    plot.set_curve("a", Curve("CPU", "cpu", lambda: ([1, 2, 3], [1e-3, 2e-3, 4e-3])))
+    plot.set_curve("b", Curve("GT <1030>", "gpu0", lambda: ([1, 2, 3], [1e-6, 2e-6, 4e-6])))
+    box = plot.plot.plotItem.vb
+    qtbot.waitUntil(lambda: box.width() > 100)
+    place = plot.plot.mapFromScene(box.mapViewToScene(QPointF(2.0, -4.0)))
+    with qtbot.waitSignal(plot.pointed) as pointed:
+        QTest.mouseMove(plot.plot.viewport(), place)
+    assert pointed.args[0] == pytest.approx(2.0, abs=0.1)
+    read = QToolTip.text()
+    assert all(said in read for said in ("sample 2", "CPU: 2.00", "GT &lt;1030&gt;: 2.00"))
+
+
+def test_a_logarithmic_axis_shows_a_steady_time_as_steady(shown):
+    plot = shown(x_unit="count", y_unit="s", logarithmic_y=True, steady=True)
+    plot.set_curve("a", Curve("CPU", "cpu", lambda: ([1, 2, 3], [1.00e-3, 1.01e-3, 1.00e-3])))
+    (low, high) = plot.plot.plotItem.vb.viewRange()[1]
+    assert high - low > 0.29  # a factor of two: a spread of 1 % does not fill the plot
+    assert low < -3 < high

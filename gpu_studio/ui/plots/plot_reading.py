@@ -1,0 +1,128 @@
+"""The values of a plot's curves under the mouse, as a tool tip that follows it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QToolTip
+
+from gpu_studio.core.units import format_bytes, format_duration, format_rate, three_digits
+from gpu_studio.model.tool_tip import rich_tip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pyqtgraph as pg
+
+    from gpu_studio.ui.plots.plot_canvas import AxesStyle
+    from gpu_studio.ui.plots.plot_curve import Curve
+
+# A point further from the mouse belongs to another place of the plot.
+_FARTHEST = 40  # pixels
+
+
+class PlotReading(QObject):
+    """Reads the nearest point of each curve.
+
+    Signals:
+        pointed(float | None): the x under the mouse; None if the mouse left the plot.
+    """
+
+    pointed = Signal(object)
+
+    def __init__(
+        self, plot: pg.PlotWidget, style: AxesStyle, curves: Callable[[], Iterable[Curve]]
+    ) -> None:
+        super().__init__(plot)
+        self._plot, self._style, self._curves = plot, style, curves
+        viewport = plot.viewport()
+        viewport.setMouseTracking(True)
+        viewport.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow the mouse, but not while it drags."""
+        if event.type() is QEvent.Type.Leave:
+            self._leave()
+        elif (
+            event.type() is QEvent.Type.MouseMove
+            and isinstance(event, QMouseEvent)
+            and event.buttons() == Qt.MouseButton.NoButton
+        ):
+            self._read(event)
+        return super().eventFilter(watched, event)
+
+    def _leave(self) -> None:
+        QToolTip.hideText()
+        self.pointed.emit(None)
+
+    def _read(self, event: QMouseEvent) -> None:
+        box = self._plot.plotItem.vb
+        scene = self._plot.mapToScene(event.position().toPoint())
+        if not box.sceneBoundingRect().contains(scene):
+            self._leave()
+            return
+        seen = float(box.mapSceneToView(scene).x())
+        x = 10**seen if self._style.logarithmic else seen
+        reach = _FARTHEST * abs(float(box.viewPixelSize()[0]))
+        lines = reading_lines(self._curves(), self._style, x, reach)
+        if lines:
+            QToolTip.showText(event.globalPosition().toPoint(), rich_tip(lines), self._plot)
+        else:
+            QToolTip.hideText()
+        self.pointed.emit(x)
+
+
+def reading_lines(curves: Iterable[Curve], style: AxesStyle, x: float, reach: float) -> list[str]:
+    """Return the place of the nearest point, and below it the value of each curve there.
+
+    Args:
+        curves: the drawn ones.
+        style: the units of the axes.
+        x: the place, in the data's own scale.
+        reach: the largest distance along the axis; in decades if it is logarithmic.
+    """
+    nearest: list[tuple[float, float, str]] = []
+    for curve in curves:
+        found = _nearest(curve, x, logarithmic=style.logarithmic)
+        if found is not None and found[0] <= reach:
+            value = reading_text(found[2], style.y_unit)
+            nearest.append((found[0], found[1], ": ".join(filter(None, (curve.label, value)))))
+    if not nearest:
+        return []
+    at = reading_text(min(nearest)[1], style.x_unit)
+    head = at if style.x_unit in ("ago", "size") else f"{style.x_label} {at}".strip()
+    return [*([] if style.x_unit == "ago" else [head]), *(line for _, _, line in nearest)]
+
+
+def _nearest(curve: Curve, x: float, *, logarithmic: bool) -> tuple[float, float, float] | None:
+    """Return the distance, x and y of a curve's nearest drawn point; None without any."""
+    import numpy as np
+
+    if curve.shown is None or not len(curve.shown.xs):
+        return None
+    xs, ys = curve.shown.xs, curve.shown.ys
+    apart = np.abs(np.log10(xs / x)) if logarithmic else np.abs(xs - x)
+    apart = np.where(np.isfinite(ys), apart, math.inf)
+    at = int(apart.argmin())
+    if not math.isfinite(apart[at]):
+        return None
+    return float(apart[at]), float(xs[at]), float(ys[at])
+
+
+def reading_text(value: float, unit: str) -> str:
+    """Return a value with its unit, as the axes write it."""
+    match unit:
+        case "s":
+            return format_duration(value)
+        case "bytes":
+            return format_bytes(value)
+        case "B/s":
+            return format_rate(value, unit)
+        case "size" | "count":
+            return f"{value:.0f}"
+        case "" | "ago":
+            return three_digits(value)
+    return f"{three_digits(value)}\u202f{unit}"
