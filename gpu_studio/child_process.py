@@ -214,7 +214,8 @@ class ChildProcess:
         module: the module to run, as for ``python -m``.
         arguments: its arguments.
         environment: environment variables in addition to this process's.
-        log_path: the file for its standard error; None inherits this process's.
+        log_path: the file for its standard error; None inherits this process's, and so does a
+            file that cannot be opened.
     """
 
     def __init__(
@@ -226,7 +227,9 @@ class ChildProcess:
         log_path: Path | None = None,
     ) -> None:
         self._family = _Family()
-        log: IO[bytes] | None = open(log_path, "ab") if log_path else None  # noqa: SIM115
+        log: IO[bytes] | None = None
+        with contextlib.suppress(OSError):  # removed meanwhile, or in use: the child works as well
+            log = open(log_path, "ab") if log_path else None  # noqa: SIM115
         try:
             self._process = subprocess.Popen(
                 [interpreter(), "-m", module, *arguments],

@@ -90,6 +90,12 @@ def test_a_kill_reaches_what_a_child_started_at_once(family):
     until(lambda: gone(pids[1]))
 
 
+def test_a_log_that_is_gone_keeps_no_child_from_its_work(tmp_path: Path):
+    child = ChildProcess("tests.engine.child_with_family", log_path=tmp_path / "removed" / "a.log")
+    assert next(child.lines())
+    child.end(PATIENCE_S)
+
+
 class HeldChild:
     """A child that neither ends nor is killed: each wait for it only moves a clock."""
 

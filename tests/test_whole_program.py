@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.driving.whole_program import CLOSING, close_in, drive
+from tests.driving.whole_program import CLOSING, close_in, drive, kill_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +78,14 @@ def test_closing_in_any_state_leaves_no_process_and_no_file(tmp_path: Path, stat
     assert int(said["family"]) >= least
     assert ("gpu-studio-" in said["folders"]) is (least > 0)
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "state", ["engine starts", "run", "pitfall", "sensors and their log", "memory experiment"]
+)
+def test_no_process_outlives_a_window_that_is_killed(tmp_path: Path, state: str):
+    _, least = CLOSING[state]
+    assert int(kill_in(state, tmp_path)["family"]) >= least
 
 
 def test_a_killed_engine_is_reported_and_replaced_and_nothing_is_lost():

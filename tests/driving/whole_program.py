@@ -68,13 +68,17 @@ _CLOSE = """
 close()
 application.processEvents()
 """
+_KILL = """
+print("family", len(psutil.Process().children(recursive=True)), flush=True)
+psutil.Process().kill()
+"""
 # Each state is reached without waiting for more than a condition.
 _BEFORE_ITS_FIRST_PAINT = """
 window.show()
 """
 _ENGINE_STARTS = """
 window.show()
-wait(lambda: studio.session.state is EngineState.STARTING)
+wait(lambda: studio.session.state is EngineState.STARTING and psutil.Process().children())
 """
 _WORK = """
 studio.session.submit(RunWorkload(
@@ -211,6 +215,20 @@ def close_after(script: str, folder: Path, env: Mapping[str, str] | None = None)
     return run_program(script + _CLOSE, temporary=temporary, env=env)
 
 
+def kill_in(state: str, folder: Path) -> dict[str, str]:
+    """Bring the program into a state of `CLOSING` and kill its window; return as `run_program`.
+
+    Args:
+        state: the state.
+        folder: an empty one, as for `close_after`.
+    """
+    temporary, files = folder / "temporary", folder / "files"
+    temporary.mkdir()
+    files.mkdir()
+    env = {**os.environ, "READS_AND_WRITES": str(files)}
+    return run_program(CLOSING[state][0] + _KILL, temporary=temporary, env=env, is_killed=True)
+
+
 def drive(script: str, **options: object) -> dict[str, str]:
     """Run a script in the window once engine and sensors are ready; otherwise as `run_program`."""
     return run_program(READY + script, **options)  # type: ignore[arg-type]
@@ -224,6 +242,7 @@ def run_program(
     temporary: Path | None = None,
     home: Path | None = None,
     env: Mapping[str, str] | None = None,
+    is_killed: bool = False,
 ) -> dict[str, str]:
     """Run a script in a process of its own; return what it printed, word by word, and ``ended_at``.
 
@@ -234,9 +253,10 @@ def run_program(
         temporary: where the program leaves its temporary files; None for the system's folder.
         home: where it keeps settings and results; None keeps none.
         env: the environment; None for this process's.
+        is_killed: whether the script kills its own process.
 
     Raises:
-        AssertionError: the program did not end with 0, or a process of it was left.
+        AssertionError: the program did not end as it should, or a process of it was left.
     """
     text = (_OPENING + script).replace("{sizes}", sizes).replace("{budget_s}", str(budget_s))
     for name, file in (("settings_path", "settings.json"), ("data_folder", "data")):
@@ -259,7 +279,7 @@ def run_program(
     offspring = _wait_for(child)
     ended_at = time.perf_counter()
     out, err = child.communicate()
-    assert child.returncode == 0, f"exit {child.returncode}\n{out}\n{err}"
+    assert (child.returncode != 0) is is_killed, f"exit {child.returncode}\n{out}\n{err}"
     _, alive = psutil.wait_procs(offspring, timeout=PATIENCE_S)
     assert not alive, "processes outlive the window"
     return {**dict(line.split(" ", 1) for line in out.splitlines()), "ended_at": str(ended_at)}
