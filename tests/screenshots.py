@@ -3,10 +3,11 @@
 ``python -m tests.screenshots DIR [--size 1280x800] [--theme dark]`` takes the README's: the real
 window with the real engine and sensors of this PC. Every number was measured while it was taken.
 
-``python -m tests.screenshots DIR --every-page [--font "DejaVu Sans"]`` shows how the window looks:
-every page while the engine starts, before its first result, with one, and with a finding above it;
-light and dark, in four sizes, in each font that is named; and a contact sheet of each page. The
-engine and the sensors are scripts: every number is invented, and no such picture is for the README.
+``python -m tests.screenshots DIR --every-page [--font "DejaVu Sans"] [--only Memory]`` shows how
+the window looks: every page while the engine starts, before its first result, while its work runs,
+with a result, with a finding above it, after wrong results and after an error; light and dark, in
+five sizes, in each font that is named; and a contact sheet of each page. The engine and the sensors
+are scripts: every number is invented, and no such picture is for the README.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -33,32 +34,56 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.app import build_window
-from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    PitfallFailed,
+    PlaceModel,
+    RequestFailed,
+    RunFailed,
+    RunMemoryExperiment,
+    RunPitfall,
+    RunWorkload,
+)
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui import theme as window_theme
-from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle, use_everything
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.pages import (
+    PAGES,
+    go,
+    page_called,
+    press,
+    scripts_of_all_pages,
+    settle,
+    use_everything,
+)
 from tests.driving.window import (
     choose,
     choose_data,
     click,
+    drawn,
     find,
     open_tab,
     wait_ready,
     wait_until,
     write,
 )
+from tests.fakes import scripted_engine
 from tests.fakes.pc import SteadySensors, reading, two_cards
-from tests.fakes.scripted_engine import Engines, Pause
+from tests.fakes.run_answers import run_events
+from tests.fakes.scripted_engine import Engines, Pause, Script, ScriptedEngine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterator
 
 LONGEST_WAIT_S = 120.0
-# Logical pixels, and device pixels for each of them: half of 1920 × 1080 comes first.
-SIZES = ((960, 540, 2), (1024, 640, 1), (1280, 800, 1), (1920, 1080, 1))
+# Logical pixels, and device pixels for each of them: 1920 × 1080 at scale 2, 1.5 and 1, and others.
+SIZES = ((960, 540, 2), (1280, 720, 1.5), (1920, 1080, 1), (1024, 640, 1), (1280, 800, 1))
 THEMES = ("light", "dark")
+TABS = tuple(dict.fromkeys(page.tab for page in PAGES))
 _THUMBNAIL, _GAP = 640, 12
+_FEWEST_SAMPLES = 10  # with fewer, the live plot looks empty
 
 
 class Photographer:
@@ -129,8 +154,7 @@ class Photographer:
         run = find(self._window, "benchmark.run", QPushButton)
         self.press("benchmark.run")
         results = find(self._window, "benchmark.results", QTableView).model()
-        self.wait(lambda: results.rowCount() > 1)
-        self.rest(300)
+        self.wait(lambda: results.rowCount() > 1 and self.most_samples_drawn() >= _FEWEST_SAMPLES)
         self.take("benchmark-live")
         self.wait(lambda: run.isEnabled() and self._studio.session.is_free)
         self.press("benchmark.clear")
@@ -143,6 +167,11 @@ class Photographer:
         self.take("benchmark-history")
         self.press("benchmark.view.sizes")
         self.take("benchmark")
+
+    def most_samples_drawn(self) -> int:
+        """Return how many samples the longest curve of the live plot shows."""
+        keys = find(self._window, "benchmark.plot", LivePlot).curve_keys
+        return max((len(drawn(self._window, "benchmark.plot", key)[0]) for key in keys), default=0)
 
     def show(self, title: str) -> None:
         open_tab(self._window, title)
@@ -168,10 +197,11 @@ class Photographer:
 
 
 class EveryPage:
-    """Takes all pages of one window over scripts, in one font."""
+    """Takes all pages of one window over scripts, in one font; ``tabs`` are those to be taken."""
 
-    def __init__(self, folder: Path, font: str) -> None:
+    def __init__(self, folder: Path, font: str, tabs: Collection[str]) -> None:
         self._folder, self._font = folder, font.replace(" ", "-").lower()
+        self._pages = [page for page in PAGES if page.tab in tabs]
         self._taken: dict[str, list[Path]] = {}
         self._readings = 0
         self._settings = Settings(None)
@@ -186,34 +216,82 @@ class EveryPage:
         self._window = build_window(
             engine_factory=self._engines, sensor_source=self._sensors, settings=self._settings
         )
-        studio = self._window.findChild(Studio)
+        self._studio = self._window.findChild(Studio)
         self._window.show()
         try:
             wait_until(lambda: self._engines.made and self._engines.latest.paused.is_set())
             self._take_state("1-starting")
             self._engines.scripts[DescribeEngine] = described  # an experiment's engine starts too
             self._engines.latest.go()
-            wait_ready(studio, LONGEST_WAIT_S)
+            wait_ready(self._studio, LONGEST_WAIT_S)
             self._read_sensors()
-            wait_until(lambda: studio.sensors.newest is not None)
+            wait_until(lambda: self._studio.sensors.newest is not None)
             self._take_state("2-empty")
+            self._take_running()
             use_everything(self._window)
-            self._take_state("3-result")
-            studio.headlines.tell("Something was found.", "This is what you can do about it.")
-            self._take_state("4-finding")
+            self._take_state("4-result")
+            self._studio.headlines.tell("Something was found.", "This is what you can do about it.")
+            self._take_state("5-finding")
+            self._studio.headlines.dismiss()
+            self._take_failed()
         finally:
             self._window.close()
         for page, paths in self._taken.items():
             self._make_sheet(page, paths)
 
-    def _take_state(self, state: str) -> None:
+    def _take_running(self) -> None:
+        """Take the pages of each tab while its work runs, and Devices beside the benchmark."""
+        for kind, page, button, tabs in (
+            (RunWorkload, "LIVE", "benchmark.run", ("Devices", "Benchmark")),
+            (RunPitfall, "Pitfalls", "switcher.lab.break", ("Switcher",)),
+            (RunMemoryExperiment, "Break it", "memory.oom.run", ("Memory",)),
+        ):
+            whole = self._engines.scripts[kind]
+            self._engines.scripts[kind] = held(whole)
+            go(self._window, page_called(page))
+            click(self._window, button)
+            wait_until(lambda: any(engine.paused.is_set() for engine in self._engines.made))
+            self._take_state("3-running", tabs)
+            self._engines.scripts[kind] = whole
+            for engine in self._engines.made:
+                if engine.paused.is_set():
+                    engine.go()
+            go(self._window, page_called(page))
+            wait_until(find(self._window, button, QPushButton).isEnabled)
+        go(self._window, page_called("LIVE"))
+        click(self._window, "benchmark.clear")
+
+    def _take_failed(self) -> None:
+        """Take the benchmark after wrong results, then every page after an error."""
+        self._engines.scripts[RunWorkload] = wrong_results
+        self._run_again("LIVE", "benchmark.run")
+        self._take_state("6-wrong", ("Benchmark",))
+        self._engines.scripts |= FAILING
+        self._run_again("LIVE", "benchmark.run")
+        for page, button in (
+            ("Place", "switcher.move"),
+            ("Pitfalls", "switcher.lab.break"),
+            ("Break it", "memory.oom.run"),
+        ):
+            self._run_again(page, button)
+        self._take_state("7-failed")
+
+    def _run_again(self, page: str, button: str) -> None:
+        go(self._window, page_called(page))
+        if page == "LIVE":
+            click(self._window, "benchmark.clear")
+        press(self._window, button)
+        wait_until(find(self._window, button, QPushButton).isEnabled)
+
+    def _take_state(self, state: str, tabs: Collection[str] | None = None) -> None:
+        pages = [page for page in self._pages if tabs is None or page.tab in tabs]
         for look in THEMES:
             self._settings.change(theme=look)
             for width, height, scale in SIZES:
                 self._window.resize(width, height)
                 settle()
                 self._read_sensors()
-                for page in PAGES:
+                for page in pages:
                     go(self._window, page)
                     self._take(page.title, f"{state}-{width}x{height}-{look}", scale)
 
@@ -222,7 +300,12 @@ class EveryPage:
         self._readings += 1
         self._sensors.send(reading(two_cards(), float(self._readings)))
 
-    def _take(self, page: str, name: str, scale: int) -> None:
+    def _take(self, page: str, name: str, scale: float) -> None:
+        for plot in self._window.findChildren(LivePlot):
+            if plot.isVisible() and not plot.visibleRegion().isEmpty():
+                wait_until(lambda plot=plot: plot.plot is not None)
+                plot.refresh()  # its next frame may be far
+        settle()
         title = "".join(letter for letter in page.lower() if letter.isalnum())
         path = self._folder / title / f"{self._font}-{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -254,8 +337,40 @@ class EveryPage:
         sys.stderr.write(f"{path}\n")
 
 
-def take_every_page(folder: Path, fonts: list[str]) -> None:
+def held(script: Script) -> Script:
+    """Return a script that pauses before its end; of runs, those of 512."""
+
+    def answer(engine: ScriptedEngine, request: Any) -> Iterator[Any]:
+        events = list(script(engine, request) if callable(script) else script)
+        yield from events[:-1]
+        if getattr(request, "size", 512) == 512:
+            yield Pause()
+        yield events[-1]
+
+    return answer
+
+
+def wrong_results(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+    """Answer with results of which the cards' do not match the CPU's."""
+    is_right = request.device == "cpu"
+    said = "matches" if is_right else "differs from"
+    return run_events(request, verified=is_right, verification=f"{said} float64 on the CPU")
+
+
+_FAILURE = Failure(
+    FailureKind.OUT_OF_MEMORY, "CUDA out of memory. Tried to allocate 256.00 MiB.", ""
+)
+FAILING: dict[type, Any] = {
+    RunWorkload: lambda _engine, request: [RunFailed(run_id=request.run_id, failure=_FAILURE)],
+    PlaceModel: [RequestFailed(failure=_FAILURE)],
+    RunPitfall: lambda _engine, request: [PitfallFailed(name=request.name, failure=_FAILURE)],
+    RunMemoryExperiment: [RequestFailed(failure=_FAILURE)],
+}
+
+
+def take_every_page(folder: Path, fonts: list[str], tabs: Collection[str]) -> None:
     """Take every page in each of the fonts that this PC has; the others are named and left out."""
+    scripted_engine.LONGEST_PAUSE_S = 3600.0  # an engine is held for as long as it is looked at
     there = set(QFontDatabase.families())
     system_font = window_theme.application_font
     for family in fonts:
@@ -269,7 +384,7 @@ def take_every_page(folder: Path, fonts: list[str]) -> None:
             return font
 
         window_theme.application_font = chosen
-        EveryPage(folder, family).take_all()
+        EveryPage(folder, family, tabs).take_all()
     window_theme.application_font = system_font
 
 
@@ -297,11 +412,12 @@ def main() -> None:
     parser.add_argument("--suffix", default="")
     parser.add_argument("--every-page", action="store_true", help="with invented numbers")
     parser.add_argument("--font", action="append", help="for --every-page; may be given again")
+    parser.add_argument("--only", action="append", choices=TABS, help="a tab; may be given again")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     application = QApplication([])
     if options.every_page:
-        take_every_page(options.folder, options.font or ["DejaVu Sans"])
+        take_every_page(options.folder, options.font or ["DejaVu Sans"], options.only or TABS)
     else:
         take_real_pictures(options)
     application.processEvents()
