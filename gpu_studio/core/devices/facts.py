@@ -20,18 +20,15 @@ from gpu_studio.core.devices.devices import (
     clock_event_words,
 )
 from gpu_studio.core.devices.link import widest_link
-from gpu_studio.core.devices.peaks import CardPeaks, card_peaks
-from gpu_studio.core.devices.published_builds import table_differences
 from gpu_studio.core.protocol import EngineDescribed
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.units import format_bytes, format_percent, format_rate, three_digits
-from gpu_studio.core.wheel_table import load_table
-from gpu_studio.core.wheels import platform_key, version_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpu_studio.core.devices.link import Link
+    from gpu_studio.core.devices.peaks import CardPeaks
     from gpu_studio.core.devices.torch_facts import TorchCard
     from gpu_studio.core.protocol import MemoryRead
 
@@ -149,6 +146,8 @@ _MHZ = 1e6
 
 def peaks_of(card: Device, told: TorchCard | None) -> CardPeaks | None:
     """Return a card's peaks at its highest clocks; None if the card reports too little."""
+    from gpu_studio.core.devices.peaks import card_peaks
+
     capability = card.compute_capability
     count = card.multiprocessors or (told.multiprocessors if told else None)
     clock_mhz = card.sm_clock_max_mhz or (told.sm_clock_max_mhz if told else None)
@@ -536,6 +535,11 @@ def _torch_group(snapshot: PcSnapshot) -> FactGroup:
 
 def _tables(engine: EngineDescribed) -> Fact:
     """Return the row that compares PyTorch's own table of builds with this program's."""
+    # The window's first page imports this file, and its first paint needs none of these.
+    from gpu_studio.core.devices.published_builds import table_differences
+    from gpu_studio.core.wheel_table import load_table
+    from gpu_studio.core.wheels import platform_key, version_numbers
+
     try:
         table = load_table()
     except MissingResourceError:

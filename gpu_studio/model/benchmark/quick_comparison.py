@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.benchmark.plan import Plan
-from gpu_studio.model.benchmark.benchmark_devices import device_choices
-
 if TYPE_CHECKING:
+    from gpu_studio.core.benchmark.plan import Plan
     from gpu_studio.model.studio import Studio
 
 WORKLOAD = "matmul"
@@ -43,6 +41,9 @@ class QuickComparison(QObject):
         engine = self._studio.session.description
         if engine is None or all(one.name != WORKLOAD for one in engine.workloads):
             return ()
+        # The window's first page has this object: the benchmark itself is for after its paint.
+        from gpu_studio.model.benchmark.benchmark_devices import device_choices
+
         choices = device_choices(self._studio.sensors.inventory, engine)
         usable = [choice.address for choice in choices if choice.address is not None]
         return tuple(usable[: 1 + _MOST_CARDS])
@@ -64,6 +65,8 @@ class QuickComparison(QObject):
     @property
     def plan(self) -> Plan:
         """The runs."""
+        from gpu_studio.core.benchmark.plan import Plan
+
         return Plan(
             workload=WORKLOAD,
             sizes=SIZES,
