@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QPushButton, QTabBar, QTabWidget
 from gpu_studio.app import build_window
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
 from gpu_studio.model.studio import Studio
-from tests.driving.window import click, column, find, sees, wait_ready
+from tests.driving.window import click, column, find, sees, wait_ready, wait_until
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
 
@@ -26,6 +26,7 @@ def make_window(engines, settings):
         made.append(window)
         window.show()
         wait_ready(window.findChild(Studio))
+        wait_until(lambda: sees(window, "devices.compare"))  # a page follows what it tells
         return window
 
     yield make
