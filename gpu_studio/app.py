@@ -28,6 +28,7 @@ from gpu_studio.model.start_mark import StartMark
 from gpu_studio.model.studio import Studio
 from gpu_studio.model.worker import Worker
 from gpu_studio.override_guard import guard_overrides
+from gpu_studio.set_up_child import SetUpChild, set_up_entry
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.theme import Theme
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.devices.torch_facts import PcProbed, TorchCard
     from gpu_studio.core.engine import Engine, EngineFactory
+    from gpu_studio.model.build_installation import Installer
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
 
@@ -76,6 +78,7 @@ def build_window(
     probe: Probe | None = None,
     tabs_after_paint: bool = False,
     bad_end: str | None = None,
+    installer: Installer | None = None,
 ) -> QMainWindow:
     """Return the whole window, not yet shown. It starts nothing before its first paint.
 
@@ -89,6 +92,7 @@ def build_window(
         probe: runs a real kernel on each card, in a child process by default.
         tabs_after_paint: make the hidden tabs after the first paint.
         bad_end: the end of the log of a start that crashed.
+        installer: installs another build of PyTorch; None if there is none for this environment.
     """
     guard_overrides()
     forget_sources()
@@ -121,6 +125,8 @@ def build_window(
         probe=probe or real_probe,
         recorded_factory=recorded_engine,
         cards_are_simulated=are_cards_simulated(),
+        # PyTorch in the window's own process stays loaded whatever is installed.
+        installer=installer if kept.choices.engine != "window" else None,
     )
     theme = Theme(kept)
     theme.apply()
@@ -128,6 +134,12 @@ def build_window(
     kept.setParent(window)
     window.setWindowIcon(_icon())
     return window
+
+
+def own_installer(log_path: Path | None) -> Installer | None:
+    """Return the setup that made this environment; None in an environment that it did not make."""
+    entry = set_up_entry()
+    return SetUpChild(entry, log_path) if entry is not None else None
 
 
 def modelled_engine(environment: EngineEnvironment) -> Engine:
@@ -164,7 +176,11 @@ def main() -> int:
     if not has_letters(application.font()):
         return _end_without_font(mark)
     window = build_window(
-        log_path=log_path, data_folder=_data_folder(), tabs_after_paint=True, bad_end=bad_end
+        log_path=log_path,
+        data_folder=_data_folder(),
+        tabs_after_paint=True,
+        bad_end=bad_end,
+        installer=own_installer(log_path),
     )
     sys.excepthook = _report_unexpected
     # Ctrl-C in the terminal closes the window as its own button does; Python looks at signals

@@ -211,7 +211,7 @@ class ChildProcess:
     """One ``python -m module`` and its two pipes. Any thread may call `send` and `end`.
 
     Args:
-        module: the module to run, as for ``python -m``.
+        module: the module to run, as for ``python -m``, or the path of a script.
         arguments: its arguments.
         environment: environment variables in addition to this process's.
         log_path: the file for its standard error; None inherits this process's, and so does a
@@ -220,7 +220,7 @@ class ChildProcess:
 
     def __init__(
         self,
-        module: str,
+        module: str | Path,
         arguments: Sequence[str] = (),
         *,
         environment: Mapping[str, str] | None = None,
@@ -230,9 +230,10 @@ class ChildProcess:
         log: IO[bytes] | None = None
         with contextlib.suppress(OSError):  # removed meanwhile, or in use: the child works as well
             log = open(log_path, "ab") if log_path else None  # noqa: SIM115
+        program = [str(module)] if isinstance(module, Path) else ["-m", module]
         try:
             self._process = subprocess.Popen(
-                [interpreter(), "-m", module, *arguments],
+                [interpreter(), *program, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -301,6 +302,13 @@ class ChildProcess:
         """
         self._family.kill()
 
+    def close_input(self) -> None:
+        """Close the child's input, which asks it to end; wait for nothing."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            stdin.close()
+
     def end(self, timeout_s: float = 2.0) -> int | None:
         """Close the child's input, wait, kill it if necessary; its descendants end as well.
 
@@ -310,10 +318,7 @@ class ChildProcess:
         Returns:
             Its exit code, negative for a signal; None if it had to be killed.
         """
-        stdin = self._process.stdin
-        assert stdin is not None
-        with contextlib.suppress(OSError, ValueError):
-            stdin.close()
+        self.close_input()
         exit_code = self.wait(timeout_s)
         if exit_code is None:
             self.kill()

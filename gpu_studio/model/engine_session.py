@@ -57,6 +57,8 @@ class EngineState(Enum):
         ABSENT ─► STARTING ─► READY ◄─► BUSY ─► STOPPING ─► READY
                      ▲          └─────────┴─────────┴─► (dead) ─► STARTING, or FAILED
                      └──────────── restart ─────────────────────────────────┘
+
+    ``release`` leads from READY back to ABSENT.
     """
 
     ABSENT = "not started"
@@ -143,6 +145,12 @@ class _EngineSuccession:
         # Called twice before the old engine has ended: the one in between never ran.
         self.retired = self.retired or self.present
         self.present = self._factory(self.environment)
+
+    def retire(self) -> Engine:
+        """Replace the engine by one that is not started; return the old one, to be closed."""
+        self.renew()
+        assert self.retired is not None
+        return self.retired
 
     def listening(self) -> Callable[[], Iterator[_Said]]:
         """Return a function that yields all events of the current engine, for a worker's thread.
@@ -265,6 +273,7 @@ class EngineSession(QObject):
         if self._state in (EngineState.ABSENT, EngineState.FAILED):
             self._deaths = self._idle_deaths = 0
             self._describe_next()
+            self._enter(EngineState.STARTING)
             self._next()
 
     def submit(self, request: Request) -> Reply:
@@ -305,6 +314,26 @@ class EngineSession(QObject):
             self._farewell.start()
         self._enter(EngineState.STARTING)
         self._next()
+
+    def release(self) -> Task | None:
+        """End an idle engine; none starts before `restart`, so its files can be replaced.
+
+        Returns:
+            The started task that ends the engine; None if the engine works.
+        """
+        if not self._state.is_idle or self._closed:
+            return None
+        self._description = self._current_device = None
+        self._heartbeat.stop()
+        self._set_silent(False)
+        retired = self._engines.retire()
+        if self._reply is not None:  # a reading of the memory
+            retired.abandon()
+            self._farewell.start()
+        ending = Task(retired.close, self)
+        self._enter(EngineState.ABSENT)
+        ending.start()
+        return ending
 
     def close(self) -> None:
         """End the engine and its worker; nothing is left running."""
@@ -364,6 +393,8 @@ class EngineSession(QObject):
 
     def _next(self) -> None:
         if self._reply is not None or not self._waiting or self._lost or self._closed:
+            return
+        if self._state is EngineState.ABSENT:  # released
             return
         self._reply = self._waiting.popleft()
         request = self._reply.request

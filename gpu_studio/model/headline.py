@@ -58,7 +58,8 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence with its evidence and the next action.
 
     ``command`` is a command to copy; ``action`` is the text of a button, for `HeadlineModel.act`,
-    and ``other_action`` the text of a second one; ``tone`` is "" if nothing is good or bad.
+    and ``other_action`` the text of a second one; ``tone`` is "" if nothing is good or bad;
+    ``build_tag`` is the build of PyTorch that the command installs, empty if it installs none.
     """
 
     code: str
@@ -68,6 +69,7 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     action: str = ""
     other_action: str = ""
     tone: Tone = "amber"
+    build_tag: str = ""
 
     @property
     def is_finding(self) -> bool:
@@ -86,6 +88,7 @@ def headline_from(finding: Finding) -> Headline:
         command="" if is_done_here else finding.action,
         action=WAKE if is_wakened_here else "",
         tone=_TONES[finding.severity],
+        build_tag=finding.build_tag,
     )
 
 
@@ -155,6 +158,12 @@ class HeadlineModel(QObject):
         """The current headline; None if there is none."""
         return self._headline
 
+    def offered(self, headline: Headline) -> Headline:
+        """Return a headline with a button that installs its build, if this program can."""
+        if not headline.build_tag or not self._studio.installation.is_possible:
+            return headline
+        return msgspec.structs.replace(headline, action=f"Install the {headline.build_tag} build")
+
     @property
     def blocks_work(self) -> bool:
         """Whether the headline stops a tab from working, or is about the program.
@@ -199,6 +208,8 @@ class HeadlineModel(QObject):
             self._studio.sensors.start_again()
         elif action == WAKE:
             self._studio.wake_cards()
+        elif headline is not None and action and headline.build_tag:
+            self._studio.installation_wanted.emit(headline.build_tag)
         elif action == SHOW_LOG:
             self.dismiss()
             self.log_wanted.emit()
@@ -352,7 +363,7 @@ class HeadlineModel(QObject):
     def _of_findings(self) -> list[Headline]:
         chosen_here = self._studio.session.environment.visible_devices is not None
         return [
-            headline_from(finding)
+            self.offered(headline_from(finding))
             for finding in self._studio.doctor.findings
             if finding.severity not in _QUIET
             # A card that the Switcher hides is hidden because the user wanted it.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.model.build_installation import BuildInstallation
 from gpu_studio.model.doctor import Doctor
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.headline import HeadlineModel
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.model.build_installation import Installer
     from gpu_studio.model.doctor import Probe
     from gpu_studio.model.sensors import SensorSource
     from gpu_studio.model.settings import Settings
@@ -38,15 +40,18 @@ class Studio(QObject):
     of the results; None keeps them only in memory. `doctor` has the findings, and tests each card
     with a kernel if ``probe`` is given; `headlines` chooses the banner's sentence, `runs` marks the
     runs of the session. ``recorded_factory`` creates the engine that replays a recording;
-    ``cards_are_simulated`` is stated in every new recording.
+    ``cards_are_simulated`` is stated in every new recording. ``installer`` can install another
+    build of PyTorch; None in an environment that is not this program's own.
 
     Signals:
         comparison_wanted(): the user wants to compare the CPU and the cards.
+        installation_wanted(str): the user wants to install this build of PyTorch.
         page_wanted(str, str): the user wants to see a tab, and a page of it if one is named.
         closing(): the program is ending: receivers finish their writing.
     """
 
     comparison_wanted = Signal()
+    installation_wanted = Signal(str)
     page_wanted = Signal(str, str)
     closing = Signal()
 
@@ -63,6 +68,7 @@ class Studio(QObject):
         probe: Probe | None = None,
         recorded_factory: RecordedFactory | None = None,
         cards_are_simulated: bool = False,
+        installer: Installer | None = None,
     ) -> None:
         super().__init__(parent)
         self.settings = settings
@@ -73,6 +79,7 @@ class Studio(QObject):
         self.lab = LabEngines(self.session, lab_factory or engine_factory, modelled_factory, self)
         self.sensors = Sensors(sensor_source, self)
         self.doctor = Doctor(self.session, self.sensors, probe, self)
+        self.installation = BuildInstallation(self.session, self.lab, installer, self)
         self.headlines = HeadlineModel(self, self)
         self.runs = RunMarks(self, self)
         self.snippets = Snippets(self)
@@ -90,6 +97,7 @@ class Studio(QObject):
     def close(self) -> None:
         """End all work and processes."""
         self.closing.emit()
+        self.installation.close()
         self.doctor.close()
         self.lab.close()
         self.session.close()

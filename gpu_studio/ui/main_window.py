@@ -135,6 +135,7 @@ class MainWindow(QMainWindow):
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         studio.comparison_wanted.connect(self._show_comparison)
         studio.page_wanted.connect(self._show_page)
+        studio.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
             studio.headlines.tell(_BAD_END, studio.settings.trouble or _NOTHING_LOST, SHOW_LOG)
         self._show_headline(studio.headlines.headline)  # set before this window was connected
@@ -208,7 +209,7 @@ class MainWindow(QMainWindow):
         self._is_closed = True
         # A signal or a logoff also closes the window behind a dialog, which would stay open.
         for dialog in self.findChildren(QDialog):
-            dialog.reject()
+            dialog.done(QDialog.DialogCode.Rejected)  # also one that stops its work first
         geometry = base64.b64encode(self.saveGeometry().data()).decode("ascii")
         tab = self.tabs.tabText(self.tabs.currentIndex())
         self._studio.settings.change(window_geometry=geometry, tab=tab)
@@ -264,6 +265,13 @@ class MainWindow(QMainWindow):
             pages.setCurrentIndex(
                 [pages.tabText(index) for index in range(pages.count())].index(page)
             )
+
+    def _show_installation(self, tag: str) -> None:
+        from gpu_studio.ui.install_dialog import InstallDialog
+
+        dialog = InstallDialog(self._studio.installation, self._studio.session, tag, self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     def _review_headline(self) -> None:
         """Another card may be usable now."""

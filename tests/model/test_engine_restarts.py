@@ -17,7 +17,7 @@ from gpu_studio.core.protocol import (
     RunWorkload,
 )
 from gpu_studio.model.engine_session import EngineState
-from tests.fakes.scripted_engine import Engines, ScriptedEngine
+from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 from tests.model.session_watcher import (
     Watcher,
     hold,
@@ -139,4 +139,33 @@ def test_the_death_of_an_engine_sent_away_is_no_loss(
     session.restart()
     qtbot.waitUntil(lambda: session.state is EngineState.READY)
     assert watcher.answer(request)[-1] == EngineEnded(exit_code=-9, stopped=True)
+    assert watcher.losses == []
+
+
+@pytest.mark.parametrize("is_reading", [False, True], ids=["idle", "while it reads the memory"])
+def test_a_released_engine_ends_and_none_starts_before_the_restart(
+    qtbot: QtBot, session: EngineSession, watcher: Watcher, engines: Engines, is_reading: bool
+) -> None:
+    start(qtbot, session)
+    if is_reading:
+        engines.scripts[ReadMemory] = [Pause()]
+        reading = session.submit(ReadMemory(device="cpu"))
+        wait_paused(qtbot, engines)
+    ending = session.release()
+    assert ending is not None
+    reply = session.submit(run_request())
+    with qtbot.waitSignal(ending.finished):
+        pass
+    if is_reading:
+        qtbot.waitUntil(lambda: reading.is_finished)
+    assert session.state is EngineState.ABSENT
+    assert session.description is None
+    old, new = engines.made
+    assert "close" in old.calls
+    assert new.requests == []
+    assert session.release() is None
+    session.restart()
+    qtbot.waitUntil(lambda: reply.is_finished and session.state is EngineState.READY)
+    assert engines.latest.requests[0] == DescribeEngine()
+    assert new.requests == []
     assert watcher.losses == []

@@ -218,6 +218,7 @@ def driver_too_old(facts: PcFacts) -> Iterator[Finding]:
         f"{facts.driver.version}, which runs CUDA up to {facts.driver.cuda_version or 'unknown'}; "
         f"needed {floor}",
         action=other.pip_command if other else driver_page(facts.system),
+        build_tag=other.tag if other else "",
     )
 
 

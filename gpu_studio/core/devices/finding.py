@@ -51,6 +51,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     ``action`` is a command or an address to copy, empty if there is nothing to do. ``device_uuid``
     is the `Device.identity` of the card in question, None if the finding concerns the whole PC.
+    ``build_tag`` is the build of PyTorch that the action installs; empty if it installs none.
     """
 
     code: str
@@ -58,6 +59,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: str = ""
     action: str = ""
     device_uuid: str | None = None
+    build_tag: str = ""
 
     @property
     def severity(self) -> Severity:

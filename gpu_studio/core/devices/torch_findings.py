@@ -47,6 +47,7 @@ def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
         sentence=f"Your {names} is fine, but this PyTorch is a CPU-only build.{build}",
         evidence=evidence,
         action=choice.pip_command if choice else "",
+        build_tag=choice.tag if choice else "",
     )
 
 
@@ -84,6 +85,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
             evidence=f"torch {engine.torch_version} has code for: {arch_list}; the card is "
             f"{label_of(card)}; driver {facts.driver.version}{tried}",
             action=_JETSON_PAGE if is_jetson else other.pip_command if other else "",
+            build_tag=other.tag if other and not lost and not is_jetson else "",
             device_uuid=card.identity,
         )
 

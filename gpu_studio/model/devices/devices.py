@@ -182,7 +182,8 @@ class DevicesModel(QObject):
         if device.kind == "cpu" and self.has_cards:
             return verdict_of_cpu(device, session.description, session.state)
         findings, trouble = self._findings_of(device), self._trouble_of(device)
-        return verdict_of_card(device, findings, session.description, session.state, trouble)
+        verdict = verdict_of_card(device, findings, session.description, session.state, trouble)
+        return self._studio.headlines.offered(verdict)
 
     @property
     def also_found(self) -> list[Headline]:
@@ -190,7 +191,8 @@ class DevicesModel(QObject):
         device = self.device
         if device is None or (device.kind == "cpu" and self.has_cards):
             return []
-        headlines = map(headline_from, self._findings_of(device))
+        offered = self._studio.headlines.offered
+        headlines = [offered(headline_from(one)) for one in self._findings_of(device)]
         return [headline for headline in headlines if headline != self.verdict]
 
     def is_said_above(self, headline: Headline) -> bool:
