@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
-    QHBoxLayout,
+    QBoxLayout,
     QSizePolicy,
-    QSplitter,
-    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -33,8 +31,9 @@ from gpu_studio.ui.benchmark.history_page import HistoryPage
 from gpu_studio.ui.benchmark.invitation import Invitation
 from gpu_studio.ui.benchmark.recording_card import FileDrop
 from gpu_studio.ui.eliding import ElidedText
+from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
-from gpu_studio.ui.scroll_page import VerticalScroll
+from gpu_studio.ui.scroll_page import PageStack, TabScroll, bring_into_view
 from gpu_studio.ui.steps import steps
 
 if TYPE_CHECKING:
@@ -47,9 +46,10 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _LEFT_LETTERS = 36
-_PLOT_TO_TABLE = (620, 380)
+_PLOT_TO_TABLE = (62, 38)
 _LOW = 620  # pixels
-_WORDS_TO_TABLE = (740, 260)
+# In a window that is this narrow, in pixels or in letters, the choices are a bar on top.
+_NARROW, _NARROW_LETTERS = 1024, 132
 # In a low window with a banner, the user scrolls to the table: a lower plot is unreadable.
 _LEAST_PLOT = 250
 
@@ -125,34 +125,74 @@ class BenchmarkTab(QWidget):
         if self._is_arranged:
             return
         self._is_arranged = True
-        line = QHBoxLayout(self)
-        line.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
-        line.setSpacing(MARGIN)
-        line.addWidget(self._arrange_left())
+        body = QWidget()
+        self._line = QBoxLayout(QBoxLayout.Direction.LeftToRight, body)
+        self._line.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
+        self._line.setSpacing(MARGIN)
+        self._line.addWidget(self._arrange_left())
         column = QVBoxLayout()
         column.setSpacing(GAP)
-        line.addLayout(column, 1)
+        self._line.addLayout(column, 1)
         self._arrange_right(column)
+        page = TabScroll(body)
+        page.setObjectName("benchmark.page")
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(page)
         self._order_by_tab_key()
+        self._fold()
         self._show_results()
 
     def _order_by_tab_key(self) -> None:
         """Let the Tab key follow the reading order."""
-        parts = (
-            self._panel.last_control, *self._head.controls, *self._plots.views, self._results,
-        )  # fmt: skip
+        last_device, more, last_option = self._choices.controls
+        for first, second in itertools.pairwise((last_device, *self._panel.controls, more)):
+            QWidget.setTabOrder(first, second)
+        parts = (last_option, *self._head.controls, *self._plots.views, self._results)
         for first, second in itertools.pairwise(parts):
             QWidget.setTabOrder(first, second)
 
     def _arrange_left(self) -> QWidget:
-        left = Card()
+        left = self._left = Card(name="benchmark.choices")
         left.column.setSpacing(GAP)
-        left.column.addWidget(_scrolled(self._choices, "benchmark.choices"), 1)
+        self._bar = FlowRow(spacing=2 * GAP)
+        self._is_bar = True  # as the bar has nothing yet, the first fold always moves the parts
+        left.column.addWidget(self._bar)
+        left.column.addWidget(self._choices)
         left.column.addWidget(self._panel)
-        # Exactly as wide as the widest choice. The choices arrive with the engine.
-        left.setMinimumWidth(letters(self, _LEFT_LETTERS))
-        left.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+        left.column.addWidget(self._choices.more)
+        left.column.addStretch(1)
+        self._set_bar(False)
         return left
+
+    def _fold(self) -> None:
+        """Make the choices a bar on top of a narrow page, or a column at its left."""
+        if self._is_arranged:
+            is_bar = self.width() <= max(_NARROW, letters(self, _NARROW_LETTERS))
+            if is_bar != self._is_bar:
+                self._set_bar(is_bar)
+
+    def _set_bar(self, is_bar: bool) -> None:
+        self._is_bar = is_bar
+        focused = self.window().focusWidget()
+        for part in (self._choices, self._panel, self._choices.more):
+            part.set_bar(is_bar)
+        if is_bar:
+            self._bar.set_widgets(self._choices, self._panel.buttons, self._choices.more.button)
+        else:
+            self._bar.set_widgets()
+            self._left.column.insertWidget(1, self._choices)
+        self._bar.setVisible(is_bar)
+        policies, directions = QSizePolicy.Policy, QBoxLayout.Direction
+        # In a column exactly as wide as the widest choice. The choices arrive with the engine.
+        self._left.setMinimumWidth(0 if is_bar else letters(self, _LEFT_LETTERS))
+        self._left.setSizePolicy(
+            policies.Preferred if is_bar else policies.Fixed,
+            policies.Preferred,
+        )
+        self._line.setDirection(directions.TopToBottom if is_bar else directions.LeftToRight)
+        if focused is not None and self._left.isAncestorOf(focused):
+            focused.setFocus()  # a widget that gets another parent loses it
 
     def _arrange_right(self, column: QVBoxLayout) -> None:
         column.addWidget(self._head)
@@ -160,20 +200,19 @@ class BenchmarkTab(QWidget):
         plots.column.setContentsMargins(6, 8, 6, 4)
         plots.column.addWidget(self._caption)
         plots.column.addWidget(self._plots, 1)
-        splitter = self._splitter = QSplitter(Qt.Orientation.Vertical)
-        splitter.setChildrenCollapsible(False)
-        splitter.setHandleWidth(GAP)
-        splitter.addWidget(plots)
-        splitter.addWidget(self._results)
-        splitter.setSizes(list(_PLOT_TO_TABLE))
         plots.setMinimumHeight(_LEAST_PLOT)
-        runs = _scrolled(splitter, "benchmark.page")
-        self._pages = QStackedWidget()
+        runs = QWidget()
+        halves = QVBoxLayout(runs)
+        halves.setContentsMargins(0, 0, 0, 0)
+        halves.setSpacing(GAP)
+        for part, share in zip((plots, self._results), _PLOT_TO_TABLE, strict=True):
+            halves.addWidget(part, share)
+        self._pages = PageStack()
         invitation = Invitation(self._theme)
         invitation.published_wanted.connect(self._choose_published)
         invitation.recording_wanted.connect(self._choose_recording)
-        self._pages.addWidget(_scrolled(invitation, "benchmark.invitation"))
-        self._pages.addWidget(runs)
+        self._pages.add(invitation)
+        self._pages.add(runs)
         column.addWidget(self._pages, 1)
 
     def _choose_history(self) -> HistoryPage:
@@ -182,17 +221,16 @@ class BenchmarkTab(QWidget):
         return self._history_page
 
     def _choose_published(self) -> None:
-        page = self._choose_history()
-        page.ensureWidgetVisible(page.published)
+        bring_into_view(self._choose_history().published)
 
     def _choose_recording(self) -> None:
         page = self._choose_history()
-        page.ensureWidgetVisible(page.recording)
+        bring_into_view(page.recording)
         page.recording.choose_file()
 
     def _open_recording(self, path: Path) -> None:
         page = self._choose_history()
-        page.ensureWidgetVisible(page.recording)
+        bring_into_view(page.recording)
         self._player.open_file(path)
 
     def _run(self) -> None:
@@ -235,9 +273,6 @@ class BenchmarkTab(QWidget):
         self._head.show_view(view)
         if view is not View.HISTORY:
             self._plots.show_view(view)
-            if self._is_arranged:
-                explains = view is View.EXPLANATION
-                self._splitter.setSizes(list(_WORDS_TO_TABLE if explains else _PLOT_TO_TABLE))
         self._show_page()
         self._show_caption()
 
@@ -251,6 +286,7 @@ class BenchmarkTab(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Shorten the texts in a low window, so that the plot gets their space."""
         super().resizeEvent(event)
+        self._fold()
         self._head.set_brief(self._is_low)
         self._show_caption()
 
@@ -262,9 +298,9 @@ class BenchmarkTab(QWidget):
                 self._history_page = HistoryPage(
                     self._history, self._experiment, self._player, self.benchmark, self._theme
                 )
-                self._pages.addWidget(self._history_page)
+                self._pages.add(self._history_page)
             filled = bool(self.benchmark.runs) or self._history.ghost is not None
-            self._pages.setCurrentIndex(2 if history else 1 if filled else 0)
+            self._pages.show_page(2 if history else 1 if filled else 0)
 
     def _tell_of_history(self, text: str, bad: bool) -> None:
         if self._view is not View.HISTORY:  # the History page shows it itself
@@ -321,15 +357,6 @@ class BenchmarkTab(QWidget):
         self._show_page()
         self._head.show_results()
         self._plan_changed()
-
-
-def _scrolled(widget: QWidget, name: str) -> VerticalScroll:
-    """Return a scroll area for a widget that may be higher than the window."""
-    scroll = VerticalScroll()
-    scroll.setObjectName(name)
-    scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    scroll.setWidget(widget)
-    return scroll
 
 
 class Caption(ElidedText):

@@ -62,7 +62,15 @@ class FlowRow(QWidget):
         )
         widget.setParent(self)
         widget.setVisible(not was_hidden)
+        widget.ensurePolished()  # its size is another one without the style sheet
         self._widgets.append(widget)
+        self.updateGeometry()
+
+    def set_widgets(self, *widgets: QWidget) -> None:
+        """Place these widgets from now on; those before already have another parent."""
+        self._widgets = []
+        for widget in widgets:
+            self.add(widget)
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:

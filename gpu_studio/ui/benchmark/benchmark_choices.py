@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Signal
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QCheckBox,
     QComboBox,
     QGridLayout,
@@ -19,6 +20,7 @@ from gpu_studio.core.benchmark.sizes import parse_sizes
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.model.benchmark.benchmark_devices import device_choices
 from gpu_studio.model.settings import Choices
+from gpu_studio.model.tool_tip import plain_tip, rich_tip
 from gpu_studio.ui.benchmark.benchmark_options import (
     STOP_AT_RELATIVE_INTERVAL,
     ModeSwitches,
@@ -41,11 +43,13 @@ if TYPE_CHECKING:
 _SECTION_GAP = 10
 _BUDGETS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
+_COLUMN_TITLE, _BAR_TITLE = 12, 18  # letters of a workload's title
+_MOST_IN_A_BAR, _BAR_GAP = 3, 12  # boxes side by side; pixels between two of them
 _INDENT = 23  # under the check box's own text
 
 
 class BenchmarkChoices(QWidget):
-    """The form on the left. `keep` stores the choices in the settings.
+    """Workload and devices, and `more` for another place. `keep` stores them in the settings.
 
     Signals:
         changed(): a choice changed.
@@ -61,18 +65,18 @@ class BenchmarkChoices(QWidget):
         self._studio = studio
         self._workloads: dict[str, WorkloadDescription] = {}
         self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 8, 0)
+        self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(5)
+        self._is_bar = False
         self._make_workload()
         self._column.addSpacing(_SECTION_GAP)
-        self._column.addWidget(section("Devices"))
-        self._devices = DeviceBoxes(theme)
+        self._heads.append(section("Devices"))
+        self._column.addWidget(self._heads[-1])
+        self._devices = DeviceBoxes(theme, self._workload)
         self._column.addWidget(self._devices)
         self._device_note = Text("", "muted", name="benchmark.devices.note", wraps=True)
         self._column.addWidget(self._device_note)
-        self._column.addSpacing(_SECTION_GAP)
         self._make_more()
-        self._column.addStretch(1)
         for part in (self._devices, self._options, self._sizes, self._modes):
             part.changed.connect(self.changed)
         self._sizes.run_wanted.connect(self.run_wanted)
@@ -127,6 +131,31 @@ class BenchmarkChoices(QWidget):
             return "Choose at least one device."
         return ""
 
+    @property
+    def more(self) -> MoreOptions:
+        """The folded options, to be placed by the tab."""
+        return self._more
+
+    @property
+    def controls(self) -> tuple[QWidget, ...]:
+        """The last control of what is always visible, the first and the last folded one."""
+        return self._devices.last_control or self._workload, self._more.button, self._modes.last
+
+    def set_bar(self, is_bar: bool) -> None:
+        """Put workload and devices side by side without explanations, or below each other."""
+        self._is_bar = is_bar
+        directions = QBoxLayout.Direction
+        self._column.setDirection(directions.LeftToRight if is_bar else directions.TopToBottom)
+        for head in self._heads:
+            head.setVisible(not is_bar)
+        self._sentence.setVisible(not is_bar)
+        self._workload.setMinimumContentsLength(_BAR_TITLE if is_bar else _COLUMN_TITLE)
+        self._devices.set_bar(is_bar)
+        self._show_device_note()
+
+    def _show_device_note(self) -> None:
+        self._device_note.setVisible(bool(self._device_note.text()) and not self._is_bar)
+
     def keep(self) -> None:
         """Store the choices for the next start."""
         plan = self.plan
@@ -151,7 +180,8 @@ class BenchmarkChoices(QWidget):
         return workload is None or address.partition(":")[0] in workload.device_kinds
 
     def _make_workload(self) -> None:
-        self._column.addWidget(section("Workload"))
+        self._heads = [section("Workload")]
+        self._column.addWidget(self._heads[0])
         self._workload = QComboBox()
         self._workload.setObjectName("benchmark.workload")
         self._workload.setAccessibleName("Workload")
@@ -159,15 +189,14 @@ class BenchmarkChoices(QWidget):
         self._workload.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
-        self._workload.setMinimumContentsLength(12)
+        self._workload.setMinimumContentsLength(_COLUMN_TITLE)
         self._workload.currentIndexChanged.connect(self._workload_chosen)
         self._sentence = Text("", "muted", name="benchmark.workload.sentence", wraps=True)
         self._column.addWidget(self._workload)
         self._column.addWidget(self._sentence)
 
     def _make_more(self) -> None:
-        self._more = MoreOptions()
-        self._column.addWidget(self._more)
+        self._more = MoreOptions(self)
         folded, choices = self._more.column, self._studio.settings.choices
         self._options = WorkloadOptions()
         folded.addWidget(self._options)
@@ -264,12 +293,12 @@ class BenchmarkChoices(QWidget):
                 f"{workload.sentence} {workload.skipped}" if workload.skipped else workload.sentence
             )
             self._sentence.set_role("amber" if workload.skipped else "muted")
-            self._workload.setToolTip(workload.source)
+            self._workload.setToolTip(rich_tip([workload.sentence, workload.source]))
             for dtype, box in self._dtypes.items():
                 box.setEnabled(dtype in workload.dtypes)
             cards_alone = "cpu" not in workload.device_kinds
             self._device_note.setText("This workload runs on GPUs only." if cards_alone else "")
-            self._device_note.setVisible(cards_alone)
+            self._show_device_note()
             self._options.show_workload(workload)
             self._modes.show_workload(workload)
             self._sizes.show_workload(workload)
@@ -293,8 +322,9 @@ class DeviceBoxes(QWidget):
 
     changed = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, before: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._before = before  # the control that Tab leaves to reach the first box
         self.setObjectName("benchmark.devices")
         self.setAccessibleName("Devices")
         self._theme = theme
@@ -305,6 +335,26 @@ class DeviceBoxes(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(4)
+        self._notes: list[Text] = []
+        self._is_bar = False
+
+    @property
+    def last_control(self) -> QWidget | None:
+        """The last box; None before the devices are found."""
+        return self._boxes[-1] if self._boxes else None
+
+    def set_bar(self, is_bar: bool) -> None:
+        """Put the boxes side by side without the devices' full names, or below each other."""
+        self._is_bar = is_bar
+        self._arrange()
+
+    def _arrange(self) -> None:
+        directions = QBoxLayout.Direction
+        beside = self._is_bar and len(self._boxes) <= _MOST_IN_A_BAR
+        self._column.setDirection(directions.LeftToRight if beside else directions.TopToBottom)
+        self._column.setSpacing(_BAR_GAP if beside else 4)
+        for note in self._notes:
+            note.setVisible(not self._is_bar)
 
     @property
     def addresses(self) -> list[str]:
@@ -325,15 +375,12 @@ class DeviceBoxes(QWidget):
                 widget.hide()
                 widget.setObjectName("")  # it outlives the creation of its successor for a moment
                 widget.deleteLater()
-        self._choices = list(choices)
+        self._choices, self._notes = list(choices), []
         self._boxes = [self._add(choice) for choice in choices]
         # They are created after the widgets below them: Tab has to reach them in visual order.
-        before: QWidget | None = self
-        while before is not None and before.focusPolicy() is Qt.FocusPolicy.NoFocus:
-            before = before.previousInFocusChain()
-        for earlier, box in itertools.pairwise([before, *self._boxes]):
-            if earlier is not None and box is not None:
-                QWidget.setTabOrder(earlier, box)
+        for earlier, box in itertools.pairwise([self._before, *self._boxes]):
+            QWidget.setTabOrder(earlier, box)
+        self._arrange()
         self.changed.emit()
 
     def _add(self, choice: BenchmarkDevice) -> QCheckBox:
@@ -347,12 +394,14 @@ class DeviceBoxes(QWidget):
         box.setAccessibleName(choice.label)
         note = choice.reason or choice.name
         box.setAccessibleDescription(note)
+        box.setToolTip(plain_tip(note))
         box.toggled.connect(self._note)
         self._column.addWidget(box)
         if note != choice.label:
             text = Text(note, "muted", wraps=True)
             text.setContentsMargins(_INDENT, 0, 0, 2)
             self._column.addWidget(text)
+            self._notes.append(text)
         return box
 
     def _note(self) -> None:

@@ -154,6 +154,11 @@ class ModeSwitches(QWidget):
             mode for mode, box in self._boxes.items() if box.isChecked() and box.isEnabled()
         )
 
+    @property
+    def last(self) -> QWidget:
+        """The last control in Tab order."""
+        return list(self._boxes.values())[-1]
+
     def show_workload(self, workload: WorkloadDescription) -> None:
         """Disable the switches that a workload refuses, with the reason."""
         for mode, box in self._boxes.items():

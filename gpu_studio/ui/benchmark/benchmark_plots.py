@@ -6,13 +6,15 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gpu_studio.ui.benchmark.explanation import Explanation
 from gpu_studio.ui.benchmark.live_view import LiveView
 from gpu_studio.ui.benchmark.size_view import SizeView
+from gpu_studio.ui.scroll_page import PageStack
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.sensors import Sensors
@@ -29,7 +31,7 @@ class View(Enum):
     HISTORY = "History"
 
 
-class BenchmarkPlots(QStackedWidget):
+class BenchmarkPlots(PageStack):
     """Live samples, time over size, or one result explained.
 
     Signals:
@@ -49,44 +51,48 @@ class BenchmarkPlots(QStackedWidget):
         self.live = LiveView(benchmark, sensors, theme)
         self._sizes = SizeView(benchmark, sensors, theme)
         self._explanation = Explanation(benchmark, sensors, theme)
-        self._pages = {
+        self._by_view = {
             View.LIVE: self.live,
             View.SIZES: self._sizes,
             View.EXPLANATION: self._explanation,
         }
-        for page in self._pages.values():
-            self.addWidget(page)
+        for page in self._by_view.values():
+            self.add(page)
         self._sizes.run_pointed.connect(self.run_pointed)
 
     @property
     def views(self) -> tuple[QWidget, ...]:
         """All pages; one of them is visible."""
-        return tuple(self._pages.values())
+        return tuple(self._by_view.values())
+
+    @property
+    def _shown(self) -> QWidget:
+        return self.views[self.current]
 
     @property
     def explains(self) -> bool:
         """Whether the explanation is visible."""
-        return self.currentWidget() is self._explanation
+        return self._shown is self._explanation
 
     @property
     def front(self) -> LivePlot:
         """The visible plot, or the last one before the explanation."""
-        if self.currentWidget() is self._explanation and self._explanation.plot is not None:
+        if self._shown is self._explanation and self._explanation.plot is not None:
             return self._explanation.plot
-        return self._sizes if self.currentWidget() is self._sizes else self.live
+        return self._sizes if self._shown is self._sizes else self.live
 
     @property
     def caption(self) -> str:
         """The visible page's contents in words."""
-        if self.currentWidget() is self._sizes:
+        if self._shown is self._sizes:
             return self._sizes.caption
-        if self.currentWidget() is self._explanation:
+        if self._shown is self._explanation:
             return self._explanation.caption
         return self.live.caption
 
     def show_view(self, view: View) -> None:
         """Show a page."""
-        self.setCurrentWidget(self._pages[view])
+        self.show_page(list(self._by_view).index(view))
 
     def select(self, run: Run | None) -> None:
         """Show one run; None follows the current run."""

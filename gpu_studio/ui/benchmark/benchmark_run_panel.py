@@ -39,7 +39,7 @@ class BenchmarkRunPanel(QWidget):
         self._studio, self._benchmark = studio, benchmark
         self._plan: Plan | None = None
         self._missing = ""
-        self._is_sweep = False
+        self._is_sweep = self._is_bar = False
         self._run = button("Run", self._ask, name="benchmark.run", primary=True)
         self._run.setIcon(icon("play", theme, "on_accent"))
         self._stop = button("Stop", benchmark.stop, name="benchmark.stop")
@@ -55,14 +55,16 @@ class BenchmarkRunPanel(QWidget):
         self._fresh = button(
             "Start a new engine", self._start_engine, name="benchmark.fresh_engine"
         )
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(7)
-        line = QHBoxLayout()
+        self._buttons = QWidget()
+        line = QHBoxLayout(self._buttons)
+        line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(GAP)
-        column.addLayout(line)
         line.addWidget(self._run, 1)
         line.addWidget(self._stop)
+        column = self._column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(7)
+        column.addWidget(self._buttons)
         column.addWidget(self._progress)
         column.addWidget(self._sentence)
         column.addWidget(self._warning)
@@ -78,9 +80,21 @@ class BenchmarkRunPanel(QWidget):
         return self._run.isEnabled()
 
     @property
-    def last_control(self) -> QWidget:
-        """The last control in Tab order."""
-        return self._fresh
+    def buttons(self) -> QWidget:
+        """Run and Stop."""
+        return self._buttons
+
+    @property
+    def controls(self) -> tuple[QWidget, ...]:
+        """The controls in Tab order."""
+        return (self._run, self._stop, self._fresh)
+
+    def set_bar(self, is_bar: bool) -> None:
+        """Leave the buttons to a bar above, or take them back."""
+        self._is_bar = is_bar
+        if not is_bar:
+            self._column.insertWidget(0, self._buttons)
+        self._update()
 
     def show_plan(self, plan: Plan, problem: str, *, is_sweep: bool) -> None:
         """Say what Run will do, or why it cannot run yet."""
@@ -130,7 +144,10 @@ class BenchmarkRunPanel(QWidget):
     def _idle_sentence(self, problem: str) -> str:
         notice = self._benchmark.notice
         planned = problem or self._planned()
-        return f"{notice.text}\nNext: {planned}" if notice.text and not notice.bad else planned
+        if not notice.text or notice.bad:
+            return planned
+        between = " " if self._is_bar else "\n"
+        return f"{notice.text}{between}Next: {planned}"
 
     def _bad_notice(self) -> str:
         """Return why the last plan ended early, unless the top of the page says it."""

@@ -19,7 +19,7 @@ from gpu_studio.model.benchmark.benchmark_devices import run_label
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.parts import Card, Text, show_whole_rows, table
 from gpu_studio.ui.plots.live_plot import Curve, LivePlot
-from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.scroll_page import PageColumn
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
 from gpu_studio.ui.theme import device_role
 
@@ -48,7 +48,7 @@ _ASKING = "launch"
 _PLOT_HEIGHT = 190
 
 
-class Explanation(ScrollPage):
+class Explanation(PageColumn):
     """Shows the selected or latest result, and the others of the same work beside it."""
 
     def __init__(

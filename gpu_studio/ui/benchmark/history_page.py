@@ -26,7 +26,7 @@ from gpu_studio.ui.parts import (
     height_of_rows,
     table,
 )
-from gpu_studio.ui.scroll_page import ScrollPage
+from gpu_studio.ui.scroll_page import PageColumn
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -51,7 +51,7 @@ _LEAST_ROWS = 6
 _NO_NAME = "–"
 
 
-class HistoryPage(ScrollPage):
+class HistoryPage(PageColumn):
     """Earlier results of this PC and of others."""
 
     def __init__(

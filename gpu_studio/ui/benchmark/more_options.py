@@ -17,6 +17,7 @@ class MoreOptions(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._is_bar = False
         self._button = QToolButton()
         self._button.setObjectName("benchmark.more")
         self._button.setCheckable(True)
@@ -24,7 +25,7 @@ class MoreOptions(QWidget):
         self._button.toggled.connect(self._show)
         self._summary = Text("", "muted", name="benchmark.more.summary", wraps=True)
         self._body = QWidget()
-        outer = QVBoxLayout(self)
+        outer = self._outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(_GAP)
         outer.addWidget(self._button)
@@ -34,6 +35,18 @@ class MoreOptions(QWidget):
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(_GAP)
         self._changes = 0
+        self._show()
+
+    @property
+    def button(self) -> QToolButton:
+        """The button that shows and hides the options."""
+        return self._button
+
+    def set_bar(self, is_bar: bool) -> None:
+        """Leave the button to a bar above, or take it back."""
+        self._is_bar = is_bar
+        if not is_bar:
+            self._outer.insertWidget(0, self._button)
         self._show()
 
     def open(self) -> None:
@@ -52,4 +65,5 @@ class MoreOptions(QWidget):
         self._button.setText(f"{'▾' if is_open else '▸'} More options{count}")
         self._button.setAccessibleName(f"More options{count}")
         self._body.setVisible(is_open)
-        self._summary.setVisible(not is_open)
+        self._summary.setVisible(not is_open and not self._is_bar)
+        self.setVisible(is_open or not self._is_bar)

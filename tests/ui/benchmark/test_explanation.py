@@ -139,7 +139,7 @@ def test_what_the_work_showed_is_told_and_drawn(
     described = plot.accessibleDescription()
     assert "loss" in described
     assert numbers(described)[-2:] == ["2", "0.5"]
-    find(ready, "benchmark.explanation", QScrollArea).ensureWidgetVisible(plot)
+    find(ready, "benchmark.page", QScrollArea).ensureWidgetVisible(plot)
     qtbot.waitUntil(lambda: plot.plot is not None)
     assert drawn(ready, "benchmark.findings.plot", "loss")[1] == [2.0, 1.0, 0.5]
 

@@ -54,7 +54,7 @@ def test_the_published_table_stands_beside_this_pcs_experiment(
     # The time of the full length is told before it can begin.
     assert full.isEnabled()
     assert "13 min" in text(ready, "benchmark.published.full.text")  # of the post's author
-    find(ready, "benchmark.history", QScrollArea).ensureWidgetVisible(full)
+    find(ready, "benchmark.page", QScrollArea).ensureWidgetVisible(full)
     click(ready, "benchmark.preset.gt_1030.full")
     wait_over(ready)
     (whole,) = [r for r in requests_of(ready)[6:] if (r.size, r.device) == (2048, "cpu")]

@@ -110,6 +110,7 @@ def test_a_low_window_keeps_a_plot_that_can_be_read(qtbot: QtBot, ready: Benchma
     plot = find(ready, "benchmark.plot.sizes", LivePlot)
     results = find(ready, "benchmark.results", QTableView)
     page = find(ready, "benchmark.page", QScrollArea)
+    ready.resize(1280, 900)
     assert page.verticalScrollBar().maximum() == 0
     ready.resize(755, 440)  # what is left of a small window under a banner
     qtbot.waitUntil(lambda: page.verticalScrollBar().maximum() > 0 and plot.height() >= 200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -102,10 +102,10 @@ def test_the_tab_key_goes_through_the_parts_as_they_are_read(
         reached.append(widget.objectName().removeprefix("benchmark."))
         qtbot.keyClick(widget, Qt.Key.Key_Tab)
     assert reached == [
-        "workload", "devices.cpu", "more", "sizes", "sweep", "dtype.float32", "dtype.float16",
-        "dtype.float64", "dtype.bfloat16", "budget", "mode.transfers", "mode.naive",
-        "mode.sustained",
-        "expert", "run",
+        "workload", "devices.cpu", "run", "more", "sizes", "sweep", "dtype.float32",
+        "dtype.float16", "dtype.float64", "dtype.bfloat16", "budget", "mode.transfers",
+        "mode.naive", "mode.sustained",
+        "expert",
         "trust", "view.live", "clear", "export",
         "plot.sizes", "results",
     ]  # fmt: skip
@@ -159,7 +159,7 @@ def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab
     qtbot.waitUntil(lambda: len(sizes.text()) < len(whole))
     assert sizes.accessibleName() == whole
     click(ready, "benchmark.view.history")
-    page = find(ready, "benchmark.history", QScrollArea)
+    page = find(ready, "benchmark.page", QScrollArea)
     qtbot.waitUntil(lambda: page.isVisible())
     QApplication.processEvents()
     inner = page.widget()
@@ -175,3 +175,44 @@ def test_in_a_narrow_window_nothing_is_cut_off(qtbot: QtBot, ready: BenchmarkTab
     QApplication.processEvents()
     assert results.horizontalScrollBar().maximum() == 0
     assert results.isColumnHidden(Column.SPEED_UP)  # with one device there is nothing to compare
+
+
+def test_in_a_narrow_page_the_choices_are_a_bar_and_the_focus_stays(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    def tops(*names: str) -> set[int]:
+        widgets = [find(ready, f"benchmark.{name}", QWidget) for name in names]
+        return {w.mapTo(ready, w.rect().center()).y() // 20 for w in widgets}
+
+    row = ("workload", "devices.cpu", "run", "more")
+    hero = find(ready, "benchmark.hero", QWidget)
+    card = find(ready, "benchmark.choices", QWidget)
+
+    def is_a_bar() -> bool:
+        return hero.mapTo(ready, QPoint(0, 0)).y() > card.geometry().bottom()
+
+    for width, is_bar in ((1400, False), (1000, True), (1400, False)):
+        run_button = find(ready, "benchmark.run", QPushButton)
+        run_button.setFocus()
+        ready.resize(width, 800)
+        qtbot.waitUntil(lambda wanted=is_bar: is_a_bar() == wanted == (len(tops(*row)) == 1))
+        assert run_button.hasFocus()
+        assert run_button.isVisible()
+
+
+def test_more_options_open_under_the_bar_and_move_the_page_down(
+    qtbot: QtBot, ready: BenchmarkTab
+) -> None:
+    ready.resize(1000, 640)
+    sizes = find(ready, "benchmark.sizes", QLineEdit)
+    hero = find(ready, "benchmark.hero", QWidget)
+    more = find(ready, "benchmark.more", QToolButton)
+    more.setChecked(True)
+    qtbot.waitUntil(lambda: sizes.isVisible() and sizes.y() >= 0)
+    bar_end = more.mapTo(ready, QPoint(0, more.height())).y()
+    assert sizes.mapTo(ready, QPoint(0, 0)).y() >= bar_end
+    qtbot.waitUntil(
+        lambda: hero.mapTo(ready, QPoint(0, 0)).y() > sizes.mapTo(ready, QPoint(0, 0)).y()
+    )
+    more.setChecked(False)
+    assert not sizes.isVisible()
