@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.devices.program_memory import memory_by_program
 from gpu_studio.core.protocol import ReadMemory, ReadSegments
 from gpu_studio.model.memory.cache_emptying import CacheEmptying, predict_emptying
 from gpu_studio.model.memory.engine_memory import EngineMemory
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from gpu_studio.model.memory.oom_experiment import LabResult
     from gpu_studio.model.studio import Studio
 
+_MOST_PROGRAMS = 4
 MAIN, LAB = "main", "lab"
 ENGINE_NAMES = {MAIN: "The program's engine", LAB: "The experiment's engine"}
 
@@ -155,6 +157,14 @@ class MemoryModel(QObject):
         if held is not None and held.segments is not None:
             return held.segments
         return self._memory.segments(self.chosen.identity)
+
+    @property
+    def programs(self) -> list[tuple[str, int]]:
+        """The programs on the chosen card with their bytes, as the driver reports them now."""
+        device = self.devices.described
+        if not self.chosen.is_card or self.chosen.is_modelled or device is None or self.is_held:
+            return []
+        return memory_by_program(self._studio.sensors.processes(device), _MOST_PROGRAMS)
 
     @property
     def has_allocator_numbers(self) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QHBoxLayout
 
+from gpu_studio.core.devices.program_memory import memory_by_program
 from gpu_studio.core.units import format_bytes
 from gpu_studio.ui.parts import GAP, Card, Text
 from gpu_studio.ui.share_bars import Bar, BarPart, ShareBars
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 _MOST_BARS = 3
-_SEPARATORS = re.compile(r"[/\\]")
 
 
 class ProgramMemory(Card):
@@ -45,15 +44,7 @@ class ProgramMemory(Card):
             total: the memory used on the whole card, in words.
             role: the card's color.
         """
-        used: dict[str, int] = {}
-        for process in processes:
-            if process.memory_bytes is not None:
-                name = _SEPARATORS.split(process.name)[-1] or process.name
-                used[name] = used.get(name, 0) + process.memory_bytes
-        ranked = sorted(used.items(), key=lambda program: -program[1])
-        shown, others = ranked[:_MOST_BARS], ranked[_MOST_BARS:]
-        if others:
-            shown.append((f"{len(others)} others", sum(size for _, size in others)))
+        shown = memory_by_program(processes, _MOST_BARS)
         self._bars.show_bars(
             [
                 Bar(name, (BarPart("", float(size), role),), format_bytes(size))

@@ -55,7 +55,9 @@ class TankCard(Card):
         self._rows = TextRows(("Part", "Memory", "Share", "Meaning"), numbers=(1, 2), parent=self)
         self._table: QTableView | None = None  # created on first use
         self._sentence = Text(role="muted", name="memory.sentence", wraps=True)
+        self._programs = Text(role="muted", name="memory.programs", wraps=True)
         self.column.addWidget(self._tank)
+        self.column.addWidget(self._programs)
         self.column.addWidget(self._sentence)
         model.devices.choices_changed.connect(self._list_cards)
         model.chosen_changed.connect(self._show_chosen)
@@ -148,7 +150,15 @@ class TankCard(Card):
         if self._table is not None and self._numbers.isChecked() and tank is not None:
             self._rows.set_rows(tank.rows())
             show_whole_rows(self._table)
+        self._show_programs()
         self._show_sentence("")
+
+    def _show_programs(self) -> None:
+        """Name the programs in the bar; the driver of Windows does not report them."""
+        programs = self._model.programs
+        said = " · ".join(f"{name}\u00a0{format_bytes(size)}" for name, size in programs)
+        self._programs.setText(f"By program: {said}")
+        self._programs.setVisible(bool(programs) and not self._tank.isHidden())
 
     def _show_sentence(self, told: str) -> None:
         self._sentence.setText(told or what_is_shown(self._model, self._session))
@@ -164,6 +174,7 @@ class TankCard(Card):
     def set_bar_shown(self, is_shown: bool) -> None:
         """Show the bar, or leave it to the page below, which has one of its own."""
         self._tank.setVisible(is_shown)
+        self._show_programs()
 
     def _fit_table(self) -> None:
         if self._table is not None:

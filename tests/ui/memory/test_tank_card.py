@@ -20,8 +20,9 @@ from gpu_studio.core.protocol import (
 from gpu_studio.ui.memory.tank import TankBar
 from gpu_studio.ui.memory_tab import CURVES, FIT, LAB_PAGE, SEGMENTS
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.devices import show_reading
 from tests.driving.memory import run, start
-from tests.driving.window import click, find, text
+from tests.driving.window import click, find, plain, sees, text
 from tests.fakes.memory_answers import (
     memory_read,
     no_context,
@@ -43,6 +44,21 @@ def test_a_card_is_shown_as_a_tank_that_says_in_words_what_it_paints(tab, studio
     assert stretches[-1].right() <= bar.width()
     assert all(a.right() < b.left() for a, b in pairwise(stretches))
     assert stretches[1].width() > stretches[2].width() > stretches[3].width()
+
+
+def test_the_programs_on_the_card_are_named_with_their_memory(tab, studio, sensor_source, qtbot):
+    start(tab, studio)
+    bar = find(tab, "memory.tank", TankBar)
+    qtbot.waitUntil(lambda: bar.tank is not None and len(bar.tank.parts) == 5)
+    assert not sees(tab, "memory.programs")
+    show_reading(studio, sensor_source, reading(gt_1030(), 1.0))
+    qtbot.waitUntil(lambda: sees(tab, "memory.programs"))
+    assert "Xorg 90 MiB" in plain(text(tab, "memory.programs"))
+    modeled = find(tab, "memory.card", QComboBox)
+    modeled.setCurrentIndex(modeled.count() - 2)
+    modeled.activated.emit(modeled.count() - 2)
+    assert sees(tab, "memory.modelled")
+    assert not sees(tab, "memory.programs")
 
 
 def test_the_tank_is_walked_with_the_keyboard(tab, studio, qtbot):
