@@ -278,9 +278,11 @@ def run_program(
     )
     offspring = _wait_for(child)
     ended_at = time.perf_counter()
+    _, alive = psutil.wait_procs(offspring, timeout=PATIENCE_S)
+    for process in alive:  # they would hold the pipes open
+        process.kill()
     out, err = child.communicate()
     assert (child.returncode != 0) is is_killed, f"exit {child.returncode}\n{out}\n{err}"
-    _, alive = psutil.wait_procs(offspring, timeout=PATIENCE_S)
     assert not alive, "processes outlive the window"
     return {**dict(line.split(" ", 1) for line in out.splitlines()), "ended_at": str(ended_at)}
 
