@@ -349,19 +349,33 @@ def part_rows(result: RunFinished) -> list[tuple[str, str, str]]:
 
 
 _COPIES = ("copy in", "copy out")
+# A smaller difference between the parts' sum and the median is the spread of the calls.
+_ALIKE = 0.1
 
 
 def parts_beside_median(result: RunFinished) -> str:
     """Return how the parts of a call relate to the median in the table; empty if they are alike.
 
-    The parts are timed with the copies to and from the card even if the run leaves them out.
+    The parts are timed in a call of their own, which waits after each part. Of a run without the
+    copies to and from the card, that call has them nevertheless.
     """
     if result.transfers or not any(name in result.parts_s for name in _COPIES):
-        return ""
+        return _split_beside_median(result)
     without_s = sum(part_s for name, part_s in result.parts_s.items() if name not in _COPIES)
     return (
         f"The median of {format_duration(result.median_s)} per call leaves the copies out; here "
         f"the rest of the call takes {format_duration(without_s)}."
+    )
+
+
+def _split_beside_median(result: RunFinished) -> str:
+    split_s, median_s = sum(result.parts_s.values()), result.median_s
+    if len(result.parts_s) < 2 or abs(split_s - median_s) <= _ALIKE * median_s:
+        return ""
+    why = "because parts overlap there" if split_s > median_s else "with what lies between them"
+    return (
+        f"The parts are timed one after the other in a call of their own, which takes "
+        f"{format_duration(split_s)}; an undivided call takes {format_duration(median_s)}, {why}."
     )
 
 

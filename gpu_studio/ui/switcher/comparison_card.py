@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
 
 from gpu_studio.core.benchmark.comparison import compare_ways, findings_of, label_of
-from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.benchmark.run import RunState, parts_beside_median
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.flow_row import FlowRow
@@ -107,10 +107,13 @@ class ComparisonCard(Card):
         self._bars_title = section("Time breakdown of one call")
         self._bars = ShareBars(self._theme, name=f"{self._name}.parts")
         self._bars.setAccessibleName("Time breakdown of one call")
+        self._beside = Text(role="muted", name=f"{self._name}.parts.note", wraps=True)
+        self._beside.hide()
         self._plot: LossPlot | None = None
         self._findings = Text(role="muted", name=f"{self._name}.findings", wraps=True)
         for widget in (
-            self._verdict, self._table, self._bars_title, self._bars, self._findings,
+            self._verdict, self._table, self._bars_title, self._bars, self._beside,
+            self._findings,
         ):  # fmt: skip
             self.column.addWidget(widget)
 
@@ -237,6 +240,9 @@ class ComparisonCard(Card):
         self._bars.show_bars(bars)
         self._bars.setVisible(bool(bars))
         self._bars_title.setVisible(bool(bars))
+        notes = [(label, parts_beside_median(result)) for label, result in results.items()]
+        self._beside.setText("\n".join(f"{label}: {note}" for label, note in notes if note))
+        self._beside.setVisible(bool(self._beside.text()))
 
     def _show_losses(self, results: dict[str, RunFinished]) -> None:
         curves = {

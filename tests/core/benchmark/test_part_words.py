@@ -56,5 +56,17 @@ def test_parts_with_copies_are_set_beside_a_median_without() -> None:
     said = plain(parts_beside_median(alone))
     assert "50.0 µs" in said
     assert "51.2 µs" in said
-    assert parts_beside_median(msgspec.structs.replace(alone, transfers=True)) == ""
+    with_them = msgspec.structs.replace(alone, transfers=True, median_s=9.05e-3)
+    assert parts_beside_median(with_them) == ""
     assert parts_beside_median(msgspec.structs.replace(alone, parts_s={"compute": 4e-5})) == ""
+
+
+def test_parts_that_do_not_add_up_to_the_call_are_set_beside_it() -> None:
+    feeding = finished(
+        REQUEST, (96e-3,) * 20, parts_s={"loading": 0.1, "copying": 6e-3, "computing": 0.03}
+    )
+    said = plain(parts_beside_median(feeding))
+    assert "136 ms" in said
+    assert "96.0 ms" in said
+    alike = msgspec.structs.replace(feeding, median_s=0.13)
+    assert parts_beside_median(alike) == ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTableView, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QTableView, QWidget
 
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark.results_table import Column
@@ -23,6 +23,7 @@ from tests.driving.benchmark import (
     type_sizes,
     wait_over,
 )
+from tests.driving.pages import settle
 from tests.driving.window import click, drawn, find, text
 from tests.fakes.run_answers import run_events
 from tests.ui.benchmark.answers import hold, with_a_card
@@ -124,15 +125,15 @@ def test_the_newest_row_is_in_sight_and_stays_so_when_its_details_take_room(
         row = view.visualRect(view.model().index(5, Column.SIZE))
         return view.viewport().rect().contains(row)
 
-    ready.resize(1000, 760)
+    ready.resize(1400, 1000)  # in a lower page the table has its least height already
     run(ready, "32, 64, 128, 256, 512, 1024")
     view = find(ready, "benchmark.results", QTableView)
-    before = view.viewport().height()
     qtbot.waitUntil(newest_is_in_sight)
+    settle()
+    before = view.viewport().height()
     select_row(ready, 5)
     assert text(ready, "benchmark.details") != ""
-    for _ in range(3):  # until every part has found its place
-        QApplication.processEvents()
+    settle()  # until every part has found its place
     assert view.viewport().height() < before
     assert newest_is_in_sight()
 
