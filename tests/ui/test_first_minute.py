@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QPushButton, QTabBar, QTabWidget
+from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton, QTabBar, QTabWidget
 
 from gpu_studio.app import build_window
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
 from gpu_studio.model.studio import Studio
-from tests.driving.window import click, column, find, sees, wait_ready, wait_until
+from tests.driving.window import (
+    choose,
+    click,
+    column,
+    find,
+    open_tab,
+    sees,
+    wait_ready,
+    wait_until,
+    write,
+)
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
 
@@ -60,6 +70,26 @@ def test_one_click_compares_the_cpu_and_the_cards_and_shows_the_result(
     assert len({one.size for one in asked}) == 3
     assert sum(one.budget_s for one in asked if one.device == "cpu") < 10
     assert len(column(window, "benchmark.results", "Device")) == len(asked)
+
+
+def test_the_comparison_leaves_your_own_choices_as_they_are(make_window, engines, qtbot):
+    window = make_window(gt_1030(), described_with_cuda())
+    open_tab(window, "Benchmark")
+    choose(window, "benchmark.workload", "Elementwise")
+    write(window, "benchmark.sizes", "32, 48")
+    workload = find(window, "benchmark.workload", QComboBox).currentText()
+    open_tab(window, "Devices")
+    click(window, "devices.compare")
+    qtbot.waitUntil(lambda: len(requests_of(engines)) == 6)
+    qtbot.waitUntil(find(window, "benchmark.run", QPushButton).isEnabled)
+    assert find(window, "benchmark.workload", QComboBox).currentText() == workload
+    assert find(window, "benchmark.sizes", QLineEdit).text() == "32, 48"
+    click(window, "benchmark.run")
+    qtbot.waitUntil(lambda: len(requests_of(engines)) > 6)
+    assert {(one.workload, one.size) for one in requests_of(engines)[6:]} <= {
+        ("elementwise", 32), ("elementwise", 48),
+    }  # fmt: skip
+    qtbot.waitUntil(find(window, "benchmark.run", QPushButton).isEnabled)
 
 
 def test_a_card_that_pytorch_cannot_use_is_not_compared(make_window, engines, qtbot):
