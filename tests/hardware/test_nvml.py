@@ -83,6 +83,7 @@ _GIB = 1 << 30
         (2 * _GIB, 1 * _GIB, 1 * _GIB, 0, (1 * _GIB, 1 * _GIB, 0)),
         (2 * _GIB, 977 * _GIB, 2**64 - 4096, 3 * _GIB, (None, None, None)),
         (2 * _GIB, NAN, -1, 2**64 - 1, (None, None, None)),
+        (12 * _GIB, 2**32 - 1, 6 * _GIB, 0, (None, 6 * _GIB, 0)),
         (0, 0, 0, 0, (None, None, None)),
         (2**64 - 1, 1 * _GIB, 1 * _GIB, 0, (None, None, None)),
         (2**64 - 2**40, 1 * _GIB, 1 * _GIB, 0, (None, None, None)),
@@ -94,7 +95,7 @@ def test_memory_that_cannot_be_is_not_reported(total, used, free, reserved, told
     card = Nvml(FakeNvml(GT_1030 | {("MemoryInfo", 0x02000028): answer})).card(0)
     device = describe_card(card, 0, lookup)
     now = device.telemetry
-    assert device.memory_total_bytes == (2 * _GIB if total == 2 * _GIB else None)
+    assert device.memory_total_bytes == (total if total in (2 * _GIB, 12 * _GIB) else None)
     assert (now.memory_used_bytes, now.memory_free_bytes, now.memory_reserved_bytes) == told
 
 
