@@ -91,7 +91,8 @@ class RunMarks(QObject):
         workloads = description.workloads if description else ()
         written = {workload.name: workload.size_text for workload in workloads}
         size = format_size(request.size, written.get(request.workload, SQUARE))
-        return f"{request.workload}, {size}, {request.dtype} on {request.device}"
+        title = next((one.title for one in workloads if one.name == request.workload), "")
+        return f"{title or request.workload}, {size}, {request.dtype} on {request.device}"
 
     def _end(self, request: RunWorkload) -> None:
         if request is not self._running:

@@ -81,7 +81,6 @@ _TABS = (
     ("Memory", "memory", _memory),
 )
 _TITLES = tuple(title for title, _, _ in _TABS)
-_WITHOUT_SENSORS = "Benchmark"
 
 
 class MainWindow(QMainWindow):
@@ -247,9 +246,11 @@ class MainWindow(QMainWindow):
         return page
 
     def _turn_to(self, index: int) -> None:
-        """Poll the sensors only for a tab that shows them; runs request them themselves."""
+        """Follow the tab in front with the code and the headline.
+
+        The sensors are polled behind every tab: their curves would have a gap otherwise.
+        """
         title = self.tabs.tabText(index)
-        self._studio.sensors.want("window", title != _WITHOUT_SENSORS)
         self._studio.snippets.turn_to(title)
         self._show_headline(self._studio.headlines.headline)
 

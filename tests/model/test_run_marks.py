@@ -70,7 +70,7 @@ def test_a_run_is_marked_and_its_effect_told(qtbot, paused_runs, ready_studio, s
 
 def test_a_mark_writes_the_size_as_the_workload_does(qtbot, paused_runs, ready_studio):
     mark = run(qtbot, ready_studio, paused_runs, ready_studio.runs, request())
-    assert mark.title == f"matmul, {format_size(512, BATCH_OF)}, float32 on cuda:0"
+    assert mark.title == f"Matrix product, {format_size(512, BATCH_OF)}, float32 on cuda:0"
 
 
 def test_sensors_are_read_while_a_run_is_under_way(qtbot, paused_runs, ready_studio):

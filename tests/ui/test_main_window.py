@@ -316,6 +316,19 @@ def test_the_sensors_rest_while_nobody_looks(qtbot, make_window):
     window.close()
 
 
+def test_the_sensors_are_read_behind_every_tab_so_that_their_curves_have_no_gap(qtbot):
+    sensors = SteadySensors(cpu_only())
+    window = build_window(engine_factory=Engines(), sensor_source=sensors, settings=Settings(None))
+    qtbot.addWidget(window)
+    shown(qtbot, window)
+    tabs = window.tabs
+    for index in range(tabs.count()):
+        tabs.setCurrentIndex(index)
+        assert window.findChild(Studio).sensors.is_polled, tabs.tabText(index)
+    assert "pause" not in sensors.calls
+    window.close()
+
+
 def test_after_a_bad_end_the_window_shows_the_log_and_offers_fresh_settings(
     qtbot, make_window, settings
 ):

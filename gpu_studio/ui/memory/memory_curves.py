@@ -48,9 +48,7 @@ class MemoryCurves(Card):
         self._empty_cache = button(_EMPTY, model.empty_cache, name="memory.empty_cache")
         controls = (self._title, self._more, self._as_table, self._empty_cache)
         self.column.addWidget(FlowRow(*controls, fills=self._title, spacing=GAP))
-        self._plot = LivePlot(
-            theme, name="memory.plot", x_label="seconds since the window opened", y_unit="bytes"
-        )
+        self._plot = LivePlot(theme, name="memory.plot", x_unit="ago", y_unit="bytes")
         self._plot.setAccessibleName("Memory over time")
         self._rows = TextRows(_HEAD, numbers=(0, 1, 2, 3), parent=self)
         self._table: QTableView | None = None  # created on first use
@@ -144,11 +142,10 @@ class MemoryCurves(Card):
     # ── marks ────────────────────────────────────────────────────────────────────────────────
 
     def _span_s(self) -> tuple[float, float]:
-        """Return the start and end of the shown time span."""
+        """Return the start and end of the shown time span, which ends now."""
         now_s = self._model.now_s
         span_s = next((span_s for span_s in _SPANS_S if span_s > now_s), WINDOW_S)
-        end_s = max(now_s, span_s)
-        return end_s - span_s, end_s
+        return now_s - span_s, now_s
 
     def _show_marks(self) -> None:
         """Mark the events in the shown time span; important events get their labels first.
