@@ -47,7 +47,8 @@ class FamilyFolder:
             lock, self._lock = self._lock, None
         if lock is not None:
             os.close(lock)  # Windows removes no file that is open
-        shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another start removes it at the same time
+            _remove(self.path)
 
 
 def remove_left_over() -> None:
@@ -66,6 +67,22 @@ def remove_left_over() -> None:
                     _remove_unlocked(Path(folder.path))
 
 
+def _remove(folder: Path) -> None:
+    """Remove a folder, and the lock's file last: if something stays, a later start removes it.
+
+    On Windows, a file stays while a process has it open, also one that was just killed.
+    """
+    for path in folder.iterdir():
+        if path.name != _OWNER:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+    if all(path.name == _OWNER for path in folder.iterdir()):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _is_own_folder(status: os.stat_result) -> bool:
     return stat.S_ISDIR(status.st_mode) and (
         sys.platform == "win32" or status.st_uid == os.getuid()
@@ -80,7 +97,9 @@ if sys.platform == "win32":
 
     def _remove_unlocked(folder: Path) -> None:
         (folder / _OWNER).unlink()
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
+        if folder.exists():
+            (folder / _OWNER).touch()
 
 else:
 
@@ -106,6 +125,6 @@ else:
         try:
             if stat.S_ISREG(os.fstat(lock).st_mode):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
         finally:
             os.close(lock)
