@@ -74,8 +74,8 @@ def test_marks_that_are_near_share_the_room_for_a_label_and_failures_come_first(
     start(tab, studio)
     plot = find(tab, "memory.plot", LivePlot)
     # A fixed time: in the right half of the axis, labels are left of their lines.
-    monkeypatch.setattr(MemoryModel, "now_s", 14.5)
-    now_s = 1.0  # the axis begins 15 s before now
+    monkeypatch.setattr(MemoryModel, "now_s", 29.5)
+    now_s = 1.0  # the axis begins 30 s before the present time
     failure = Mark(at_s=now_s + 0.4, label="out of memory", is_failure=True)
     for mark in (Mark(at_s=now_s, label="experiment"), failure):
         tab.model.history.mark(mark)
