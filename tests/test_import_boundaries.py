@@ -123,6 +123,7 @@ ROOMS = {
         "benchmark": {"messages", "devices"},
         "memory": {"messages", "devices"},
         "switcher": {"messages", "devices"},
+        "race": {"messages", "devices", "benchmark"},
     },
     "engine": {
         "memory": set(),
@@ -138,6 +139,7 @@ ROOMS = {
         "benchmark": {"devices"},
         "memory": {"devices"},
         "switcher": {"devices"},
+        "race": {"devices", "benchmark"},
     },
     "ui": {
         "plots": set(),
@@ -145,6 +147,7 @@ ROOMS = {
         "benchmark": {"plots"},
         "memory": {"plots"},
         "switcher": {"plots"},
+        "race": set(),
     },
 }
 
