@@ -45,6 +45,7 @@ from gpu_studio.core.messages.placement_messages import (
     TensorsPlaced,
     UseDevice,
 )
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceFinished
 from gpu_studio.core.messages.run_messages import (
     NaiveTime,
     RunFailed,
@@ -70,6 +71,8 @@ __all__ = [
     "EngineEnded",
     "Event",
     "FileInspected",
+    "FrameReady",
+    "FramesOpened",
     "Heartbeat",
     "InspectFile",
     "MemoryRead",
@@ -85,6 +88,7 @@ __all__ = [
     "PlaceModel",
     "PlaceRow",
     "PlaceTensors",
+    "RaceFinished",
     "ReadMemory",
     "ReadSegments",
     "RecordingHeader",
@@ -151,7 +155,8 @@ class EngineDescribed(Message, frozen=True, kw_only=True):
 
     ``own_table`` is PyTorch's own table of the architectures in its builds for this platform
     (``{"12.6": ("5.0", …)}``), empty if it has none. With ``cards_asleep``, CUDA was not asked, so
-    that the cards stay asleep; ``cuda_available`` then means nothing.
+    that the cards stay asleep; ``cuda_available`` then means nothing. ``pictures`` are the
+    workloads of races.
     """
 
     pid: int
@@ -167,6 +172,7 @@ class EngineDescribed(Message, frozen=True, kw_only=True):
     allocator_configuration: str | None = None
     python_version: str = ""
     workloads: tuple[WorkloadDescription, ...] = ()
+    pictures: tuple[WorkloadDescription, ...] = ()
     models: tuple[ModelDescription, ...] = ()
     pitfalls: tuple[PitfallDescription, ...] = ()
     snippet: str = ""
@@ -204,6 +210,8 @@ Event = (
     | RunStarted
     | RunPhaseChanged
     | SamplesMeasured
+    | FramesOpened
+    | FrameReady
     | RunFinished
     | RunStopped
     | RunFailed

@@ -17,6 +17,12 @@ from gpu_studio.core.messages.message import (
     PositiveCount,
     Seconds,
 )
+from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec reads the annotations
+    RaceOutcome,
+    RaceParameters,
+    RaceTraits,
+    Showing,
+)
 
 # How to write a size unless a workload says otherwise: `WorkloadDescription.size_text`.
 SQUARE = "{size} × {size}"
@@ -29,7 +35,8 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
     default. ``cache`` is ``hot`` or ``cold`` (the device's cache is overwritten before each call,
     untimed, but within the budget). ``transfers`` includes the copies to and from the device in
     each call. ``sustained`` measures the sustained speed: a long load before the first sample, no
-    rests, and a budget of at least the same length.
+    rests, and a budget of at least the same length. ``race`` is set if the run draws a picture
+    (`EngineDescribed.pictures`) up to its finish line.
     """
 
     workload: str
@@ -40,6 +47,7 @@ class RunParameters(msgspec.Struct, frozen=True, kw_only=True):
     cache: str = "hot"
     transfers: bool = False
     sustained: bool = False
+    race: RaceParameters | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -53,7 +61,7 @@ class RunWorkload(RunParameters, Message, frozen=True, kw_only=True):
     ``naive`` also asks for the time that a script without warm-up and synchronize would print.
     ``calls`` asks for exactly this many timed calls, however long they take; ``budget_s`` is then
     the expected time. ``rest_s`` is the pause after each line of samples, so that the window draws
-    them while nothing is timed.
+    them while nothing is timed. ``showing`` asks a run of a race for frames.
     """
 
     run_id: str
@@ -62,6 +70,7 @@ class RunWorkload(RunParameters, Message, frozen=True, kw_only=True):
     stop_at_relative_interval: float | None = None
     naive: bool = False
     rest_s: float = 0.0
+    showing: Showing | None = None
 
 
 class WorkloadOption(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +88,7 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     ``size_title`` names the size, ``size_text`` is its format (``{size}`` is replaced). ``skipped``
     says why the workload cannot run here and how to fix that; empty if it can. ``refuses`` lists
     the modes (``cold``, ``transfers``, ``naive``) that make no sense for the workload, each with
-    a sentence that says why.
+    a sentence that says why. ``race`` is set for a picture.
     """
 
     name: str
@@ -95,6 +104,7 @@ class WorkloadDescription(msgspec.Struct, frozen=True, kw_only=True):
     device_kinds: tuple[str, ...] = ("cpu", "cuda")
     skipped: str = ""
     refuses: dict[str, str] = msgspec.field(default_factory=dict)
+    race: RaceTraits | None = None
 
 
 class RunStarted(RunParameters, Message, frozen=True, kw_only=True):
@@ -158,6 +168,8 @@ class RunFinished(RunParameters, Message, frozen=True, kw_only=True):
     the time that the device had worked without a pause before the first sample, including earlier
     runs. ``timed_s`` is the sum of all timed calls.
 
+    ``outcome`` says how far a run of a race came; null for every other run.
+
     Older versions leave ``computed_in`` empty, and ``loaded_s`` and ``timed_s`` null.
     """
 
@@ -198,6 +210,7 @@ class RunFinished(RunParameters, Message, frozen=True, kw_only=True):
     in_window_process: bool = False
     torch_version: str = ""
     recording: str | None = None
+    outcome: RaceOutcome | None = None
 
 
 class RunStopped(Message, frozen=True, kw_only=True):

@@ -1,0 +1,142 @@
+"""The messages between window and engine about races.
+
+A race is one run for each contestant, one after the other, by the path of every run: `RunWorkload`
+asks for it, `RunFinished` ends it. The messages here add the picture that a run shows while it
+works, and the end of the whole race.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gpu_studio.core.messages.message import Amount, Count, Message, PositiveCount, Seconds
+
+MOST_SEEDS = 64
+
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+
+
+class RaceParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters that only a run of a race has.
+
+    ``threads`` are the CPU threads that PyTorch uses; None leaves its default, one per core.
+    ``photo`` identifies the picture to learn: the SHA-256 of its pixels, or empty for the picture
+    of this program. ``seeds`` are the points where the picture to grow begins, as shares of its
+    width and height from the top left; empty for the default.
+    """
+
+    threads: PositiveCount | None = None
+    photo: str = ""
+    seeds: Annotated[tuple[tuple[Fraction, Fraction], ...], Meta(max_length=MOST_SEEDS)] = ()
+
+
+class Showing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run shows its picture while it works; it changes no result.
+
+    ``photo_path`` is the file of the picture to learn (`core.race.photo_file`); empty for the
+    picture of this program. Without ``frames``, no frame is made.
+    """
+
+    frames: bool = True
+    photo_path: str = ""
+
+
+class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
+    """The traits of a workload that draws a picture.
+
+    ``limit`` names the property of the hardware that limits it: ``arithmetic``, ``launch cost`` or
+    ``memory bandwidth``. The finish line is ``finish`` in ``unit`` (30 dB), reached at or above.
+    ``measure_title`` names that quantity (``sharpness``). ``step_title`` names the steps in the
+    plural (``tiles``).
+    """
+
+    limit: str
+    finish: Amount
+    unit: str
+    measure_title: str
+    step_title: str
+    default_size: int
+
+
+class FramesOpened(Message, frozen=True, kw_only=True):
+    """The file of a run's frames exists; `core.race.frame_file` has its layout.
+
+    The engine removes it when the run's engine ends, so copy the frames that you keep.
+    """
+
+    run_id: str
+    path: str
+    width: PositiveCount
+    height: PositiveCount
+
+
+class FrameReady(Message, frozen=True, kw_only=True):
+    """A frame is in the file, and will not change.
+
+    ``number`` counts from 0, the picture before the first step. ``elapsed_s`` is the time of the
+    race's own clock: it stands while a frame is copied. ``measure`` is in the unit of the finish
+    line, ``progress`` the share of the way to it.
+    """
+
+    run_id: str
+    number: Count
+    elapsed_s: Seconds
+    steps: Count
+    measure: Amount
+    progress: Fraction
+
+
+class RaceOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a run came.
+
+    ``seconds`` is the time to the finish line, or the whole time if it was not ``reached``.
+    ``energy_j`` is the card's energy in that time; None if the card does not report its power.
+    """
+
+    reached: bool
+    steps: Count
+    seconds: Seconds
+    measure: Amount
+    progress: Fraction
+    energy_j: Amount | None = None
+
+
+class ContestantResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A contestant at the end of a race.
+
+    ``threads`` is null on a card. ``step_median_s`` and ``verified`` are null if the run was
+    stopped or failed; ``failure`` then says why.
+    """
+
+    device: str
+    threads: int | None
+    dtype: str
+    steps: int
+    seconds: float
+    step_median_s: float | None
+    reached: bool
+    verified: bool | None
+    device_name: str = ""
+    energy_j: float | None = None
+    failure: str = ""
+    recording: str | None = None
+
+
+class RaceFinished(Message, frozen=True, kw_only=True):
+    """The end of a race.
+
+    ``leader`` is the index of the contestant that is faster, and ``ratio`` how many times faster
+    than the slowest; both are null if no winner can be claimed. ``undecided`` says that the times
+    were compared and allow no winner.
+    """
+
+    picture: str
+    size: int
+    contestants: tuple[ContestantResult, ...]
+    leader: int | None
+    ratio: float | None
+    undecided: bool
+    sentence: str
