@@ -13,6 +13,8 @@ from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.protocol import (
     EngineEnded,
     Event,
+    FrameReady,
+    FramesOpened,
     RequestFailed,
     RunFailed,
     RunFinished,
@@ -88,6 +90,9 @@ class Run:
         self.recording: str | None = None
         self.device_name = ""
         self.has_begun = False
+        self.opened: FramesOpened | None = None
+        """The file of the frames, if the run draws a picture."""
+        self.frames: list[FrameReady] = []
         self._summary: Summary | None = None
         self._interval_s: tuple[float, float] | None = None
 
@@ -175,6 +180,10 @@ class Run:
                 self.spent_s = event.spent_s
                 self.series.append(event.samples_s)
                 self.batches.append(Batch(len(self.series), event.calls_per_sample, event.spent_s))
+            case FramesOpened():
+                self.opened = event
+            case FrameReady():
+                self.frames.append(event)
             case RunFinished():
                 self.state, self.result = RunState.FINISHED, event
             case RunStopped():

@@ -216,7 +216,7 @@ def _name_of(results: Sequence[RunFinished], device: str) -> str:
 def _kind_of(result: RunFinished) -> tuple[object, ...]:
     return (
         result.workload, result.dtype, sorted(result.options.items()), result.cache,
-        result.sustained, result.recording,
+        result.sustained, result.race, result.recording,
     )  # fmt: skip
 
 

@@ -49,8 +49,8 @@ class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
 
     ``limit`` names the property of the hardware that limits it: ``arithmetic``, ``launch cost`` or
     ``memory bandwidth``. The finish line is ``finish`` in ``unit`` (30 dB), reached at or above.
-    ``measure_title`` names that quantity (``sharpness``). ``step_title`` names the steps in the
-    plural (``tiles``).
+    ``measure_title`` names that quantity (``sharpness``), ``step_title`` the steps in the plural
+    (``tiles``), ``deed`` what a contestant has done at the finish line (``learned the picture``).
     """
 
     limit: str
@@ -58,6 +58,7 @@ class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     measure_title: str
     step_title: str
+    deed: str
     default_size: int
 
 
@@ -128,9 +129,9 @@ class ContestantResult(msgspec.Struct, frozen=True, kw_only=True):
 class RaceFinished(Message, frozen=True, kw_only=True):
     """The end of a race.
 
-    ``leader`` is the index of the contestant that is faster, and ``ratio`` how many times faster
-    than the slowest; both are null if no winner can be claimed. ``undecided`` says that the times
-    were compared and allow no winner.
+    ``leader`` is the index of the fastest contestant, null if no winner can be claimed. ``ratio``
+    says how many times faster it is than the next one; in a tie it is about 1. ``undecided`` says
+    that the results allow neither a winner nor a tie.
     """
 
     picture: str

@@ -1,0 +1,161 @@
+"""A contestant of a race, and the run that it makes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.messages.race_messages import ContestantResult, RaceParameters
+from gpu_studio.core.protocol import RunWorkload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.messages.race_messages import Showing
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
+
+
+class Contestant(msgspec.Struct, frozen=True, kw_only=True):
+    """A device with its precision; ``threads`` is None for a card, and for all CPU threads."""
+
+    device: str
+    threads: int | None = None
+    dtype: str = "float32"
+
+
+def usual_contestants(cards: Sequence[str], cpu_threads: int) -> tuple[Contestant, ...]:
+    """Return the contestants of a first race: the CPU against the first card.
+
+    Without a card, one thread races all threads. On a single core, that race has one contestant.
+
+    Args:
+        cards: the addresses of the cards that PyTorch can use.
+        cpu_threads: the number of threads that PyTorch uses by default.
+    """
+    if cards:
+        return Contestant(device="cpu"), Contestant(device=cards[0])
+    one = Contestant(device="cpu", threads=1)
+    return (one, Contestant(device="cpu")) if cpu_threads > 1 else (one,)
+
+
+def race_requests(
+    picture: WorkloadDescription,
+    size: int,
+    contestants: Sequence[Contestant],
+    budget_s: float,
+    *,
+    photo: str = "",
+    seeds: tuple[tuple[float, float], ...] = (),
+    showing: Showing | None = None,
+    rest_s: float = 0.0,
+    first_number: int = 1,
+) -> list[RunWorkload]:
+    """Return the runs of a race: the contestants in turn, each alone on the PC.
+
+    Args:
+        picture: the workload.
+        size: its size.
+        contestants: in the order of their runs.
+        budget_s: the longest time of each.
+        photo: as in `RaceParameters`.
+        seeds: as in `RaceParameters`.
+        showing: how the runs show their pictures; None shows none.
+        rest_s: the pause after each frame, so that the window draws while nothing is timed.
+        first_number: the number of the first run's id.
+    """
+    return [
+        RunWorkload(
+            run_id=f"race-{number}",
+            workload=picture.name,
+            device=contestant.device,
+            size=size,
+            dtype=contestant.dtype,
+            race=RaceParameters(threads=contestant.threads, photo=photo, seeds=seeds),
+            budget_s=budget_s,
+            showing=showing,
+            rest_s=rest_s,
+        )
+        for number, contestant in enumerate(contestants, first_number)
+    ]
+
+
+def contestant_result(run: Run) -> ContestantResult:
+    """Return a contestant's result; a run that is not over has its state so far."""
+    request, result = run.request, run.result
+    race = request.race or RaceParameters()
+    outcome = result.outcome if result is not None else None
+    if result is None or outcome is None:
+        last = run.frames[-1] if run.frames else None
+        return ContestantResult(
+            device=request.device,
+            threads=race.threads,
+            dtype=request.dtype,
+            steps=last.steps if last else sum(_calls_of(run)),
+            seconds=last.elapsed_s if last else run.spent_s,
+            step_median_s=None,
+            reached=False,
+            verified=None,
+            device_name=run.device_name,
+            failure=_failure_of(run),
+            recording=run.recording,
+        )
+    return ContestantResult(
+        device=request.device,
+        threads=result.cpu_threads if request.device == "cpu" else None,
+        dtype=request.dtype,
+        steps=outcome.steps,
+        seconds=outcome.seconds,
+        step_median_s=result.median_s,
+        reached=outcome.reached,
+        verified=result.verified,
+        device_name=result.device_name,
+        energy_j=outcome.energy_j,
+        recording=result.recording,
+    )
+
+
+def contestant_name(run: Run, others: Sequence[Run] = ()) -> str:
+    """Return a contestant in words: ``your GT 1030``, ``one CPU thread``, ``all 4 CPU threads``.
+
+    Its precision and recording are named if they differ from those of the others.
+    """
+    request, result = run.request, run.result
+    owner = "the" if run.recording else "your"
+    if request.device != "cpu":
+        name = result.device_name if result else run.device_name
+        text = f"{owner} {short_name(name) if name else request.device}"
+    else:
+        text = _threads_words(run, owner)
+    if any(other.request.dtype != request.dtype for other in others):
+        text += f" in {request.dtype}"
+    if run.recording and any(other.recording != run.recording for other in others):
+        text += f" (recording: {run.recording})"
+    return text
+
+
+def _threads_words(run: Run, owner: str) -> str:
+    threads = run.request.race.threads if run.request.race else None
+    if threads == 1:
+        return "one CPU thread"
+    if threads is not None:
+        return f"{threads} CPU threads"
+    known = run.result.cpu_threads if run.result else None
+    return f"all {known} CPU threads" if known and known > 1 else f"{owner} CPU"
+
+
+def _calls_of(run: Run) -> Sequence[int]:
+    ends = [0, *(batch.end for batch in run.batches)]
+    return [
+        (batch.end - begin) * batch.calls_per_sample
+        for begin, batch in zip(ends, run.batches, strict=False)
+    ]
+
+
+def _failure_of(run: Run) -> str:
+    if run.failure is not None:
+        return run.failure.message
+    return "stopped" if run.state is RunState.STOPPED else "did not finish"

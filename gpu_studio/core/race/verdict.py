@@ -1,0 +1,235 @@
+"""The end of a race: who leads, by how much, why, and how certain that is.
+
+`core.benchmark.comparison` decides what may be claimed. It compares the seconds to the finish line
+if both contestants reached it, otherwise the seconds of a step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.benchmark.comparison import Claim, Comparison, compare, next_steps
+from gpu_studio.core.benchmark.trust import stamp_of
+from gpu_studio.core.messages.race_messages import RaceFinished
+from gpu_studio.core.race.contestant import contestant_name, contestant_result
+from gpu_studio.core.units import format_count, format_duration, format_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.messages.race_messages import ContestantResult, RaceOutcome
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.core.protocol import RunFinished
+
+# From this share of a step on, the launches set its time and not the computing.
+_LAUNCH_DECIDES = 0.5
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything to say about a race.
+
+    ``finished`` is the race's last message. ``reason`` explains the result from the measured parts,
+    empty if they explain nothing. ``doubts`` are the reasons not to trust it; a race without doubts
+    is green.
+    """
+
+    finished: RaceFinished
+    reason: str
+    doubts: tuple[str, ...]
+
+
+def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
+    """Return the verdict on a race.
+
+    Args:
+        picture: the workload of all runs.
+        runs: one for each contestant, over or not; recorded runs count like others.
+    """
+    contestants = tuple(map(contestant_result, runs))
+    order = _order(runs, contestants)
+    leader, ratio, undecided, sentence = None, None, False, ""
+    if len(order) > 1:
+        first, second = order[0], order[1]
+        duel = _duel(runs[second], runs[first])
+        claim = duel.outcome if duel is not None else Claim.UNDECIDED
+        if duel is not None and claim is Claim.FASTER:
+            leader, ratio = first, duel.ratio
+        elif duel is not None and claim is Claim.EQUAL:
+            ratio = duel.ratio
+        undecided = claim not in (Claim.FASTER, Claim.EQUAL)
+        sentence = _Words(picture, runs, contestants).compared(first, second, duel)
+    elif order:
+        sentence = _Words(picture, runs, contestants).alone(order[0])
+    finished = RaceFinished(
+        picture=picture.name,
+        size=runs[0].request.size,
+        contestants=contestants,
+        leader=leader,
+        ratio=ratio,
+        undecided=undecided,
+        sentence=" ".join([sentence, *_missing(runs, contestants)]).strip(),
+    )
+    # An unfinished contestant leaves nothing to explain or to trust.
+    results = [run.result for run in runs if run.result is not None]
+    doubts = tuple(dict.fromkeys(doubt for each in results for doubt in stamp_of(each).doubts))
+    return Verdict(finished=finished, reason=reason_of(picture, runs), doubts=doubts)
+
+
+def reason_of(picture: WorkloadDescription, runs: Sequence[Run]) -> str:
+    """Return why the race ended like this, from the measured parts; empty if they do not say."""
+    for run in runs:
+        result = run.result
+        if result is None or result.device == "cpu":
+            continue
+        total_s = sum(result.parts_s.values())
+        launch_s = result.parts_s.get("launch", 0.0)
+        if total_s and launch_s >= _LAUNCH_DECIDES * total_s:
+            return (
+                f"Launch cost: {format_percent(launch_s / total_s)} of a step on "
+                f"{contestant_name(run)} is launching kernels, not computing."
+            )
+        if result.ceiling and result.share_of_ceiling is not None:
+            share = format_percent(result.share_of_ceiling)
+            name = contestant_name(run)
+            return f"{name[:1].upper()}{name[1:]} reaches {share} of its limit: {result.ceiling}."
+    return _threads_reason(runs)
+
+
+def _threads_reason(runs: Sequence[Run]) -> str:
+    """Return what more threads gave on the CPU."""
+    results = [run.result for run in runs if run.result is not None and run.result.cpu_threads]
+    if len(results) != 2 or any(result.device != "cpu" for result in results):
+        return ""
+    few, many = sorted(results, key=lambda result: result.cpu_threads or 0)
+    if few.cpu_threads == many.cpu_threads or few.dtype != many.dtype:
+        return ""
+    return (
+        f"A step takes {format_duration(few.median_s)} with {few.cpu_threads} "
+        f"{'thread' if few.cpu_threads == 1 else 'threads'} and {format_duration(many.median_s)} "
+        f"with {many.cpu_threads}."
+    )
+
+
+def _order(runs: Sequence[Run], contestants: Sequence[ContestantResult]) -> list[int]:
+    """Return the contestants that have a result, fastest first."""
+    over = [index for index, run in enumerate(runs) if run.result and run.result.outcome]
+
+    def key(index: int) -> tuple[bool, bool, float]:
+        one = contestants[index]
+        seconds = one.seconds if one.reached else one.step_median_s
+        return one.verified is False, not one.reached, seconds or 0.0
+
+    return sorted(over, key=key)
+
+
+def _duel(slower: Run, faster: Run) -> Comparison | None:
+    """Return the comparison of two finished contestants."""
+    reference, device = slower.result, faster.result
+    assert reference is not None
+    assert device is not None
+    steps = compare(reference, device)
+    if steps is None:
+        return None
+    seconds, other_s = _seconds_to_finish(device), _seconds_to_finish(reference)
+    if seconds is None or other_s is None:
+        return steps
+    # The steps vary by their interval; the number of steps to the finish line is exact.
+    whole = other_s / seconds
+    scale = whole / steps.ratio
+    return msgspec.structs.replace(
+        steps, ratio=whole, low=steps.low * scale, high=steps.high * scale
+    )
+
+
+def _seconds_to_finish(result: RunFinished) -> float | None:
+    outcome: RaceOutcome | None = result.outcome
+    return outcome.seconds if outcome is not None and outcome.reached and outcome.seconds else None
+
+
+def _missing(runs: Sequence[Run], contestants: Sequence[ContestantResult]) -> list[str]:
+    """Return a sentence for each contestant without a result."""
+    sentences = []
+    for run, one in zip(runs, contestants, strict=True):
+        if one.failure:
+            name = contestant_name(run, runs)
+            why = "was stopped" if one.failure == "stopped" else f"did not finish: {one.failure}"
+            sentences.append(f"{name[:1].upper()}{name[1:]} {why.rstrip('.')}.")
+    return sentences
+
+
+class _Words:
+    """The sentences about finished contestants, by their index."""
+
+    def __init__(
+        self,
+        picture: WorkloadDescription,
+        runs: Sequence[Run],
+        contestants: Sequence[ContestantResult],
+    ) -> None:
+        assert picture.race is not None
+        self._traits = picture.race
+        self._runs, self._contestants = runs, contestants
+
+    def compared(self, first: int, second: int, duel: Comparison | None) -> str:
+        """Return the sentence about the two fastest."""
+        names = self._name(first), self._name(second)
+        claim = duel.outcome if duel is not None else Claim.UNDECIDED
+        if claim is Claim.WRONG:
+            wrong = [
+                self._name(index)
+                for index, one in enumerate(self._contestants)
+                if one.verified is False
+            ]
+            return f"No winner: {' and '.join(wrong)} computed wrong results."
+        if duel is not None and claim is Claim.FASTER:
+            return f"{_capital(names[0])} {self._won(first, second, duel.times, names[1])}."
+        if claim is Claim.EQUAL:
+            return (
+                f"A tie: {names[0]} and {names[1]} are equally fast, {self._times(first, second)}."
+            )
+        reason = duel.reason if duel is not None else "a time is missing"
+        steps = next_steps([duel]) if duel is not None else ""
+        text = f"Too close to call between {names[0]} and {names[1]}: {reason}."
+        return f"{text} {steps}".strip()
+
+    def alone(self, index: int) -> str:
+        """Return the sentence about the only contestant with a result."""
+        one = self._contestants[index]
+        name = _capital(self._name(index))
+        if one.reached:
+            return f"{name} {self._traits.deed} in {format_duration(one.seconds)}."
+        return f"{name} did not reach the finish line in {format_duration(one.seconds)}."
+
+    def _won(self, first: int, second: int, times: str, other: str) -> str:
+        winner, loser = self._contestants[first], self._contestants[second]
+        if winner.reached and loser.reached:
+            return f"{self._traits.deed} {times} faster than {other}: {self._times(first, second)}"
+        steps = self._traits.step_title
+        if winner.reached:
+            return (
+                f"{self._traits.deed} in {format_duration(winner.seconds)}. "
+                f"{_capital(other)} did not get there in {format_duration(loser.seconds)}; "
+                f"its {steps} were {times} slower"
+            )
+        counts = " against ".join(format_count(one.steps) for one in (winner, loser))
+        return (
+            f"was {times} faster than {other}: {counts} {steps} in "
+            f"{format_duration(winner.seconds)}. The finish line was too far for both"
+        )
+
+    def _times(self, first: int, second: int) -> str:
+        ends = [self._contestants[first], self._contestants[second]]
+        if all(one.reached for one in ends):
+            return " against ".join(format_duration(one.seconds) for one in ends)
+        medians = (format_duration(one.step_median_s or 0.0) for one in ends)
+        return f"{' against '.join(medians)} a step"
+
+    def _name(self, index: int) -> str:
+        return contestant_name(self._runs[index], self._runs)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
