@@ -1,0 +1,85 @@
+"""The frames of one contestant, by the race's own clock: live, or again as a ghost."""
+
+from __future__ import annotations
+
+import bisect
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Of one contestant. A long race with large frames keeps every second frame, then every fourth.
+MOST_BYTES = 96 << 20
+
+
+class RaceFrame(NamedTuple):
+    """A moment of a run.
+
+    Attributes:
+        elapsed_s: the time of the race's clock, in seconds.
+        steps: the steps until then.
+        measure: the quantity of the finish line.
+        progress: the share of the way to it, 0 to 1.
+        picture: shape (height, width, 3), ``uint8``; None if it was not kept.
+    """
+
+    elapsed_s: float
+    steps: int
+    measure: float
+    progress: float
+    picture: NDArray[np.uint8] | None = None
+
+
+class RaceTrack:
+    """The frames of a run, oldest first. It keeps copies, because the engine's file may go."""
+
+    def __init__(self, frames: tuple[RaceFrame, ...] = ()) -> None:
+        self._frames = list(frames)
+        self._bytes = sum(_size_of(frame) for frame in frames)
+        self._every = 1
+        self._offered = 0
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    @property
+    def frames(self) -> tuple[RaceFrame, ...]:
+        """All kept frames."""
+        return tuple(self._frames)
+
+    @property
+    def last(self) -> RaceFrame | None:
+        """The newest frame."""
+        return self._frames[-1] if self._frames else None
+
+    def add(self, frame: RaceFrame) -> None:
+        """Append the newest frame.
+
+        Among many, the last one always stays: it is what the contestant shows now.
+        """
+        if self._frames and self._offered % self._every:
+            self._bytes -= _size_of(self._frames.pop())
+        self._frames.append(frame)
+        self._bytes += _size_of(frame)
+        self._offered += 1
+        if self._bytes > MOST_BYTES and len(self._frames) > 2:
+            self._thin()
+
+    def at(self, elapsed_s: float) -> RaceFrame | None:
+        """Return the frame that was shown at a time of the race's clock; None before the first."""
+        place = bisect.bisect_right(self._frames, elapsed_s, key=lambda frame: frame.elapsed_s)
+        return self._frames[place - 1] if place else None
+
+    def _thin(self) -> None:
+        """Drop every second frame, but neither the first nor the last one."""
+        last = self._frames[-1]
+        self._frames = self._frames[:-1:2]
+        self._frames.append(last)
+        self._bytes = sum(_size_of(frame) for frame in self._frames)
+        self._every *= 2
+        self._offered = 1
+
+
+def _size_of(frame: RaceFrame) -> int:
+    return frame.picture.nbytes if frame.picture is not None else 0

@@ -1,0 +1,135 @@
+"""A race as it travels in a picture: the text chunk of the PNG that a race is saved as.
+
+The chunk is JSON. A picture comes from anywhere, so everything in it has a range, and a file that
+does not hold them is refused with a sentence.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
+    Amount,
+    Count,
+    Seconds,
+)
+from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec reads the annotations
+    Fraction,
+    RaceFinished,
+)
+
+SCHEMA = 1
+CHUNK = "gpu-studio-race"
+"""The keyword of the text chunk; Qt reads no keyword with a space."""
+LARGEST_BYTES = 1 << 20
+MOST_POINTS = 200
+_MOST_CONTESTANTS = 16
+_LARGEST_SIDE = 512
+
+Name = Annotated[str, Meta(max_length=200)]
+
+
+class RacePoint(msgspec.Struct, frozen=True, array_like=True):
+    """A moment of a run: a frame without its picture."""
+
+    elapsed_s: Seconds
+    steps: Count
+    measure: Amount
+    progress: Fraction
+
+
+class SharedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A contestant: its name on the picture, and its way to the finish line, oldest first."""
+
+    name: Name
+    points: Annotated[tuple[RacePoint, ...], Meta(max_length=MOST_POINTS)] = ()
+
+
+class SharedRace(msgspec.Struct, frozen=True, kw_only=True):
+    """A race with all that stands on its picture; a run for each of the race's contestants.
+
+    ``tone`` is ``good`` or ``amber``, with the ``doubts`` in sentences. ``measure_title`` and
+    ``unit`` name the quantity of the finish line. ``made_at`` is a time in ISO 8601.
+    """
+
+    schema: int = SCHEMA
+    race: RaceFinished
+    runs: Annotated[tuple[SharedRun, ...], Meta(max_length=_MOST_CONTESTANTS)]
+    made_at: Annotated[str, Meta(max_length=40)]
+    cpu_name: Name = ""
+    card_name: Name = ""
+    torch_version: Name = ""
+    tone: Annotated[str, Meta(pattern=r"\A(good|amber)\Z")] = "good"
+    doubts: Annotated[tuple[Name, ...], Meta(max_length=50)] = ()
+    measure_title: Name = ""
+    unit: Annotated[str, Meta(max_length=20)] = ""
+
+
+class SharedPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """The picture of a contestant at the moment the first one finished: rows of RGB bytes."""
+
+    width: Annotated[int, Meta(ge=1, le=_LARGEST_SIDE)]
+    height: Annotated[int, Meta(ge=1, le=_LARGEST_SIDE)]
+    rgb: bytes
+
+
+class PictureOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What the painter of the shared picture needs, also as its standard input in JSON.
+
+    ``pictures`` has one for each contestant, or null if it showed none.
+    """
+
+    shared: SharedRace
+    pictures: tuple[SharedPicture | None, ...] = ()
+
+
+def encode_shared(shared: SharedRace) -> str:
+    """Return the text of the chunk, in ASCII: Qt replaces the narrow spaces of other texts."""
+    return json.dumps(msgspec.to_builtins(shared), separators=(",", ":"), allow_nan=False)
+
+
+def decode_shared(text: str) -> SharedRace:
+    """Return the race in a chunk.
+
+    Raises:
+        StudioError: it is damaged, too large, or from a newer version.
+    """
+    if len(text) > LARGEST_BYTES:
+        raise _refused("it is too large")
+    try:
+        shared = msgspec.json.decode(text, type=SharedRace)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise _refused("it is damaged") from error
+    if shared.schema != SCHEMA:
+        raise _refused("a newer version of GPU Studio made it")
+    if len(shared.runs) != len(shared.race.contestants):
+        raise _refused("it is damaged")
+    return shared
+
+
+def decode_order(content: bytes) -> PictureOrder:
+    """Return an order of this program's own.
+
+    Raises:
+        msgspec.MsgspecError: it is none.
+    """
+    return msgspec.json.decode(content, type=PictureOrder)
+
+
+def thinned(points: tuple[RacePoint, ...]) -> tuple[RacePoint, ...]:
+    """Return at most `MOST_POINTS` of these points, with the first and the last one."""
+    if len(points) <= MOST_POINTS:
+        return points
+    last = len(points) - 1
+    return tuple(points[round(i * last / (MOST_POINTS - 1))] for i in range(MOST_POINTS))
+
+
+def _refused(reason: str) -> StudioError:
+    return StudioError(
+        FailureKind.FILE_REFUSED, f"The race in this picture cannot be opened: {reason}."
+    )

@@ -1,0 +1,210 @@
+"""The picture of one contestant, with its name and its state on top of it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QMouseEvent, QPainter, QPainterPath
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from gpu_studio.ui.icons import icon
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from PySide6.QtGui import QPaintEvent
+
+    from gpu_studio.ui.theme import Theme
+
+# In lines of the widget's font.
+_INSET, _PADDING, _HIGH, _SIGN, _GAP = 0.6, 0.75, 1.75, 0.8, 0.5
+_LEAST = (12.0, 7.0)
+_USUAL = (30.0, 18.0)
+_RADIUS = 7.0
+_DIMMED = 0.35  # the opacity of a picture that is only to come
+
+
+class PictureChip(NamedTuple):
+    """A few words on the picture.
+
+    Attributes:
+        text: the words; without any, there is no chip.
+        role: the color of the swatch or the icon.
+        sign: the icon's name; without one, a swatch.
+    """
+
+    text: str = ""
+    role: str = "muted"
+    sign: str = ""
+
+
+def image_of(picture: NDArray[np.uint8]) -> QImage:
+    """Return an image of its own pixels for a picture of shape (height, width, 3)."""
+    height, width, _ = picture.shape
+    pixels = picture.tobytes()
+    return QImage(pixels, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+
+
+class RacePicture(QWidget):
+    """Paints a picture as large as it fits, whole and in its own shape.
+
+    Signals:
+        pointed(float, float): the mouse pressed or dragged at this share of the picture's width
+            and height, from the left top.
+    """
+
+    pointed = Signal(float, float)
+
+    def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self._theme = theme
+        self._image: QImage | None = None
+        self._is_dimmed = False
+        self._name_chip = self._state_chip = PictureChip()
+        self._seeds: tuple[tuple[float, float], ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        theme.changed.connect(self.update)
+
+    @property
+    def image(self) -> QImage | None:
+        """The shown picture."""
+        return self._image
+
+    @property
+    def chips(self) -> tuple[PictureChip, PictureChip]:
+        """The name at the left and the state at the right."""
+        return self._name_chip, self._state_chip
+
+    def show_picture(self, image: QImage | None, *, is_dimmed: bool = False) -> None:
+        """Show a picture; a dimmed one is only to come."""
+        self._image, self._is_dimmed = image, is_dimmed
+        self.update()
+
+    def show_chips(self, name: PictureChip, state: PictureChip) -> None:
+        """Show the contestant's name and its state."""
+        if (name, state) != self.chips:
+            self._name_chip, self._state_chip = name, state
+            self.setAccessibleName(f"Picture of {name.text}")
+            self.setAccessibleDescription(state.text)
+            self.update()
+
+    def show_seeds(self, seeds: tuple[tuple[float, float], ...]) -> None:
+        """Mark points, as shares of the picture's width and height."""
+        if seeds != self._seeds:
+            self._seeds = seeds
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return the size of a picture that is easy to see."""
+        return QSize(*(math.ceil(self._lines(count)) for count in _USUAL))
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the size at which a picture can still be told from another."""
+        return QSize(*(math.ceil(self._lines(count)) for count in _LEAST))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Tell where the mouse points."""
+        self._point(event.position())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tell where the mouse is dragged."""
+        self._point(event.position())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the picture and the chips."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        ground = QPainterPath()
+        ground.addRoundedRect(QRectF(self.rect()), _RADIUS, _RADIUS)
+        painter.fillPath(ground, QColor(self._theme.colour("track")))
+        painter.setClipPath(ground)
+        if self._image is not None:
+            painter.setOpacity(_DIMMED if self._is_dimmed else 1.0)
+            painter.drawImage(self._place(), self._image)
+            painter.setOpacity(1.0)
+        self._paint_seeds(painter)
+        self._paint_chips(painter)
+
+    def _paint_seeds(self, painter: QPainter) -> None:
+        place, radius = QRectF(self._place()), self._lines(0.3)
+        painter.setPen(QColor(self._theme.colour("card")))
+        painter.setBrush(QColor(self._theme.colour("accent")))
+        for x, y in self._seeds:
+            middle = QPointF(place.left() + x * place.width(), place.top() + y * place.height())
+            painter.drawEllipse(middle, radius, radius)
+
+    def _paint_chips(self, painter: QPainter) -> None:
+        inset, gap = self._lines(_INSET), self._lines(_GAP)
+        name_width = min(self._chip_width(self._name_chip), self.width() - 2 * inset)
+        state_width = self._chip_width(self._state_chip)
+        top = inset
+        if name_width + state_width + gap > self.width() - 2 * inset:
+            # One below the other, and the state only as wide as the picture.
+            top += self._lines(_HIGH) + gap / 2
+            state_width = min(state_width, self.width() - 2 * inset)
+        right = self.width() - inset - state_width
+        high = self._lines(_HIGH)
+        self._paint_chip(painter, self._name_chip, QRectF(inset, inset, name_width, high))
+        self._paint_chip(painter, self._state_chip, QRectF(right, top, state_width, high))
+
+    def _paint_chip(self, painter: QPainter, chip: PictureChip, place: QRectF) -> None:
+        if not chip.text:
+            return
+        outline = QPainterPath()
+        outline.addRoundedRect(place, place.height() / 2, place.height() / 2)
+        painter.fillPath(outline, QColor(self._theme.colour("card")))
+        side = self._lines(_SIGN)
+        left = place.left() + self._lines(_PADDING)
+        sign = QRectF(left, place.center().y() - side / 2, side, side)
+        if chip.sign:
+            icon(chip.sign, self._theme, chip.role).paint(painter, sign.toRect())
+        else:
+            swatch = QPainterPath()
+            swatch.addRoundedRect(sign, side / 4, side / 4)
+            painter.fillPath(swatch, QColor(self._theme.colour(chip.role)))
+        painter.setFont(self._chip_font())
+        is_ink = chip.sign and chip.role == "good"
+        painter.setPen(QColor(self._theme.colour(chip.role if is_ink else "text")))
+        words = QRectF(place)
+        words.setLeft(sign.right() + self._lines(_GAP))
+        words.setRight(place.right() - self._lines(_PADDING) + 1)
+        text = QFontMetricsF(self._chip_font()).elidedText(
+            chip.text, Qt.TextElideMode.ElideRight, words.width() + 1
+        )
+        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+
+    def _chip_width(self, chip: PictureChip) -> float:
+        if not chip.text:
+            return 0.0
+        words = QFontMetricsF(self._chip_font()).horizontalAdvance(chip.text)
+        return words + self._lines(_SIGN + _GAP + 2 * _PADDING) + 1
+
+    def _chip_font(self) -> QFont:
+        font = QFont(self.font())
+        font.setWeight(QFont.Weight.DemiBold)
+        return font
+
+    def _place(self) -> QRect:
+        """Return where the picture is painted."""
+        if self._image is None or self._image.isNull():
+            side = min(self.width(), self.height())
+            size = QSize(side, side)
+        else:
+            size = self._image.size().scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        left = (self.width() - size.width()) // 2
+        return QRect(QPoint(left, (self.height() - size.height()) // 2), size)
+
+    def _point(self, position: QPointF) -> None:
+        place = self._place()
+        if place.contains(position.toPoint()):
+            self.pointed.emit(
+                (position.x() - place.left()) / max(place.width(), 1),
+                (position.y() - place.top()) / max(place.height(), 1),
+            )
+
+    def _lines(self, count: float) -> float:
+        return count * self.fontMetrics().height()

@@ -1,0 +1,264 @@
+"""The picture that a race is saved as: 1200 × 630 pixels, with the race itself in a text chunk.
+
+As a program, it reads a `PictureOrder` in JSON from standard input, and writes the PNG to the path
+that is its argument: so the terminal can save a picture without Qt in its own process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPointF, QRectF, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QGuiApplication,
+    QImage,
+    QPainter,
+    QPainterPath,
+)
+
+from gpu_studio.core.race.shared_race import CHUNK, decode_order, encode_shared
+from gpu_studio.core.units import format_duration
+from gpu_studio.ui.theme import COLOURS, application_font, device_role
+
+if TYPE_CHECKING:
+    from gpu_studio.core.messages.race_messages import ContestantResult
+    from gpu_studio.core.race.shared_race import PictureOrder, SharedPicture, SharedRace, SharedRun
+
+SIZE = (1200, 630)
+_MARGIN, _GAP, _RADIUS = 48.0, 24.0, 10.0
+_PICTURE_TOP, _PICTURE_HEIGHT = 168.0, 268.0
+_BAR_TOP, _BAR_HEIGHT, _BAR_STEP = 462.0, 34.0, 48.0
+_FOOT_TOP = 572.0
+_MOST_SHOWN = 2  # two pictures and two bars can be read in a small preview
+_LEAST_PIXELS, _HEADLINE_PIXELS = 20, 42
+_DARK = True
+
+
+def paint_card(order: PictureOrder) -> QImage:
+    """Return the card of a race, with its text chunk."""
+    image = QImage(*SIZE, QImage.Format.Format_RGB32)
+    image.fill(_color("window"))
+    painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+    shared = order.shared
+    _paint_head(painter, shared)
+    shown = _shown(shared)
+    for place, index in enumerate(shown):
+        picture = order.pictures[index] if index < len(order.pictures) else None
+        _paint_picture(painter, place, shared.runs[index], picture, _role(shared, index))
+    _paint_bars(painter, shared, shown)
+    _paint_foot(painter, shared)
+    painter.end()
+    image.setText(CHUNK, encode_shared(shared))
+    image.setText("Software", "GPU Studio")
+    return image
+
+
+def png_of_card(order: PictureOrder) -> bytes:
+    """Return the PNG file of a race's card."""
+    content = QByteArray()
+    buffer = QBuffer(content)
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    paint_card(order).save(buffer, "PNG")  # type: ignore[call-overload]  # the stubs say bytes
+    return bytes(content.data())
+
+
+def _shown(shared: SharedRace) -> list[int]:
+    """Return the contestants on the card: of many, the fastest and the slowest, in their order."""
+    contestants = shared.race.contestants
+    if len(contestants) <= _MOST_SHOWN:
+        return list(range(len(contestants)))
+    by_time = sorted(range(len(contestants)), key=lambda index: _seconds(contestants[index]))
+    return sorted([by_time[0], by_time[-1]])
+
+
+def _paint_head(painter: QPainter, shared: SharedRace) -> None:
+    painter.setPen(_color("muted"))
+    painter.setFont(_font(22, QFont.Weight.DemiBold))
+    head = QRectF(_MARGIN, 30, SIZE[0] - 2 * _MARGIN, 34)
+    painter.drawText(head, _LEFT, "GPU Studio · Race")
+    if shared.tone == "amber":
+        painter.setPen(_color("amber"))
+        doubt = shared.doubts[0] if shared.doubts else "Not all of it is certain"
+        font = _font(18, QFont.Weight.DemiBold)
+        painter.setFont(font)
+        right = QRectF(head)
+        right.setLeft(head.left() + 300)
+        text = QFontMetricsF(font).elidedText(
+            f"▲ {doubt}", Qt.TextElideMode.ElideRight, right.width()
+        )
+        painter.drawText(right, _RIGHT, text)
+    painter.setPen(_color("text"))
+    place = QRectF(_MARGIN, 66, SIZE[0] - 2 * _MARGIN, 94)
+    painter.setFont(_fitting_font(shared.race.sentence, place))
+    painter.drawText(place, _WRAPPED, shared.race.sentence)
+
+
+def _fitting_font(text: str, place: QRectF) -> QFont:
+    """Return the largest type in which a sentence fits into a place."""
+    for pixels in range(_HEADLINE_PIXELS, _LEAST_PIXELS, -2):
+        font = _font(pixels, QFont.Weight.Bold)
+        needed = QFontMetricsF(font).boundingRect(place, _WRAPPED, text)
+        if needed.height() <= place.height() and needed.width() <= place.width():
+            return font
+    return _font(_LEAST_PIXELS, QFont.Weight.Bold)
+
+
+def _paint_picture(
+    painter: QPainter, place: int, run: SharedRun, picture: SharedPicture | None, role: str
+) -> None:
+    width = (SIZE[0] - 2 * _MARGIN - _GAP) / 2
+    frame = QRectF(_MARGIN + place * (width + _GAP), _PICTURE_TOP, width, _PICTURE_HEIGHT)
+    outline = QPainterPath()
+    outline.addRoundedRect(frame, _RADIUS, _RADIUS)
+    painter.fillPath(outline, _color("track"))
+    painter.save()
+    painter.setClipPath(outline)
+    if picture is not None:
+        image = _image_of(picture)
+        size = image.size().toSizeF().scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        target = QRectF(QPointF(0, 0), size)
+        target.moveCenter(frame.center())
+        painter.drawImage(target, image)
+    painter.restore()
+    _paint_name(painter, run.name, role, frame)
+
+
+def _paint_name(painter: QPainter, name: str, role: str, frame: QRectF) -> None:
+    font = _font(20, QFont.Weight.DemiBold)
+    metrics = QFontMetricsF(font)
+    text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, frame.width() - 90)
+    chip = QRectF(frame.left() + 12, frame.top() + 12, metrics.horizontalAdvance(text) + 62, 38)
+    outline = QPainterPath()
+    outline.addRoundedRect(chip, chip.height() / 2, chip.height() / 2)
+    painter.fillPath(outline, _color("card"))
+    swatch = QPainterPath()
+    swatch.addRoundedRect(QRectF(chip.left() + 16, chip.center().y() - 8, 16, 16), 4, 4)
+    painter.fillPath(swatch, _color(role))
+    painter.setPen(_color("text"))
+    painter.setFont(font)
+    painter.drawText(chip.adjusted(42, 0, 0, 0), _LEFT, text)
+
+
+def _paint_bars(painter: QPainter, shared: SharedRace, shown: list[int]) -> None:
+    contestants = shared.race.contestants
+    longest_s = max((_seconds(contestants[index]) for index in shown), default=0.0) or 1.0
+    left, right = _MARGIN, SIZE[0] - _MARGIN
+    values = {index: _value(contestants[index]) for index in shown}
+    metrics = QFontMetricsF(_font(24, QFont.Weight.DemiBold))
+    room = max((metrics.horizontalAdvance(text) for text in values.values()), default=0.0) + _GAP
+    for row, index in enumerate(shown):
+        place = QRectF(left, _BAR_TOP + row * _BAR_STEP, right - left - room, _BAR_HEIGHT)
+        track, bar = QPainterPath(), QPainterPath()
+        track.addRoundedRect(place, 6, 6)
+        painter.fillPath(track, _color("track"))
+        filled = QRectF(place)
+        filled.setWidth(max(place.width() * _seconds(contestants[index]) / longest_s, 8))
+        bar.addRoundedRect(filled, 6, 6)
+        painter.fillPath(bar, _color(_role(shared, index)))
+        painter.setPen(_color("text"))
+        painter.setFont(_font(24, QFont.Weight.DemiBold))
+        painter.drawText(
+            QRectF(right - room, place.top(), room, place.height()), _RIGHT, values[index]
+        )
+
+
+def _paint_foot(painter: QPainter, shared: SharedRace) -> None:
+    painter.setPen(_color("muted"))
+    font = _font(20)
+    painter.setFont(font)
+    foot = QRectF(_MARGIN, _FOOT_TOP, SIZE[0] - 2 * _MARGIN, 32)
+    day = _day(shared.made_at)
+    day_width = QFontMetricsF(font).horizontalAdvance(day) + _GAP
+    torch = f"PyTorch {shared.torch_version}" if shared.torch_version else ""
+    facts = " · ".join(filter(None, (shared.card_name, shared.cpu_name, torch)))
+    room = foot.width() - day_width
+    text = QFontMetricsF(font).elidedText(facts, Qt.TextElideMode.ElideRight, room)
+    painter.drawText(foot, _LEFT, text)
+    painter.drawText(foot, _RIGHT, day)
+
+
+def _value(result: ContestantResult) -> str:
+    """Return a contestant's time and its energy, or that it did not finish."""
+    if result.failure or not result.reached:
+        return "did not finish"
+    energy = f" · {result.energy_j:.0f}\u202fJ" if result.energy_j is not None else ""
+    return f"{format_duration(result.seconds)}{energy}"
+
+
+def _seconds(result: ContestantResult) -> float:
+    return max(result.seconds, 0.0)
+
+
+def _role(shared: SharedRace, index: int) -> str:
+    contestants = shared.race.contestants
+    return side_role(contestants[index].device, index, [one.device for one in contestants])
+
+
+def side_role(device: str, index: int, devices: list[str]) -> str:
+    """Return the color role of a contestant; two of the same device must not look alike."""
+    role = device_role(device)
+    return "other" if index and device in devices[:index] else role
+
+
+def _day(made_at: str) -> str:
+    try:
+        return datetime.fromisoformat(made_at).strftime("%Y-%m-%d")
+    except ValueError:
+        return ""
+
+
+def _image_of(picture: SharedPicture) -> QImage:
+    needed = picture.width * picture.height * 3
+    pixels = picture.rgb[:needed].ljust(needed, b"\0")
+    line = 3 * picture.width
+    made = QImage(pixels, picture.width, picture.height, line, QImage.Format.Format_RGB888)
+    return made.copy()
+
+
+def _color(role: str) -> QColor:
+    return QColor(COLOURS[role][_DARK])
+
+
+def _font(pixels: int, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+    font = application_font(QGuiApplication.font())
+    font.setPixelSize(pixels)
+    font.setWeight(weight)
+    return font
+
+
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_WRAPPED = int(
+    Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
+)
+
+
+def main() -> int:
+    """Write the card of the order on standard input; return the exit status."""
+    has_screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if sys.platform == "linux" and not has_screen:
+        os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    path = sys.argv[1]
+    order = decode_order(sys.stdin.buffer.read())
+    application = QGuiApplication([])
+    content = png_of_card(order)
+    application.quit()
+    try:
+        with open(path, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        sys.stderr.write(f"{path} cannot be written: {error.strerror or error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""Picture files of all kinds, and a race to save as one."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gpu_studio.core.messages.race_messages import ContestantResult, RaceFinished
+from gpu_studio.core.race.shared_race import (
+    PictureOrder,
+    RacePoint,
+    SharedPicture,
+    SharedRace,
+    SharedRun,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def contestant(device: str = "cpu", seconds: float = 37.0, **changes: Any) -> ContestantResult:
+    plain = ContestantResult(
+        device=device, threads=4 if device == "cpu" else None, dtype="float32", steps=600,
+        seconds=seconds, step_median_s=seconds / 600, reached=True, verified=True,
+        device_name="Ryzen 5 5600" if device == "cpu" else "NVIDIA GeForce GT 1030",
+    )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+def shared_race(**changes: Any) -> SharedRace:
+    """Return a race that a card has won."""
+    ways = tuple(RacePoint(s / 10, s, s / 4, min(s / 120, 1.0)) for s in range(121))
+    race = RaceFinished(
+        picture="learn", size=128, contestants=(contestant(), contestant("cuda:0", 12.0)),
+        leader=1, ratio=37 / 12, undecided=False,
+        sentence="Your GT 1030 learned the picture 3.1\u202f× faster than all 4 cores: "
+        "12\u202fs against 37\u202fs.",
+    )  # fmt: skip
+    plain = SharedRace(
+        race=race,
+        runs=(SharedRun(name="CPU, 4 threads", points=ways), SharedRun(name="GT 1030")),
+        made_at="2026-11-22T11:30:00+00:00", cpu_name="Ryzen 5 5600", card_name="GT 1030",
+        torch_version="2.13.0+cu126", measure_title="sharpness", unit="dB",
+    )  # fmt: skip
+    return msgspec.structs.replace(plain, **changes)
+
+
+def order(**changes: Any) -> PictureOrder:
+    """Return the same with a gray and a white picture."""
+    pictures = tuple(
+        SharedPicture(width=8, height=8, rgb=bytes([level]) * 192) for level in (128, 255)
+    )
+    return PictureOrder(shared=shared_race(**changes), pictures=pictures)
+
+
+def png_of_size(path: Path, width: int, height: int) -> Path:
+    """Write a PNG that claims a size and has no pixels."""
+    claimed = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = b"".join(
+        _chunk(*part) for part in ((b"IHDR", claimed), (b"IDAT", b"x"), (b"IEND", b""))
+    )
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunks)
+    return path
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    check = struct.pack(">I", zlib.crc32(kind + content))
+    return struct.pack(">I", len(content)) + kind + content + check

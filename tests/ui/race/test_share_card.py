@@ -1,0 +1,121 @@
+"""The picture that a race is saved as."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from PySide6.QtGui import QColor, QImage
+
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.race.shared_race import (
+    CHUNK,
+    MOST_POINTS,
+    RacePoint,
+    decode_shared,
+    encode_shared,
+    thinned,
+)
+from gpu_studio.ui.race import share_card
+from gpu_studio.ui.race.share_card import paint_card, png_of_card
+from gpu_studio.ui.theme import COLOURS
+from tests.ui.race.pictures import contestant, order, shared_race
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("qapp")
+
+
+def colored(image: QImage, role: str, top: int) -> int:
+    """Return how many pixels of a row have the color of a role."""
+    wanted = QColor(COLOURS[role][True])
+    return sum(image.pixelColor(x, top) == wanted for x in range(image.width()))
+
+
+def test_a_card_has_the_size_for_a_preview_and_the_race_in_its_chunk() -> None:
+    image = QImage.fromData(png_of_card(order()))
+
+    assert (image.width(), image.height()) == (1200, 630)
+    assert decode_shared(image.text(CHUNK)) == shared_race()
+
+
+def test_the_bars_are_as_long_as_the_times_in_the_colors_of_the_devices() -> None:
+    image = paint_card(order())
+
+    cpu, card = colored(image, "cpu", 479), colored(image, "gpu0", 527)
+    assert cpu > 500
+    assert card / cpu == pytest.approx(12 / 37, abs=0.02)
+
+
+def test_both_pictures_stand_beside_each_other() -> None:
+    image = paint_card(order())
+
+    assert image.pixelColor(320, 300) == QColor(128, 128, 128)
+    assert image.pixelColor(880, 300) == QColor(255, 255, 255)
+
+
+def test_a_race_of_many_shows_the_fastest_and_the_slowest() -> None:
+    race = msgspec.structs.replace(
+        shared_race().race,
+        contestants=(contestant(seconds=20), contestant("cuda:0", 10), contestant(seconds=40)),
+    )
+    runs = (*shared_race().runs, shared_race().runs[0])
+
+    image = paint_card(order(race=race, runs=runs))
+
+    assert colored(image, "gpu0", 479) == pytest.approx(colored(image, "other", 527) / 4, abs=9)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"schema": 1}', "x" * (1 << 21), "[" * 100_000], ids=len
+)
+def test_a_damaged_race_is_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(StudioError, match=r"cannot be opened: it is"):
+        decode_shared(text)
+
+
+def test_a_race_of_a_newer_version_is_refused() -> None:
+    with pytest.raises(StudioError, match="newer version"):
+        decode_shared(encode_shared(shared_race(schema=2)))
+
+
+def test_a_race_with_runs_missing_is_refused() -> None:
+    with pytest.raises(StudioError, match="damaged"):
+        decode_shared(encode_shared(shared_race(runs=())))
+
+
+def test_a_long_way_is_thinned_to_its_ends() -> None:
+    points = tuple(RacePoint(float(n), n, 0.0, 0.0) for n in range(1000))
+
+    few = thinned(points)
+
+    assert len(few) == MOST_POINTS
+    assert (few[0], few[-1]) == (points[0], points[-1])
+    assert thinned(points[:3]) == points[:3]
+
+
+def test_the_terminal_gets_its_picture_from_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["share_card", str(tmp_path / "race.png")])
+    given = io.TextIOWrapper(io.BytesIO(msgspec.json.encode(order())), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", given)
+    monkeypatch.setattr(share_card, "QGuiApplication", _ApplicationOfTheTests)
+
+    assert share_card.main() == 0
+    assert QImage(str(tmp_path / "race.png")).text(CHUNK)
+
+
+class _ApplicationOfTheTests(share_card.QGuiApplication):
+    """The one of the tests, in place of a second one, which Qt does not allow."""
+
+    def __new__(cls, _arguments: object) -> object:
+        return cls.instance()
+
+    @staticmethod
+    def quit() -> None:
+        pass
