@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
 
+    from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.sensor import Sensor
     from gpu_studio.engine.switcher.placement import Placement
 
@@ -67,11 +68,17 @@ class Dispatcher:
         self._cpu_name = cpu_name
         self._are_cards_asleep = are_cards_asleep
         self._placement: Placement | None = None
+        self._frames: FrameFiles | None = None
 
     def load(self) -> None:
         """Import PyTorch now. If that fails, every request reports it."""
         with contextlib.suppress(Exception):
             import torch  # noqa: F401
+
+    def close(self) -> None:
+        """Remove the files of this engine. Thread safe; call it when no more runs follow."""
+        if self._frames is not None:
+            self._frames.close()
 
     def run(self, request: Request, stop: threading.Event) -> Iterator[Event]:
         """Yield the events of a request; a failure is its last event, never an exception.
@@ -109,6 +116,7 @@ class Dispatcher:
                     sensor=self._sensor,
                     in_window_process=self._in_window_process,
                     cpu_name=self._cpu_name,
+                    frames=self._frame_files(),
                 ).events()
             case UseDevice():
                 from gpu_studio.engine.switcher.placement import use_device
@@ -137,6 +145,13 @@ class Dispatcher:
             case _:
                 message = "Stop has no answer."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
+
+    def _frame_files(self) -> FrameFiles:
+        from gpu_studio.engine.benchmark.frames import FrameFiles
+
+        if self._frames is None:
+            self._frames = FrameFiles()
+        return self._frames
 
     def _place(self, request: PlaceModel) -> Iterator[Event]:
         from gpu_studio.engine.switcher.placement import Placement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -36,6 +37,7 @@ class CardState(msgspec.Struct, frozen=True, kw_only=True):
     memory_bus_width_bits: int | None = None
     pcie_generation: int | None = None
     pcie_width: int | None = None
+    power_w: float | None = None
 
 
 class Sensor(Protocol):
@@ -59,6 +61,10 @@ class Watch(Protocol):
     other_processes: bool | None
     # The driver's last reading of a card, with the fastest link seen so far.
     state: CardState | None
+
+    @property
+    def power_w(self) -> float | None:
+        """The mean power of a card at the polls of the timed part; None if unknown."""
 
     @property
     def clocks_mhz(self) -> Sequence[float]:
@@ -88,6 +94,7 @@ class CpuWatch:
     power_capped: bool | None = None
     state: CardState | None = None
     clocks_mhz: Sequence[float] = ()
+    power_w: float | None = None
 
     def __init__(self) -> None:
         self.other_processes: bool | None = None
@@ -155,6 +162,12 @@ class CardWatch:
         self.power_capped: bool | None = None
         self.other_processes: bool | None = None
         self.clocks_mhz: list[float] = []
+        self._powers_w: list[float] = []
+
+    @property
+    def power_w(self) -> float | None:
+        """The mean power at the polls; None if the card does not report it."""
+        return fmean(self._powers_w) if self._powers_w else None
 
     def clock_mhz(self) -> float | None:
         """Return the present SM clock; None if unknown."""
@@ -175,6 +188,8 @@ class CardWatch:
         self.state = _with_faster_link(state, self.state)
         if state.sm_clock_mhz is not None:
             self.clocks_mhz.append(state.sm_clock_mhz)
+        if state.power_w is not None:
+            self._powers_w.append(state.power_w)
         reasons = state.clock_event_reasons
         slow = is_throttled(reasons, state.sm_clock_mhz, state.sm_clock_base_mhz)
         self.throttled = _seen(self.throttled, slow)

@@ -234,6 +234,7 @@ def _state_of(card: NvmlCard) -> CardState:
 
     most_mhz = card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM)
     base_mhz = card.number("nvmlDeviceGetDefaultApplicationsClock", CLOCK_SM)
+    milliwatts = card.number("nvmlDeviceGetPowerUsage")
     if base_mhz is None or most_mhz is None or base_mhz >= most_mhz:
         base_mhz = None  # data center cards report their highest boost here
     return CardState(
@@ -246,6 +247,7 @@ def _state_of(card: NvmlCard) -> CardState:
         memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),
         pcie_generation=card.number("nvmlDeviceGetCurrPcieLinkGeneration"),
         pcie_width=card.number("nvmlDeviceGetCurrPcieLinkWidth"),
+        power_w=None if milliwatts is None else milliwatts / 1000,
     )
 
 
@@ -271,7 +273,15 @@ def main() -> int:
         faulthandler.enable()
     logging.basicConfig(format="%(asctime)s engine %(levelname)s %(message)s")
     dispatcher = Dispatcher(NvmlSensor(), cpu_name=cpu_name(), are_cards_asleep=_are_cards_asleep)
-    return serve(requests, out, dispatcher, os._exit)
+
+    def leave(exit_code: int) -> None:
+        dispatcher.close()
+        os._exit(exit_code)
+
+    try:
+        return serve(requests, out, dispatcher, leave)
+    finally:
+        dispatcher.close()
 
 
 if __name__ == "__main__":

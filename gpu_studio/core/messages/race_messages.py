@@ -15,6 +15,7 @@ from msgspec import Meta
 from gpu_studio.core.messages.message import Amount, Count, Message, PositiveCount, Seconds
 
 MOST_SEEDS = 64
+MOST_CONTESTANTS = 64
 
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 
@@ -113,15 +114,15 @@ class ContestantResult(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     device: str
-    threads: int | None
+    threads: PositiveCount | None
     dtype: str
-    steps: int
-    seconds: float
-    step_median_s: float | None
+    steps: Count
+    seconds: Seconds
+    step_median_s: Seconds | None
     reached: bool
     verified: bool | None
     device_name: str = ""
-    energy_j: float | None = None
+    energy_j: Amount | None = None
     failure: str = ""
     recording: str | None = None
 
@@ -135,9 +136,9 @@ class RaceFinished(Message, frozen=True, kw_only=True):
     """
 
     picture: str
-    size: int
-    contestants: tuple[ContestantResult, ...]
-    leader: int | None
-    ratio: float | None
+    size: PositiveCount
+    contestants: Annotated[tuple[ContestantResult, ...], Meta(max_length=MOST_CONTESTANTS)]
+    leader: Count | None
+    ratio: Amount | None
     undecided: bool
     sentence: str

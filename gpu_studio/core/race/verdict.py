@@ -211,8 +211,8 @@ class _Words:
         if winner.reached:
             return (
                 f"{self._traits.deed} in {format_duration(winner.seconds)}. "
-                f"{_capital(other)} did not get there in {format_duration(loser.seconds)}; "
-                f"its {steps} were {times} slower"
+                f"{_capital(other)} did not get there in {format_duration(loser.seconds)}, with "
+                f"{steps} that took {times} as long"
             )
         counts = " against ".join(format_count(one.steps) for one in (winner, loser))
         return (

@@ -17,6 +17,7 @@ from gpu_studio.engine.device import card_name
 from gpu_studio.engine.workloads.case import TF32
 
 if TYPE_CHECKING:
+    from gpu_studio.core.messages.race_messages import RaceOutcome
     from gpu_studio.core.protocol import NaiveTime, RunWorkload
     from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
     from gpu_studio.engine.sensor import Watch
@@ -43,6 +44,7 @@ class Findings:
     curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
     sentences: tuple[str, ...] = ()
     doubts: dict[str, str] = field(default_factory=dict)
+    outcome: RaceOutcome | None = None
 
 
 def finish(
@@ -102,6 +104,7 @@ def finish(
         cpu_threads=torch.get_num_threads(),
         in_window_process=in_window_process,
         torch_version=str(torch.__version__),
+        outcome=found.outcome,
     )
 
 

@@ -27,6 +27,7 @@ from gpu_studio.engine.benchmark.card_limits import refuse_long_kernel, refuse_u
 from gpu_studio.engine.benchmark.ceilings import measure_cpu
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.naive import time_naively
+from gpu_studio.engine.benchmark.race_timing import RaceTiming
 from gpu_studio.engine.benchmark.result import Findings, finish
 from gpu_studio.engine.benchmark.timing import (
     IntervalRule,
@@ -39,9 +40,11 @@ from gpu_studio.engine.device import free_bytes, prove_kernels, resolve, uuid_of
 from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
 from gpu_studio.engine.sensor import CardWatch, CpuWatch
 from gpu_studio.engine.stopwatch import time_once
+from gpu_studio.engine.threads import cpu_threads, refuse_threads
 from gpu_studio.engine.workloads.case import make_case, refuse_mode
+from gpu_studio.engine.workloads.drawing import Drawing
 from gpu_studio.engine.workloads.proof import Verification
-from gpu_studio.engine.workloads.registry import find_workload
+from gpu_studio.engine.workloads.registry import find_picture, find_workload
 from gpu_studio.engine.workloads.workload import CPU
 
 if TYPE_CHECKING:
@@ -50,7 +53,9 @@ if TYPE_CHECKING:
 
     import torch
 
+    from gpu_studio.core.messages.race_messages import RaceTraits
     from gpu_studio.core.protocol import WorkloadDescription
+    from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.sensor import CardState, Sensor, Watch
     from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.call import Call
@@ -79,6 +84,7 @@ class WorkloadRun:
         sensor: reads the card; None if there is no sensor.
         in_window_process: whether the window shares this process.
         cpu_name: the name of this PC's CPU.
+        frames: makes the file of a race's frames; None shows none.
     """
 
     def __init__(
@@ -89,13 +95,16 @@ class WorkloadRun:
         sensor: Sensor | None = None,
         in_window_process: bool = False,
         cpu_name: str = "CPU",
+        frames: FrameFiles | None = None,
     ) -> None:
         self._request = request
         self._stop = stop
         self._sensor = sensor
         self._in_window_process = in_window_process
         self._cpu_name = cpu_name
+        self._frames = frames
         self._found = Findings()
+        self._traits: RaceTraits | None = None
 
     def events(self) -> Iterator[Event]:
         """Yield the run's events; the last one ends the run.
@@ -113,8 +122,10 @@ class WorkloadRun:
     def _steps(self) -> Iterator[Event]:
         started_s = time.perf_counter()
         request, found = self._request, self._found
-        workload = find_workload(request.workload)
+        find = find_workload if request.race is None else find_picture
+        workload = find(request.workload)
         case = admit(request, workload)
+        self._traits = workload.description.race
         yield self._started(workload, case)
         yield self._phase("set-up")
         prove_kernels(case.device)
@@ -122,6 +133,13 @@ class WorkloadRun:
         refuse_long_kernel(workload, case, self._card_state(case))
         found.measured = measure_cpu(case, workload.work(case), workload.computes_in(case))
         self._check_stop()
+        with cpu_threads(request.race.threads if request.race else None):
+            yield from self._checked_and_timed(workload, case, started_s)
+
+    def _checked_and_timed(
+        self, workload: Workload, case: Case, started_s: float
+    ) -> Iterator[Event]:
+        request, found = self._request, self._found
         yield self._phase("verification")
         found.verification, expected_call_s = check_answers(workload, case, self._check_stop)
         self._check_stop()
@@ -179,19 +197,50 @@ class WorkloadRun:
         yield self._phase("timing", call_s)
         found.loaded_s = time.perf_counter() - busy_since_s
         watch.begin()
-        yield from self._time(stopwatch, call, case)
+        if isinstance(call, Drawing):
+            yield from self._race(stopwatch, call, case)
+        else:
+            yield from self._time(stopwatch, call, case)
         watch.end()
         _load.end(device)
         if call.elapsed_s() is None:  # a call with its own clock works in other processes
             found.peak_allocated_bytes = memory.peak_bytes()
         del stopwatch
         found.parts_s = call.parts_s()
-        found.curves = call.curves()
+        found.curves = found.curves or call.curves()
         found.sentences = call.findings()
         found.doubts = call.doubts()
         if self._request.sustained:
             reason = sustained.unsteadiness(found.samples_s, watch.clocks_mhz)
             found.doubts = {**found.doubts, **({"not steady": reason} if reason else {})}
+
+    def _race(self, stopwatch: Stopwatch, drawing: Drawing, case: Case) -> Iterator[Event]:
+        """Draw from the beginning to the finish line; send samples and frames."""
+        found = self._found
+        assert found.watch is not None
+        assert found.verification is not None
+        assert self._traits is not None
+        race = RaceTiming(
+            self._request,
+            drawing,
+            self._traits,
+            found.calls_per_sample,
+            may_finish=found.verification.verified is not False,
+            stop=self._stop,
+        )
+        if self._frames is not None and (opened := race.open_frames(self._frames)) is not None:
+            yield opened
+        found.samples_s = race.samples_s
+        yield from race.events(
+            stopwatch,
+            found.watch,
+            lambda: read_memory(case.device) if case.is_on_card else None,
+        )
+        self._check_stop()
+        power_w = found.watch.power_w
+        seconds = race.outcome(None).seconds
+        found.outcome = race.outcome(None if power_w is None else power_w * seconds)
+        found.curves = race.curves()
 
     def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
         """Take samples until there are enough; send them at the run's pace."""
@@ -300,7 +349,10 @@ def admit(request: RunWorkload, workload: Workload) -> Case:
         options=request.options,
         cache=request.cache,
         transfers=request.transfers,
+        race=request.race,
+        photo_path=request.showing.photo_path if request.showing else "",
     )
+    refuse_threads(case)
     refuse_mode(description, "naive", request.naive)
     workload.check(case)
     refuse_unsupported_products(workload, case)

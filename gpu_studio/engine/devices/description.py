@@ -13,7 +13,7 @@ from gpu_studio.engine.device import cuda_state, leave_cuda_alone
 from gpu_studio.engine.devices.properties import own_table, torch_cards
 from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.switcher.models import MODELS
-from gpu_studio.engine.workloads.registry import WORKLOADS
+from gpu_studio.engine.workloads.registry import PICTURES, WORKLOADS
 
 _SNIPPET = """\
 import torch
@@ -55,6 +55,7 @@ def describe_engine(cards_asleep: bool = False) -> EngineDescribed:
             msgspec.structs.replace(workload.description, skipped=workload.skipped())
             for workload in WORKLOADS
         ),
+        pictures=tuple(picture.description for picture in PICTURES),
         models=tuple(model.description for model in MODELS),
         pitfalls=tuple(pitfall.description for pitfall in PITFALLS),
         snippet=_SNIPPET,

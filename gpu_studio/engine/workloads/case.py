@@ -9,6 +9,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.listing import listed
+from gpu_studio.core.messages.race_messages import RaceParameters  # noqa: TC001  # msgspec reads it
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     ``options`` has all options of the workload, with the defaults filled in. With ``transfers``,
     the call includes the copies to the device and back. ``cache`` is here because a workload may
-    want to mention it; the run overwrites the cache, not the workload.
+    want to mention it; the run overwrites the cache, not the workload. ``race`` and ``photo_path``
+    (`Showing`) are for pictures.
     """
 
     device: torch.device
@@ -33,6 +35,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, str] = msgspec.field(default_factory=dict)
     cache: str = "hot"
     transfers: bool = False
+    race: RaceParameters | None = None
+    photo_path: str = ""
 
     @property
     def address(self) -> str:
@@ -96,6 +100,8 @@ def make_case(
     options: Mapping[str, str] | None = None,
     cache: str = "hot",
     transfers: bool = False,
+    race: RaceParameters | None = None,
+    photo_path: str = "",
 ) -> Case:
     """Return the case of a request, with its options checked and completed.
 
@@ -119,6 +125,8 @@ def make_case(
         options=_completed(description, options or {}),
         cache=cache,
         transfers=transfers,
+        race=race,
+        photo_path=photo_path,
     )
 
 

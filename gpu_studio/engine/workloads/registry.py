@@ -1,4 +1,4 @@
-"""The list of workloads."""
+"""The list of workloads, and of those that draw a picture in a race."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from gpu_studio.engine.workloads.custom_kernel import CustomKernel
 from gpu_studio.engine.workloads.data_parallel import DataParallel
 from gpu_studio.engine.workloads.dataloader import Dataloader
 from gpu_studio.engine.workloads.elementwise import Elementwise
+from gpu_studio.engine.workloads.grow import Grow
 from gpu_studio.engine.workloads.launch import Launch
+from gpu_studio.engine.workloads.learn import Learn
 from gpu_studio.engine.workloads.linear import Linear
 from gpu_studio.engine.workloads.matmul import Matmul
+from gpu_studio.engine.workloads.paint import Paint
 from gpu_studio.engine.workloads.tiny_linear import TinyLinear
 from gpu_studio.engine.workloads.train_step import TrainStep
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.engine.workloads.drawing import Picture
     from gpu_studio.engine.workloads.workload import Workload
 
 WORKLOADS: tuple[Workload, ...] = (
@@ -35,10 +41,22 @@ WORKLOADS: tuple[Workload, ...] = (
 )
 
 
+PICTURES: tuple[Picture, ...] = (Learn(), Paint(), Grow())
+
+
 def find_workload(name: str) -> Workload:
     """Return the workload of this name; raises `StudioError` with the known names."""
-    for workload in WORKLOADS:
+    return _found(name, WORKLOADS, "workload")
+
+
+def find_picture(name: str) -> Workload:
+    """Return the picture of this name; raises `StudioError` with the known names."""
+    return _found(name, PICTURES, "picture")
+
+
+def _found(name: str, workloads: Sequence[Workload], kind: str) -> Workload:
+    for workload in workloads:
         if workload.description.name == name:
             return workload
-    names = ", ".join(workload.description.name for workload in WORKLOADS)
-    raise StudioError(FailureKind.BAD_REQUEST, f"“{name[:20]}” is not a workload: choose {names}.")
+    names = ", ".join(workload.description.name for workload in workloads)
+    raise StudioError(FailureKind.BAD_REQUEST, f"“{name[:20]}” is not a {kind}: choose {names}.")

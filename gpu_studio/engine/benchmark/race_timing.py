@@ -1,0 +1,192 @@
+"""Time a drawing from its first step to its finish line.
+
+The race's clock runs only during steps. Between two batches it stands: then the sharpness is read,
+and a frame is copied.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.messages.race_messages import RaceOutcome
+from gpu_studio.core.protocol import Event, FrameReady, FramesOpened, SamplesMeasured
+from gpu_studio.engine.benchmark.frames import PERIOD_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from threading import Event as Flag
+
+    from gpu_studio.core.messages.race_messages import RaceTraits
+    from gpu_studio.core.protocol import RunWorkload
+    from gpu_studio.engine.benchmark.frames import FrameFile, FrameFiles
+    from gpu_studio.engine.sensor import Watch
+    from gpu_studio.engine.stopwatch import Stopwatch
+    from gpu_studio.engine.workloads.drawing import Drawing
+
+_POLL_PERIOD_S = 0.1
+_LINE_PERIOD_S = 1 / 20
+# Enough for a smooth curve in any window.
+_MOST_POINTS = 1000
+
+
+class RaceTiming:
+    """One contestant's way to the finish line; iterate `events` once.
+
+    Args:
+        request: the run, with its time budget.
+        drawing: a drawing that has been warmed up.
+        traits: the finish line.
+        steps_per_batch: the steps of one sample.
+        may_finish: whether the finish line counts; it does not for wrong results.
+        stop: ends the race between two batches.
+    """
+
+    def __init__(
+        self,
+        request: RunWorkload,
+        drawing: Drawing,
+        traits: RaceTraits,
+        steps_per_batch: int,
+        *,
+        may_finish: bool,
+        stop: Flag,
+    ) -> None:
+        self._request, self._drawing, self._traits = request, drawing, traits
+        self._steps_per_batch = steps_per_batch
+        self._may_finish = may_finish
+        self._stop = stop
+        self._file: FrameFile | None = None
+        self._period_s = PERIOD_S
+        self._steps, self._elapsed_s = 0, 0.0
+        self._measure = self._first = 0.0
+        self._curve: list[tuple[float, float, float]] = []
+        self.samples_s: list[float] = []
+        self.showing_s = 0.0
+        """The seconds that frames took, outside the race's clock."""
+
+    def open_frames(self, files: FrameFiles) -> FramesOpened | None:
+        """Make the file of the frames, if the request wants them; return its message."""
+        showing = self._request.showing
+        if showing is None or not showing.frames:
+            return None
+        height, width, channels = self._drawing.pixels().shape
+        self._file = files.open(width, height)
+        if self._file is None:
+            return None
+        # The first frame and the last one need a place, too.
+        room = max(1, self._file.capacity - 2)
+        self._period_s = max(PERIOD_S, self._request.budget_s / room)
+        assert channels == 3
+        return FramesOpened(
+            run_id=self._request.run_id, path=str(self._file.path), width=width, height=height
+        )
+
+    def events(
+        self, stopwatch: Stopwatch, watch: Watch, poll: Callable[[], Event | None]
+    ) -> Iterator[Event]:
+        """Draw from the beginning; yield samples and frames.
+
+        Args:
+            stopwatch: times a batch.
+            watch: reads the card's sensors between batches.
+            poll: called ten times a second between batches; returns an event to send.
+        """
+        self._drawing.restart()
+        self._measure = self._first = self._drawing.measure()
+        self._curve.append((0.0, 0.0, self._measure))
+        yield from self._frame()
+        unsent_s: list[float] = []
+        shown_at_s = line_at_s = polled_at_s = time.perf_counter()
+        while True:
+            batch_s, wall_s = stopwatch.time(self._drawing.function, self._steps_per_batch)
+            self._elapsed_s += wall_s
+            self._steps += self._steps_per_batch
+            unsent_s.append(batch_s / self._steps_per_batch)
+            self._measure = self._drawing.measure()
+            self._curve.append((float(self._steps), self._elapsed_s, self._measure))
+            now_s = time.perf_counter()
+            if now_s - polled_at_s >= _POLL_PERIOD_S:
+                polled_at_s = now_s
+                watch.poll()
+                if (event := poll()) is not None:
+                    yield event
+            is_over = self._is_over
+            is_frame = self._file is not None and now_s - shown_at_s >= self._period_s
+            if not (is_over or is_frame or now_s - line_at_s >= _LINE_PERIOD_S):
+                continue
+            self.samples_s += unsent_s
+            yield self._line(unsent_s)
+            unsent_s = []
+            if is_over or is_frame:
+                shown_at_s = time.perf_counter()
+                yield from self._frame()
+            if is_over:
+                return
+            if is_frame and self._request.rest_s:
+                self._stop.wait(self._request.rest_s)
+            line_at_s = time.perf_counter()
+
+    def outcome(self, energy_j: float | None) -> RaceOutcome:
+        """Return how far the drawing came."""
+        return RaceOutcome(
+            reached=self._has_reached,
+            steps=self._steps,
+            seconds=self._elapsed_s,
+            measure=self._measure,
+            progress=self._progress,
+            energy_j=energy_j,
+        )
+
+    def curves(self) -> dict[str, tuple[float, ...]]:
+        """Return the way to the finish line over time, thinned evenly, with first and last."""
+        stride = math.ceil(len(self._curve) / _MOST_POINTS)
+        points: Sequence[tuple[float, float, float]] = self._curve[::-stride][::-1]
+        steps, seconds, measures = zip(*points, strict=True)
+        return {"steps": steps, "seconds": seconds, self._traits.measure_title: measures}
+
+    @property
+    def _has_reached(self) -> bool:
+        return self._may_finish and self._measure >= self._traits.finish
+
+    @property
+    def _progress(self) -> float:
+        if self._has_reached:
+            return 1.0
+        whole = self._traits.finish - self._first
+        share = (self._measure - self._first) / whole if whole > 0 else 0.0
+        # A wrong result may be beyond the line and still has not reached it.
+        return min(max(share, 0.0), 1.0) if self._may_finish else 0.0
+
+    @property
+    def _is_over(self) -> bool:
+        if self._stop.is_set():
+            return True
+        if self._request.calls is not None:
+            return self._steps >= self._request.calls
+        return self._has_reached or self._elapsed_s >= self._request.budget_s
+
+    def _line(self, samples_s: list[float]) -> SamplesMeasured:
+        return SamplesMeasured(
+            run_id=self._request.run_id,
+            samples_s=tuple(samples_s),
+            calls_per_sample=self._steps_per_batch,
+            spent_s=self._elapsed_s,
+        )
+
+    def _frame(self) -> Iterator[Event]:
+        if self._file is None:
+            return
+        begun_s = time.perf_counter()
+        number = self._file.add(self._drawing.pixels())
+        self.showing_s += time.perf_counter() - begun_s
+        if number is not None:
+            yield FrameReady(
+                run_id=self._request.run_id,
+                number=number,
+                elapsed_s=self._elapsed_s,
+                steps=self._steps,
+                measure=self._measure,
+                progress=self._progress,
+            )

@@ -1,0 +1,69 @@
+"""The base class of a picture that a race draws: implement it to add a new one.
+
+A picture is a workload whose call changes something step by step, and that can show it. Its
+description has the finish line (`RaceTraits`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from gpu_studio.engine.workloads.call import Call
+from gpu_studio.engine.workloads.parts import card_parts_s
+from gpu_studio.engine.workloads.workload import Workload
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+    from gpu_studio.engine.workloads.case import Case
+
+
+class Picture(Workload):
+    """A workload that draws; its calls are drawings."""
+
+    @abstractmethod
+    def prepare(self, case: Case) -> Drawing:
+        """Make everything that the steps need."""
+
+
+class Drawing(Call):
+    """A picture in progress; each call is one step.
+
+    Args:
+        case: the device, the size, and the race's own parameters.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Return to the picture before the first step; the next step is the same every time."""
+
+    @abstractmethod
+    def measure(self) -> float:
+        """Return how far the picture is, in the unit of the finish line. Waits for the device."""
+
+    @abstractmethod
+    def pixels(self) -> NDArray[np.uint8]:
+        """Return the picture, shape (height, width, 3). Waits for the device."""
+
+    def result(self) -> torch.Tensor:
+        """Do a step and return a tensor on the device that depends on it, of any size."""
+        self()
+        return self._proof()
+
+    @abstractmethod
+    def _proof(self) -> torch.Tensor:
+        """Return a small tensor on the device that depends on the last step."""
+
+    def parts_s(self) -> dict[str, float]:
+        """Return the times of launching and computing a step on a card; empty on the CPU."""
+        if not self._case.is_on_card:
+            return {}
+        parts = card_parts_s(self._case.device, (), self.result)
+        # Nothing is copied in a step.
+        return {name: part_s for name, part_s in parts.items() if not name.startswith("copy")}

@@ -1,0 +1,215 @@
+"""Grow a pattern: the reaction and diffusion of two substances (Gray–Scott).
+
+Every step reads and writes the whole picture several times and does little arithmetic with it, so
+memory bandwidth limits it. Feed and kill rates are those of Pearson ("Complex Patterns in a Simple
+System", Science 261, 1993) in the range of growing spots; the time step is 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from gpu_studio.core.race.frame_file import LARGEST_SIDE
+from gpu_studio.core.race.pictures import GROW
+from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.drawing import Drawing, Picture
+from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.workload import wait_lines
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SPREAD_U, _SPREAD_V = 0.16, 0.08
+_FEED, _KILL = 0.035, 0.06
+_STEPS = int(GROW.race.finish) if GROW.race else 0
+CHECKED_STEPS = 10
+# Of each substance: four shifted copies, three sums, the reaction; and both results.
+_PASSES = 24
+_TENSORS = 10
+_OPERATIONS = 22
+# A step rounds each number about 12 times by half an eps, and the spreading keeps errors at their
+# size. Measured on the CPU: up to 1.4 eps a step in every dtype.
+_EPS_PER_STEP = 6.0
+DEFAULT_SEEDS = ((0.5, 0.5), (0.28, 0.35), (0.7, 0.3), (0.35, 0.72), (0.72, 0.7))
+# The side of a seed as a share of the picture's.
+_SEED_SHARE = 1 / 20
+
+
+class Grow(Picture):
+    """Gray–Scott on a square without edges; see `workload.Workload`."""
+
+    description = GROW
+    small_up_to = 256
+
+    def work(self, case: Case) -> Work:
+        """Count the passes over the picture; most of them read two numbers and write one."""
+        cells = case.size**2
+        return Work(
+            operations=float(_OPERATIONS * cells),
+            bytes_moved=float(3 * _PASSES * cells * case.item_bytes),
+            throughput_work=float(3 * _PASSES * cells * case.item_bytes),
+            memory_bytes=_TENSORS * cells * case.item_bytes,
+            longest_kernel=1 / _PASSES,
+        )
+
+    def prepare(self, case: Case) -> Drawing:
+        """Make both substances on the device."""
+        return GrowDrawing(case)
+
+    def verify(self, case: Case) -> Verification:
+        """Compare both substances after some steps with the same steps in float64 on the CPU."""
+        compared = (f"all of {case.size} × {case.size} after {CHECKED_STEPS} steps",)
+        off = difference(case, CHECKED_STEPS)
+        allowed = _EPS_PER_STEP * CHECKED_STEPS * float(torch.finfo(case.dtype).eps)
+        if off <= allowed:  # false for NaN
+            return Verification(True, f"within rounding ({allowed:.1e}) of float64", compared)
+        return Verification(
+            False, f"off by up to {off:.1e}; rounding explains {allowed:.1e}", compared
+        )
+
+    def snippet(self, case: Case) -> str:
+        """Return a runnable PyTorch script that does and times this work."""
+        return _SNIPPET.format(
+            size=case.size,
+            device=case.address,
+            dtype=case.dtype_name,
+            spread_u=_SPREAD_U,
+            spread_v=_SPREAD_V,
+            feed=_FEED,
+            kill=_KILL,
+            steps=_STEPS,
+            wait=wait_lines(case.address),
+        )
+
+
+class GrowDrawing(Drawing):
+    """The two substances, each of shape (size, size).
+
+    Args:
+        case: the device, the dtype, the size, and the seeds.
+        dtype: of both substances; None for the case's.
+    """
+
+    def __init__(self, case: Case, dtype: torch.dtype | None = None) -> None:
+        super().__init__(case)
+        self._dtype = dtype or case.dtype
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with the seeds."""
+        u, v = planted(self._case)
+        self.u = u.to(self._dtype).to(self._case.device)
+        self.v = v.to(self._dtype).to(self._case.device)
+        self._steps = 0
+
+    def __call__(self) -> object:
+        """Let both substances spread and react once."""
+        u, v = self.u, self.v
+        reaction = u * v * v
+        self.u = u + (_SPREAD_U * _around(u) - reaction + _FEED * (1 - u))
+        self.v = v + (_SPREAD_V * _around(v) + reaction - (_FEED + _KILL) * v)
+        self._steps += 1
+        return self.v
+
+    def measure(self) -> float:
+        """Return the number of steps."""
+        return float(self._steps)
+
+    def pixels(self) -> NDArray[np.uint8]:
+        """Return the second substance in colors; a large picture leaves cells out."""
+        stride = -(-self._case.size // LARGEST_SIDE)
+        shown = self.v[::stride, ::stride].float().nan_to_num(0.0).clamp(0, _BRIGHTEST)
+        levels = (shown * (255 / _BRIGHTEST)).to(torch.uint8).cpu().numpy()
+        colors: NDArray[np.uint8] = _PALETTE[levels]
+        return colors
+
+    def _proof(self) -> torch.Tensor:
+        return self.v[:1]
+
+
+def planted(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return both substances before the first step: float64 on the CPU, shape (size, size)."""
+    size = case.size
+    u = torch.ones(size, size, dtype=torch.float64)
+    v = torch.zeros(size, size, dtype=torch.float64)
+    half = max(2, round(size * _SEED_SHARE / 2))
+    for across, down in (case.race.seeds if case.race else ()) or DEFAULT_SEEDS:
+        column, row = int(across * (size - 1)), int(down * (size - 1))
+        rows = slice(max(0, row - half), row + half)
+        columns = slice(max(0, column - half), column + half)
+        u[rows, columns], v[rows, columns] = 0.5, 0.25
+    return u, v
+
+
+def difference(case: Case, steps: int) -> float:
+    """Return how far both substances are from float64 on the CPU at most, after some steps."""
+    cpu = Case(device=torch.device("cpu"), size=case.size, dtype=torch.float64, race=case.race)
+    drawings = GrowDrawing(case), GrowDrawing(cpu)
+    for drawing in drawings:
+        for _ in range(steps):
+            drawing()
+    found, expected = drawings
+    return max(
+        float((one.cpu().double() - other).abs().max())
+        for one, other in ((found.u, expected.u), (found.v, expected.v))
+    )
+
+
+def _around(substance: torch.Tensor) -> torch.Tensor:
+    """Return the sum of the four neighbors, less four times the cell itself; no edges."""
+    return (
+        torch.roll(substance, 1, 0)
+        + torch.roll(substance, -1, 0)
+        + torch.roll(substance, 1, 1)
+        + torch.roll(substance, -1, 1)
+        - 4 * substance
+    )
+
+
+# The second substance stays below this.
+_BRIGHTEST = 0.4
+
+
+def _palette() -> NDArray[np.uint8]:
+    """Return the color of each level, shape (256, 3): dark green to light."""
+    stops = np.array([[10, 26, 34], [0, 96, 92], [0, 158, 115], [240, 228, 66], [255, 255, 240]])
+    place = np.linspace(0, len(stops) - 1, 256)
+    colors = [np.interp(place, np.arange(len(stops)), stops[:, channel]) for channel in range(3)]
+    return np.stack(colors, axis=1).astype(np.uint8)
+
+
+_PALETTE = _palette()
+
+_SNIPPET = """\
+import time
+import torch
+
+size, device, dtype = {size}, "{device}", torch.{dtype}
+u = torch.ones(size, size, device=device, dtype=dtype)
+v = torch.zeros(size, size, device=device, dtype=dtype)
+middle = slice(size // 2 - size // 20, size // 2 + size // 20)
+u[middle, middle], v[middle, middle] = 0.5, 0.25
+
+
+def around(substance):
+    shifted = (torch.roll(substance, shift, axis) for axis in (0, 1) for shift in (1, -1))
+    return sum(shifted) - 4 * substance
+
+
+def step(u, v):
+    reaction = u * v * v
+    return (
+        u + ({spread_u} * around(u) - reaction + {feed} * (1 - u)),
+        v + ({spread_v} * around(v) + reaction - ({feed} + {kill}) * v),
+    )
+
+
+step(u, v)  # the first step is slower
+{wait}start = time.perf_counter()
+for _ in range({steps}):
+    u, v = step(u, v)
+{wait}print(f"{{(time.perf_counter() - start) / {steps}:.6f}} s a step")
+"""

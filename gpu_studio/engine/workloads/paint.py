@@ -1,0 +1,220 @@
+"""Paint the Mandelbrot set tile by tile: many small operations, so launching them counts.
+
+Complex numbers are written out in real arithmetic, and every pixel has the same number of
+iterations. The views become closer by the same factor each time. float32 tells neighboring pixels
+apart down to about 1e-7, so the closest view stays above that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from gpu_studio.core.race.pictures import PAINT
+from gpu_studio.engine.workloads.case import Case, Work
+from gpu_studio.engine.workloads.drawing import Drawing, Picture
+from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.workload import wait_lines
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SIDE = 512
+ITERATIONS = 64
+VIEWS = 24
+_OPERATIONS_PER_ITERATION = 9
+_TENSORS = 8
+# The views close in on a spiral arm at the edge of the set.
+CENTER = (-0.743643, 0.131825)
+_WIDEST = 3.0
+# 24 views: the last one is 0.09 wide, 1.8e-4 from pixel to pixel.
+_CLOSER = 0.86
+# Near the edge of the set, the number of iterations depends on the last digit. Measured on the CPU:
+# up to 0.05 % of the pixels differ between float32 and float64. A small tile has few pixels.
+_SHARE_MAY_DIFFER, _PIXELS_MAY_DIFFER = 0.002, 4
+
+
+class Paint(Picture):
+    """The Mandelbrot set in tiles; see `workload.Workload`."""
+
+    description = PAINT
+    small_up_to = SIDE
+
+    def work(self, case: Case) -> Work:
+        """Count the operations of one tile; each one reads two tensors and writes one."""
+        operations = float(_OPERATIONS_PER_ITERATION * ITERATIONS * case.size**2)
+        return Work(
+            operations=operations,
+            bytes_moved=3 * operations * case.item_bytes,
+            throughput_work=operations,
+            memory_bytes=_TENSORS * case.size**2 * case.item_bytes + SIDE**2,
+            longest_kernel=1 / (_OPERATIONS_PER_ITERATION * ITERATIONS),
+        )
+
+    def prepare(self, case: Case) -> Drawing:
+        """Make an empty picture on the device."""
+        return PaintDrawing(case)
+
+    def verify(self, case: Case) -> Verification:
+        """Compare the tile in the middle of the first and the last view with NumPy in float64."""
+        compared = (f"a tile of {case.size} × {case.size} in the first and the last view",)
+        allowed = _PIXELS_MAY_DIFFER + round(_SHARE_MAY_DIFFER * case.size**2)
+        drawing = PaintDrawing(case)
+        middle = drawing.tiles_per_view // 2
+        for view in (0, VIEWS - 1):
+            drawing.paint(view, middle)
+            found = drawing.tile(middle)
+            different = int((found != reference_tile(case.size, view, middle)).sum())
+            if different > allowed:
+                finding = f"{different} pixels differ; rounding explains {allowed}"
+                return Verification(False, finding, compared)
+        return Verification(True, f"all but at most {allowed} pixels are exact", compared)
+
+    def snippet(self, case: Case) -> str:
+        """Return a runnable PyTorch script that does and times this work."""
+        return _SNIPPET.format(
+            side=SIDE,
+            tile=case.size,
+            device=case.address,
+            dtype=case.dtype_name,
+            iterations=ITERATIONS,
+            widest=_WIDEST,
+            across=CENTER[0],
+            down=CENTER[1],
+            wait=wait_lines(case.address),
+        )
+
+
+class PaintDrawing(Drawing):
+    """Views of the set, painted tile by tile: columns from the left, each from the top.
+
+    Args:
+        case: the device, the dtype, and the side of a tile.
+    """
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self._per_side = -(-SIDE // case.size)
+        self.tiles_per_view = self._per_side**2
+        padded = self._per_side * case.size
+        self._canvas = torch.zeros(padded, padded, dtype=torch.uint8, device=case.device)
+        self._next = 0
+
+    def restart(self) -> None:
+        """Begin with an empty canvas and the widest view."""
+        self._canvas.zero_()
+        self._next = 0
+
+    def __call__(self) -> object:
+        """Paint the next tile; after the last view, the first one again."""
+        view, tile = divmod(self._next, self.tiles_per_view)
+        self.paint(view % VIEWS, tile)
+        self._next += 1
+        return self._canvas
+
+    def measure(self) -> float:
+        """Return the number of painted views."""
+        return self._next / self.tiles_per_view
+
+    def pixels(self) -> NDArray[np.uint8]:
+        """Return the present view; tiles that are not painted yet show the view before."""
+        shown: NDArray[np.uint8] = _PALETTE[self._canvas.cpu().numpy()[:SIDE, :SIDE]]
+        return shown
+
+    def paint(self, view: int, tile: int) -> None:
+        """Paint one tile of a view."""
+        case, side = self._case, self._case.size
+        column, row = divmod(tile, self._per_side)
+        pixel = pixel_of(view)
+        place = torch.arange(side, device=case.device, dtype=case.dtype)
+        across = ((place + (column * side - SIDE / 2 + 0.5)) * pixel + CENTER[0]).expand(side, side)
+        down = ((place + (row * side - SIDE / 2 + 0.5)) * pixel + CENTER[1])[:, None].expand(
+            side, side
+        )
+        real, imaginary = torch.zeros_like(across), torch.zeros_like(down)
+        counts = torch.zeros(side, side, dtype=torch.uint8, device=case.device)
+        for _ in range(ITERATIONS):
+            real_2, imaginary_2 = real * real, imaginary * imaginary
+            # Beyond the circle the numbers overflow, and a comparison with those is false.
+            counts += real_2 + imaginary_2 <= 4
+            imaginary = 2 * real * imaginary + down
+            real = real_2 - imaginary_2 + across
+        self._canvas[row * side : (row + 1) * side, column * side : (column + 1) * side] = counts
+
+    def tile(self, tile: int) -> NDArray[np.uint8]:
+        """Return the counts of a painted tile."""
+        side = self._case.size
+        column, row = divmod(tile, self._per_side)
+        part = self._canvas[row * side : (row + 1) * side, column * side : (column + 1) * side]
+        counts: NDArray[np.uint8] = part.cpu().numpy()
+        return counts
+
+    def _proof(self) -> torch.Tensor:
+        return self._canvas[:1]
+
+
+def pixel_of(view: int) -> float:
+    """Return the distance of two pixels of a view."""
+    return _WIDEST * _CLOSER**view / SIDE
+
+
+def reference_tile(side: int, view: int, tile: int) -> NDArray[np.uint8]:
+    """Return the counts of a tile in float64, by NumPy."""
+    column, row = divmod(tile, -(-SIDE // side))
+    place, pixel = np.arange(side), pixel_of(view)
+    across = ((place + (column * side - SIDE / 2 + 0.5)) * pixel + CENTER[0])[None, :]
+    down = ((place + (row * side - SIDE / 2 + 0.5)) * pixel + CENTER[1])[:, None]
+    number = np.zeros((side, side), np.complex128)
+    counts = np.zeros((side, side), np.uint8)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(ITERATIONS):
+            counts += number.real**2 + number.imag**2 <= 4
+            number = number * number + (across + 1j * down)
+    return counts
+
+
+def _palette() -> NDArray[np.uint8]:
+    """Return the color of each count, shape (256, 3): dark blue to white, the set black."""
+    share = np.linspace(0, 1, ITERATIONS)[:, None] ** 0.6
+    stops = np.array([[8, 18, 48], [24, 96, 160], [86, 180, 233], [255, 240, 200], [255, 255, 255]])
+    place = share[:, 0] * (len(stops) - 1)
+    colors = [np.interp(place, np.arange(len(stops)), stops[:, channel]) for channel in range(3)]
+    palette = np.zeros((256, 3), np.uint8)
+    palette[:ITERATIONS] = np.stack(colors, axis=1)
+    return palette
+
+
+_PALETTE = _palette()
+
+_SNIPPET = """\
+import time
+import torch
+
+side, tile, device, dtype = {side}, {tile}, "{device}", torch.{dtype}
+pixel = {widest} / side
+
+
+def paint(column, row):
+    place = torch.arange(tile, device=device, dtype=dtype)
+    across = ((place + column - side / 2) * pixel + {across}).expand(tile, tile)
+    down = ((place + row - side / 2) * pixel + {down})[:, None].expand(tile, tile)
+    real, imaginary = torch.zeros_like(across), torch.zeros_like(down)
+    counts = torch.zeros(tile, tile, dtype=torch.uint8, device=device)
+    for _ in range({iterations}):
+        real_2, imaginary_2 = real * real, imaginary * imaginary
+        counts += real_2 + imaginary_2 <= 4
+        imaginary = 2 * real * imaginary + down
+        real = real_2 - imaginary_2 + across
+    return counts
+
+
+paint(0, 0)  # the first tile is slower
+{wait}start, tiles = time.perf_counter(), 0
+for column in range(0, side, tile):
+    for row in range(0, side, tile):
+        paint(column, row)
+        tiles += 1
+{wait}print(f"{{tiles / (time.perf_counter() - start):.1f}} tiles a second")
+"""
