@@ -22,7 +22,7 @@ ARROWS = {
     "console_end": set(),
     "override_guard": set(),
     "hardware": {"core", "child_process", "child_streams"},
-    "engine": {"core", "child_process", "child_streams"},
+    "engine": {"core", "child_process", "child_streams", "family_folder"},
     "model": {"core"},
     "ui": {"core", "model"},
     "app": {

@@ -159,8 +159,8 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         _check_preset(options)
         return run_preset(
             log_path,
-            devices=_parse_devices(options.device),
-            budget_s=_parse_budget(options.budget_s),
+            devices=parse_devices(options.device),
+            budget_s=parse_budget(options.budget_s),
             in_full_length=options.full_length,
             sustained=options.sustained,
             as_json=options.json,
@@ -251,8 +251,8 @@ def _request(options: argparse.Namespace) -> BenchRequest:
             sizes=sizes,
             is_sweep=options.sweep is not None,
             dtypes=None if options.dtype is None else tuple(parse_dtypes(options.dtype)),
-            devices=_parse_devices(options.device),
-            budget_s=_parse_budget(options.budget_s),
+            devices=parse_devices(options.device),
+            budget_s=parse_budget(options.budget_s),
             options=_parse_options(options.option),
             cache=_parse_mode(options.mode),
             transfers=options.with_transfers,
@@ -263,7 +263,8 @@ def _request(options: argparse.Namespace) -> BenchRequest:
         raise WrongUseError(str(error)) from error
 
 
-def _parse_devices(text: str | None) -> tuple[str, ...] | None:
+def parse_devices(text: str | None) -> tuple[str, ...] | None:
+    """Return the devices in ``cpu,cuda:0``; None for no text. Raises `WrongUseError`."""
     if text is None:
         return None
     devices = tuple(dict.fromkeys(map(device_address, text.replace(",", " ").split())))
@@ -288,7 +289,8 @@ def _parse_mode(text: str) -> str:
     return text
 
 
-def _parse_budget(text: str) -> float:
+def parse_budget(text: str) -> float:
+    """Return a time budget in seconds; raises `WrongUseError` for anything else."""
     try:
         budget_s = float(text)
     except ValueError:

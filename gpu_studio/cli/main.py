@@ -16,7 +16,7 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpu_studio.cli import bench_options, memory_options
+from gpu_studio.cli import bench_options, memory_options, race_options
 from gpu_studio.cli.parser import (
     OneLineParser,
     add_devices,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _COMMANDS = (
     add_devices,
     add_doctor,
+    race_options.add_command,
     bench_options.add_command,
     memory_options.add_command,
     add_place,
@@ -57,6 +58,7 @@ examples:
   gpu-studio                                    open the window
   gpu-studio devices                            what is in this PC
   gpu-studio doctor                             can PyTorch use it, and if not, what next?
+  gpu-studio race learn                         let the CPU and the GPU learn a picture
   gpu-studio bench --list                       what can be timed
   gpu-studio bench matmul --size 512,2048       time it on every device
     gpu-studio bench matmul --sweep 64:4096       find the size from which the GPU is faster

@@ -110,7 +110,7 @@ def test_cuda_alone_is_pytorchs_current_card(command: list[str]):
 
 
 def test_cuda_alone_is_once_in_a_list_of_devices():
-    assert bench_options._parse_devices("cpu,cuda,cuda:0") == ("cpu", "cuda:0")
+    assert bench_options.parse_devices("cpu,cuda,cuda:0") == ("cpu", "cuda:0")
 
 
 def test_a_file_with_code_in_it_is_refused_in_json_too(tmp_path: Path):

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 NOT_TOLD = "unknown"
 _LONGEST_LINE_BYTES = 8 << 20
+# The last line of ``gpu-studio race --json`` follows from the runs before it.
+_SUMMARIES = ("race_finished",)
 _KNOWN = frozenset(event.__struct_config__.tag for event in get_args(Event))
 
 
@@ -145,7 +147,7 @@ def decode_recording(
             break
         if isinstance(event, EngineDescribed):
             described = described or event
-        else:
+        elif event is not None:
             runs.take(event, number)
     is_cut_off = runs.end() or is_cut_off
     if not runs.has_begun:
@@ -213,8 +215,8 @@ def _header_of_results(results: Sequence[RunFinished], file_name: str) -> Record
     )
 
 
-def _event(line: bytes, number: int) -> Event:
-    """Return the event in a line.
+def _event(line: bytes, number: int) -> Event | None:
+    """Return the event in a line; None for a summary of the lines before it.
 
     Raises:
         StudioError: the event is unknown to this program, or too large.
@@ -228,6 +230,8 @@ def _event(line: bytes, number: int) -> Event:
         kind = _kind_of(line)
         if kind is None:
             raise ValueError from error
+        if kind in _SUMMARIES:
+            return None
         shown = f"“{clean_name(kind)[:40]}”"
         if kind == "recording_header":
             reason = f"another recording begins in its line {number}; split the file"
@@ -392,7 +396,8 @@ def _checked_start(event: RunStarted) -> RunStarted:
 def _checked_description(described: EngineDescribed, ran: Collection[str]) -> EngineDescribed:
     """Return a foreign engine's description with only what a replay of its runs needs."""
     shown = described_for_others(described, ran)
-    sizes = (size for workload in shown.workloads for size in workload.sizes)
+    described_here = (*shown.workloads, *shown.pictures)
+    sizes = (size for workload in described_here for size in workload.sizes)
     if not all(1 <= size <= LARGEST_SIZE for size in sizes):
         raise refused("it has a workload with an invalid size")
     return check_texts(shown)
@@ -475,6 +480,7 @@ def described_for_others(described: EngineDescribed, workloads: Collection[str])
     return msgspec.structs.replace(
         described,
         workloads=tuple(one for one in described.workloads if one.name in workloads),
+        pictures=tuple(one for one in described.pictures if one.name in workloads),
         pid=0,
         visible_devices=None,
         allocator_configuration=None,

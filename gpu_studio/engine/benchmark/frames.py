@@ -1,22 +1,20 @@
 """Write the frames of a run into a file that the window reads; see `core.race.frame_file`.
 
-The file is written with ordinary writes. A memory-mapped file would save one copy, but a full disk
-would then end the engine with a bus error.
+It lies in a folder of its own, which the next start removes if this process was killed
+(`family_folder`). The file is written with ordinary writes: a memory-mapped file would save one
+copy, but a full disk would then end the engine with a bus error.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
-import tempfile
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpu_studio.core.race.frame_file import capacity_of, header_of, offset_of
+from gpu_studio.family_folder import FamilyFolder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,10 +36,14 @@ class FrameFile:
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
-        descriptor, name = tempfile.mkstemp(prefix="gpu-studio-frames-")
-        self.path = Path(name)
-        self._file = os.fdopen(descriptor, "wb", buffering=0)
+        self._folder = FamilyFolder()
+        self.path = self._folder.path / "frames"
         self._written = 0
+        try:
+            self._file = self.path.open("xb", buffering=0)
+        except OSError:
+            self._folder.close()
+            raise
         try:
             self._file.write(header_of(width, height))
         except OSError:
@@ -70,8 +72,7 @@ class FrameFile:
     def close(self) -> None:
         """Close and remove the file."""
         self._file.close()
-        with contextlib.suppress(OSError):
-            self.path.unlink()
+        self._folder.close()
 
 
 class FrameFiles:

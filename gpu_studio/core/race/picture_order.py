@@ -1,0 +1,92 @@
+"""Order the picture that a race is saved as, from its runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.race.contestant import contestant_name
+from gpu_studio.core.race.shared_race import (
+    PictureOrder,
+    RacePoint,
+    SharedPicture,
+    SharedRace,
+    SharedRun,
+    thinned,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.core.race.race_track import RaceTrack
+    from gpu_studio.core.race.verdict import Verdict
+
+_LONGEST_TEXT = 200
+_MOST_DOUBTS = 50
+
+
+def picture_order(
+    picture: WorkloadDescription,
+    verdict: Verdict,
+    runs: Sequence[Run],
+    tracks: Sequence[RaceTrack],
+    *,
+    made_at: str,
+    cpu_name: str,
+    torch_version: str,
+) -> PictureOrder:
+    """Return the order: every contestant at the moment when the first one finished.
+
+    Args:
+        picture: the workload of the runs.
+        verdict: on the runs.
+        runs: one for each contestant.
+        tracks: the frames of each run.
+        made_at: the present time in ISO 8601.
+        cpu_name: the name of this PC's CPU.
+        torch_version: the engine's.
+    """
+    traits = picture.race
+    assert traits is not None
+    results = [run.result for run in runs if run.result is not None]
+    cards = [result.device_name for result in results if result.device != "cpu"]
+    shared = SharedRace(
+        race=verdict.finished,
+        runs=tuple(
+            SharedRun(name=_clipped(contestant_name(run, runs)), points=_points(track))
+            for run, track in zip(runs, tracks, strict=True)
+        ),
+        made_at=made_at[:40],
+        cpu_name=_clipped(cpu_name),
+        card_name=_clipped(short_name(cards[0])) if cards else "",
+        torch_version=_clipped(torch_version),
+        tone="amber" if verdict.doubts else "good",
+        doubts=tuple(map(_clipped, verdict.doubts[:_MOST_DOUBTS])),
+        measure_title=traits.measure_title,
+        unit=traits.unit,
+    )
+    ends = [one.seconds for one in verdict.finished.contestants if one.reached]
+    first_s = min(ends, default=float("inf"))
+    return PictureOrder(shared=shared, pictures=tuple(_picture(track, first_s) for track in tracks))
+
+
+def _points(track: RaceTrack) -> tuple[RacePoint, ...]:
+    points = (
+        RacePoint(frame.elapsed_s, frame.steps, frame.measure, frame.progress)
+        for frame in track.frames
+    )
+    return thinned(tuple(points))
+
+
+def _picture(track: RaceTrack, elapsed_s: float) -> SharedPicture | None:
+    frame = track.at(elapsed_s)
+    if frame is None or frame.picture is None:
+        return None
+    height, width, _ = frame.picture.shape
+    return SharedPicture(width=width, height=height, rgb=frame.picture.tobytes())
+
+
+def _clipped(text: str) -> str:
+    return text[:_LONGEST_TEXT]
