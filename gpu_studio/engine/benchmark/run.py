@@ -353,6 +353,10 @@ def admit(request: RunWorkload, workload: Workload) -> Case:
         photo_path=request.showing.photo_path if request.showing else "",
     )
     refuse_threads(case)
+    if request.race is not None and request.sustained:
+        raise StudioError(
+            FailureKind.BAD_REQUEST, "A race ends at its finish line, so it cannot be sustained."
+        )
     refuse_mode(description, "naive", request.naive)
     workload.check(case)
     refuse_unsupported_products(workload, case)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.parts import card_parts_s
 from gpu_studio.engine.workloads.workload import Workload
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
 
 
 class Picture(Workload):
-    """A workload that draws; its calls are drawings."""
+    """A workload that draws; its calls are drawings. ``size_range`` has the sizes that it takes."""
+
+    size_range: tuple[int, int]
+
+    def check(self, case: Case) -> None:
+        """Raise `StudioError` for a size that cannot be drawn or shown."""
+        least, most = self.size_range
+        if not least <= case.size <= most:
+            raise StudioError(
+                FailureKind.TOO_LARGE if case.size > most else FailureKind.BAD_REQUEST,
+                f"{self.description.name} takes sizes from {least} to {most}, not {case.size}.",
+            )
 
     @abstractmethod
     def prepare(self, case: Case) -> Drawing:

@@ -42,6 +42,7 @@ class Grow(Picture):
     """Gray–Scott on a square without edges; see `workload.Workload`."""
 
     description = GROW
+    size_range = (8, 8192)
     small_up_to = 256
 
     def work(self, case: Case) -> Work:

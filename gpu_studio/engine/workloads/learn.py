@@ -18,7 +18,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.race.mountain_lake import mountain_lake
-from gpu_studio.core.race.photo_file import photo_id, read_photo
+from gpu_studio.core.race.photo_file import LARGEST_SIDE, photo_id, read_photo
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
 from gpu_studio.engine.workloads.drawing import Drawing, Picture
@@ -53,6 +53,7 @@ class Learn(Picture):
 
     description = LEARN
     has_products = True
+    size_range = (2, LARGEST_SIDE)
     small_up_to = 32
 
     def work(self, case: Case) -> Work:

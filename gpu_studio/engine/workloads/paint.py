@@ -40,6 +40,7 @@ class Paint(Picture):
     """The Mandelbrot set in tiles; see `workload.Workload`."""
 
     description = PAINT
+    size_range = (4, SIDE)
     small_up_to = SIDE
 
     def work(self, case: Case) -> Work:

@@ -1,0 +1,159 @@
+"""Who leads a race, by how much, and when nothing may be claimed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpu_studio.core.benchmark.run import Run
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import EngineEnded, RunFailed, RunStopped, encode
+from gpu_studio.core.race.pictures import LEARN
+from gpu_studio.core.race.verdict import judge
+from tests.core.race.racing import CARD, CPU, ONE, over, request
+from tests.fakes.run_answers import batch, started
+
+
+def test_the_first_at_the_finish_line_leads_by_the_ratio_of_the_times():
+    verdict = judge(LEARN, [over(CPU, 30e-3, 200), over(CARD, 10e-3, 150)])
+    finished = verdict.finished
+    assert (finished.leader, finished.undecided) == (1, False)
+    assert finished.ratio == pytest.approx(4.0)  # 6 s against 1.5 s, not the steps' 3
+    assert finished.sentence == (
+        "Your GT 1030 learned the picture 4.0\u202f× faster than all 4 CPU threads: "
+        "1.50\u202fs against 6.00\u202fs."
+    )
+
+
+def test_a_lost_race_of_the_card_is_told_as_plainly():
+    finished = judge(LEARN, [over(CPU, 10e-3), over(CARD, 30e-3)]).finished
+    assert finished.leader == 0
+    assert finished.sentence.startswith("All 4 CPU threads learned the picture 3.0\u202f× faster")
+
+
+def test_two_equal_contestants_tie():
+    finished = judge(LEARN, [over(ONE, 10e-3), over(CPU, 10e-3)]).finished
+    assert (finished.leader, finished.undecided) == (None, False)
+    assert finished.ratio == pytest.approx(1.0)
+    assert finished.sentence.startswith("A tie: ")
+
+
+def test_overlapping_intervals_have_no_winner():
+    wide = (8e-3, 13e-3)
+    runs = [over(ONE, 10e-3, ci95_s=wide), over(CPU, 11e-3, ci95_s=wide)]
+    finished = judge(LEARN, runs).finished
+    assert (finished.leader, finished.ratio, finished.undecided) == (None, None, True)
+
+
+def test_a_wrong_result_never_wins():
+    finished = judge(LEARN, [over(CPU, 30e-3), over(CARD, 1e-3, verified=False)]).finished
+    assert (finished.leader, finished.ratio, finished.undecided) == (None, None, True)
+    assert "your GT 1030" in finished.sentence
+    assert "wrong" in finished.sentence
+
+
+def test_a_doubtful_time_wins_only_if_it_would_win_were_it_wrong_by_two():
+    busy = over(CPU, 15e-3, other_processes=True)
+    assert judge(LEARN, [busy, over(CARD, 10e-3)]).finished.undecided
+    clear = judge(LEARN, [over(CPU, 50e-3, other_processes=True), over(CARD, 10e-3)])
+    assert clear.finished.leader == 1
+    assert clear.doubts  # amber all the same
+
+
+def test_a_race_without_doubts_is_green():
+    assert judge(LEARN, [over(CPU, 30e-3), over(CARD, 10e-3)]).doubts == ()
+
+
+def test_if_one_is_not_there_in_time_the_steps_are_compared():
+    slow = over(CPU, 75e-3, 200, reached=False)
+    finished = judge(LEARN, [slow, over(CARD, 15e-3)]).finished
+    assert finished.leader == 1
+    assert finished.ratio == pytest.approx(5.0)
+    assert [one.reached for one in finished.contestants] == [False, True]
+    assert "did not get there in 15.0\u202fs" in finished.sentence
+
+
+def test_if_none_is_there_in_time_the_steps_are_compared():
+    runs = [over(CPU, 75e-3, 200, reached=False), over(ONE, 150e-3, 100, reached=False)]
+    finished = judge(LEARN, runs).finished
+    assert finished.leader == 0
+    assert finished.ratio == pytest.approx(2.0)
+    assert "200 against 100 steps" in finished.sentence
+
+
+def test_of_three_the_fastest_leads_the_second():
+    runs = [over(ONE, 40e-3), over(CPU, 20e-3), over(CARD, 10e-3)]
+    finished = judge(LEARN, runs).finished
+    assert finished.leader == 2
+    assert finished.ratio == pytest.approx(2.0)
+
+
+def test_a_contestant_whose_engine_died_keeps_its_steps_and_says_so():
+    asked = request(CARD)
+    run = Run(asked)
+    run.apply(started(asked, race=asked.race))
+    run.apply(batch(asked, (0.01,) * 5, 0.1, calls=2))
+    run.apply(EngineEnded(exit_code=-9))
+    finished = judge(LEARN, [over(CPU, 30e-3), run]).finished
+    card = finished.contestants[1]
+    assert (card.steps, card.seconds, card.reached, card.verified) == (10, 0.1, False, None)
+    assert card.step_median_s is None
+    assert "did not finish: The system ended the engine" in finished.sentence
+    assert (finished.leader, finished.undecided) == (None, False)
+
+
+def test_a_stopped_contestant_says_so():
+    asked = request(CARD)
+    run = Run(asked)
+    run.apply(started(asked, race=asked.race))
+    run.apply(RunStopped(run_id=asked.run_id))
+    finished = judge(LEARN, [over(CPU, 30e-3), run]).finished
+    assert finished.contestants[1].failure == "stopped"
+    assert finished.sentence.endswith("was stopped.")
+
+
+def test_a_race_that_never_began_still_ends():
+    asked = request(CPU)
+    run = Run(asked)
+    failure = Failure(FailureKind.TOO_LARGE, "It is too large.")
+    run.apply(RunFailed(run_id=asked.run_id, failure=failure))
+    finished = judge(LEARN, [run]).finished
+    assert finished.leader is None
+    assert finished.sentence.endswith("did not finish: It is too large.")
+
+
+def test_a_recording_is_named_where_it_differs():
+    ghost = over(CARD, 10e-3, recording="RTX 3060, last week")
+    ghost.recording = "RTX 3060, last week"
+    finished = judge(LEARN, [over(CPU, 30e-3), ghost]).finished
+    assert "(recording: RTX 3060, last week)" in finished.sentence
+    assert "Your" not in finished.sentence
+    assert finished.contestants[1].recording == "RTX 3060, last week"
+
+
+def test_the_launches_are_the_reason_if_they_take_most_of_a_step():
+    card = over(CARD, 10e-3, parts_s={"launch": 8e-3, "compute": 2e-3})
+    assert judge(LEARN, [over(CPU, 5e-3), card]).reason.startswith("Launch cost: 80")
+
+
+def test_a_card_at_its_limit_names_the_limit():
+    card = over(
+        CARD, 10e-3, parts_s={"launch": 1e-3, "compute": 9e-3},
+        share_of_ceiling=0.5, ceiling="memory bandwidth, 48.1 GB/s",
+    )  # fmt: skip
+    reason = judge(LEARN, [over(CPU, 30e-3), card]).reason
+    assert "50\u202f%" in reason
+    assert "memory bandwidth" in reason
+
+
+def test_the_last_line_has_the_fields_of_the_terminal():
+    line = json.loads(encode(judge(LEARN, [over(CPU, 30e-3), over(CARD, 10e-3)]).finished))
+    assert {
+        "type", "picture", "size", "contestants", "leader", "ratio", "undecided", "sentence",
+    } <= set(line)  # fmt: skip
+    assert line["type"] == "race_finished"
+    assert {
+        "device", "threads", "dtype", "steps", "seconds", "step_median_s", "reached", "verified",
+    } <= set(line["contestants"][0])  # fmt: skip
+    assert [one["threads"] for one in line["contestants"]] == [4, None]

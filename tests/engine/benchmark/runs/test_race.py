@@ -1,0 +1,291 @@
+"""A run of a race: its finish line, its frames, its threads, and what it refuses."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.messages.race_messages import RaceParameters, Showing
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    FrameReady,
+    FramesOpened,
+    RunFailed,
+    RunFinished,
+    RunStopped,
+    SamplesMeasured,
+)
+from gpu_studio.core.race.frame_file import read_frame
+from gpu_studio.core.race.photo_file import encode_photo, photo_id
+from gpu_studio.engine.benchmark import frames as frames_module
+from gpu_studio.engine.dispatcher import Dispatcher
+from gpu_studio.engine.workloads.learn import LearnDrawing
+from gpu_studio.engine.workloads.proof import Verification
+from gpu_studio.engine.workloads.registry import PICTURES, find_picture
+from tests.engine.answers import ask, only, run_request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.protocol import Event, RunWorkload
+
+
+def race(**changes: Any) -> RunWorkload:
+    """Return a race that takes a moment: 16 × 16 pixels, one thread."""
+    parameters: dict[str, Any] = {
+        "workload": "learn",
+        "size": 16,
+        "race": RaceParameters(threads=1),
+        "budget_s": 60.0,
+    }
+    return run_request(**{**parameters, **changes})
+
+
+@pytest.fixture
+def dispatcher() -> Iterator[Dispatcher]:
+    dispatcher = Dispatcher()
+    yield dispatcher
+    dispatcher.close()
+
+
+def finished(events: list[Event]) -> RunFinished:
+    assert isinstance(events[-1], RunFinished), events[-1]
+    return events[-1]
+
+
+def test_it_ends_at_the_finish_line():
+    result = finished(ask(race()))
+    outcome = result.outcome
+    assert outcome.reached
+    assert outcome.progress == 1.0
+    assert 30.0 <= outcome.measure < 35.0
+    assert outcome.steps == result.samples * result.calls_per_sample
+    assert outcome.seconds == pytest.approx(result.timed_s)
+    assert result.verified
+
+
+def test_warming_up_does_not_learn():
+    """The first point of the curve is the untrained network, however long the warm-up was."""
+    result = finished(ask(race()))
+    assert result.curves["steps"][0] == 0.0
+    untrained = result.curves["sharpness"][0]
+    case = msgspec.structs.replace(_case(), size=16)
+    assert untrained == pytest.approx(LearnDrawing(case, _lake(16)).measure(), abs=0.01)
+
+
+def test_the_way_there_is_kept_without_frames():
+    result = finished(ask(race()))
+    curves = result.curves
+    assert list(curves) == ["steps", "seconds", "sharpness"]
+    assert curves["steps"][-1] == result.outcome.steps
+    assert curves["seconds"][-1] == pytest.approx(result.outcome.seconds)
+    assert list(curves["seconds"]) == sorted(curves["seconds"])
+
+
+def test_without_enough_time_it_ends_before_the_line():
+    outcome = finished(ask(race(budget_s=1e-6))).outcome
+    assert not outcome.reached
+    assert outcome.steps > 0
+    assert 0.0 <= outcome.progress < 1.0
+
+
+def test_a_number_of_steps_can_be_asked_for():
+    result = finished(ask(race(calls=6)))
+    assert result.outcome.steps == 6
+    assert result.samples * result.calls_per_sample == 6
+
+
+def test_wrong_results_never_reach_the_line(monkeypatch: pytest.MonkeyPatch):
+    learn = find_picture("learn")
+    wrong = Verification(False, "off by a mile", ("everything",))
+    monkeypatch.setattr(type(learn), "verify", lambda *_: wrong)
+    result = finished(ask(race(budget_s=0.5, calls=200)))
+    assert result.outcome.measure > 30.0  # it would have been there
+    assert not result.outcome.reached
+    assert result.outcome.progress == 0.0
+    assert result.verified is False
+
+
+def test_without_showing_there_are_no_frames():
+    events = ask(race(calls=2))
+    assert not only(FramesOpened, events)
+    assert not only(FrameReady, events)
+
+
+def test_the_frames_show_the_way_from_the_first_to_the_last_step(dispatcher: Dispatcher):
+    events = ask(race(showing=Showing()), dispatcher)
+    (opened,) = only(FramesOpened, events)
+    ready = only(FrameReady, events)
+    assert (opened.width, opened.height) == (16, 16)
+    assert [frame.number for frame in ready] == list(range(len(ready)))
+    assert (ready[0].steps, ready[0].elapsed_s, ready[0].progress) == (0, 0.0, 0.0)
+    outcome = finished(events).outcome
+    assert (ready[-1].steps, ready[-1].measure) == (outcome.steps, outcome.measure)
+    first, last = (
+        read_frame(Path(opened.path), frame.number).astype(float) for frame in (ready[0], ready[-1])
+    )
+    picture = _lake(16).astype(float)
+    assert np.abs(last - picture).mean() < np.abs(first - picture).mean() / 3
+
+
+def test_no_frame_comes_faster_than_the_pace(
+    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
+):
+    """At a pace longer than the race, only its ends are shown."""
+    monkeypatch.setattr("gpu_studio.engine.benchmark.race_timing.PERIOD_S", 3600.0)
+    assert len(only(FrameReady, ask(race(showing=Showing()), dispatcher))) == 2
+
+
+def test_a_long_race_of_large_frames_shows_them_less_often(
+    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(frames_module, "capacity_of", lambda *_: 3)
+    events = ask(race(showing=Showing(), budget_s=3600.0), dispatcher)
+    assert len(only(FrameReady, events)) == 2
+
+
+def test_every_sample_is_sent_once(dispatcher: Dispatcher):
+    events = ask(race(showing=Showing()), dispatcher)
+    sent = [one for line in only(SamplesMeasured, events) for one in line.samples_s]
+    assert len(sent) == finished(events).samples
+
+
+def test_showing_changes_no_result(dispatcher: Dispatcher):
+    """The same steps give the same picture, whether it was shown or not."""
+    shown, hidden = (
+        finished(ask(race(calls=20, showing=showing), dispatcher)) for showing in (Showing(), None)
+    )
+    assert shown.outcome.measure == hidden.outcome.measure
+
+
+def test_without_a_place_for_frames_it_runs_all_the_same(
+    dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch
+):
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(frames_module, "FamilyFolder", full)
+    events = ask(race(calls=2, showing=Showing()), dispatcher)
+    assert not only(FramesOpened, events)
+    assert finished(events).outcome.steps == 2
+
+
+def test_the_next_race_removes_the_frames_and_so_does_the_end(dispatcher: Dispatcher):
+    first, second = (
+        Path(only(FramesOpened, ask(race(calls=2, showing=Showing()), dispatcher))[0].path)
+        for _ in range(2)
+    )
+    assert not first.parent.exists()
+    assert second.exists()
+    dispatcher.close()
+    assert not second.parent.exists()
+
+
+def test_a_stop_ends_it_between_two_steps():
+    stop = threading.Event()
+    events = []
+    for event in Dispatcher().run(race(calls=1_000_000), stop):
+        events.append(event)
+        if isinstance(event, SamplesMeasured):
+            stop.set()
+    assert isinstance(events[-1], RunStopped)
+    assert events[-1].samples > 0
+
+
+def test_it_uses_its_threads_and_gives_them_back():
+    before = torch.get_num_threads()
+    assert finished(ask(race(calls=2))).cpu_threads == 1
+    assert torch.get_num_threads() == before
+    assert finished(ask(race(calls=2, race=RaceParameters()))).cpu_threads == before
+
+
+def test_a_stopped_race_gives_the_threads_back():
+    before = torch.get_num_threads()
+    stop = threading.Event()
+    stop.set()
+    events = list(Dispatcher().run(race(), stop))
+    assert isinstance(events[-1], RunStopped)
+    assert torch.get_num_threads() == before
+
+
+def test_more_threads_than_this_cpu_has_are_refused():
+    (failed,) = only(RunFailed, ask(race(race=RaceParameters(threads=1 << 20))))
+    assert failed.failure.kind is FailureKind.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cache": "cold"},
+        {"transfers": True},
+        {"naive": True},
+        {"sustained": True},
+        {"workload": "matmul"},
+        {"size": 1 << 14},
+        {"dtype": "float64"},
+        {"race": RaceParameters(photo="0" * 64)},
+    ],
+    ids=str,
+)
+def test_what_no_race_can_do_is_refused_with_a_sentence(changes: dict[str, Any]):
+    events = ask(race(**changes))
+    assert isinstance(events[-1], RunFailed)
+    assert events[-1].failure.kind is not FailureKind.INTERNAL
+    assert events[-1].failure.message
+
+
+def test_a_picture_is_no_workload_of_the_benchmark():
+    events = ask(race(race=None))
+    assert isinstance(events[-1], RunFailed)
+    assert events[-1].failure.kind is FailureKind.BAD_REQUEST
+
+
+def test_the_engine_describes_its_pictures():
+    (described,) = ask(DescribeEngine())
+    assert described.pictures == tuple(picture.description for picture in PICTURES)
+    names = {workload.name for workload in described.workloads}
+    assert not names & {picture.name for picture in described.pictures}
+
+
+def test_a_photo_is_learned_in_its_own_shape(dispatcher: Dispatcher, tmp_path: Path):
+    photo = np.zeros((20, 40, 3), np.uint8)
+    photo[:, 20:] = 255
+    path = tmp_path / "photo.ppm"
+    path.write_bytes(encode_photo(photo))
+    parameters = RaceParameters(threads=1, photo=photo_id(photo))
+    showing = Showing(photo_path=str(path))
+    events = ask(race(race=parameters, showing=showing), dispatcher)
+    (opened,) = only(FramesOpened, events)
+    assert (opened.width, opened.height) == (16, 8)
+    assert finished(events).race == parameters
+    frame = read_frame(Path(opened.path), only(FrameReady, events)[-1].number)
+    assert frame[:, :6].mean() < 64
+    assert frame[:, 10:].mean() > 192
+
+
+def test_another_photo_than_the_chosen_one_is_refused(tmp_path: Path):
+    path = tmp_path / "photo.ppm"
+    path.write_bytes(encode_photo(np.zeros((4, 4, 3), np.uint8)))
+    showing = Showing(photo_path=str(path))
+    events = ask(race(race=RaceParameters(photo="0" * 64), showing=showing))
+    assert isinstance(events[-1], RunFailed)
+    assert events[-1].failure.kind is FailureKind.FILE_REFUSED
+
+
+def _case() -> Any:
+    from gpu_studio.engine.workloads.case import Case
+
+    return Case(device=torch.device("cpu"), size=16, race=RaceParameters())
+
+
+def _lake(side: int) -> Any:
+    from gpu_studio.core.race.mountain_lake import mountain_lake
+
+    return mountain_lake(side)

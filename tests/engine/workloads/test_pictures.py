@@ -1,0 +1,259 @@
+"""The rules that every picture of a race obeys, and the proofs of each."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from gpu_studio.core.messages.race_messages import RaceParameters
+from gpu_studio.core.race.frame_file import LARGEST_SIDE
+from gpu_studio.core.race.mountain_lake import mountain_lake
+from gpu_studio.engine.workloads import grow, learn, paint
+from gpu_studio.engine.workloads.case import Case
+from gpu_studio.engine.workloads.grow import GrowDrawing, planted
+from gpu_studio.engine.workloads.learn import (
+    LearnDrawing,
+    reference_curve,
+    sharpness_curve,
+    shrunk,
+    tolerance_db,
+)
+from gpu_studio.engine.workloads.paint import PaintDrawing, reference_tile
+from gpu_studio.engine.workloads.registry import PICTURES
+
+if TYPE_CHECKING:
+    from gpu_studio.engine.workloads.drawing import Picture
+
+CPU = torch.device("cpu")
+every = pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.description.name)
+
+
+def case_of(picture: Picture, dtype: str = "float32", **changes: Any) -> Case:
+    """Return a small case of a picture."""
+    size = max(min(picture.description.sizes), 32)
+    plain = Case(device=CPU, size=size, dtype=getattr(torch, dtype), race=RaceParameters())
+    return msgspec.structs.replace(plain, **changes)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@every
+def test_its_description_can_be_shown(picture: Picture):
+    description = picture.description
+    assert description.sentence.endswith(".")
+    assert list(description.sizes) == sorted(set(description.sizes))
+    least, most = picture.size_range
+    assert least <= description.sizes[0]
+    assert description.sizes[-1] <= most
+    assert set(description.refuses) == {"cold", "transfers", "naive"}
+    assert description.race is not None
+
+
+@every
+def test_it_shows_a_picture_that_fits_a_frame(picture: Picture):
+    for size in (min(picture.description.sizes), max(picture.description.sizes)):
+        if picture.description.name == "learn" and size > 64:
+            continue  # seconds a step; its frames are as large as its size, which is checked above
+        drawing = picture.prepare(case_of(picture, size=size))
+        pixels = drawing.pixels()
+        assert pixels.dtype == np.uint8
+        assert pixels.shape[2] == 3
+        assert max(pixels.shape) <= LARGEST_SIDE
+        drawing.close()
+
+
+@every
+def test_starting_again_draws_the_same(picture: Picture):
+    with contextlib.closing(picture.prepare(case_of(picture))) as drawing:
+        ways = []
+        for _ in range(2):
+            drawing.restart()
+            way = [(drawing.measure(), drawing.pixels().tobytes())]
+            for _ in range(3):
+                drawing()
+                way.append((drawing.measure(), drawing.pixels().tobytes()))
+            ways.append(way)
+    assert ways[0] == ways[1]
+    assert ways[0][0] != ways[0][-1]
+
+
+@every
+def test_it_is_correct_in_every_dtype(picture: Picture):
+    for dtype in picture.description.dtypes:
+        check = picture.verify(case_of(picture, dtype))
+        assert check.verified, (dtype, check.sentence)
+
+
+@every
+def test_wrong_steps_are_noticed(picture: Picture, monkeypatch: pytest.MonkeyPatch):
+    """A card whose kernels compute nothing leaves the picture as it was."""
+    drawings = {"learn": LearnDrawing, "paint": PaintDrawing, "grow": GrowDrawing}
+    drawing = drawings[picture.description.name]
+    step = "paint" if drawing is PaintDrawing else "__call__"
+    made = getattr(drawing, step)
+
+    def nothing_in_float32(one: Any, *arguments: Any) -> object:
+        is_reference = getattr(one, "_weights_dtype", None) == torch.float64 or (
+            getattr(one, "_dtype", None) == torch.float64
+        )
+        return made(one, *arguments) if is_reference else None
+
+    monkeypatch.setattr(drawing, step, nothing_in_float32)
+    assert picture.verify(case_of(picture)).verified is False
+
+
+@every
+def test_its_snippet_runs(picture: Picture, capsys: pytest.CaptureFixture[str]):
+    size = 64 if picture.description.name != "learn" else 8
+    code = picture.snippet(case_of(picture, size=size))
+    exec(compile(_shortened(code), "<snippet>", "exec"), {})
+    assert any(character.isdigit() for character in capsys.readouterr().out)
+
+
+def _shortened(code: str) -> str:
+    return code.replace("range(2000)", "range(3)").replace("/ 2000", "/ 3").replace("500", "5")
+
+
+@every
+def test_the_memory_that_it_asks_for_grows_with_its_size(picture: Picture):
+    least, most = picture.description.sizes[0], picture.description.sizes[-1]
+    small, large = (picture.work(case_of(picture, size=size)) for size in (least, most))
+    assert large.memory_bytes > small.memory_bytes > 0
+    assert large.operations > small.operations > 0
+
+
+# ── learn ────────────────────────────────────────────────────────────────────────────────────────
+
+LEARNED = 24
+
+
+@pytest.fixture(scope="module")
+def reference() -> list[float]:
+    case = Case(device=CPU, size=LEARNED, race=RaceParameters())
+    return reference_curve(case, mountain_lake(LEARNED), 40)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_the_curves_over_steps_agree_with_float64(dtype: str, reference: list[float]):
+    case = Case(device=CPU, size=LEARNED, dtype=getattr(torch, dtype), race=RaceParameters())
+    found = sharpness_curve(LearnDrawing(case, mountain_lake(LEARNED)), len(reference))
+    allowed = tolerance_db(float(torch.finfo(case.dtype).eps), len(reference))
+    assert max(abs(a - b) for a, b in zip(found, reference, strict=True)) <= allowed
+    assert reference[-1] > reference[0] + 5  # it did learn meanwhile
+
+
+def test_one_thread_and_all_threads_learn_alike(reference: list[float]):
+    case = Case(device=CPU, size=LEARNED, race=RaceParameters())
+    torch.set_num_threads(2)
+    found = sharpness_curve(LearnDrawing(case, mountain_lake(LEARNED)), len(reference))
+    allowed = tolerance_db(float(torch.finfo(torch.float32).eps), len(reference))
+    assert max(abs(a - b) for a, b in zip(found, reference, strict=True)) <= allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("LEARNING_RATE", 1.01e-4), ("FREQUENCY", 29.9)], ids=str
+)
+def test_a_slightly_different_network_is_noticed(
+    name: str, value: float, monkeypatch: pytest.MonkeyPatch
+):
+    """The tolerance is narrow: one percent of the learning rate lies outside."""
+    photo = mountain_lake(LEARNED)
+    case = Case(device=CPU, size=LEARNED, race=RaceParameters())
+    expected = reference_curve(case, photo, 8)
+    monkeypatch.setattr(learn, name, value)
+    found = sharpness_curve(LearnDrawing(case, photo), 8)
+    eps = float(torch.finfo(torch.float32).eps)
+    assert learn.judged(found, expected, eps).verified is False
+
+
+def test_a_broken_network_has_no_sharpness():
+    drawing = LearnDrawing(Case(device=CPU, size=8, race=RaceParameters()), mountain_lake(8))
+    with torch.no_grad():
+        for parameter in drawing._parameters:
+            parameter.fill_(float("nan"))
+    drawing()
+    assert drawing.measure() == 0.0
+    assert drawing.pixels().shape == (8, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "side", "expected"),
+    [((1, 1), 16, (16, 16)), ((1, 10000), 64, (1, 64)), ((512, 256), 64, (64, 32))],
+    ids=str,
+)
+def test_a_photo_of_any_shape_keeps_it(shape, side, expected):
+    photo = np.full((*shape, 3), 77, np.uint8)
+    small = shrunk(photo, side)
+    assert small.shape == (*expected, 3)
+    assert (small == 77).all()
+
+
+# ── paint ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_tiles_cover_the_picture_in_columns():
+    drawing = PaintDrawing(Case(device=CPU, size=256))
+    drawing()
+    drawing()
+    counts = drawing._canvas.numpy()
+    assert (counts[:, :256] > 0).all()
+    assert not counts[:, 256:].any()
+    assert drawing.measure() == 0.5
+
+
+def test_tiles_that_do_not_divide_the_picture_fill_it():
+    drawing = PaintDrawing(Case(device=CPU, size=200))
+    for _ in range(drawing.tiles_per_view):
+        drawing()
+    assert drawing.pixels().shape == (512, 512, 3)
+    assert (drawing._canvas.numpy()[:512, :512] > 0).all()
+    assert drawing.measure() == 1.0
+
+
+def test_the_closest_view_is_far_from_the_end_of_float32():
+    assert paint.pixel_of(paint.VIEWS - 1) > 100 * torch.finfo(torch.float32).eps
+    assert int(paint.PAINT.race.finish) == paint.VIEWS
+
+
+def test_the_reference_knows_points_of_the_set():
+    middle = reference_tile(512, 0, 0)
+    assert middle.max() == paint.ITERATIONS  # inside the set
+    assert middle[0, 0] < 10  # far outside
+
+
+# ── grow ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_pattern_begins_where_you_plant_it():
+    parameters = RaceParameters(seeds=((0.25, 0.75),))
+    _, v = planted(Case(device=CPU, size=64, race=parameters))
+    rows, columns = np.nonzero(v.numpy())
+    assert columns.mean() == pytest.approx(0.25 * 63, abs=2)
+    assert rows.mean() == pytest.approx(0.75 * 63, abs=2)
+
+
+@pytest.mark.parametrize("seed", [(0.0, 0.0), (1.0, 1.0)])
+def test_a_seed_at_the_edge_is_planted(seed):
+    _, v = planted(Case(device=CPU, size=64, race=RaceParameters(seeds=(seed,))))
+    assert v.any()
+
+
+def test_the_pattern_grows():
+    drawing = GrowDrawing(Case(device=CPU, size=64, race=RaceParameters(seeds=((0.5, 0.5),))))
+    before = int((drawing.v > 0.1).sum())
+    for _ in range(600):
+        drawing()
+    after = int((drawing.v > 0.1).sum())
+    assert after > 3 * before
+    assert float(drawing.v.max()) < grow._BRIGHTEST * 1.1
