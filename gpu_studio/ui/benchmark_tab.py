@@ -29,8 +29,8 @@ from gpu_studio.ui.benchmark.benchmark_run_panel import BenchmarkRunPanel
 from gpu_studio.ui.benchmark.export_button import ExportButton
 from gpu_studio.ui.benchmark.history_page import HistoryPage
 from gpu_studio.ui.benchmark.invitation import Invitation
-from gpu_studio.ui.benchmark.recording_card import FileDrop
 from gpu_studio.ui.eliding import ElidedText
+from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import GAP, MARGIN, Card, letters
 from gpu_studio.ui.scroll_page import PageStack, TabScroll, bring_into_view

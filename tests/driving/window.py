@@ -10,7 +10,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeVar
 
-from PySide6.QtCore import QDeadlineTimer, QEventLoop, QItemSelectionModel, QPoint, Qt, QTimer
+from PySide6.QtCore import (
+    QDeadlineTimer,
+    QEventLoop,
+    QItemSelectionModel,
+    QMimeData,
+    QPoint,
+    QPointF,
+    Qt,
+    QTimer,
+    QUrl,
+)
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -31,6 +42,7 @@ from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gpu_studio.model.studio import Studio
 
@@ -205,6 +217,19 @@ def choose_row(root: QWidget, name: str, row: int) -> None:
         QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
     )
     view.selectionModel().setCurrentIndex(view.model().index(row, 0), chosen)
+
+
+def drop(widget: QWidget, *paths: Path) -> bool:
+    """Drag files over a widget and let them go there; return whether it would take them."""
+    dragged = QMimeData()
+    dragged.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    how = (Qt.DropAction.CopyAction, dragged, Qt.MouseButton.LeftButton)
+    enter = QDragEnterEvent(widget.rect().center(), *how, Qt.KeyboardModifier.NoModifier)
+    enter.ignore()
+    QApplication.sendEvent(widget, enter)
+    center = QPointF(widget.rect().center())
+    QApplication.sendEvent(widget, QDropEvent(center, *how, Qt.KeyboardModifier.NoModifier))
+    return enter.isAccepted()
 
 
 def open_tab(window: QWidget, title: str) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSaveFile, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown, to_text
 from gpu_studio.core.failure import StudioError
 from gpu_studio.model.benchmark.recording import RECORDING_ENDING, recording_from
 from gpu_studio.ui.icons import icon
+from gpu_studio.ui.saving import save_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -126,22 +127,11 @@ class ExportButton(QPushButton):
         if not contents:
             self.told.emit("There is no plot to save yet. Show the plot first.", True)
             return
-        path, _ = QFileDialog.getSaveFileName(
-            self.window(), "Export the results", f"gpu-studio{suffix}", kind
+        outcome = save_as(
+            self.window(), "Export the results", f"gpu-studio{suffix}", kind, contents
         )
-        if not path:
-            return
-        if not path.lower().endswith(suffix):
-            path += suffix
-        file = QSaveFile(path)
-        if (
-            file.open(QSaveFile.OpenModeFlag.WriteOnly)
-            and file.write(contents) == len(contents)
-            and file.commit()
-        ):
-            self.told.emit(f"Saved as {path}", False)
-        else:
-            self.told.emit(f"Could not write {path}: {file.errorString()}", True)
+        if outcome.text:
+            self.told.emit(outcome.text, outcome.has_failed)
 
 
 def _now() -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QComboBox, QFileDialog
 
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE, RECORDING_ENDING
@@ -15,7 +13,6 @@ from gpu_studio.ui.icons import icon
 from gpu_studio.ui.parts import Card, Text, button
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QMimeData
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
@@ -111,43 +108,3 @@ def _pace_combo() -> QComboBox:
     for title, speed in _PACES:
         combo.addItem(title, speed)
     return combo
-
-
-class FileDrop(QObject):
-    """Lets a widget accept one dropped local file of a kind; ignores anything else.
-
-    Signals:
-        dropped(Path): a file was dropped.
-
-    Args:
-        widget: accepts the files and owns this object.
-        ending: the files' suffix, with its dot.
-    """
-
-    dropped = Signal(object)
-
-    def __init__(self, widget: QWidget, ending: str) -> None:
-        super().__init__(widget)
-        self._ending = ending
-        widget.setAcceptDrops(True)
-        widget.installEventFilter(self)
-
-    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        """Accept a dropped file."""
-        if isinstance(event, QDragEnterEvent) and self._file_in(event.mimeData()):
-            event.acceptProposedAction()
-            return True
-        if isinstance(event, QDropEvent) and event.type() is QEvent.Type.Drop:
-            path = self._file_in(event.mimeData())
-            if path is not None:
-                event.acceptProposedAction()
-                self.dropped.emit(path)
-                return True
-        return False
-
-    def _file_in(self, dragged: QMimeData) -> Path | None:
-        urls = dragged.urls()
-        if len(urls) != 1 or not urls[0].isLocalFile():
-            return None
-        path = Path(urls[0].toLocalFile())
-        return path if path.suffix.lower() == self._ending else None

@@ -6,8 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -15,7 +13,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QTableView,
-    QWidget,
 )
 
 from gpu_studio.core.benchmark.recording import read_recording
@@ -27,7 +24,7 @@ from gpu_studio.model.benchmark.recording import AT_ONCE
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import cells, drawn_keys, reasons, run, select_row, trust, wait_over
-from tests.driving.window import click, drawn, find, text
+from tests.driving.window import click, drawn, drop, find, text
 from tests.fakes.pc import gt_1030
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import batch, finished, run_events, started
@@ -72,19 +69,6 @@ def replaying(studio: Studio, ready: BenchmarkTab) -> BenchmarkTab:
     """The tab of a window that can replay recordings."""
     studio.recorded_factory = lambda recording, speed: RecordedEngine(recording, speed=speed)
     return ready
-
-
-def drop(tab: QWidget, *paths: Path) -> bool:
-    """Drag files over the tab and let them go there; return whether it would take them."""
-    dragged = QMimeData()
-    dragged.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    how = (Qt.DropAction.CopyAction, dragged, Qt.MouseButton.LeftButton)
-    enter = QDragEnterEvent(tab.rect().center(), *how, Qt.KeyboardModifier.NoModifier)
-    enter.ignore()
-    QApplication.sendEvent(tab, enter)
-    center = QPointF(tab.rect().center())
-    QApplication.sendEvent(tab, QDropEvent(center, *how, Qt.KeyboardModifier.NoModifier))
-    return enter.isAccepted()
 
 
 def play(qtbot: QtBot, tab: BenchmarkTab, path: Path) -> None:
