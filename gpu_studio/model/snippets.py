@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import Event
 
 DEVICES = "Devices"
+RACE = "Race"
 BENCHMARK = "Benchmark"
 SWITCHER = "Switcher"
 FEEDING = "Feeding"

@@ -46,12 +46,16 @@ class Studio(QObject):
     Signals:
         comparison_wanted(): the user wants to compare the CPU and the cards.
         installation_wanted(str): the user wants to install this build of PyTorch.
+        race_wanted(): the user wants to see the CPU and the GPU work.
+        picture_dropped(Path): the user dropped a picture on the window.
         page_wanted(str, str): the user wants to see a tab, and a page of it if one is named.
         closing(): the program is ending: receivers finish their writing.
     """
 
     comparison_wanted = Signal()
     installation_wanted = Signal(str)
+    race_wanted = Signal()
+    picture_dropped = Signal(object)
     page_wanted = Signal(str, str)
     closing = Signal()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 LARGEST_SIDE = 512
 _HEADER = re.compile(rb"P6\n([0-9]{1,4}) ([0-9]{1,4})\n255\n")
 _LARGEST_BYTES = LARGEST_SIDE * LARGEST_SIDE * 3 + 64
+
+
+class Photo(NamedTuple):
+    """A picture to learn.
+
+    Attributes:
+        name: the file's name.
+        pixels: shape (height, width, 3), ``uint8``, at most 512 on each side.
+    """
+
+    name: str
+    pixels: NDArray[np.uint8]
 
 
 def photo_id(photo: NDArray[np.uint8]) -> str:

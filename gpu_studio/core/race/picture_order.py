@@ -36,6 +36,7 @@ def picture_order(
     made_at: str,
     cpu_name: str,
     torch_version: str,
+    names: Sequence[str] = (),
 ) -> PictureOrder:
     """Return the order: every contestant at the moment when the first one finished.
 
@@ -47,7 +48,9 @@ def picture_order(
         made_at: the present time in ISO 8601.
         cpu_name: the name of this PC's CPU.
         torch_version: the engine's.
+        names: the contestants' names on the picture; by default those of the sentence.
     """
+    names = names or [contestant_name(run, runs) for run in runs]
     traits = picture.race
     assert traits is not None
     results = [run.result for run in runs if run.result is not None]
@@ -55,8 +58,8 @@ def picture_order(
     shared = SharedRace(
         race=verdict.finished,
         runs=tuple(
-            SharedRun(name=_clipped(contestant_name(run, runs)), points=_points(track))
-            for run, track in zip(runs, tracks, strict=True)
+            SharedRun(name=_clipped(name), points=_points(track), result=run.result)
+            for name, run, track in zip(names, runs, tracks, strict=True)
         ),
         made_at=made_at[:40],
         cpu_name=_clipped(cpu_name),

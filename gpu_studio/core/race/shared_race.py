@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from gpu_studio.core.benchmark.kept_run import check_result, check_texts
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
     Amount,
@@ -22,6 +23,7 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
     Fraction,
     RaceFinished,
 )
+from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001  # for msgspec
 
 SCHEMA = 1
 CHUNK = "gpu-studio-race"
@@ -44,9 +46,13 @@ class RacePoint(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SharedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A contestant: its name on the picture, and its way to the finish line, oldest first."""
+    """A contestant: its name on the picture, and its way to the finish line, oldest first.
+
+    ``result`` is null if the run did not finish.
+    """
 
     name: Name
+    result: RunFinished | None = None
     points: Annotated[tuple[RacePoint, ...], Meta(max_length=MOST_POINTS)] = ()
 
 
@@ -109,7 +115,11 @@ def decode_shared(text: str) -> SharedRace:
         raise _refused("a newer version of GPU Studio made it")
     if len(shared.runs) != len(shared.race.contestants):
         raise _refused("it is damaged")
-    return shared
+    runs = tuple(
+        msgspec.structs.replace(run, result=check_result(run.result) if run.result else None)
+        for run in shared.runs
+    )
+    return msgspec.structs.replace(shared, runs=runs, race=check_texts(shared.race))
 
 
 def decode_order(content: bytes) -> PictureOrder:

@@ -1,0 +1,172 @@
+"""The picture to learn: the one of this program, or a photo of yours, as a file for the engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QSaveFile, QTemporaryDir, Signal
+
+from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
+from gpu_studio.model.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.core.race.shared_race import SharedRace
+    from gpu_studio.model.studio import Studio
+
+    PhotoReader = Callable[[Path], "Photo | SharedRace"]
+
+OWN_NAME = "Mountain lake"
+_OWN_SIDE = 256
+_FILE_NAME = "race-photo.ppm"  # one, so that no number of photos fills the disk
+
+
+class RacePhoto(QObject):
+    """Opens a picture file in a thread and keeps it for the races of this session.
+
+    The engine reads it from a file in the data folder, or in a temporary one.
+
+    Signals:
+        changed(): another picture is to be learned, or it can be shown now.
+        race_opened(SharedRace): the opened file was a saved race.
+        told(str): why a file cannot be opened.
+
+    Args:
+        studio: has the data folder.
+        reader: returns the photo or the race in a file; called in a thread.
+        parent: owns it.
+    """
+
+    changed = Signal()
+    race_opened = Signal(object)
+    told = Signal(str)
+
+    def __init__(self, studio: Studio, reader: PhotoReader, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._folder, self._reader = studio.data_folder, reader
+        self._temporary: QTemporaryDir | None = None
+        self._own: Photo | None = None
+        self._photo: Photo | None = None
+        self._is_own = True
+        self._path = Path()
+        self._task: Task | None = None
+        self._drawing: Task | None = None
+        self._is_closed = False
+        studio.closing.connect(self.close)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The pictures to choose from."""
+        return (OWN_NAME, self._photo.name) if self._photo is not None else (OWN_NAME,)
+
+    @property
+    def chosen(self) -> int:
+        """The place of the chosen one in `names`."""
+        return 0 if self._is_own else 1
+
+    @property
+    def picture(self) -> Photo | None:
+        """What is to be learned; None until it is drawn."""
+        return self._own if self._is_own else self._photo
+
+    @property
+    def identity(self) -> str:
+        """The photo's identity in a request; empty for the picture of this program."""
+        return "" if self._is_own or self._photo is None else photo_id(self._photo.pixels)
+
+    @property
+    def path(self) -> Path:
+        """The photo's file for the engine."""
+        return self._path
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a file is being opened."""
+        return self._task is not None
+
+    def choose(self, place: int) -> None:
+        """Choose a picture by its place in `names`."""
+        is_own = place == 0 or self._photo is None
+        if is_own is not self._is_own:
+            self._is_own = is_own
+            self.changed.emit()
+
+    def draw(self) -> None:
+        """Draw the picture of this program in a thread, once."""
+        if self._own is None and self._drawing is None and not self._is_closed:
+            self._drawing = Task(_drawn, self)
+            self._drawing.succeeded.connect(self._show_own)
+            self._drawing.finished.connect(self._finish_drawing)
+            self._drawing.start()
+
+    def open_file(self, path: Path) -> None:
+        """Open a picture; does nothing while another one is being opened."""
+        if self._task is not None or self._is_closed:
+            return
+        reader = self._reader
+        self._task = Task(lambda: reader(path), self)
+        self._task.succeeded.connect(self._take)
+        self._task.failed.connect(self._refuse)
+        self._task.finished.connect(self._finish)
+        self._task.start()
+        self.changed.emit()
+
+    def close(self) -> None:
+        """Wait for the threads: none must outlive the window."""
+        self._is_closed = True
+        for task in (self._task, self._drawing):
+            if task is not None:
+                task.wait()
+
+    def _show_own(self, photo: Photo) -> None:
+        self._own = photo
+        self.changed.emit()
+
+    def _take(self, opened: Photo | SharedRace) -> None:
+        if not isinstance(opened, Photo):
+            self.race_opened.emit(opened)
+            return
+        path = self._place()
+        if path is None or not _written(path, encode_photo(opened.pixels)):
+            self.told.emit(f"{opened.name} cannot be learned: its copy cannot be saved.")
+            return
+        self._photo, self._path, self._is_own = opened, path, False
+        self.changed.emit()
+
+    def _place(self) -> Path | None:
+        if self._folder is not None:
+            return self._folder / _FILE_NAME
+        if self._temporary is None:
+            self._temporary = QTemporaryDir()
+        if not self._temporary.isValid():
+            return None
+        return Path(self._temporary.path()) / _FILE_NAME
+
+    def _refuse(self, failure: Failure) -> None:
+        self.told.emit(failure.message)
+
+    def _finish_drawing(self) -> None:
+        self._drawing = None
+
+    def _finish(self) -> None:
+        self._task = None
+        self.changed.emit()
+
+
+def _drawn() -> Photo:
+    from gpu_studio.core.race.mountain_lake import mountain_lake
+
+    return Photo(OWN_NAME, mountain_lake(_OWN_SIDE))
+
+
+def _written(path: Path, content: bytes) -> bool:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    file = QSaveFile(str(path))
+    opened = file.open(QSaveFile.OpenModeFlag.WriteOnly)
+    return opened and file.write(content) == len(content) and file.commit()

@@ -1,0 +1,82 @@
+"""One side of a race: a contestant, its run, and the frames that it has shown."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.protocol import FrameReady
+
+if TYPE_CHECKING:
+    from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
+    from gpu_studio.model.race.race_entries import RaceEntry
+
+
+class RaceSide:
+    """Follows one run; a side whose run is over from the beginning is a ghost from elsewhere.
+
+    Attributes:
+        entry: the contestant.
+        run: its run.
+        track: the frames so far.
+        began_at: the clock time of the run's first frame, ``14:02``; empty before.
+        origin: where a ghost comes from, in words; empty for a run of this race.
+    """
+
+    def __init__(
+        self, entry: RaceEntry, run: Run, track: RaceTrack | None = None, origin: str = ""
+    ) -> None:
+        # numpy is imported with the first race, not with the window.
+        from gpu_studio.core.race.race_track import RaceTrack
+
+        self.entry = entry
+        self.run = run
+        self.track = track or RaceTrack()
+        self.began_at = ""
+        self.origin = origin
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended, in whatever way."""
+        return self.run.state.is_over
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the run reached the finish line."""
+        result = self.run.result
+        return result is not None and result.outcome is not None and result.outcome.reached
+
+    @property
+    def end_s(self) -> float:
+        """The race's time at the end of the run, or until now."""
+        last = self.track.last
+        shown_s = last.elapsed_s if last else 0.0
+        result = self.run.result
+        if result is None or result.outcome is None:
+            return shown_s
+        return max(shown_s, result.outcome.seconds)
+
+    def take(self, event: Event) -> bool:
+        """Follow an event of the run; return whether it brought a frame."""
+        self.run.apply(event)
+        if not isinstance(event, FrameReady):
+            return False
+        self.track.add(self._frame_of(event))
+        if not self.began_at:
+            self.began_at = datetime.now(timezone.utc).astimezone().strftime("%H:%M")
+        return True
+
+    def at(self, elapsed_s: float) -> RaceFrame | None:
+        """Return what this side shows at a time of the race's clock."""
+        return self.track.at(elapsed_s)
+
+    def _frame_of(self, ready: FrameReady) -> RaceFrame:
+        from gpu_studio.core.race.frame_file import read_frame
+        from gpu_studio.core.race.race_track import RaceFrame
+
+        opened = self.run.opened
+        picture = read_frame(Path(opened.path), ready.number) if opened is not None else None
+        return RaceFrame(ready.elapsed_s, ready.steps, ready.measure, ready.progress, picture)

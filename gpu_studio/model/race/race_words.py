@@ -1,0 +1,137 @@
+"""What a race says before it begins, while it runs, and after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.units import format_duration, three_digits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpu_studio.core.messages.race_messages import RaceTraits
+    from gpu_studio.core.messages.run_messages import WorkloadDescription
+    from gpu_studio.core.race.race_track import RaceFrame
+    from gpu_studio.core.race.verdict import Verdict
+    from gpu_studio.model.race.race_side import RaceSide
+
+_QUESTIONS = {
+    "learn": "Which one learns the picture first?",
+    "paint": "Which one paints the pictures first?",
+    "grow": "Which one grows the pattern first?",
+}
+_PHASES = {
+    "": "Waiting for the engine",
+    "set-up": "Setting up",
+    "verification": "Checking the result",
+    "warm-up": "Warming up",
+    "timing": "Running",
+}
+# Set-up, verification and warm-up come to each budget.
+_PREPARING_S = 8
+
+
+class Told(NamedTuple):
+    """A headline and the sentence below it."""
+
+    headline: str
+    detail: str
+
+
+class SideWords(NamedTuple):
+    """The state of a side in a few words, with the role and the icon of its chip."""
+
+    text: str
+    role: str = "muted"
+    sign: str = "clock"
+
+
+def invitation(picture: WorkloadDescription, names: Sequence[str], budget_s: float) -> Told:
+    """Return the question of a race that has not begun, and how it runs."""
+    longest_s = round(len(names) * (budget_s + _PREPARING_S))
+    return Told(
+        _QUESTIONS.get(picture.name, picture.title),
+        f"{' against '.join(names)}. They run in turn, each alone, with the same code. "
+        f"Under {longest_s}\u202fs.",
+    )
+
+
+def progress(picture: WorkloadDescription, sides: Sequence[RaceSide]) -> Told:
+    """Return who leads so far."""
+    live = next((side for side in sides if not side.is_over), None)
+    traits = picture.race
+    assert traits is not None
+    goal = f"The first side at {measure_text(traits.finish, traits)} wins."
+    if live is None:
+        return Told("", goal)
+    if not any(side.is_over for side in sides):
+        return Told(f"{live.entry.label} runs first, alone", f"Then the other side. {goal}")
+    last = live.track.last
+    other = next(side for side in sides if side is not live)
+    ghost = other.at(last.elapsed_s) if last is not None else None
+    if last is None or ghost is None:
+        return Told(f"{live.entry.label} runs next, alone", goal)
+    return Told(_lead(traits, live.entry.label, last, other.entry.label, ghost), goal)
+
+
+def _lead(traits: RaceTraits, name: str, one: RaceFrame, other: str, ghost: RaceFrame) -> str:
+    ahead = one.measure - ghost.measure
+    if abs(ahead) < traits.finish / 100:
+        return f"{name} and {other} are side by side"
+    leader = name if ahead > 0 else other
+    return f"{leader} is {measure_text(abs(ahead), traits)} ahead"
+
+
+def result(verdict: Verdict, crossover: str, silence: Sequence[str] = ()) -> Told:
+    """Return the verdict, its reason, and where the leader changes."""
+    parts = (verdict.reason, *silence, crossover)
+    return Told(verdict.finished.sentence, " ".join(part for part in parts if part))
+
+
+def measure_text(value: float, traits: RaceTraits) -> str:
+    """Return a quantity of the finish line with its unit: ``21.8 dB``."""
+    return f"{three_digits(value)}\u202f{traits.unit}"
+
+
+def goal_text(traits: RaceTraits) -> str:
+    """Return the name of the quantity, and where it finishes."""
+    return f"{traits.measure_title}, finish at {measure_text(traits.finish, traits)}"
+
+
+def clock_text(elapsed_s: float) -> str:
+    """Return the race's clock: tenths of a second."""
+    return f"{elapsed_s:.1f}\u202fs"
+
+
+def side_words(side: RaceSide | None, clock_s: float, *, is_running: bool) -> SideWords:
+    """Return the state of a side at a time of the race's clock."""
+    if side is None:
+        return SideWords("")
+    state = side.run.state
+    if state in (RunState.FAILED, RunState.STOPPED):
+        return SideWords(
+            "Stopped" if state is RunState.STOPPED else "Did not finish", "amber", "warning"
+        )
+    if not side.is_over:
+        return _live_words(side)
+    end = clock_s + 1e-6 >= side.end_s
+    if side.is_reached and end:
+        label = f"Finished, {side.origin}" if side.origin else "Finished"
+        return SideWords(label, "good", "check")
+    if not side.is_reached and end:
+        return SideWords("Time is up", "amber", "clock")
+    finish = format_duration(side.end_s)
+    when = side.origin or (f"of {side.began_at}" if side.began_at else "")
+    ends = f"finishes at {finish}" if side.is_reached else f"gives up at {finish}"
+    who = f"Ghost {when}".strip() if is_running or side.origin else ""
+    return SideWords(f"{who}, {ends}" if who else ends.capitalize(), "muted", "ghost")
+
+
+def _live_words(side: RaceSide) -> SideWords:
+    if side.run.state is RunState.WAITING and not side.run.has_begun:
+        return SideWords("Runs in its turn")
+    words = _PHASES.get(side.run.phase, side.run.phase)
+    if side.run.phase == "timing":
+        return SideWords("Live", "accent", "play")
+    return SideWords(words)

@@ -1,0 +1,74 @@
+"""A race on its way into a picture file, and a ghost on its way out of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.benchmark.history import shown_moment
+from gpu_studio.core.benchmark.kept_run import KeptRun, run_of
+from gpu_studio.core.race.contestant import Contestant
+from gpu_studio.core.race.picture_order import picture_order
+from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S
+from gpu_studio.model.race.race_entries import RaceEntry
+from gpu_studio.model.race.race_side import RaceSide
+
+if TYPE_CHECKING:
+    from gpu_studio.core.race.shared_race import PictureOrder, SharedRace
+    from gpu_studio.model.race.race import Race
+    from gpu_studio.model.studio import Studio
+
+
+def order_of(race: Race, studio: Studio, made_at: str) -> PictureOrder | None:
+    """Return all that stands on the picture of a race; None before its end.
+
+    Args:
+        race: a race.
+        studio: has the devices and the engine.
+        made_at: the present time in ISO 8601.
+    """
+    if race.verdict is None:
+        return None
+    inventory, engine = studio.sensors.inventory, studio.session.description
+    return picture_order(
+        race.raced,
+        race.verdict,
+        [side.run for side in race.sides],
+        [side.track for side in race.sides],
+        made_at=made_at,
+        cpu_name=inventory.cpu.name if inventory is not None else "",
+        torch_version=engine.torch_version if engine is not None else "",
+        names=[side.entry.label for side in race.sides],
+    )
+
+
+def ghost_of(shared: SharedRace) -> RaceSide | None:
+    """Return the fastest contestant of a saved race as a ghost; None if none has a result."""
+    # numpy is imported with the first race, not with the window.
+    from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
+
+    leader = shared.race.leader
+    order = sorted(
+        range(len(shared.runs)),
+        key=lambda index: (index != leader, shared.race.contestants[index].seconds),
+    )
+    index = next((one for one in order if shared.runs[one].result is not None), None)
+    if index is None:
+        return None
+    run, result = shared.runs[index], shared.runs[index].result
+    assert result is not None
+    day = shown_moment(shared.made_at)[:10]
+    # Whatever this PC claims of it says that it comes from a file.
+    labeled = msgspec.structs.replace(result, recording=result.recording or f"saved {day}")
+    finished = run_of(KeptRun(kept_at=shared.made_at, budget_s=DEFAULT_BUDGET_S, result=labeled))
+    threads = result.race.threads if result.race is not None else None
+    contestant = Contestant(device=result.device, threads=threads, dtype=result.dtype)
+    track = RaceTrack(
+        tuple(
+            RaceFrame(point.elapsed_s, point.steps, point.measure, point.progress)
+            for point in run.points
+        )
+    )
+    entry = RaceEntry(contestant, f"{run.name}, saved {day}")
+    return RaceSide(entry, finished, track, origin=f"saved {day}")

@@ -1,0 +1,94 @@
+"""What an engine says of a race: frames in a file, in an invented time."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceOutcome
+from gpu_studio.core.protocol import Event, RunPhaseChanged, RunWorkload
+from gpu_studio.core.race.frame_file import HEADER_BYTES, header_of
+from gpu_studio.core.race.mountain_lake import mountain_lake
+from tests.fakes.run_answers import batch, finished, samples_of, started
+from tests.fakes.scripted_engine import Pause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+FRAMES = 9
+_SIDE = 64
+
+
+def race_seconds(request: RunWorkload) -> float:
+    """Return the invented time to the finish line.
+
+    A card starts slowly and is fast: it wins from a size of 64 on.
+    """
+    work_s = request.size / 8
+    if request.device != "cpu":
+        return 4.0 + work_s / 4
+    threads = request.race.threads if request.race else None
+    return work_s * (2 if threads == 1 else 1)
+
+
+def frame_file(folder: Path, pictures: list[NDArray[np.uint8]]) -> Path:
+    """Write a file of frames as an engine does."""
+    height, width, _ = pictures[0].shape
+    path = Path(tempfile.mkstemp(dir=folder, suffix=".frames")[1])
+    header = header_of(width, height)
+    assert len(header) == HEADER_BYTES
+    path.write_bytes(header + b"".join(picture.tobytes() for picture in pictures))
+    return path
+
+
+def pictures_of(count: int = FRAMES) -> list[NDArray[np.uint8]]:
+    """Return a picture that becomes sharper."""
+    whole = mountain_lake(_SIDE).astype(float)
+    gray = np.full_like(whole, 128.0)
+    shares = [number / (count - 1) for number in range(count)]
+    return [(gray + (whole - gray) * share).astype(np.uint8) for share in shares]
+
+
+def race_run(
+    request: RunWorkload, folder: Path, *, pause_after: int | None = None, **changes: Any
+) -> Iterator[Event | Pause]:
+    """Yield a whole run of a race.
+
+    Args:
+        request: with ``race``.
+        folder: gets the file of the frames.
+        pause_after: the number of the frame after which the engine waits.
+        changes: of the result.
+    """
+    seconds = race_seconds(request)
+    finish = 30.0
+    yield started(request, race=request.race)
+    path = frame_file(folder, pictures_of())
+    yield FramesOpened(run_id=request.run_id, path=str(path), width=_SIDE, height=_SIDE)
+    for phase in ("set-up", "warm-up", "timing"):
+        yield RunPhaseChanged(run_id=request.run_id, phase=phase)
+    for number in range(FRAMES):
+        share = number / (FRAMES - 1)
+        yield FrameReady(
+            run_id=request.run_id, number=number, elapsed_s=share * seconds,
+            steps=number * 100, measure=share * finish, progress=share,
+        )  # fmt: skip
+        if number == pause_after:
+            yield Pause()
+    outcome = RaceOutcome(
+        reached=True, steps=800, seconds=seconds, measure=finish, progress=1.0, energy_j=None
+    )
+    step_s = seconds / 800
+    samples_s = tuple(step_s * sample / samples_of(request)[0] for sample in samples_of(request))
+    yield batch(request, samples_s, seconds)
+    threads = request.race.threads if request.race else None
+    plain = finished(
+        request, samples_s, race=request.race, outcome=outcome, cpu_threads=threads or 4
+    )
+    yield msgspec.structs.replace(plain, **changes)

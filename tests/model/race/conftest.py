@@ -1,0 +1,32 @@
+"""A race over an engine that answers from a script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.model.race.race import Race
+from gpu_studio.model.race.race_photo import RacePhoto
+from gpu_studio.ui.race.photo import open_photo
+from tests.fakes.race_answers import race_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu_studio.model.studio import Studio
+    from tests.fakes.scripted_engine import Engines
+
+
+@pytest.fixture
+def racing(engines: Engines, tmp_path: Path) -> Engines:
+    """Engines that finish every run of a race."""
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
+    return engines
+
+
+@pytest.fixture
+def race(racing: Engines, ready_studio: Studio) -> Race:
+    """A race on a ready PC."""
+    return Race(ready_studio, RacePhoto(ready_studio, open_photo, ready_studio), ready_studio)

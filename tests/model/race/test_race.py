@@ -1,0 +1,288 @@
+"""A race from the first click to its result, its ghost, its lever and its failures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunWorkload
+from gpu_studio.core.race.contestant import Contestant
+from gpu_studio.core.race.shared_race import decode_shared, encode_shared
+from gpu_studio.model.race import race as race_module
+from gpu_studio.model.race.race import RaceState
+from gpu_studio.model.race.sharing import ghost_of, order_of
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.pc import two_cards
+from tests.fakes.race_answers import FRAMES, race_run, race_seconds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.core.devices.devices import Inventory
+    from gpu_studio.model.race.race import Race
+    from gpu_studio.model.studio import Studio
+    from tests.fakes.scripted_engine import Engines
+
+with_cards = pytest.mark.parametrize("inventory", [two_cards()])
+_NOW = "2026-11-22T11:50:00+00:00"
+
+
+def run(qtbot: QtBot, race: Race) -> None:
+    race.start()
+    qtbot.waitUntil(lambda: race.verdict is not None)
+
+
+def requests_of(engines: Engines) -> list[RunWorkload]:
+    return [request for request in engines.requests if isinstance(request, RunWorkload)]
+
+
+@pytest.fixture
+def with_a_card(racing: Engines) -> Engines:
+    racing.scripts[DescribeEngine] = [described_with_cuda(device_count=2)]
+    return racing
+
+
+def test_without_a_card_one_thread_races_all_threads(
+    qtbot: QtBot, race: Race, engines: Engines
+) -> None:
+    assert [entry.label for entry in race.chosen] == ["CPU, 1 thread", "CPU, 4 threads"]
+
+    run(qtbot, race)
+
+    asked = requests_of(engines)
+    assert [one.race.threads for one in asked] == [1, None]
+    assert len({one.size for one in asked}) == 1
+    assert all(one.showing.frames for one in asked)
+    assert race.verdict.finished.leader == 1
+    assert race.verdict.finished.ratio == pytest.approx(2, rel=0.05)
+
+
+@pytest.mark.usefixtures("with_a_card")
+@with_cards
+def test_with_a_card_the_cpu_races_it(race: Race, inventory: Inventory) -> None:
+    assert [entry.contestant for entry in race.chosen] == [
+        Contestant(device="cpu"), Contestant(device="cuda:0"),
+    ]  # fmt: skip
+    assert inventory.cards[0].short_name in race.told.detail
+
+
+def test_a_single_core_races_two_precisions(
+    qtbot: QtBot, racing: Engines, studio: Studio, race: Race
+) -> None:
+    racing.scripts[DescribeEngine] = [described(cpu_threads=1)]
+    studio.session.restart()
+    qtbot.waitUntil(lambda: studio.session.is_free)
+    assert studio.session.description.cpu_threads == 1
+
+    left, right = (entry.contestant for entry in race.chosen)
+
+    assert left.dtype != right.dtype
+
+
+def test_the_contestants_run_in_turn_and_the_first_is_a_ghost_beside_the_second(
+    qtbot: QtBot, race: Race, racing: Engines, tmp_path: Path
+) -> None:
+    racing.scripts[RunWorkload] = lambda _engine, request: race_run(
+        request, tmp_path, pause_after=4
+    )
+    race.start()
+    qtbot.waitUntil(lambda: racing.latest.paused.is_set())
+    qtbot.waitUntil(lambda: len(race.sides[0].track) == 5)
+    left, right = race.sides
+    assert right.run.state is RunState.WAITING
+    assert race.clock_s == left.track.last.elapsed_s
+
+    racing.latest.go()
+    qtbot.waitUntil(lambda: len(right.track) == 5)
+
+    assert left.run.state is RunState.FINISHED
+    assert race.clock_s == right.track.last.elapsed_s
+    ghost = left.at(race.clock_s)
+    assert ghost.progress < right.track.last.progress, "one thread is the slower"
+    assert "Ghost" in race.words_of(0).text
+    assert right.entry.label in race.told.headline
+    racing.latest.go()
+    qtbot.waitUntil(lambda: race.verdict is not None)
+
+
+def test_at_the_end_both_show_the_moment_the_first_one_finished(qtbot: QtBot, race: Race) -> None:
+    run(qtbot, race)
+    slow, fast = race.sides
+
+    assert race.clock_s == fast.end_s == race_seconds(fast.run.request)
+    assert fast.at(race.clock_s).progress == 1
+    assert slow.at(race.clock_s).progress == pytest.approx(0.5)
+    assert [race.words_of(side).sign for side in (0, 1)] == ["ghost", "check"]
+
+
+def test_each_frame_is_kept_after_the_engines_file_is_gone(
+    qtbot: QtBot, race: Race, tmp_path: Path
+) -> None:
+    run(qtbot, race)
+    for file in tmp_path.glob("*.frames"):
+        file.unlink()
+
+    for side in race.sides:
+        assert len(side.track) == FRAMES
+        assert all(frame.picture is not None for frame in side.track.frames)
+
+
+@pytest.mark.usefixtures("with_a_card")
+@with_cards
+def test_the_lever_finds_where_the_leader_changes(
+    qtbot: QtBot, race: Race, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(race_module, "_SETTLE_MS", 0)
+    race.choose_size(16)
+    assert not requests_of(engines), "the lever alone starts no first race"
+    run(qtbot, race)
+    assert race.crossover is None
+
+    race.choose_size(128)
+    qtbot.waitUntil(lambda: 128 in race.leaders)
+
+    cpu, card = (entry.label for entry in race.chosen)
+    assert race.leaders == {16: cpu, 128: card}
+    assert race.crossover == (128, card)
+    assert "128" in race.told.detail
+    assert card in race.told.detail
+
+
+def test_the_lever_stops_a_race_and_runs_the_last_size(
+    qtbot: QtBot, race: Race, racing: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(race_module, "_SETTLE_MS", 0)
+    racing.scripts[RunWorkload] = lambda _engine, request: race_run(
+        request, tmp_path, pause_after=4 if request.size == 96 else None
+    )
+    race.start()
+    qtbot.waitUntil(lambda: racing.latest.paused.is_set())
+
+    race.choose_size(64)
+    race.choose_size(32)
+    qtbot.waitUntil(lambda: 32 in race.leaders)
+
+    assert [one.size for one in requests_of(racing)] == [96, 32, 32]
+
+
+def test_a_stop_keeps_the_frames_so_far(
+    qtbot: QtBot, race: Race, racing: Engines, tmp_path: Path
+) -> None:
+    racing.scripts[RunWorkload] = lambda _engine, request: race_run(
+        request, tmp_path, pause_after=4
+    )
+    race.start()
+    qtbot.waitUntil(lambda: racing.latest.paused.is_set())
+
+    race.stop()
+    qtbot.waitUntil(lambda: race.state is RaceState.IDLE)
+
+    assert len(race.sides[0].track) == 5
+    assert race.verdict.finished.leader is None
+    assert race.leaders == {}
+    assert race.words_of(0).sign == "warning"
+
+
+@pytest.mark.usefixtures("with_a_card")
+@with_cards
+def test_a_lost_card_leaves_the_cpus_run_and_names_the_card(
+    qtbot: QtBot, race: Race, racing: Engines, tmp_path: Path
+) -> None:
+    def answer(_engine: object, request: RunWorkload) -> object:
+        if request.device == "cpu":
+            yield from race_run(request, tmp_path)
+            return
+        events = race_run(request, tmp_path)
+        yield from (next(events) for _ in range(8))
+        failure = Failure(FailureKind.CUDA_ERROR, "The card dropped off the bus.", fatal=False)
+        yield RunFailed(run_id=request.run_id, failure=failure)
+
+    racing.scripts[RunWorkload] = answer
+    run(qtbot, race)
+
+    cpu, card = race.sides
+    assert cpu.run.state is RunState.FINISHED
+    assert len(card.track) > 0
+    assert "dropped off the bus" in race.verdict.finished.sentence
+    assert race.verdict.finished.leader is None
+    assert race.crossover is None
+
+
+def test_a_race_that_is_over_can_be_watched_again(qtbot: QtBot, race: Race) -> None:
+    run(qtbot, race)
+    finish_s = race.clock_s
+    moments: list[float] = []
+    race.moment_changed.connect(lambda: moments.append(race.clock_s))
+
+    race.replay()
+    qtbot.waitUntil(lambda: any(0 < moment < finish_s for moment in moments))
+    assert race.is_replaying
+    race.replay()
+
+    assert not race.is_replaying
+    assert race.clock_s == finish_s
+
+
+def test_another_choice_brings_the_question_back(qtbot: QtBot, race: Race) -> None:
+    run(qtbot, race)
+
+    race.choose_picture("grow")
+
+    assert race.sides == ()
+    assert race.verdict is None
+    assert race.raced.name == "grow"
+
+
+def test_seeds_travel_with_the_pattern_alone(qtbot: QtBot, race: Race, engines: Engines) -> None:
+    race.add_seed(0.25, 1.5)
+    run(qtbot, race)
+    race.choose_picture("grow")
+    run(qtbot, race)
+
+    seeds = [one.race.seeds for one in requests_of(engines)]
+    assert seeds == [(), (), ((0.25, 1.0),), ((0.25, 1.0),)]
+    race.clear_seeds()
+    assert race.seeds == ()
+
+
+def test_a_saved_race_is_a_ghost_to_race_against(
+    qtbot: QtBot, race: Race, ready_studio: Studio, engines: Engines
+) -> None:
+    run(qtbot, race)
+    order = order_of(race, ready_studio, _NOW)
+    assert [picture.width for picture in order.pictures] == [64, 64]
+    ghost = ghost_of(decode_shared(encode_shared(order.shared)))
+    fastest = race.sides[1]
+
+    race.race_against(ghost, "learn", 96)
+    run(qtbot, race)
+
+    assert len(requests_of(engines)) == 3, "only one contestant ran again"
+    assert race.sides[0] is ghost
+    assert ghost.end_s == fastest.end_s
+    assert ghost.at(ghost.end_s / 2).progress == pytest.approx(0.5)
+    assert race.verdict.finished.contestants[0].recording == "saved 2026-11-22"
+    assert "saved 2026-11-22" in race.words_of(0).text
+    race.choose_contestant(0, Contestant(device="cpu", threads=1))
+    assert race.ghost is None
+
+
+def test_a_race_without_an_end_cannot_be_saved(race: Race, ready_studio: Studio) -> None:
+    assert order_of(race, ready_studio, _NOW) is None
+
+
+def test_a_saved_race_without_a_result_is_no_ghost(
+    qtbot: QtBot, race: Race, ready_studio: Studio
+) -> None:
+    from msgspec.structs import replace
+
+    run(qtbot, race)
+    shared = order_of(race, ready_studio, _NOW).shared
+    stripped = tuple(replace(one, result=None) for one in shared.runs)
+
+    assert ghost_of(replace(shared, runs=stripped)) is None
