@@ -1,4 +1,4 @@
-"""The window: four tabs, a banner above, the Code drawer over them, a status bar below."""
+"""The window: five tabs, a banner above, the Code drawer over them, a status bar below."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.model.collector import Collector
 from gpu_studio.model.headline import SHOW_LOG
-from gpu_studio.model.snippets import DEVICES
+from gpu_studio.model.snippets import DEVICES, RACE
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
+from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.menus import fill_menus, tab_keys
 from gpu_studio.ui.page_keys import press_stop
@@ -55,6 +56,12 @@ def _devices() -> MakeTab:
     return DevicesTab
 
 
+def _race() -> MakeTab:
+    from gpu_studio.ui.race_tab import RaceTab
+
+    return RaceTab
+
+
 def _switcher() -> MakeTab:
     from gpu_studio.ui.switcher_tab import SwitcherTab
 
@@ -76,10 +83,15 @@ def _memory() -> MakeTab:
 # Title, icon and import of each tab; the import is most of a tab's cost.
 _TABS = (
     ("Devices", "card", _devices),
+    (RACE, "flag", _race),
     ("Benchmark", "chart", _benchmark),
     ("Switcher", "switch", _switcher),
     ("Memory", "memory", _memory),
 )
+# What a person drags here is a picture; the race's page says if it cannot be opened.
+_PICTURE_ENDINGS = (
+    ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".ico", ".svg",
+)  # fmt: skip
 _TITLES = tuple(title for title, _, _ in _TABS)
 
 
@@ -133,6 +145,8 @@ class MainWindow(QMainWindow):
         fill_menus(self, studio, self.tabs, self._code.action, log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         studio.comparison_wanted.connect(self._show_comparison)
+        studio.race_wanted.connect(self._show_race)
+        FileDrop(self, *_PICTURE_ENDINGS).dropped.connect(self._take_picture)
         studio.page_wanted.connect(self._show_page)
         studio.installation_wanted.connect(self._show_installation)
         if bad_end is not None:
@@ -253,6 +267,13 @@ class MainWindow(QMainWindow):
         title = self.tabs.tabText(index)
         self._studio.snippets.turn_to(title)
         self._show_headline(self._studio.headlines.headline)
+
+    def _show_race(self) -> None:
+        self._show_page(RACE, "")
+
+    def _take_picture(self, path: Path) -> None:
+        self._show_race()
+        self._studio.picture_dropped.emit(path)
 
     def _show_comparison(self) -> None:
         self._show_page("Benchmark", "")

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication
 from gpu_studio.core.resources import MissingResourceError, resource_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpu_studio.model.settings import Settings
 
@@ -87,6 +87,12 @@ def device_role(address: str | None) -> str:
         return "cpu"
     index = int(address.partition(":")[2] or 0)
     return f"gpu{min(index, 2)}"
+
+
+def side_role(device: str, index: int, devices: Sequence[str]) -> str:
+    """Return the color role of a contestant; two of the same device must not look alike."""
+    role = device_role(device)
+    return "other" if index and device in devices[:index] else role
 
 
 def application_font(system: QFont) -> QFont:

@@ -46,6 +46,7 @@ class Page(NamedTuple):
 
 PAGES = (
     Page("Devices", "Devices"),
+    Page("Race", "Race"),
     *(Page(title, "Switcher", "switcher.pages", number) for number, title in enumerate(
         ("Choose", "Place", "Pitfalls", "Feeding", "AMP", "Several cards"))),
     *(Page(view.name, "Benchmark", f"benchmark.view.{view.name.lower()}") for view in View),

@@ -90,10 +90,11 @@ def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, setting
     tabs = window.findChild(QTabWidget, "tabs")
     assert window.findChild(QWidget, "benchmark.run") is not None
     assert window.findChild(QWidget, "memory.tank") is None
-    tabs.setCurrentIndex(3)  # where somebody is quicker than the window
+    tabs.setCurrentIndex(4)  # where somebody is quicker than the window
     shown(qtbot, window)
-    assert [tabs.tabText(i) for i in range(4)] == ["Devices", "Benchmark", "Switcher", "Memory"]
-    assert tabs.currentIndex() == 3
+    titles = [tabs.tabText(i) for i in range(tabs.count())]
+    assert titles == ["Devices", "Race", "Benchmark", "Switcher", "Memory"]
+    assert tabs.currentIndex() == 4
     assert all(window.findChild(QWidget, name) is not None for name in NAMES)
     assert len(window.findChildren(QWidget, "benchmark.run")) == 1
 
@@ -178,12 +179,12 @@ def test_closed_before_a_step_of_its_start_it_takes_none(qtbot, make_window, mon
 
 def test_closing_keeps_the_tab_and_the_place(qtbot, make_window, settings):
     window = shown(qtbot, make_window())
-    window.findChild(QTabWidget, "tabs").setCurrentIndex(3)
+    window.findChild(QTabWidget, "tabs").setCurrentIndex(4)
     window.resize(900, 700)  # no wider than the screen may be: a restored window is clipped to it
     window.close()
     assert settings.choices.tab == "Memory"
     again = make_window()
-    assert again.findChild(QTabWidget, "tabs").currentIndex() == 3
+    assert again.findChild(QTabWidget, "tabs").currentIndex() == 4
     assert (again.width(), again.height()) == (900, 700)
 
 

@@ -27,6 +27,8 @@ _PRESS_LINES = 2.4
 _NO_LIMIT = (1 << 24) - 1  # QWIDGETSIZE_MAX
 _CHECK = "Test each card"
 _CHECK_TIP = "Runs a real kernel on each card, in a separate process"
+_RACE = "Race your CPU against your GPU"
+_RACE_THREADS = "Race one CPU thread against all"
 _WITHOUT_CARD = "What else works without a card: a modeled card to fill, and the usual pitfalls."
 
 
@@ -54,7 +56,12 @@ class DeviceHero(Card):
         self._compare.setIcon(icon("chart", theme, "on_accent"))
         self._note = Text("", "muted", name="devices.compare.note", wraps=True)
         self._check = button(_CHECK, self._check_or_stop, name="devices.check", tip=_CHECK_TIP)
-        self.presses = FlowRow(self._check, spacing=GAP)
+        self._race = button(
+            "", studio.race_wanted.emit, name="devices.race",
+            tip="See the same picture drawn by both, one after the other",
+        )  # fmt: skip
+        self._race.setIcon(icon("flag", theme))
+        self.presses = FlowRow(self._race, self._check, spacing=GAP)
         self._without_card = self._made_without_card()
         self._side = self._made_side()
         self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -69,6 +76,7 @@ class DeviceHero(Card):
         answers.addStretch(1)
         self._halves.addWidget(self._side)
         self._compare.hide()
+        self._race.hide()
         self._check.hide()
         self._without_card.hide()
 
@@ -97,6 +105,10 @@ class DeviceHero(Card):
         self._compare.setAccessibleName(self._comparison.title)
         self._compare.setMinimumHeight(round(_PRESS_LINES * self.fontMetrics().height()))
         self._note.setText(self._comparison.sentence)
+        devices = self._comparison.devices
+        self._race.setVisible(bool(devices))
+        self._race.setText(_RACE if len(devices) > 1 else _RACE_THREADS)
+        self._race.setAccessibleName(self._race.text())
         is_checking = self._doctor.is_checking
         self._check.setVisible(bool(has_cards))
         self._check.setText("Stop the test" if is_checking else _CHECK)

@@ -5,14 +5,14 @@ Called in a thread: decoding a large photo takes seconds. Nothing here draws or 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QImageReader, QPainter
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.race.photo_file import LARGEST_SIDE
+from gpu_studio.core.race.photo_file import LARGEST_SIDE, Photo
 from gpu_studio.core.race.shared_race import CHUNK, SharedRace, decode_shared
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
 LARGEST_PIXELS = 100_000_000
 _LARGEST_BYTES = 256 << 20
-
-
-class Photo(NamedTuple):
-    """A picture to learn.
-
-    Attributes:
-        name: the file's name.
-        pixels: shape (height, width, 3), ``uint8``, at most 512 on each side.
-    """
-
-    name: str
-    pixels: NDArray[np.uint8]
 
 
 def open_photo(path: Path) -> Photo | SharedRace:

@@ -73,6 +73,13 @@ class RaceLane(Card):
         self._goal.setText(figures.goal)
         self._way.show_share(figures.share, role, is_reached=figures.is_reached)
 
+    def set_dense(self, is_dense: bool) -> None:
+        """Leave the picture more of a low window: without the lines that explain the figures."""
+        self._step_title.setVisible(not is_dense)
+        self._goal.setVisible(not is_dense)
+        self._steps.setToolTip(self._step_title.text())
+        self._measure.setToolTip(self._goal.text())
+
     def set_large(self, is_large: bool) -> None:
         """Use the largest type, for a class room."""
         self._clock.set_role("hero" if is_large else "hero_words")

@@ -24,7 +24,7 @@ from PySide6.QtGui import (
 
 from gpu_studio.core.race.shared_race import CHUNK, decode_order, encode_shared
 from gpu_studio.core.units import format_duration
-from gpu_studio.ui.theme import COLOURS, application_font, device_role
+from gpu_studio.ui.theme import COLOURS, application_font, side_role
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.race_messages import ContestantResult
@@ -200,12 +200,6 @@ def _seconds(result: ContestantResult) -> float:
 def _role(shared: SharedRace, index: int) -> str:
     contestants = shared.race.contestants
     return side_role(contestants[index].device, index, [one.device for one in contestants])
-
-
-def side_role(device: str, index: int, devices: list[str]) -> str:
-    """Return the color role of a contestant; two of the same device must not look alike."""
-    role = device_role(device)
-    return "other" if index and device in devices[:index] else role
 
 
 def _day(made_at: str) -> str:

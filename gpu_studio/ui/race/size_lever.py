@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QMouseEvent, QPainter, QPainterPath, QPen
-from PySide6.QtWidgets import QSizePolicy, QSlider
+from PySide6.QtWidgets import QAbstractSlider, QSizePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtGui import QPaintEvent, QWheelEvent
+    from PySide6.QtGui import QFocusEvent, QPaintEvent, QWheelEvent
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.ui.theme import Theme
@@ -36,14 +36,17 @@ class SizeMark(NamedTuple):
     role: str = ""
 
 
-class SizeLever(QSlider):
+class SizeLever(QAbstractSlider):
     """A slider over a few sizes; its track has the color of the leader at each size.
 
-    It has the keys, the values and the accessibility of `QSlider`, and paints itself.
+    It has the keys and values of every slider. A `QSlider` would take its height from the style
+    sheet, and this one needs room for its words.
     """
 
     def __init__(self, theme: Theme, *, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Horizontal, parent)
+        super().__init__(parent)
+        self.setOrientation(Qt.Orientation.Horizontal)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setObjectName(name)
         self.setAccessibleName("Size of the picture")
         self._theme = theme
@@ -119,6 +122,16 @@ class SizeLever(QSlider):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Do nothing more: the lever stands already."""
         event.accept()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show the focus."""
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Show that it is gone."""
+        super().focusOutEvent(event)
+        self.update()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the page: a turn of it must not start races."""

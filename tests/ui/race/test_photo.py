@@ -9,7 +9,8 @@ import pytest
 from PySide6.QtGui import QColor, QImage
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.ui.race.photo import Photo, open_photo, pixels_of
+from gpu_studio.core.race.photo_file import Photo
+from gpu_studio.ui.race.photo import open_photo, pixels_of
 from gpu_studio.ui.race.share_card import png_of_card
 from tests.ui.race.pictures import order, png_of_size, shared_race
 

@@ -1,0 +1,171 @@
+"""The top of the Race tab: what is drawn, and the actions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QComboBox,
+    QFileDialog,
+    QHBoxLayout,
+    QPushButton,
+    QSizePolicy,
+    QWidget,
+)
+
+from gpu_studio.ui.flow_row import FlowRow
+from gpu_studio.ui.icons import icon
+from gpu_studio.ui.page_keys import runs, stops
+from gpu_studio.ui.parts import button
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from PySide6.QtGui import QResizeEvent
+
+    from gpu_studio.model.race.race import Race
+    from gpu_studio.ui.theme import Theme
+
+_PICTURES = "Pictures (*.png *.jpg *.jpeg *.webp *.bmp *.gif *.tif *.tiff);;All files (*)"
+_MOST_LETTERS = 10
+_AGAIN, _END_AGAIN = "Watch again", "Stop watching"
+
+
+class RaceHead(FlowRow):
+    """One line in a wide window, more in a narrow one.
+
+    Signals:
+        save_wanted(): the user wants the race as a picture.
+        full_screen_wanted(): the user wants the whole screen, or the window back.
+    """
+
+    save_wanted = Signal()
+    full_screen_wanted = Signal()
+
+    def __init__(self, race: Race, theme: Theme, parent: QWidget | None = None) -> None:
+        gap = QWidget()
+        gap.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        super().__init__(fills=gap, parent=parent)
+        self._race, self._theme = race, theme
+        self._pictures = QWidget()
+        self._pictures.setObjectName("race.picture")
+        self._pictures.setAccessibleName("What the race draws")
+        self._group = QButtonGroup(self)
+        self._fill_pictures()
+        self._photo = QComboBox()
+        self._photo.setObjectName("race.photo")
+        self._photo.setAccessibleName("Picture to learn")
+        self._photo.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self._photo.setMinimumContentsLength(_MOST_LETTERS)
+        self._photo.activated.connect(race.photo.choose)
+        self._open = button(
+            "Open picture…", self._choose_file, name="race.open",
+            tip="Learn a photo of yours, or race against a saved race",
+        )  # fmt: skip
+        self._clear = button(
+            "Clear points", race.clear_seeds, name="race.seeds.clear",
+            tip="Let the pattern begin at the usual places",
+        )  # fmt: skip
+        self._replay = self._action(_AGAIN, race.replay, "race.replay", "refresh")
+        self._save = self._action("Save picture", self.save_wanted.emit, "race.save", "export")
+        self._full = self._action(
+            "Full screen", self.full_screen_wanted.emit, "race.full_screen", "full_screen"
+        )
+        self.run = button("Run race", race.start, name="race.run", primary=True)
+        self.run.setIcon(icon("flag", theme, "on_accent"))
+        runs(self.run)
+        self.stop = self._action("Stop race", race.stop, "race.stop", "stop")
+        stops(self.stop)
+        for widget in (
+            self._pictures, self._photo, self._open, self._clear, gap, self._replay, self._save,
+            self._full, self.stop, self.run,
+        ):  # fmt: skip
+            self.add(widget)
+        self.show_race()
+
+    def show_race(self) -> None:
+        """Show the choices, and what can be pressed now."""
+        race = self._race
+        busy = race.state.is_busy
+        for made in self._group.buttons():
+            made.setChecked(made.property("picture") == race.picture.name)
+            made.setEnabled(not busy)
+        learns = race.picture.name == "learn"
+        self._photo.setVisible(learns)
+        self._open.setVisible(learns)
+        with QSignalBlocker(self._photo):
+            if [self._photo.itemText(n) for n in range(self._photo.count())] != list(
+                race.photo.names
+            ):
+                self._photo.clear()
+                self._photo.addItems(list(race.photo.names))
+            self._photo.setCurrentIndex(race.photo.chosen)
+        self._photo.setEnabled(not busy)
+        self._open.setEnabled(not busy and not race.photo.is_reading)
+        self._clear.setVisible(bool(race.seeds) and race.picture.name == "grow")
+        self._clear.setEnabled(not busy)
+        is_over = bool(race.sides) and not busy
+        self._replay.setVisible(is_over)
+        self._save.setVisible(is_over)
+        self._save.setEnabled(race.verdict is not None)
+        self.run.setVisible(not busy)
+        self.run.setEnabled(race.can_run and not race.problem)
+        self.stop.setVisible(busy)
+        self._name_actions()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave the words of the side actions away if they do not fit into the line."""
+        super().resizeEvent(event)
+        self._name_actions()
+
+    def _name_actions(self) -> None:
+        """Name the side actions, or show only their icons with the names as tips."""
+        names = {
+            self._replay: _END_AGAIN if self._race.is_replaying else _AGAIN,
+            self._save: "Save picture",
+            self._full: "Full screen",
+        }
+        tips = {self._full: "Full screen, with large type for a class room (F11)"}
+        for made, name in names.items():
+            made.setText(name)
+            made.setAccessibleName(name)
+            made.setToolTip(tips.get(made, name))
+        if self.sizeHint().width() > self.width():
+            for made in names:
+                made.setText("")
+
+    def _fill_pictures(self) -> None:
+        line = QHBoxLayout(self._pictures)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(6)
+        for picture in self._race.pictures:
+            made = QPushButton(picture.title.partition(" ")[0])
+            made.setObjectName(f"race.picture.{picture.name}")
+            made.setAccessibleName(picture.title)
+            made.setToolTip(picture.sentence)
+            made.setProperty("picture", picture.name)
+            made.setCheckable(True)
+            made.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            self._group.addButton(made)
+            line.addWidget(made)
+        self._group.buttonClicked.connect(self._choose_picture)
+
+    def _choose_picture(self, made: QPushButton) -> None:
+        self._race.choose_picture(made.property("picture"))
+
+    def _choose_file(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self.window(), "Open picture", "", _PICTURES)
+        if path:
+            self._race.photo.open_file(Path(path))
+
+    def _action(
+        self, text: str, clicked: Callable[[], object], name: str, sign: str
+    ) -> QPushButton:
+        made = button(text, clicked, name=name)
+        made.setIcon(icon(sign, self._theme))
+        return made

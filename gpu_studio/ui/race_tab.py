@@ -1,0 +1,328 @@
+"""The Race tab: two contestants draw the same picture by the same code, in turn."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtGui import QFont, QFontMetrics
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from gpu_studio.model.race import race_words
+from gpu_studio.model.race.race import Race
+from gpu_studio.model.race.race_photo import RacePhoto
+from gpu_studio.model.race.sharing import ghost_of, order_of
+from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
+from gpu_studio.ui.race.race_contestants import RaceContestants
+from gpu_studio.ui.race.race_head import RaceHead
+from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
+from gpu_studio.ui.race.race_picture import PictureChip, image_of
+from gpu_studio.ui.race.size_lever import SizeLever, SizeMark
+from gpu_studio.ui.saving import save_as
+from gpu_studio.ui.theme import HERO_SIZES, side_role
+from gpu_studio.ui.trust_chip import TrustChip
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from PySide6.QtGui import QImage, QResizeEvent, QShowEvent
+
+    from gpu_studio.core.race.photo_file import Photo
+    from gpu_studio.core.race.shared_race import SharedRace
+    from gpu_studio.model.race.race_side import RaceSide
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+_HEADLINES: tuple[Role, ...] = ("hero_words", "headline", "title")
+_LARGE_HEADLINES: tuple[Role, ...] = ("hero", "hero_words", "headline")
+_WORDS_MS = 250  # words that change faster cannot be read
+_LOW = 480  # pixels
+_SEEDING = "Click into a picture to let the pattern begin there."
+
+
+class RaceTab(QWidget):
+    """Choices and actions on top, the sentence, two equal pictures, and the size lever."""
+
+    def __init__(self, studio: Studio, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._studio = studio
+        self.race = Race(studio, RacePhoto(studio, _opened, self), self)
+        self._head = RaceHead(self.race, theme)
+        self._sentence = Text("", "hero_words", name="race.sentence", wraps=True)
+        self._chip = TrustChip(theme, name="race.trust")
+        self._reason = Text("", "muted", name="race.reason", wraps=True)
+        self._outcome = Text("", "muted", name="race.outcome", wraps=True)
+        self._outcome.hide()
+        self._contestants = RaceContestants(self.race)
+        self._lanes = tuple(RaceLane(theme, name=f"race.{side}") for side in ("left", "right"))
+        self._size_title = Text("", "value", name="race.size.title")
+        self._lever = SizeLever(theme, name="race.size")
+        self._blank: dict[str, QImage] = {}
+        self._is_large = self._is_low = False
+        self._words_soon = QTimer(self)
+        self._words_soon.setSingleShot(True)
+        self._words_soon.setInterval(_WORDS_MS)
+        self._words_soon.timeout.connect(self._show_words)
+        self._arrange()
+        self._connect()
+        self._show_all()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw the picture to learn when the tab is first seen."""
+        super().showEvent(event)
+        self.race.photo.draw()
+        self.window().installEventFilter(self)
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Choose the type in which the sentence fits."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Use large type while the window fills the screen."""
+        if event.type() is QEvent.Type.WindowStateChange:
+            self._fit()
+        return super().eventFilter(watched, event)
+
+    def _arrange(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(MARGIN, GAP, 2 * MARGIN, GAP)
+        column.setSpacing(GAP)
+        column.addWidget(self._head)
+        line = QHBoxLayout()
+        line.setSpacing(GAP)
+        column.addLayout(line)
+        line.addWidget(self._sentence, 1)
+        line.addWidget(self._chip, 0, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        below = QHBoxLayout()
+        below.setSpacing(2 * GAP)
+        column.addLayout(below)
+        below.addWidget(self._reason, 1)
+        below.addWidget(self._contestants)
+        column.addWidget(self._outcome)
+        lanes = QHBoxLayout()
+        lanes.setSpacing(GAP)
+        column.addLayout(lanes, 1)
+        for lane in self._lanes:
+            lanes.addWidget(lane, 1)
+        size = Card()
+        column.addWidget(size)
+        level = QHBoxLayout()
+        level.setSpacing(2 * GAP)
+        size.column.addLayout(level)
+        level.addWidget(self._size_title)
+        level.addWidget(self._lever, 1)
+
+    def _connect(self) -> None:
+        race = self.race
+        race.choices_changed.connect(self._show_all)
+        race.race_changed.connect(self._show_all)
+        race.moment_changed.connect(self._show_moment)
+        race.photo.changed.connect(self._show_all)
+        race.photo.race_opened.connect(self._open_race)
+        race.photo.told.connect(self._tell_failure)
+        self._studio.session.state_changed.connect(self._show_all)
+        self._studio.race_wanted.connect(race.start)
+        self._studio.picture_dropped.connect(self._take_picture)
+        self._head.save_wanted.connect(self._save)
+        self._head.full_screen_wanted.connect(self._switch_full_screen)
+        self._lever.valueChanged.connect(self._move_lever)
+        for lane in self._lanes:
+            lane.picture.pointed.connect(self._seed)
+
+    # ── showing ──────────────────────────────────────────────────────────────────────────────
+
+    def _show_all(self) -> None:
+        """Show the choices, the words and the moment."""
+        self._head.show_race()
+        self._contestants.show_race()
+        self._show_words()
+        self._show_trust()
+        self._show_sizes()
+        self._show_moment()
+
+    def _show_words(self) -> None:
+        """Show the sentence, and the one below it."""
+        told = self.race.told
+        self._sentence.setText(self.race.problem or told.headline)
+        seeding = _SEEDING if self.race.picture.name == "grow" and not self.race.sides else ""
+        self._reason.setText(" ".join(filter(None, (told.detail, seeding))))
+        self._fit()
+
+    def _show_trust(self) -> None:
+        verdict = self.race.verdict
+        self._chip.setVisible(verdict is not None)
+        if verdict is None:
+            return
+        doubts = verdict.doubts
+        if any(one.failure for one in verdict.finished.contestants):
+            self._chip.show_trust("amber", "Not finished", doubts)
+        elif doubts or verdict.finished.undecided:
+            first = doubts[0] if doubts else "No winner"
+            self._chip.show_trust("amber", first[:1].upper() + first[1:], doubts)
+        else:
+            self._chip.show_trust("good", "Checked", ("Both results are checked.",))
+
+    def _show_sizes(self) -> None:
+        race = self.race
+        picture = race.picture
+        self._size_title.setText(picture.size_title)
+        names = [entry.label for entry in race.chosen]
+        roles = dict(zip(names, self._roles, strict=True))
+        marks = [
+            SizeMark(
+                size,
+                picture.size_text.replace("{size}", str(size)),
+                roles.get(race.leaders.get(size, ""), ""),
+            )
+            for size in picture.sizes
+        ]
+        self._lever.show_sizes(marks, race.size)
+        crossover = race.crossover
+        if crossover is None:
+            self._lever.show_crossover(None, "")
+        else:
+            place = picture.sizes.index(crossover.size)
+            self._lever.show_crossover(place, f"{crossover.name} leads from here")
+
+    def _show_moment(self) -> None:
+        """Show both sides at the time of the race's clock, and the words a little later."""
+        if not self._words_soon.isActive():
+            self._words_soon.start()
+        traits = self.race.raced.race
+        assert traits is not None
+        chosen = self.race.chosen
+        for number, (lane, role) in enumerate(zip(self._lanes, self._roles, strict=True)):
+            side = self.race.sides[number] if self.race.sides else None
+            entry = side.entry if side is not None else chosen[number]
+            words = self.race.words_of(number)
+            lane.show_contestant(
+                PictureChip(entry.label, role), PictureChip(words.text, words.role, words.sign)
+            )
+            self._show_side(lane, side, role)
+
+    def _show_side(self, lane: RaceLane, side: RaceSide | None, role: str) -> None:
+        race, traits = self.race, self.race.raced.race
+        assert traits is not None
+        frame = side.at(race.clock_s) if side is not None else None
+        if frame is not None and frame.picture is not None:
+            lane.picture.show_picture(image_of(frame.picture))
+        else:
+            lane.picture.show_picture(self._preview(), is_dimmed=True)
+        lane.picture.show_seeds(race.seeds if race.picture.name == "grow" and not side else ())
+        clock_s = min(race.clock_s, side.end_s) if side is not None else 0.0
+        figures = LaneFigures(
+            clock=race_words.clock_text(clock_s if frame is not None else 0.0),
+            steps=f"{frame.steps if frame is not None else 0:,}".replace(",", "\u202f"),
+            step_title=traits.step_title,
+            measure=race_words.measure_text(frame.measure if frame is not None else 0.0, traits),
+            goal=race_words.goal_text(traits),
+            share=frame.progress if frame is not None else 0.0,
+            is_reached=side is not None and side.is_reached and race.clock_s + 1e-6 >= side.end_s,
+        )
+        lane.show_figures(figures, role)
+
+    def _preview(self) -> QImage | None:
+        """Return the picture that is to be learned."""
+        photo = self.race.photo.picture
+        if self.race.picture.name != "learn" or photo is None:
+            return None
+        key = self.race.photo.identity
+        if key not in self._blank:
+            self._blank = {key: image_of(photo.pixels)}
+        return self._blank[key]
+
+    @property
+    def _roles(self) -> tuple[str, str]:
+        """The colors of the two sides."""
+        sides = self.race.sides
+        entries = [side.entry for side in sides] or list(self.race.chosen)
+        devices = [entry.contestant.device for entry in entries]
+        left, right = (side_role(device, n, devices) for n, device in enumerate(devices))
+        return left, right
+
+    def _fit(self) -> None:
+        """Choose the largest type in which the sentence takes one line, or two if it is large."""
+        is_large = self.window().isFullScreen()
+        if is_large is not self._is_large:
+            self._is_large = is_large
+            for lane in self._lanes:
+                lane.set_large(is_large)
+            self._reason.set_role("headline" if is_large else "muted")
+        is_low = self.height() < _LOW
+        if is_low is not self._is_low:
+            self._is_low = is_low
+            for lane in self._lanes:
+                lane.set_dense(is_low)
+        roles = _LARGE_HEADLINES if is_large else _HEADLINES[is_low:]
+        room = self._sentence.width() * (2 if is_large else 1)
+        text = self._sentence.text()
+        fitting = (role for role in roles if self._width_in(role, text) <= room)
+        self._sentence.set_role(next(fitting, roles[-1]))
+
+    def _width_in(self, role: Role, text: str) -> int:
+        size, weight = HERO_SIZES[role]
+        font = QFont(self.font())
+        font.setPointSizeF(font.pointSizeF() * size)
+        font.setWeight(QFont.Weight(weight))
+        return QFontMetrics(font).horizontalAdvance(text)
+
+    # ── acting ───────────────────────────────────────────────────────────────────────────────
+
+    def _move_lever(self) -> None:
+        size = self._lever.size_chosen
+        if size is not None:
+            self.race.choose_size(size)
+
+    def _seed(self, x: float, y: float) -> None:
+        if self.race.picture.name == "grow":
+            self.race.add_seed(x, y)
+
+    def _take_picture(self, path: Path) -> None:
+        if not self.race.state.is_busy:
+            self._tell("")
+            self.race.photo.open_file(path)
+
+    def _open_race(self, shared: SharedRace) -> None:
+        ghost = ghost_of(shared)
+        if ghost is None:
+            self._tell_failure("The race in this picture has no result to race against.")
+            return
+        self.race.race_against(ghost, shared.race.picture, shared.race.size)
+        self._tell(f"Ghost: {ghost.entry.label}. Run race lets your side run beside it.")
+
+    def _save(self) -> None:
+        from gpu_studio.ui.race.share_card import png_of_card
+
+        now = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
+        order = order_of(self.race, self._studio, now)
+        if order is None:
+            return
+        outcome = save_as(
+            self.window(), "Save picture", "race.png", "PNG picture (*.png)", png_of_card(order)
+        )
+        if outcome.has_failed:
+            self._tell_failure(outcome.text)
+        else:
+            self._tell(outcome.text)
+
+    def _switch_full_screen(self) -> None:
+        window = self.window()
+        window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
+
+    def _tell(self, text: str) -> None:
+        self._outcome.set_role("muted")
+        self._outcome.setText(text)
+        self._outcome.setVisible(bool(text))
+
+    def _tell_failure(self, text: str) -> None:
+        self._tell(text)
+        self._outcome.set_role("failure")
+
+
+def _opened(path: Path) -> Photo | SharedRace:
+    from gpu_studio.ui.race.photo import open_photo
+
+    return open_photo(path)

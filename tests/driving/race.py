@@ -1,0 +1,42 @@
+"""What a person does and sees in the Race tab."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.ui.race.race_picture import RacePicture
+from gpu_studio.ui.race.size_lever import SizeLever
+from tests.driving.window import click, find, plain, wait_until
+
+if TYPE_CHECKING:
+    from gpu_studio.ui.race_tab import RaceTab
+
+
+def run(tab: RaceTab) -> None:
+    """Run the race, and wait for its end."""
+    click(tab, "race.run")
+    wait_over(tab)
+
+
+def wait_over(tab: RaceTab) -> None:
+    """Wait for a result."""
+    wait_until(lambda: tab.race.verdict is not None and not tab.race.state.is_busy)
+
+
+def chips(tab: RaceTab, side: str) -> tuple[str, str]:
+    """Return the name and the state on a picture."""
+    name, state = find(tab, f"race.{side}.picture", RacePicture).chips
+    return plain(name.text), plain(state.text)
+
+
+def gray(tab: RaceTab, side: str) -> float:
+    """Return how far the house on a picture is from gray: 0 before it is learned."""
+    image = find(tab, f"race.{side}.picture", RacePicture).image
+    assert image is not None
+    color = image.pixelColor(int(0.2 * image.width()), int(0.8 * image.height()))
+    return max(abs(part - 128) for part in (color.red(), color.green(), color.blue()))
+
+
+def lever(tab: RaceTab) -> SizeLever:
+    """Return the size lever."""
+    return find(tab, "race.size", SizeLever)

@@ -1,0 +1,45 @@
+"""The race's tab over an engine that answers from a script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.ui.race_tab import RaceTab
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.race_answers import race_run
+from tests.fakes.scripted_engine import Engines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.theme import Theme
+
+
+@pytest.fixture
+def engines(inventory: Any, tmp_path: Path) -> Engines:
+    cards = len(inventory.cards)
+    description = described_with_cuda(device_count=cards) if cards else described()
+    return Engines(
+        {
+            DescribeEngine: [description],
+            RunWorkload: lambda _engine, request: race_run(request, tmp_path),
+        }
+    )
+
+
+@pytest.fixture
+def tab(qtbot: QtBot, ready_studio: Studio, theme: Theme) -> RaceTab:
+    """The tab in a window of its own, with its engine described."""
+    tab = RaceTab(ready_studio, theme)
+    qtbot.addWidget(tab)
+    tab.resize(1240, 720)
+    with qtbot.waitActive(tab):
+        tab.show()
+        tab.activateWindow()
+    return tab

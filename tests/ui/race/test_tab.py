@@ -1,0 +1,285 @@
+"""The Race tab as a person sees and drives it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
+
+from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.race.shared_race import CHUNK, decode_shared
+from gpu_studio.model.race import race as race_module
+from gpu_studio.ui.file_drop import FileDrop
+from gpu_studio.ui.main_window import MainWindow
+from gpu_studio.ui.race.progress_line import ProgressLine
+from gpu_studio.ui.race.race_picture import RacePicture
+from gpu_studio.ui.trust_chip import TrustChip
+from tests.driving.race import chips, gray, lever, run, wait_over
+from tests.driving.window import (
+    choose,
+    click,
+    drop,
+    find,
+    numbers,
+    open_tab,
+    property_of,
+    sees,
+    text,
+    wait_until,
+)
+from tests.fakes.pc import two_cards
+from tests.fakes.race_answers import race_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.studio import Studio
+    from gpu_studio.ui.race_tab import RaceTab
+    from gpu_studio.ui.theme import Theme
+    from tests.fakes.scripted_engine import Engines
+
+with_cards = pytest.mark.parametrize("inventory", [two_cards()])
+
+
+def requests_of(engines: Engines) -> list[RunWorkload]:
+    return [request for request in engines.requests if isinstance(request, RunWorkload)]
+
+
+def test_a_fresh_tab_offers_the_race_of_this_pc(tab: RaceTab) -> None:
+    assert text(tab, "race.sentence").endswith("?")
+    assert [chips(tab, side)[0] for side in ("left", "right")] == [
+        "CPU, 1 thread", "CPU, 4 threads",
+    ]  # fmt: skip
+    assert find(tab, "race.run", QPushButton).isEnabled()
+    assert not sees(tab, "race.stop")
+    assert not sees(tab, "race.save")
+    # The picture to learn is there before anything ran.
+    wait_until(lambda: find(tab, "race.left.picture", RacePicture).image is not None)
+
+
+def test_one_click_ends_with_a_sentence_and_two_pictures(tab: RaceTab) -> None:
+    run(tab)
+
+    assert "2.0" in text(tab, "race.sentence")
+    assert text(tab, "race.left.clock") == text(tab, "race.right.clock") == "12.0 s"
+    assert gray(tab, "right") > gray(tab, "left") > 0
+    ways = [find(tab, f"race.{side}.way", ProgressLine).share for side in ("left", "right")]
+    assert ways == [0.5, 1.0]
+    assert numbers(chips(tab, "left")[1]) == ["24.0"]
+    assert find(tab, "race.trust", TrustChip).tone == "good"
+
+
+def test_a_race_shows_the_ghost_beside_the_live_side(
+    tab: RaceTab, engines: Engines, tmp_path: Path
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(
+        request, tmp_path, pause_after=4 if request.run_id == "race-2" else None
+    )
+    click(tab, "race.run")
+    wait_until(lambda: engines.latest.paused.is_set())
+    wait_until(lambda: text(tab, "race.right.steps") == "400")
+
+    assert text(tab, "race.left.steps") == "200"
+    assert text(tab, "race.left.clock") == text(tab, "race.right.clock")
+    assert "Ghost" in chips(tab, "left")[1]
+    wait_until(lambda: "7.50 dB" in text(tab, "race.sentence"))
+    assert sees(tab, "race.stop")
+    assert not sees(tab, "race.run")
+
+    click(tab, "race.stop")
+    wait_over(tab)
+
+    assert find(tab, "race.trust", TrustChip).tone == "amber"
+    assert text(tab, "race.right.steps") == "400", "the frames so far stay"
+
+
+@with_cards
+def test_the_lever_by_keyboard_and_mouse_finds_the_crossover(
+    tab: RaceTab, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(race_module, "_SETTLE_MS", 0)
+    QTest.keyClick(lever(tab), Qt.Key.Key_Home)
+    assert tab.race.size == 16
+    assert not requests_of(engines)
+    run(tab)
+
+    QTest.mouseClick(lever(tab), Qt.MouseButton.LeftButton, pos=QPoint(lever(tab).width() - 5, 20))
+    wait_until(lambda: tab.race.crossover is not None)
+    wait_over(tab)
+
+    roles = [mark.role for mark in lever(tab).marks]
+    assert (roles[0], roles[-1]) == ("cpu", "gpu0")
+    assert "GT 1030" in lever(tab).crossover_text
+    assert "GT 1030" in text(tab, "race.reason")
+    assert "512" in lever(tab).accessibleDescription()
+
+
+def test_a_picture_dropped_on_the_window_is_learned(
+    qtbot: QtBot, studio: Studio, theme: Theme, tmp_path: Path
+) -> None:
+    window = MainWindow(studio, theme)
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitExposed(window)
+    open_tab(window, "Memory")
+
+    assert drop(window, photo(tmp_path / "me.png"))
+
+    wait_until(lambda: sees(window, "race.photo"))
+    wait_until(lambda: find(window, "race.photo", QComboBox).currentText() == "me.png")
+    window.close()
+
+
+@with_cards
+def test_other_contestants_can_be_chosen(tab: RaceTab, engines: Engines) -> None:
+    choose(tab, "race.contestants.left", "RTX 3060")
+    choose(tab, "race.contestants.right", "GT 1030, float16")
+    run(tab)
+
+    asked = [(one.device, one.dtype) for one in requests_of(engines)]
+    assert asked == [("cuda:1", "float32"), ("cuda:0", "float16")]
+
+
+def test_a_picture_has_its_own_question(tab: RaceTab, engines: Engines) -> None:
+    click(tab, "race.picture.paint")
+
+    assert text(tab, "race.left.step_title") == "tiles"
+    assert not sees(tab, "race.open")
+    run(tab)
+    assert {one.workload for one in requests_of(engines)} == {"paint"}
+
+
+def test_the_mouse_sets_where_a_pattern_begins(tab: RaceTab, engines: Engines) -> None:
+    click(tab, "race.picture.grow")
+    picture = find(tab, "race.left.picture", RacePicture)
+
+    QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=picture.rect().center())
+    QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=QPoint(1, 1))  # beside the picture
+    run(tab)
+
+    (seed,) = requests_of(engines)[0].race.seeds
+    assert seed == pytest.approx((0.5, 0.5), abs=0.02)
+    click(tab, "race.seeds.clear")
+    assert tab.race.seeds == ()
+
+
+def photo(path: Path, width: int = 40, height: int = 20) -> Path:
+    image = QImage(width, height, QImage.Format.Format_RGB32)
+    image.fill(QColor("red"))
+    image.save(str(path))
+    return path
+
+
+def test_a_photo_of_ones_own_is_learned(
+    tab: RaceTab, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = photo(tmp_path / "me.png")
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+    click(tab, "race.open")
+    wait_until(lambda: not tab.race.photo.is_reading)
+
+    assert find(tab, "race.photo", QComboBox).currentText() == "me.png"
+    assert find(tab, "race.left.picture", RacePicture).image.pixelColor(9, 9) == QColor("red")
+    run(tab)
+
+    request = requests_of(engines)[0]
+    assert len(request.race.photo) == 64
+    assert request.showing.photo_path.endswith(".ppm")
+    choose(tab, "race.photo", "Mountain lake")
+    QTest.keyClick(find(tab, "race.photo"), Qt.Key.Key_Return)
+    run(tab)
+    assert requests_of(engines)[-1].race.photo == ""
+
+
+def test_a_bad_file_is_told_and_changes_nothing(tab: RaceTab, tmp_path: Path) -> None:
+    (tmp_path / "bad.png").write_text("no picture")
+
+    tab.race.photo.open_file(tmp_path / "bad.png")
+    wait_until(lambda: text(tab, "race.outcome"))
+
+    assert "bad.png" in text(tab, "race.outcome")
+    assert property_of(tab, "race.outcome", "role") == "failure"
+    assert tab.race.photo.chosen == 0
+
+
+def test_a_race_is_saved_and_opens_again_as_a_ghost(
+    tab: RaceTab,
+    ready_studio: Studio,
+    engines: Engines,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "race.png"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    run(tab)
+    click(tab, "race.save")
+
+    assert str(path) in text(tab, "race.outcome")
+    shared = decode_shared(QImage(str(path)).text(CHUNK))
+    assert shared.race == tab.race.verdict.finished
+    assert shared.torch_version == "2.13.0+cpu"
+
+    ready_studio.picture_dropped.emit(path)
+    wait_until(lambda: tab.race.ghost is not None)
+    assert "saved" in chips(tab, "left")[0]
+    assert "saved" in find(tab, "race.contestants.left", QComboBox).currentText()
+    run(tab)
+
+    assert len(requests_of(engines)) == 3
+    assert text(tab, "race.left.clock") == text(tab, "race.right.clock")
+
+
+def test_where_a_race_cannot_be_saved_it_is_told(
+    tab: RaceTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = str(tmp_path / "missing" / "race.png")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (missing, ""))
+    run(tab)
+    click(tab, "race.save")
+
+    assert missing in text(tab, "race.outcome")
+    assert property_of(tab, "race.outcome", "role") == "failure"
+
+
+def test_full_screen_has_large_type(tab: RaceTab) -> None:
+    small = find(tab, "race.left.clock").fontMetrics().height()
+
+    click(tab, "race.full_screen")
+    wait_until(lambda: tab.window().isFullScreen())
+    wait_until(lambda: find(tab, "race.left.clock").fontMetrics().height() > 1.5 * small)
+
+    click(tab, "race.full_screen")
+    wait_until(lambda: find(tab, "race.left.clock").fontMetrics().height() == small)
+
+
+def test_a_race_can_be_watched_again(tab: RaceTab) -> None:
+    run(tab)
+    click(tab, "race.replay")
+
+    assert tab.race.is_replaying
+    wait_until(lambda: 0 < float(text(tab, "race.left.clock").split()[0]) < 12)
+    click(tab, "race.replay")
+    assert text(tab, "race.left.clock") == "12.0 s"
+
+
+def test_the_devices_tab_can_start_the_race(tab: RaceTab, ready_studio: Studio) -> None:
+    ready_studio.race_wanted.emit()
+    wait_over(tab)
+
+    assert tab.race.verdict.finished.leader == 1
+
+
+def test_a_dropped_picture_of_some_kinds_is_taken(tab: RaceTab, tmp_path: Path) -> None:
+    taken: list[Path] = []
+    FileDrop(tab, ".png", ".jpg").dropped.connect(taken.append)
+    for name in ("a.PNG", "b.txt"):
+        (tmp_path / name).write_text("")
+        assert drop(tab, tmp_path / name) is (name == "a.PNG")
+
+    assert [path.name for path in taken] == ["a.PNG"]
