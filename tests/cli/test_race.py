@@ -1,0 +1,208 @@
+"""``gpu-studio race``: what is asked of the engine, what is printed, and what is saved."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gpu_studio.cli import answers, bench_lists
+from gpu_studio.cli import main as cli
+from gpu_studio.core.benchmark.history import History
+from gpu_studio.core.benchmark.recording import decode_recording
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.race_messages import RaceOutcome
+from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunWorkload
+from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.run_answers import batch, finished, samples_of, started
+from tests.fakes.scripted_engine import Engines
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def raced(_engine, request):
+    """Answer like an engine whose card learns twice as fast per pixel."""
+    samples_s = samples_of(request)
+    outcome = RaceOutcome(
+        reached=True, steps=100, seconds=100 * samples_s[0], measure=30.0, progress=1.0
+    )
+    yield started(request, race=request.race)
+    yield batch(request, samples_s, 100 * samples_s[0])
+    yield finished(request, samples_s, race=request.race, outcome=outcome, cpu_threads=4)
+
+
+@pytest.fixture
+def engines(monkeypatch, tmp_path):
+    """A PC with a card; engine, log and history are the test's own."""
+    engines = Engines(
+        {
+            DescribeEngine: [described_with_cuda(pictures=PICTURES, cpu_threads=4)],
+            RunWorkload: raced,
+        }
+    )
+    monkeypatch.setattr(
+        answers, "ProcessEngine", lambda environment, log_path: engines(environment)
+    )
+    monkeypatch.setattr(bench_lists.platformdirs, "user_data_path", lambda *_, **__: tmp_path)
+    monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
+    return engines
+
+
+@pytest.fixture
+def type_in(engines, capsys):
+    def type_in(*arguments):
+        status = cli.main(["race", *arguments])
+        output, errors = capsys.readouterr()
+        return status, output, errors
+
+    return type_in
+
+
+def asked(engines):
+    return [request for request in engines.requests if isinstance(request, RunWorkload)]
+
+
+def contestants(engines):
+    return [(one.device, one.race.threads, one.dtype) for one in asked(engines)]
+
+
+def test_by_default_the_cpu_races_the_first_card(type_in, engines):
+    status, output, _ = type_in("learn")
+    assert status == 0
+    assert contestants(engines) == [("cpu", None, "float32"), ("cuda:0", None, "float32")]
+    (size, budget_s) = {(one.size, one.budget_s) for one in asked(engines)}.pop()
+    assert (size, budget_s) == (LEARN.race.default_size, DEFAULT_BUDGET_S)
+    assert "GT 1030" in output
+
+
+def test_without_a_card_one_thread_races_all(type_in, engines):
+    engines.scripts[DescribeEngine] = [described(pictures=PICTURES, cpu_threads=4)]
+    assert type_in("grow")[0] == 0
+    assert contestants(engines) == [("cpu", 1, "float32"), ("cpu", None, "float32")]
+
+
+def test_every_number_of_threads_and_every_dtype_is_a_contestant(type_in, engines):
+    arguments = ("--device", "cuda,cpu", "--threads", "1,2", "--dtype", "float32,float16")
+    assert type_in("learn", *arguments, "--size", "32", "--budget-s", "3")[0] == 0
+    assert contestants(engines) == [
+        ("cuda:0", None, "float32"), ("cuda:0", None, "float16"),
+        ("cpu", 1, "float32"), ("cpu", 1, "float16"),
+        ("cpu", 2, "float32"), ("cpu", 2, "float16"),
+    ]  # fmt: skip
+    assert {(one.size, one.budget_s) for one in asked(engines)} == {(32, 3.0)}
+
+
+def test_the_last_line_of_json_is_the_verdict(type_in):
+    status, output, errors = type_in("learn", "--size", "64", "--json")
+    assert (status, errors) == (0, "")
+    lines = [json.loads(line) for line in output.splitlines()]
+    assert [line["type"] for line in lines].count("race_finished") == 1
+    last = lines[-1]
+    assert (last["type"], last["picture"], last["size"]) == ("race_finished", "learn", 64)
+    assert [one["device"] for one in last["contestants"]] == ["cpu", "cuda:0"]
+    assert [one["threads"] for one in last["contestants"]] == [4, None]
+    fields = {"dtype", "steps", "seconds", "step_median_s", "reached", "verified"}
+    assert fields <= set(last["contestants"][0])
+    assert last["leader"] == 0  # the fake card starts slowly
+    assert last["ratio"] > 1
+    assert last["undecided"] is False
+    assert last["sentence"]
+
+
+def test_the_json_is_a_recording(type_in):
+    _, output, _ = type_in("learn", "--size", "64", "--json")
+    recording = decode_recording(output.encode(), "race.jsonl")
+    assert [run.request.race.threads for run in recording.runs] == [None, None]
+    assert all(run.result.outcome.reached for run in recording.runs)
+    assert [one.name for one in recording.described.pictures] == ["learn"]
+
+
+def test_finished_runs_land_in_the_history(type_in, tmp_path):
+    type_in("paint")
+    entries = History(tmp_path / "history").contents().entries
+    assert sorted(entry.header.result.device for entry in entries) == ["cpu", "cuda:0"]
+    assert {entry.header.result.workload for entry in entries} == {"paint"}
+    assert all(entry.header.result.outcome.reached for entry in entries)
+
+
+def test_a_history_can_be_left_out(type_in, tmp_path):
+    type_in("paint", "--no-history")
+    assert not (tmp_path / "history").exists()
+
+
+def test_a_contestant_that_failed_fails_the_race(type_in, engines):
+    def lost(engine, request):
+        if request.device == "cpu":
+            yield from raced(engine, request)
+            return
+        failure = Failure(FailureKind.CUDA_ERROR, "The card is gone.")
+        yield started(request, race=request.race)
+        yield RunFailed(run_id=request.run_id, failure=failure)
+
+    engines.scripts[RunWorkload] = lost
+    status, output, errors = type_in("learn", "--json")
+    assert status == 1
+    last = json.loads(output.splitlines()[-1])
+    assert (last["leader"], last["contestants"][1]["reached"]) == (None, False)
+    assert "The card is gone." in errors
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("sing",), ("learn", "--threads", "0"), ("learn", "--threads", "two"),
+     ("learn", "--threads", "2", "--device", "cuda:0"), ("learn", "--dtype", "float64"),
+     ("learn", "--size", "16,32"), ("learn", "--size", "x"), ("learn", "--budget-s", "0"),
+     ("learn", "--device", ","), ("learn", "--save", "race.jpg"),
+     ("learn", "--save", "no/such/folder/race.png")],
+    ids=" ".join,
+)  # fmt: skip
+def test_wrong_use_is_one_line(arguments, type_in, engines):
+    status, output, errors = type_in(*arguments)
+    assert (status, output) == (2, "")
+    assert errors.startswith("gpu-studio: ")
+    assert errors.count("\n") == 1
+    assert not asked(engines)
+
+
+def test_a_card_that_is_not_there_is_named(type_in, engines):
+    status, _, errors = type_in("learn", "--device", "cuda:7")
+    assert status == 1
+    assert "cuda:7" in errors
+    assert not asked(engines)
+
+
+def test_a_real_race_ends_with_a_picture(tmp_path):
+    """One CPU thread learns 16 × 16 pixels and saves the picture, in a child without a screen."""
+    path = tmp_path / "race.png"
+    hidden = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    done = subprocess.run(
+        [sys.executable, "-m", "gpu_studio", "race", "learn", "--device", "cpu", "--threads", "1",
+         "--size", "16", "--json", "--save", str(path)],
+        capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT,
+        env=hidden | {
+            "CUDA_VISIBLE_DEVICES": "", "QT_QPA_PLATFORM": "offscreen", "HOME": str(tmp_path),
+            "XDG_DATA_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path),
+            "LOCALAPPDATA": str(tmp_path), "PYTHONIOENCODING": "utf-8",
+        },
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (contestant,) = json.loads(done.stdout.splitlines()[-1])["contestants"]
+    assert (contestant["threads"], contestant["reached"], contestant["verified"]) == (1, True, True)
+    content = path.read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert b"gpu-studio-race" in content
+
+
+def test_the_description_travels_with_only_its_picture(type_in):
+    """Other pictures and workloads are not part of the recording of a race."""
+    _, output, _ = type_in("grow", "--json")
+    description = json.loads(output.splitlines()[1])
+    assert [one["name"] for one in description["pictures"]] == ["grow"]
+    assert description["workloads"] == []
+    assert msgspec.json.encode(description)
