@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race import Race
+from gpu_studio.model.race.race_history import RaceHistory
 from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.sharing import ghost_of, order_of
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
@@ -48,13 +49,14 @@ class RaceTab(QWidget):
         super().__init__(parent)
         self._studio = studio
         self.race = Race(studio, RacePhoto(studio, _opened, self), self)
+        self._history = RaceHistory(studio, self.race, self)
         self._head = RaceHead(self.race, theme)
         self._sentence = Text("", "hero_words", name="race.sentence", wraps=True)
         self._chip = TrustChip(theme, name="race.trust")
         self._reason = Text("", "muted", name="race.reason", wraps=True)
         self._outcome = Text("", "muted", name="race.outcome", wraps=True)
         self._outcome.hide()
-        self._contestants = RaceContestants(self.race)
+        self._contestants = RaceContestants(self.race, self._history)
         self._lanes = tuple(RaceLane(theme, name=f"race.{side}") for side in ("left", "right"))
         self._size_title = Text("", "value", name="race.size.title")
         self._lever = SizeLever(theme, name="race.size")
@@ -72,6 +74,7 @@ class RaceTab(QWidget):
         """Draw the picture to learn when the tab is first seen."""
         super().showEvent(event)
         self.race.photo.draw()
+        self._history.refresh()
         self.window().installEventFilter(self)
         self._fit()
 
@@ -123,6 +126,8 @@ class RaceTab(QWidget):
         race.photo.changed.connect(self._show_all)
         race.photo.race_opened.connect(self._open_race)
         race.photo.told.connect(self._tell_failure)
+        self._history.changed.connect(self._contestants.show_race)
+        self._history.told.connect(self._tell_failure)
         self._studio.session.state_changed.connect(self._show_all)
         self._studio.race_wanted.connect(race.start)
         self._studio.picture_dropped.connect(self._take_picture)

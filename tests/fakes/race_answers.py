@@ -82,13 +82,25 @@ def race_run(
         if number == pause_after:
             yield Pause()
     outcome = RaceOutcome(
-        reached=True, steps=800, seconds=seconds, measure=finish, progress=1.0, energy_j=None
+        reached=True,
+        steps=800,
+        seconds=seconds,
+        measure=finish,
+        progress=1.0,
+        energy_j=None if request.device == "cpu" else 310.0,
     )
     step_s = seconds / 800
     samples_s = tuple(step_s * sample / samples_of(request)[0] for sample in samples_of(request))
     yield batch(request, samples_s, seconds)
     threads = request.race.threads if request.race else None
+    shares = [number / (FRAMES - 1) for number in range(FRAMES)]
+    curves = {
+        "steps": tuple(800 * share for share in shares),
+        "seconds": tuple(seconds * share for share in shares),
+        "sharpness": tuple(finish * share for share in shares),
+    }
     plain = finished(
-        request, samples_s, race=request.race, outcome=outcome, cpu_threads=threads or 4
-    )
+        request, samples_s, race=request.race, outcome=outcome, cpu_threads=threads or 4,
+        curves=curves,
+    )  # fmt: skip
     yield msgspec.structs.replace(plain, **changes)

@@ -253,7 +253,8 @@ class Race(QObject):
         if self._verdict is not None:
             crossover = self.crossover
             words = "" if crossover is None else self._crossover_words(crossover)
-            return race_words.result(self._verdict, words)
+            shown = [side.entry.label for side in self._sides]
+            return race_words.result(self._verdict, shown, words)
         names = [entry.label for entry in self.chosen]
         return race_words.invitation(self.picture, names, DEFAULT_BUDGET_S)
 

@@ -83,9 +83,14 @@ def _lead(traits: RaceTraits, name: str, one: RaceFrame, other: str, ghost: Race
     return f"{leader} is {measure_text(abs(ahead), traits)} ahead"
 
 
-def result(verdict: Verdict, crossover: str, silence: Sequence[str] = ()) -> Told:
-    """Return the verdict, its reason, and where the leader changes."""
-    parts = (verdict.reason, *silence, crossover)
+def result(verdict: Verdict, names: Sequence[str], crossover: str) -> Told:
+    """Return the verdict, its reason, the energy, and where the leader changes."""
+    energies = (
+        f"{name} used {three_digits(one.energy_j)}\u202fJ."
+        for name, one in zip(names, verdict.finished.contestants, strict=True)
+        if one.energy_j is not None
+    )
+    parts = (verdict.reason, *energies, crossover)
     return Told(verdict.finished.sentence, " ".join(part for part in parts if part))
 
 

@@ -15,6 +15,8 @@ from gpu_studio.model.race.race_entries import RaceEntry
 from gpu_studio.model.race.race_side import RaceSide
 
 if TYPE_CHECKING:
+    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.race.race_track import RaceTrack
     from gpu_studio.core.race.shared_race import PictureOrder, SharedRace
     from gpu_studio.model.race.race import Race
     from gpu_studio.model.studio import Studio
@@ -58,17 +60,28 @@ def ghost_of(shared: SharedRace) -> RaceSide | None:
         return None
     run, result = shared.runs[index], shared.runs[index].result
     assert result is not None
-    day = shown_moment(shared.made_at)[:10]
-    # Whatever this PC claims of it says that it comes from a file.
-    labeled = msgspec.structs.replace(result, recording=result.recording or f"saved {day}")
-    finished = run_of(KeptRun(kept_at=shared.made_at, budget_s=DEFAULT_BUDGET_S, result=labeled))
-    threads = result.race.threads if result.race is not None else None
-    contestant = Contestant(device=result.device, threads=threads, dtype=result.dtype)
     track = RaceTrack(
         tuple(
             RaceFrame(point.elapsed_s, point.steps, point.measure, point.progress)
             for point in run.points
         )
     )
-    entry = RaceEntry(contestant, f"{run.name}, saved {day}")
-    return RaceSide(entry, finished, track, origin=f"saved {day}")
+    return ghost_side(result, run.name, f"saved {shown_moment(shared.made_at)[:10]}", track)
+
+
+def ghost_side(result: RunFinished, name: str, origin: str, track: RaceTrack) -> RaceSide:
+    """Return a finished run from elsewhere as a side of a race.
+
+    Args:
+        result: its result.
+        name: the contestant's name.
+        origin: where it comes from, in words: ``saved 2026-11-22``.
+        track: its way to the finish line.
+    """
+    # Whatever this PC claims of it says that it comes from elsewhere.
+    labeled = msgspec.structs.replace(result, recording=result.recording or origin)
+    finished = run_of(KeptRun(kept_at="", budget_s=DEFAULT_BUDGET_S, result=labeled))
+    threads = result.race.threads if result.race is not None else None
+    contestant = Contestant(device=result.device, threads=threads, dtype=result.dtype)
+    entry = RaceEntry(contestant, f"{name}, {origin}")
+    return RaceSide(entry, finished, track, origin=origin)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import QComboBox
 
+from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.parts import Text
 
@@ -15,19 +16,23 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.model.race.race import Race
+    from gpu_studio.model.race.race_history import RaceHistory
+    from gpu_studio.model.race.race_side import RaceSide
 
 _SIDES = ("left", "right")
 
 
 class RaceContestants(FlowRow):
-    """Two lists with the same entries; a ghost from a file is one more at the left."""
+    """Two lists with the same entries; at the left also the runs of earlier days, as ghosts."""
 
-    def __init__(self, race: Race, parent: QWidget | None = None) -> None:
+    def __init__(self, race: Race, history: RaceHistory, parent: QWidget | None = None) -> None:
         super().__init__(parent=parent)
+        self._history = history
         self.setObjectName("race.contestants")
         self.setAccessibleName("Contestants")
         self._race = race
         self._lists: list[QComboBox] = []
+        self._choices: list[list[Contestant | RaceSide]] = [[], []]
         for number, side in enumerate(_SIDES):
             made = QComboBox()
             made.setObjectName(f"race.contestants.{side}")
@@ -43,21 +48,28 @@ class RaceContestants(FlowRow):
     def show_race(self) -> None:
         """Show the contestants that can be chosen, and the chosen ones."""
         race = self._race
-        entries, chosen = race.entries, race.chosen
-        for number, (made, entry) in enumerate(zip(self._lists, chosen, strict=True)):
-            shown = entries if entry in entries else (entry, *entries)
-            labels = [one.label for one in shown]
+        for number, (made, entry) in enumerate(zip(self._lists, race.chosen, strict=True)):
+            choices: dict[str, Contestant | RaceSide] = {
+                one.label: one.contestant for one in race.entries
+            }
+            if number == 0:
+                ghosts = [*([race.ghost] if race.ghost else []), *self._history.ghosts]
+                choices |= {ghost.entry.label: ghost for ghost in ghosts}
             with QSignalBlocker(made):
-                if [made.itemText(n) for n in range(made.count())] != labels:
+                if [made.itemText(n) for n in range(made.count())] != list(choices):
                     made.clear()
-                    for one in shown:
-                        made.addItem(one.label, one.contestant)
-                made.setCurrentIndex(labels.index(entry.label))
+                    made.addItems(list(choices))
+                made.setCurrentIndex(list(choices).index(entry.label))
+            self._choices[number] = list(choices.values())
             made.setEnabled(not race.state.is_busy)
             made.setToolTip(f"Who runs {'first' if number == 0 else 'second'}")
         self.updateGeometry()
 
     def _choose(self, side: int, place: int) -> None:
-        contestant = self._lists[side].itemData(place)
-        if self._race.chosen[side].label != self._lists[side].itemText(place):
-            self._race.choose_contestant(side, contestant)
+        if self._race.chosen[side].label == self._lists[side].itemText(place):
+            return
+        chosen = self._choices[side][place]
+        if isinstance(chosen, Contestant):
+            self._race.choose_contestant(side, chosen)
+        else:
+            self._race.race_against(chosen, self._race.picture.name, self._race.size)

@@ -14,6 +14,7 @@ from gpu_studio.core.race.shared_race import decode_shared, encode_shared
 from gpu_studio.model.race import race as race_module
 from gpu_studio.model.race.race import RaceState
 from gpu_studio.model.race.sharing import ghost_of, order_of
+from tests.driving.window import plain
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import two_cards
 from tests.fakes.race_answers import FRAMES, race_run, race_seconds
@@ -150,6 +151,7 @@ def test_the_lever_finds_where_the_leader_changes(
     assert race.leaders == {16: cpu, 128: card}
     assert race.crossover == (128, card)
     assert "128" in race.told.detail
+    assert f"{card} used 310 J" in plain(race.told.detail)
     assert card in race.told.detail
 
 

@@ -1,0 +1,186 @@
+"""Races of earlier days: each finished run is kept, and can be raced against as a ghost."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History, shown_moment
+from gpu_studio.core.benchmark.kept_run import kept_of
+from gpu_studio.core.devices.devices import short_name
+from gpu_studio.core.failure import StudioError
+from gpu_studio.model.race.sharing import ghost_side
+from gpu_studio.model.task import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.benchmark.history import HistoryEntry, HistoryList
+    from gpu_studio.core.benchmark.kept_run import KeptRun
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.core.protocol import RunFinished
+    from gpu_studio.core.race.race_track import RaceTrack
+    from gpu_studio.model.race.race import Race
+    from gpu_studio.model.race.race_side import RaceSide
+    from gpu_studio.model.studio import Studio
+
+_log = logging.getLogger(__name__)
+# The newest runs of the history are searched for races, and a list shows a few of them.
+_MOST_READ, _MOST_SHOWN = 300, 8
+
+
+class RaceHistory(QObject):
+    """Keeps the runs of races in the history of all runs, with a thread for the files.
+
+    The frames are not kept: an earlier run races by its clock and its way to the finish line.
+
+    Signals:
+        changed(): other earlier runs can be raced against.
+        told(str): why a run could not be kept.
+    """
+
+    changed = Signal()
+    told = Signal(str)
+
+    def __init__(self, studio: Studio, race: Race, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._race = race
+        folder = studio.data_folder
+        self._history = History(folder / FOLDER_NAME if folder is not None else None)
+        self._entries: tuple[HistoryEntry, ...] = ()
+        self._kept: set[str] = set()
+        self._waiting: list[KeptRun] = []
+        self._task: Task | None = None
+        self._is_wanted = self._is_closed = False
+        race.race_changed.connect(self._keep_results)
+        studio.closing.connect(self.close)
+
+    @property
+    def ghosts(self) -> list[RaceSide]:
+        """The earlier runs of the chosen picture and size, newest first, one of each contestant."""
+        sides: dict[str, RaceSide] = {}
+        for entry in self._entries:
+            result = entry.header.result
+            if self._is_of_this_race(result) and len(sides) < _MOST_SHOWN:
+                day = shown_moment(entry.header.kept_at)[:10]
+                side = ghost_side(result, _name_of(result), f"run of {day}", track_of(result))
+                sides.setdefault(side.entry.label, side)
+        return list(sides.values())
+
+    def refresh(self) -> None:
+        """Look for earlier runs."""
+        self._is_wanted = True
+        self._next()
+
+    def close(self) -> None:
+        """Keep what is not yet kept: no result is lost."""
+        self._is_closed = True
+        if self._task is not None:
+            self._task.wait()
+        _keep(self._history, self._take_waiting())
+
+    def _is_of_this_race(self, result: RunFinished) -> bool:
+        race = self._race
+        if result.workload != race.picture.name or result.size != race.size:
+            return False
+        if result.race is None or result.outcome is None or result.recording is not None:
+            return False
+        photo = race.photo.identity if race.picture.name == "learn" else ""
+        seeds = race.seeds if race.picture.name == "grow" else ()
+        return result.race.photo == photo and result.race.seeds == seeds
+
+    def _keep_results(self) -> None:
+        """Keep the runs that have finished since."""
+        now = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
+        for side in self._race.sides:
+            run = side.run
+            is_new = run.result is not None and run.request.run_id not in self._kept
+            if is_new and not side.origin:
+                self._kept.add(run.request.run_id)
+                self._waiting.append(kept_of(run, now))
+        if self._waiting and not self._race.state.is_busy:  # a race is not disturbed by a disk
+            self.refresh()
+
+    def _take_waiting(self) -> list[KeptRun]:
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def _next(self) -> None:
+        if self._task is not None or self._is_closed or not self._is_wanted:
+            return
+        self._is_wanted = False
+        waiting, history = self._take_waiting(), self._history
+        self._task = Task(lambda: _kept_and_listed(history, waiting), self)
+        self._task.succeeded.connect(self._show)
+        self._task.failed.connect(self._fail)
+        self._task.finished.connect(self._finish)
+        self._task.start()
+
+    def _show(self, listed: tuple[HistoryList, str]) -> None:
+        contents, trouble = listed
+        self._entries = contents.entries
+        if trouble:
+            self.told.emit(trouble)
+        self.changed.emit()
+
+    def _fail(self, failure: Failure) -> None:
+        self.told.emit(failure.message)
+
+    def _finish(self) -> None:
+        self._task = None
+        self._next()
+
+
+def track_of(result: RunFinished) -> RaceTrack:
+    """Return a run's way to the finish line from its curves; empty if it kept none."""
+    from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
+
+    return RaceTrack(
+        tuple(
+            RaceFrame(seconds, int(steps), measure, progress)
+            for seconds, steps, measure, progress in _way(result)
+        )
+    )
+
+
+def _way(result: RunFinished) -> Iterator[tuple[float, float, float, float]]:
+    curves = dict(result.curves)
+    seconds, steps = curves.pop("seconds", ()), curves.pop("steps", ())
+    measures = next(iter(curves.values()), ())
+    last = result.outcome
+    if last is None:
+        return
+    first = measures[0] if measures else 0.0
+    span = last.measure - first
+    for elapsed_s, count, measure in zip(seconds, steps, measures, strict=False):
+        share = (measure - first) / span if span else 1.0
+        yield elapsed_s, count, measure, min(max(share, 0.0), 1.0) * last.progress
+
+
+def _kept_and_listed(history: History, waiting: list[KeptRun]) -> tuple[HistoryList, str]:
+    trouble = _keep(history, waiting)
+    return history.contents(_MOST_READ), trouble
+
+
+def _keep(history: History, waiting: list[KeptRun]) -> str:
+    """Keep some runs; return the reason if that failed."""
+    trouble = ""
+    for kept in waiting:
+        try:
+            history.add(kept)
+        except StudioError as error:  # it stays in memory
+            _log.warning("%s", error)
+            trouble = str(error)
+    return trouble
+
+
+def _name_of(result: RunFinished) -> str:
+    """Return a contestant's name as in the lists."""
+    name = short_name(result.device_name)
+    if result.device == "cpu":
+        count = result.cpu_threads or 0
+        name = f"CPU, {count} {'thread' if count == 1 else 'threads'}"
+    return name if result.dtype == "float32" else f"{name}, {result.dtype}"

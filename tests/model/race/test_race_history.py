@@ -1,0 +1,108 @@
+"""Races of earlier days, kept and raced against."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History
+from gpu_studio.model.race.race_history import RaceHistory
+from tests.fakes.race_answers import race_seconds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytestqt.qtbot import QtBot
+
+    from gpu_studio.model.race.race import Race
+    from gpu_studio.model.studio import Studio
+
+
+@pytest.fixture
+def studio(studio: Studio, tmp_path: Path) -> Studio:
+    studio.data_folder = tmp_path / "data"
+    return studio
+
+
+def run(qtbot: QtBot, race: Race) -> None:
+    race.start()
+    qtbot.waitUntil(lambda: race.verdict is not None)
+
+
+def test_each_run_of_a_race_is_kept_once(
+    qtbot: QtBot, race: Race, ready_studio: Studio, tmp_path: Path
+) -> None:
+    kept = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(kept.changed):
+        run(qtbot, race)
+    race.replay()
+    race.replay()
+    kept.close()
+
+    entries = History(tmp_path / "data" / FOLDER_NAME).contents().entries
+    assert sorted(entry.header.result.cpu_threads for entry in entries) == [1, 4]
+
+
+def test_an_earlier_run_is_a_ghost_with_its_way_but_without_pictures(
+    qtbot: QtBot, race: Race, ready_studio: Studio
+) -> None:
+    kept = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(kept.changed):
+        run(qtbot, race)
+    fresh = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(fresh.changed):
+        fresh.refresh()
+
+    ghosts = {side.entry.label.partition(", run of")[0]: side for side in fresh.ghosts}
+    assert set(ghosts) == {"CPU, 1 thread", "CPU, 4 threads"}
+    ghost = ghosts["CPU, 1 thread"]
+    seconds = race_seconds(ghost.run.request)
+    assert ghost.end_s == seconds
+    assert ghost.at(seconds / 2).progress == pytest.approx(0.5)
+    assert ghost.at(seconds / 2).picture is None
+    assert "run of" in ghost.run.recording
+    kept.close()
+    fresh.close()
+
+
+def test_a_race_against_an_earlier_run_keeps_only_the_new_one(
+    qtbot: QtBot, race: Race, ready_studio: Studio, tmp_path: Path
+) -> None:
+    kept = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(kept.changed):
+        run(qtbot, race)
+
+    race.race_against(kept.ghosts[0], "learn", race.size)
+    with qtbot.waitSignal(kept.changed):
+        run(qtbot, race)
+    kept.close()
+
+    assert len(History(tmp_path / "data" / FOLDER_NAME).contents().entries) == 3
+
+
+def test_another_size_or_picture_has_other_ghosts(
+    qtbot: QtBot, race: Race, ready_studio: Studio
+) -> None:
+    kept = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(kept.changed):
+        run(qtbot, race)
+
+    race.choose_picture("grow")
+    assert kept.ghosts == []
+    race.choose_picture("learn")
+    assert len(kept.ghosts) == 2
+    kept.close()
+
+
+def test_a_folder_that_cannot_be_written_is_told(
+    qtbot: QtBot, race: Race, ready_studio: Studio, tmp_path: Path
+) -> None:
+    (tmp_path / "data").write_text("a file in place of the folder")
+    kept = RaceHistory(ready_studio, race, race)
+
+    with qtbot.waitSignal(kept.told) as told:
+        run(qtbot, race)
+
+    assert told.args[0]
+    kept.close()
