@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -24,6 +26,7 @@ from gpu_studio.ui.benchmark.benchmark_plots import View
 from tests.driving.window import find, wait_until
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import memory_read, oom_finished, segments_read
+from tests.fakes.race_answers import race_run
 from tests.fakes.switching_answers import pitfall_finished
 from tests.ui.switcher import answers
 
@@ -84,8 +87,12 @@ def scripts_of_all_pages() -> dict[type, Any]:
 
 
 def _time_it(engine: Any, request: RunWorkload) -> Any:
+    if request.race is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            yield from race_run(request, Path(folder))
+        return
     options = {"feed": "", **request.options}
-    return answers.time_it(engine, msgspec.structs.replace(request, options=options))
+    yield from answers.time_it(engine, msgspec.structs.replace(request, options=options))
 
 
 def _read(_engine: Any, request: ReadMemory) -> list[Event]:
@@ -139,6 +146,9 @@ def use_everything(window: QWidget) -> None:
     find(window, "benchmark.sizes", QLineEdit).setText("64, 512, 2048")
     press(window, "benchmark.run")
     wait_until(find(window, "benchmark.run", QPushButton).isEnabled)
+    go(window, page_called("Race"))
+    press(window, "race.run")
+    wait_until(find(window, "race.run", QPushButton).isVisible)
     go(window, page_called("Place"))
     press(window, "switcher.move")
     go(window, page_called("Pitfalls"))

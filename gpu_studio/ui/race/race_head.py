@@ -120,8 +120,9 @@ class RaceHead(FlowRow):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Leave the words of the side actions away if they do not fit into the line."""
-        super().resizeEvent(event)
+        # First: while the tab is hidden, no request for a new layout follows.
         self._name_actions()
+        super().resizeEvent(event)
 
     def _name_actions(self) -> None:
         """Name the side actions, or show only their icons with the names as tips."""
