@@ -49,6 +49,7 @@ from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui import theme as window_theme
 from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.race_tab import RaceTab
 from tests.driving.pages import (
     PAGES,
     go,
@@ -96,6 +97,7 @@ class Photographer:
     def take_all(self) -> None:
         wait_ready(self._studio, LONGEST_WAIT_S)
         self.wait(lambda: self._studio.sensors.newest is not None)
+        self.race()
         self.benchmark()
         self.show("Switcher")
         choose(self._window, "switcher.model", "Small conv")
@@ -145,6 +147,21 @@ class Photographer:
         self.wait(lambda: find(self._window, "memory.fit.sentence", QLabel).text())
         self.rest(300)
         self.take("memory-fit")
+
+    def race(self) -> None:
+        """Race each picture: before, in the middle of the second contestant, and at the end."""
+        self.show("Race")
+        race = self._window.findChild(RaceTab).race
+        for picture in ("learn", "paint", "grow"):
+            self.press(f"race.picture.{picture}")
+            self.take(f"race-{picture}-start")
+            self.press("race.run")
+            self.wait(lambda: len(race.sides[1].track) > 5 or race.verdict)
+            self.take(f"race-{picture}-middle")
+            self.wait(lambda: race.verdict is not None)
+            self.rest(300)
+            self.take(f"race-{picture}")
+        self.wait(lambda: self._studio.session.is_free)
 
     def benchmark(self) -> None:
         self.show("Benchmark")

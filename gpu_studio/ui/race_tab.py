@@ -15,6 +15,7 @@ from gpu_studio.model.race.race_history import RaceHistory
 from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.sharing import ghost_of, order_of
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
+from gpu_studio.ui.race.meeting_line import MeetingLine
 from gpu_studio.ui.race.race_contestants import RaceContestants
 from gpu_studio.ui.race.race_head import RaceHead
 from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
@@ -58,6 +59,7 @@ class RaceTab(QWidget):
         self._outcome.hide()
         self._contestants = RaceContestants(self.race, self._history)
         self._lanes = tuple(RaceLane(theme, name=f"race.{side}") for side in ("left", "right"))
+        self._meeting = MeetingLine(theme, name="race.meeting")
         self._size_title = Text("", "value", name="race.size.title")
         self._lever = SizeLever(theme, name="race.size")
         self._blank: dict[str, QImage] = {}
@@ -110,6 +112,7 @@ class RaceTab(QWidget):
         column.addLayout(lanes, 1)
         for lane in self._lanes:
             lanes.addWidget(lane, 1)
+        column.addWidget(self._meeting)
         size = Card()
         column.addWidget(size)
         level = QHBoxLayout()
@@ -207,6 +210,18 @@ class RaceTab(QWidget):
                 PictureChip(entry.label, role), PictureChip(words.text, words.role, words.sign)
             )
             self._show_side(lane, side, role)
+        self._show_meeting()
+
+    def _show_meeting(self) -> None:
+        """Show both sides' tiles on one line: how far each paints from its own end."""
+        race = self.race
+        traits = race.raced.race
+        self._meeting.setVisible(race.raced.name == "paint" and traits is not None)
+        if traits is None:
+            return
+        frames = [side.at(race.clock_s) for side in race.sides] or [None, None]
+        left, right = (frame.steps if frame is not None else 0 for frame in frames)
+        self._meeting.show_steps(left, right, self._roles, traits.step_title)
 
     def _show_side(self, lane: RaceLane, side: RaceSide | None, role: str) -> None:
         race, traits = self.race, self.race.raced.race

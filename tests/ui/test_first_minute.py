@@ -8,6 +8,8 @@ from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton, QTabBar, QTabWi
 from gpu_studio.app import build_window
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
 from gpu_studio.model.studio import Studio
+from gpu_studio.ui.race_tab import RaceTab
+from tests.driving.race import gray, wait_over
 from tests.driving.window import (
     choose,
     click,
@@ -15,12 +17,14 @@ from tests.driving.window import (
     find,
     open_tab,
     sees,
+    text,
     wait_ready,
     wait_until,
     write,
 )
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
+from tests.fakes.race_answers import race_run
 
 
 @pytest.fixture
@@ -90,6 +94,30 @@ def test_the_comparison_leaves_your_own_choices_as_they_are(make_window, engines
         ("elementwise", 32), ("elementwise", 48),
     }  # fmt: skip
     qtbot.waitUntil(find(window, "benchmark.run", QPushButton).isEnabled)
+
+
+@pytest.mark.parametrize(
+    ("inventory", "devices"),
+    [(cpu_only(), ["cpu", "cpu"]), (gt_1030(), ["cpu", "cuda:0"])],
+    ids=["no card", "a card"],
+)
+def test_one_click_races_and_ends_with_a_sentence_and_two_pictures(
+    make_window, engines, tmp_path, inventory, devices
+):
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
+    cards = len(inventory.cards)
+    described_pc = described_with_cuda(device_count=cards) if cards else described()
+    window = make_window(inventory, described_pc)
+    assert ("GPU" in find(window, "devices.race", QPushButton).text()) is bool(cards)
+    click(window, "devices.race")
+    tab = window.findChild(RaceTab)
+    wait_over(tab)
+    tabs = find(window, "tabs", QTabWidget)
+    assert tabs.tabText(tabs.currentIndex()) == "Race"
+    assert [one.device for one in requests_of(engines)] == devices
+    assert "faster" in text(window, "race.sentence")
+    assert gray(tab, "left") > 0
+    assert gray(tab, "right") > 0
 
 
 def test_a_card_that_pytorch_cannot_use_is_not_compared(make_window, engines, qtbot):

@@ -15,8 +15,10 @@ from gpu_studio.core.race.shared_race import CHUNK, decode_shared
 from gpu_studio.model.race import race as race_module
 from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.main_window import MainWindow
+from gpu_studio.ui.race.meeting_line import MeetingLine
 from gpu_studio.ui.race.progress_line import ProgressLine
 from gpu_studio.ui.race.race_picture import RacePicture
+from gpu_studio.ui.theme import COLOURS
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.race import chips, gray, lever, run, wait_over
 from tests.driving.window import (
@@ -151,8 +153,24 @@ def test_a_picture_has_its_own_question(tab: RaceTab, engines: Engines) -> None:
 
     assert text(tab, "race.left.step_title") == "tiles"
     assert not sees(tab, "race.open")
+    assert find(tab, "race.meeting", MeetingLine).share is None
     run(tab)
     assert {one.workload for one in requests_of(engines)} == {"paint"}
+
+
+def test_two_colors_meet_where_the_ratio_is(tab: RaceTab) -> None:
+    assert not sees(tab, "race.meeting")
+    click(tab, "race.picture.paint")
+    run(tab)
+
+    line = find(tab, "race.meeting", MeetingLine)
+    assert line.share == pytest.approx(1 / 3), "one thread paints half as many tiles"
+    image = line.grab().toImage()
+    middle = image.height() // 2
+    third = image.width() // 3
+    left, right = (image.pixelColor(third + step, middle) for step in (-9, 9))
+    assert left == QColor(COLOURS["cpu"][0])
+    assert right == QColor(COLOURS["other"][0])
 
 
 def test_the_mouse_sets_where_a_pattern_begins(tab: RaceTab, engines: Engines) -> None:
