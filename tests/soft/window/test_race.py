@@ -1,0 +1,40 @@
+"""The Race tab over soft cards, whose kernels compute nothing: the whole flow, and no winner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.ui.race.race_picture import RacePicture
+from tests.softcards.catalogue import GTX_1650
+
+if TYPE_CHECKING:
+    from tests.soft.window.conftest import SitDownAt
+    from tests.soft.window.person import Person
+
+# Two contestants with their preparation, on a busy machine.
+LONGEST_RACE_S = 300.0
+
+
+def chips(person: Person, side: str) -> tuple[str, str]:
+    """Return the name and the state on a picture."""
+    name, state = person.find(RacePicture, f"race.{side}.picture").chips
+    return name.text, state.text
+
+
+def test_a_race_against_a_wrong_card_ends_amber_with_both_pictures(
+    sit_down_at: SitDownAt,
+) -> None:
+    _, person = sit_down_at(GTX_1650)
+    person.open_tab("Race")
+    person.click("race.picture.paint")
+    person.until(lambda: "1650" in chips(person, "right")[0])
+    person.click("race.run")
+    person.until(lambda: person.sees("race.trust"), LONGEST_RACE_S)
+
+    assert "wrong" in person.text("race.sentence")
+    assert person.property_of("race.trust", "tone") == "amber"
+    for side in ("left", "right"):
+        assert person.find(RacePicture, f"race.{side}.picture").image is not None
+        assert person.text(f"race.{side}.steps") != "0"
+    assert person.sees("race.save")
+    assert person.sees("race.replay")
