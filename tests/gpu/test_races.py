@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.protocol import WorkloadDescription
     from tests.gpu.conftest import Ask
 
+pytestmark = pytest.mark.real_kernels
+
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.name)
 def test_a_race_is_verified_and_reaches_its_line(

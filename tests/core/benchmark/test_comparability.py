@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.comparability import compare
+from gpu_studio.core.messages.race_messages import RaceParameters
 from tests.core.benchmark.kept_runs import finished_run
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def test_the_same_work_in_the_same_way_is_comparable_without_a_word() -> None:
         ({"size": 1024}, "its size is 1024 × 1024, not 512 × 512"),
         ({"dtype": "float16"}, "it computed in float16, not in float32"),
         ({"options": {"amp": "on"}}, "its option amp is “on”, not unknown"),
+        ({"race": RaceParameters()}, "it drew another picture"),
         ({"cache": "cold"}, "it was measured with a cold cache, not with a hot one"),
         ({"tf32": True}, "TF32 was on for it"),
         ({"sustained": True}, "it was a sustained run, not a short one"),
@@ -106,3 +108,10 @@ def test_a_card_beside_the_cpu_is_what_this_program_is_for() -> None:
     apart = compare(result(), result("cuda:0"), across_devices=False)
     assert apart.reasons == ("it ran on a card, not on the CPU",)
     assert compare(result("cuda:0"), result("cuda:1"), across_devices=False).is_comparable
+
+
+def test_races_of_one_picture_are_comparable_and_of_two_are_not() -> None:
+    mine, other = RaceParameters(threads=1, photo="a" * 64), RaceParameters(photo="b" * 64)
+    with_all = msgspec.structs.replace(mine, threads=None)
+    assert compare(result(race=mine), result(race=with_all)).is_comparable
+    assert not compare(result(race=mine), result(race=other)).is_comparable
