@@ -27,8 +27,8 @@ _PRESS_LINES = 2.4
 _NO_LIMIT = (1 << 24) - 1  # QWIDGETSIZE_MAX
 _CHECK = "Test each card"
 _CHECK_TIP = "Runs a real kernel on each card, in a separate process"
-_RACE = "Race your CPU against your GPU"
-_RACE_THREADS = "Race one CPU thread against all"
+_RACE = "Race your CPU and GPU"
+_RACE_THREADS = "Race 1 thread against all"
 _WITHOUT_CARD = "What else works without a card: a modeled card to fill, and the usual pitfalls."
 
 
