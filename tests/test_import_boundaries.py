@@ -267,6 +267,39 @@ def test_the_window_does_not_import(options, moment, forbidden):
     assert done.returncode == 0, done.stderr
 
 
+_FIRST_PAINT = """
+import sys
+from PySide6 import QtWidgets
+from PySide6.QtCore import QEvent, QObject
+from gpu_studio.app import build_window
+from gpu_studio.model.settings import Settings
+application = QtWidgets.QApplication([])
+if "QWizard" in vars(QtWidgets):
+    sys.exit(0)  # this PySide builds all of its classes at once
+class FirstPaint(QObject):
+    def eventFilter(self, window, event):
+        if event.type() is QEvent.Type.Paint:
+            application.quit()
+        return False
+window = build_window(settings=Settings(None), tabs_after_paint=True)
+painted = FirstPaint()
+window.installEventFilter(painted)
+window.show()
+application.exec()
+built = "QWizard" in vars(QtWidgets)
+window.close()
+sys.exit("PySide built every class of QtWidgets before the first paint" if built else 0)
+"""
+
+
+def test_no_widget_of_qts_own_is_asked_for_before_the_first_paint():
+    """For the first one, PySide builds every class that it could be: QWizard is one of them."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST_PAINT], capture_output=True, text=True, timeout=240, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_public_class_name_stands_once() -> None:
     """A newcomer who searches for a class finds one."""
     places: dict[str, list[str]] = {}

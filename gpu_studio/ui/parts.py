@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from PySide6.QtCore import QAbstractItemModel
+    from PySide6.QtGui import QShowEvent
+    from PySide6.QtWidgets import QAbstractScrollArea
 
 GAP = 10
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
@@ -102,6 +104,17 @@ def letters(widget: QWidget, count: int) -> int:
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))
 
 
+def own_viewport(area: QAbstractScrollArea) -> QWidget:
+    """Give a scroll area a viewport that Python created, and return it.
+
+    The first widget that Qt itself created makes PySide look for its class. For that, PySide builds
+    every subclass of QWidget with all enumerations: 20 ms that the first paint need not wait for.
+    """
+    viewport = QWidget()
+    area.setViewport(viewport)
+    return viewport
+
+
 def rule() -> QFrame:
     """Return a thin line across a card."""
     made = QFrame()
@@ -118,8 +131,9 @@ def section(text: str) -> Text:
 class Table(QTableView):
     """A table that shows the full text of a cut-off cell or heading in a tool tip."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def showEvent(self, event: QShowEvent) -> None:
+        """Watch the headings: a hidden table before the first paint needs no viewport of Qt."""
+        super().showEvent(event)
         self.horizontalHeader().viewport().installEventFilter(self)
 
     def viewportEvent(self, event: QEvent) -> bool:

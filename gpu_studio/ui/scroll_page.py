@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
-from gpu_studio.ui.parts import GAP
+from gpu_studio.ui.parts import GAP, own_viewport
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
@@ -45,6 +45,7 @@ class TabScroll(QScrollArea):
         super().__init__(parent)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        own_viewport(self)
         tab.setProperty("page", True)
         self.setWidget(tab)
 

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from gpu_studio.model.devices.device_list import DEVICE_ROLE, SUMMARY_ROLE
 from gpu_studio.ui.icons import icon
+from gpu_studio.ui.parts import own_viewport
 from gpu_studio.ui.theme import device_role
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class DeviceListView(QListView):
 
     def __init__(self, devices: DeviceList, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        theme.changed.connect(own_viewport(self).update)
         self.setObjectName("devices.table")
         self.setAccessibleName("Devices of this PC")
         self._devices = devices
@@ -60,8 +62,6 @@ class DeviceListView(QListView):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.viewport().setAutoFillBackground(False)
-        theme.changed.connect(self.viewport().update)
         devices.modelReset.connect(self._fit)
         devices.dataChanged.connect(self._fit)
         self.selectionModel().currentChanged.connect(self._tell)
