@@ -276,7 +276,7 @@ QPushButton { background: @card@; border: 1px solid @border@; border-radius: 6px
 QPushButton:hover { background: @hover@; }
 QPushButton:pressed { background: @selection@; }
 QPushButton:focus { border: 2px solid @accent@; padding: 5px 13px; }
-QPushButton:checked { background: @accent@; color: @on_accent@; border-color: @accent@; }
+QPushButton:checked { background: @selection@; border-color: @accent@; }
 QPushButton:checked:focus { border-color: @text@; }
 QPushButton:disabled { color: @disabled@; }
 QPushButton[primary="true"] { background: @accent@; color: @on_accent@;

@@ -84,7 +84,8 @@ class TrustChip(QWidget):
         """Return the size for the longest word, or for a short line."""
         words = (self._metrics().horizontalAdvance(word) for word in self._text.split())
         longest = max(words, default=0) + 1
-        least = max(longest, min(round(self._lines(_LEAST_WIDTH)), self.sizeHint().width()))
+        one_line = self.sizeHint().width() - self._around()
+        least = max(longest, min(round(self._lines(_LEAST_WIDTH)), one_line))
         width = least + self._around()
         return QSize(width, self.heightForWidth(width))
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.ui import theme as themes
 from gpu_studio.ui.theme import Theme, application_font
@@ -132,3 +132,24 @@ def test_both_themes_have_the_same_sizes(qapp, settings, theme):
     light = sizes()
     settings.change(theme="dark")
     assert sizes() == light
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_a_chosen_segment_does_not_look_like_the_primary_button(qtbot, qapp, settings, look):
+    settings.change(theme=look)
+    theme = Theme(settings)
+    theme.apply()
+    grounds = {}
+    for kind in ("primary", "chosen", "plain"):
+        button = QPushButton("Run")
+        button.setProperty("primary", kind == "primary")
+        button.setCheckable(True)
+        button.setChecked(kind == "chosen")
+        qtbot.addWidget(button)
+        button.resize(button.sizeHint())
+        grounds[kind] = button.grab().toImage().pixelColor(button.width() // 2, 4).name().upper()
+    assert grounds == {
+        "primary": theme.colour("accent"),
+        "chosen": theme.colour("selection"),
+        "plain": theme.colour("card"),
+    }

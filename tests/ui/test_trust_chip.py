@@ -87,6 +87,11 @@ def test_a_long_text_takes_several_lines(chip):
     assert least.height() == shown.heightForWidth(least.width())
 
 
+def test_a_short_text_needs_no_more_room_than_it_takes(chip):
+    shown = chip("good", "Verified")
+    assert shown.minimumSizeHint().width() == shown.sizeHint().width()
+
+
 @pytest.mark.parametrize("by_key", [False, True])
 def test_reasons_are_heard_and_read_by_mouse_and_keyboard(qtbot, chip, by_key):
     reason = f"Only {3 + by_key} samples: <more> time."  # a tool tip of before says another number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QVBoxLayout
 
 from gpu_studio.ui.parts import GAP, Card, Text
 from gpu_studio.ui.race.progress_line import ProgressLine
@@ -70,15 +70,17 @@ class RaceLane(Card):
         self._steps.setText(figures.steps)
         self._step_title.setText(figures.step_title)
         self._measure.setText(figures.measure)
-        self._measure.set_role("good" if figures.is_reached else "value")
+        self._measure.set_tone("good" if figures.is_reached else "")
         self._goal.setText(figures.goal)
         self._way.show_share(figures.share, role, is_reached=figures.is_reached)
 
     def set_dense(self, is_dense: bool) -> None:
-        """Leave the picture more of a low window: without the lines that explain the figures."""
-        self._step_title.setVisible(not is_dense)
+        """Leave the picture more of a low window: one line of figures, with their units."""
+        self._counted.setDirection(
+            QBoxLayout.Direction.LeftToRight if is_dense else QBoxLayout.Direction.TopToBottom
+        )
+        self._counted.setSpacing(GAP // 2 if is_dense else 0)
         self._goal.setVisible(not is_dense)
-        self._steps.setToolTip(self._step_title.text())
         self._measure.setToolTip(self._goal.text())
 
     def set_large(self, is_large: bool) -> None:
@@ -99,11 +101,11 @@ class RaceLane(Card):
         below.addLayout(line)
         below.addWidget(self._way)
         line.addWidget(self._clock)
-        steps = QVBoxLayout()
-        steps.setSpacing(0)
-        line.addLayout(steps)
-        steps.addWidget(self._steps)
-        steps.addWidget(self._step_title)
+        self._counted = QVBoxLayout()
+        self._counted.setSpacing(0)
+        line.addLayout(self._counted)
+        self._counted.addWidget(self._steps)
+        self._counted.addWidget(self._step_title)
         measure = QVBoxLayout()
         measure.setSpacing(0)
         line.addLayout(measure, 1)

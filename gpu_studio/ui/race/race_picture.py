@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 # In lines of the widget's font.
-_INSET, _PADDING, _HIGH, _SIGN, _GAP = 0.6, 0.75, 1.75, 0.8, 0.5
+_INSET, _PADDING, _HIGH, _SIGN, _GAP = 0.6, 0.75, 1.75, 1.0, 0.4
 _LEAST = (12.0, 7.0)
 _USUAL = (30.0, 18.0)
 _RADIUS = 7.0
@@ -164,7 +164,9 @@ class RacePicture(QWidget):
             icon(chip.sign, self._theme, chip.role).paint(painter, sign.toRect())
         else:
             swatch = QPainterPath()
-            swatch.addRoundedRect(sign, side / 4, side / 4)
+            inset = side / 10
+            square = sign.adjusted(inset, inset, -inset, -inset)
+            swatch.addRoundedRect(square, side / 5, side / 5)
             painter.fillPath(swatch, QColor(self._theme.colour(chip.role)))
         painter.setFont(self._chip_font())
         is_ink = chip.sign and chip.role == "good"
