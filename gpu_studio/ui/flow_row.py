@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from PySide6.QtGui import QResizeEvent
+    from PySide6.QtGui import QResizeEvent, QShowEvent
 
 _LINE_GAP = 6
 
@@ -93,6 +93,12 @@ class FlowRow(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Place the widgets again."""
         super().resizeEvent(event)
+        self._arrange()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Place the widgets again: while the row is hidden, Qt requests no new layout."""
+        super().showEvent(event)
+        self.updateGeometry()
         self._arrange()
 
     def event(self, event: QEvent) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
-from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QVBoxLayout, QWidget
 
 from gpu_studio.ui.flow_row import FlowRow
 
@@ -61,6 +63,22 @@ def test_a_row_in_the_middle_leaves_as_much_on_both_sides(buttons, make):
     after = row.width() - 1 - buttons[-1].geometry().right()
     assert abs(buttons[0].x() - after) <= 1
     assert buttons[0].x() > 0
+
+
+@pytest.mark.parametrize("width", [1000, 160])
+def test_a_control_that_came_while_the_page_was_hidden_covers_no_other(buttons, make, width):
+    """Qt asks a hidden page for no new layout."""
+    buttons[0].hide()
+    row = FlowRow(*buttons)
+    make(row, width)
+    row.hide()
+    buttons[0].show()
+    buttons[1].setText("A second one that is longer")
+    row.show()
+    QApplication.processEvents()
+    places = [button.geometry() for button in buttons]
+    assert not any(a.intersects(b) for a, b in itertools.combinations(places, 2))
+    assert all(row.rect().contains(place) for place in places)
 
 
 def test_a_hidden_control_leaves_no_gap_and_comes_back(buttons, make, qtbot):
