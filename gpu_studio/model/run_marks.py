@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
 from gpu_studio.model.engine_session import Reply
 
@@ -88,11 +89,11 @@ class RunMarks(QObject):
 
     def _title(self, request: RunWorkload) -> str:
         description = self._studio.session.description
-        workloads = description.workloads if description else ()
-        written = {workload.name: workload.size_text for workload in workloads}
-        size = format_size(request.size, written.get(request.workload, SQUARE))
-        title = next((one.title for one in workloads if one.name == request.workload), "")
-        return f"{title or request.workload}, {size}, {request.dtype} on {request.device}"
+        workloads = (*(description.workloads if description else ()), *PICTURES)
+        run = next((one for one in workloads if one.name == request.workload), None)
+        size = format_size(request.size, run.size_text if run else SQUARE)
+        title = run.title if run else request.workload
+        return f"{title}, {size}, {request.dtype} on {request.device}"
 
     def _end(self, request: RunWorkload) -> None:
         if request is not self._running:

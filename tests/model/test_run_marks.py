@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
 from gpu_studio.model import run_marks as module
 from tests.fakes.descriptions import described_with_cuda, matmul
@@ -71,6 +72,15 @@ def test_a_run_is_marked_and_its_effect_told(qtbot, paused_runs, ready_studio, s
 def test_a_mark_writes_the_size_as_the_workload_does(qtbot, paused_runs, ready_studio):
     mark = run(qtbot, ready_studio, paused_runs, ready_studio.runs, request())
     assert mark.title == f"Matrix product, {format_size(512, BATCH_OF)}, float32 on cuda:0"
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
+def test_a_mark_names_the_picture_of_a_race_and_its_size_as_the_race_does(
+    qtbot, paused_runs, ready_studio, picture
+):
+    asked = msgspec.structs.replace(request(), workload=picture.name)
+    mark = run(qtbot, ready_studio, paused_runs, ready_studio.runs, asked)
+    assert mark.title.startswith(f"{picture.title}, {format_size(512, picture.size_text)}, ")
 
 
 def test_sensors_are_read_while_a_run_is_under_way(qtbot, paused_runs, ready_studio):

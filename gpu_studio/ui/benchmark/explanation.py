@@ -194,8 +194,8 @@ class Explanation(PageColumn):
         self._naive_bars.setVisible(naive is not None)
         if naive is None:
             self._naive.setText(
-                "Off. Tick “Also time it naively” on the left and run again to see the time that a "
-                "careless script would print."
+                "Off. Tick “Also time it naively” in More options and run again to see the time "
+                "that a careless script would print."
             )
             return
         role = device_role(run.request.device)
