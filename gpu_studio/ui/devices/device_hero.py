@@ -83,11 +83,7 @@ class DeviceHero(Card):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the buttons beside the devices if there is room, or below them."""
         super().resizeEvent(event)
-        is_wide = self.width() >= letters(self, _WIDE_LETTERS)
-        directions = QBoxLayout.Direction
-        self._halves.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
-        self._side.setMaximumWidth(letters(self, _PRESS_LETTERS) if is_wide else _NO_LIMIT)
-        self._side.setMinimumWidth(letters(self, _PRESS_LETTERS) if is_wide else 0)
+        self._lay_out()
 
     def show_verdict(self, headline: Headline, *, in_brief: bool) -> None:
         """Show the verdict; a page has one primary button, and a fix comes first."""
@@ -115,6 +111,16 @@ class DeviceHero(Card):
         self._check.setAccessibleName(self._check.text())
         self._check.setEnabled(is_checking or self._doctor.can_check)
         self._without_card.setVisible(has_cards is False)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        is_wide = self.width() >= letters(self, _WIDE_LETTERS)
+        directions = QBoxLayout.Direction
+        self._halves.setDirection(directions.LeftToRight if is_wide else directions.TopToBottom)
+        # In a narrow font the icon and the padding take more than their share of the letters.
+        width = max(letters(self, _PRESS_LETTERS), self._compare.sizeHint().width())
+        self._side.setMaximumWidth(width if is_wide else _NO_LIMIT)
+        self._side.setMinimumWidth(width if is_wide else 0)
 
     def _made_side(self) -> QWidget:
         made = QWidget()
