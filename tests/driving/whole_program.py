@@ -5,7 +5,9 @@ A script stands for what a person does. `CLOSING` has the states in which a wind
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 _LONGEST_S = 5 * PATIENCE_S
+# On Windows, psutil gives a process that it kills this exit code.
+_KILLED = signal.SIGTERM if sys.platform == "win32" else -signal.SIGKILL
 
 _OPENING = """
 import os, sys, tempfile, time
@@ -276,15 +280,39 @@ def run_program(
         stderr=subprocess.PIPE,
         encoding="utf-8",
     )
+    began = psutil.Process(child.pid).create_time()
     offspring = _wait_for(child)
     ended_at = time.perf_counter()
     _, alive = psutil.wait_procs(offspring, timeout=PATIENCE_S)
+    left = [_described(process) for process in alive]
     for process in alive:  # they would hold the pipes open
-        process.kill()
-    out, err = child.communicate()
-    assert (child.returncode != 0) is is_killed, f"exit {child.returncode}\n{out}\n{err}"
-    assert not alive, "processes outlive the window"
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    try:
+        out, err = child.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        others = _begun_since(began)
+        raise AssertionError(f"the window's output stays open, by one of {others}") from None
+    ends = _KILLED if is_killed else 0
+    assert child.returncode == ends, f"exit {child.returncode}\n{out}\n{err}"
+    assert not left, f"processes outlive the window: {left}"
     return {**dict(line.split(" ", 1) for line in out.splitlines()), "ended_at": str(ended_at)}
+
+
+def _described(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        return f"{process.pid}, child of {process.ppid()}: {' '.join(process.cmdline())[-200:]}"
+    return f"{process.pid}"
+
+
+def _begun_since(began: float) -> list[str]:
+    """Return which processes of this PC began at or after a time of `time.time`."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.create_time() >= began:
+                found.append(_described(process))
+    return found
 
 
 def _wait_for(child: subprocess.Popen[str]) -> set[psutil.Process]:
