@@ -88,6 +88,7 @@ class ComparisonCard(Card):
         ):  # fmt: skip
             box.setObjectName(f"{self._name}.{name}")
             box.setAccessibleName(spoken)
+            box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)  # they come later
         self._run = button("Run", self._start, name=f"{self._name}.run", primary=True)
         self._stop = button("Stop", self.model.stop, name=f"{self._name}.stop")
         runs(self._run)

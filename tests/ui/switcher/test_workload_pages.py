@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtWidgets import (
+    QApplication,
     QCheckBox,
+    QComboBox,
     QPushButton,
     QTableView,
 )
@@ -37,6 +39,20 @@ def test_all_ways_of_the_first_option_are_checked_and_the_default_of_the_others(
     assert numbers(run.text()) == ["2"]
     find(feeding, "switcher.dataloader.workers.2", QCheckBox).setChecked(True)
     assert numbers(run.text()) == ["4"]
+
+
+def test_a_size_that_comes_after_the_page_was_shown_can_be_read(feeding):
+    feeding.resize(1000, 700)
+    feeding.show()
+    QApplication.processEvents()
+    sizes = find(feeding, "switcher.dataloader.size", QComboBox)
+    sizes.addItem("a batch of 65536 pictures")
+    sizes.setCurrentIndex(sizes.count() - 1)
+    QApplication.processEvents()
+    assert sizes.width() > sizes.fontMetrics().horizontalAdvance(sizes.currentText())
+    assert not sizes.geometry().intersects(
+        find(feeding, "switcher.dataloader.run", QPushButton).geometry()
+    )
 
 
 def test_the_ways_stand_side_by_side(feeding, engines, studio, qtbot):
