@@ -37,9 +37,6 @@ NOT_RUN: dict[str, str] = {
     "::test_what_stands_in_for_a_card_is_labelled[mixed_devices]": _UNWINDING,
     "tests/engine/test_snippets.py"
     "::test_a_pitfalls_snippet_shows_it[mixed_devices-broken]": _UNWINDING,
-    "tests/test_whole_program.py::test_no_process_outlives_a_window_that_is_killed": (
-        "the output of the killed window stays open; not yet known whether by Wine or a process"
-    ),
     **dict.fromkeys(
         (
             f"{_GROUPS}test_group_call.py::test_a_run_checks_and_times_the_same_processes",
