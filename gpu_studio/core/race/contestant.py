@@ -158,4 +158,6 @@ def _calls_of(run: Run) -> Sequence[int]:
 def _failure_of(run: Run) -> str:
     if run.failure is not None:
         return run.failure.message
+    if run.state is RunState.WAITING:
+        return "did not run"
     return "stopped" if run.state is RunState.STOPPED else "did not finish"

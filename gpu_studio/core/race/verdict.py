@@ -155,7 +155,8 @@ def _missing(runs: Sequence[Run], contestants: Sequence[ContestantResult]) -> li
     for run, one in zip(runs, contestants, strict=True):
         if one.failure:
             name = contestant_name(run, runs)
-            why = "was stopped" if one.failure == "stopped" else f"did not finish: {one.failure}"
+            ends = {"stopped": "was stopped", "did not run": "did not run"}
+            why = ends.get(one.failure, f"did not finish: {one.failure}")
             sentences.append(f"{name[:1].upper()}{name[1:]} {why.rstrip('.')}.")
     return sentences
 

@@ -118,6 +118,8 @@ def side_words(side: RaceSide | None, clock_s: float, *, is_running: bool) -> Si
         return SideWords(
             "Stopped" if state is RunState.STOPPED else "Did not finish", "amber", "warning"
         )
+    if state is RunState.WAITING and not is_running:
+        return SideWords("Did not run", "amber", "warning")
     if not side.is_over:
         return _live_words(side)
     end = clock_s + 1e-6 >= side.end_s

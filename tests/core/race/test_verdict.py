@@ -113,6 +113,13 @@ def test_a_stopped_contestant_says_so():
     assert finished.sentence.endswith("was stopped.")
 
 
+def test_a_contestant_that_never_ran_is_said_so_once():
+    finished = judge(LEARN, [over(CPU, 30e-3), Run(request(CARD))]).finished
+    assert finished.contestants[1].failure == "did not run"
+    assert finished.sentence.endswith(" did not run.")
+    assert finished.sentence.count("did not") == 1
+
+
 def test_a_race_that_never_began_still_ends():
     asked = request(CPU)
     run = Run(asked)

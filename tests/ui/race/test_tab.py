@@ -10,7 +10,8 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
 
-from gpu_studio.core.protocol import RunWorkload
+from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.protocol import RunFailed, RunWorkload
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
 from gpu_studio.model.race import race as race_module
 from gpu_studio.ui.file_drop import FileDrop
@@ -99,6 +100,17 @@ def test_a_race_shows_the_ghost_beside_the_live_side(
 
     assert find(tab, "race.trust", TrustChip).tone == "amber"
     assert text(tab, "race.right.steps") == "400", "the frames so far stay"
+
+
+def test_a_side_that_never_ran_no_longer_waits_for_its_turn(tab: RaceTab, engines: Engines) -> None:
+    failure = Failure(FailureKind.OUT_OF_MEMORY, "It is full.")
+    engines.scripts[RunWorkload] = lambda _engine, request: [
+        RunFailed(run_id=request.run_id, failure=failure)
+    ]
+    click(tab, "race.run")
+    wait_over(tab)
+    assert chips(tab, "right")[1] == "Did not run"
+    assert "It is full." in text(tab, "race.sentence")
 
 
 @with_cards
