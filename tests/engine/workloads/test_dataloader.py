@@ -239,7 +239,7 @@ def test_a_snippet_with_workers_runs_as_a_file(tmp_path: Path):
     # Only the number differs, so the last of them speaks for all.
     path = tmp_path / "feed.py"
     path.write_text(lines)
-    printed = subprocess.check_output([sys.executable, str(path)], text=True, timeout=120)
+    printed = subprocess.check_output([sys.executable, str(path)], text=True, timeout=500)
     assert float(printed.removesuffix(" s a call\n")) > 0
 
 
