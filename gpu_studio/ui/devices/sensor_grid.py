@@ -249,14 +249,16 @@ class SensorGrid(QWidget):
     def _arrange(self, shown: list[str]) -> None:
         self._shown, self._columns = shown, self._fitting_columns()
         lines = _PLOT_LINES if self.shows_all else _TILE_LINES
-        for card in self._cards.values():
+        for key, card in self._cards.items():
             self._grid.removeWidget(card)
-            card.hide()
+            if key not in shown:
+                card.hide()
         for place, key in enumerate(shown):
             card = self._cards[key]
             card.plot.setFixedHeight(round(lines * self.fontMetrics().height()))
             self._grid.addWidget(card, place // self._columns, place % self._columns)
-            card.show()
+            if card.isHidden():  # each card that appears lays out all of its parents at once
+                card.show()
         used = min(self._columns, len(shown))
         for column in range(_MOST_TILES):
             self._grid.setColumnStretch(column, int(column < used))

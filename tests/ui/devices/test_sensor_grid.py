@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QTableView, QWidget
 
@@ -182,3 +182,27 @@ def test_what_is_said_of_marks_takes_no_room_from_a_narrow_window(grid, track):
     assert said(grid, "s.cursor")
     grid.layout().activate()
     assert grid.minimumSizeHint().width() <= narrowest
+
+
+class Appearances(QObject):
+    """Counts how often the widgets that it watches are hidden or shown."""
+
+    count = 0
+
+    def eventFilter(self, _watched, event):
+        self.count += event.type() in (QEvent.Type.ShowToParent, QEvent.Type.HideToParent)
+        return False
+
+
+def test_a_tile_that_stays_is_not_hidden_meanwhile(grid):
+    """Each widget that appears lays out the whole page."""
+    cards = [card for card in grid.findChildren(SensorCard) if card.isVisible()]
+    appearances = Appearances()
+    for card in cards:
+        card.installEventFilter(appearances)
+    click(grid, "devices.sensors.all")
+    staying = [card for card in cards if card.isVisible()]
+    assert 0 < len(staying) < len(cards)
+    assert appearances.count == len(cards) - len(staying)
+    click(grid, "devices.sensors.all")
+    assert appearances.count == 2 * (len(cards) - len(staying))
