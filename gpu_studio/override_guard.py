@@ -28,7 +28,7 @@ _VIRTUAL = frozenset({
     "boundingRect", "childrenBoundingRect", "clone", "columnCount", "data", "dropMimeData",
     "event", "eventFilter", "fixup", "focusNextPrevChild", "hasHeightForWidth", "headerData",
     "heightForWidth", "initializeGL", "initStyleOption", "insertFromMimeData", "itemChange",
-    "minimumSizeHint", "paint", "paintGL", "pixmap", "rowCount", "run", "scaledPixmap",
+    "minimumSizeHint", "paint", "paintGL", "pixmap", "reject", "rowCount", "run", "scaledPixmap",
     "selectionChanged", "setVisible", "shape", "showPopup", "sizeHint", "sort", "stepBy",
     "stepEnabled", "validate",
 })  # fmt: skip

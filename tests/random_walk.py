@@ -72,7 +72,9 @@ if TYPE_CHECKING:
 _ROOT = Path(__file__).resolve().parents[1]
 # These end the window, a program of this PC, or leave the window's process for the desktop. An
 # engine in the window's own process is another program: PyTorch's memory is then the window's.
-_LEFT_ALONE = ("Quit", "About", "log folder", "End process", "ending processes", "inside this")
+_LEFT_ALONE = (
+    "Quit", "About", "log folder", "End process", "ending processes", "inside this", "Install",
+)  # fmt: skip
 _KEYS = (
     Qt.Key.Key_Tab, Qt.Key.Key_Backtab, Qt.Key.Key_Escape, Qt.Key.Key_Left, Qt.Key.Key_Right,
     Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Home,
@@ -465,6 +467,9 @@ class Walk:
         find(self.window, "benchmark.clear", QAbstractButton).click()
         results = find(self.window, "benchmark.results", QTableView).model()
         wait_until(lambda: results.rowCount() == 0)
+        # Another picture: the frames of a race take up to 192 MiB.
+        for picture in ("grow", "learn"):
+            find(self.window, f"race.picture.{picture}", QAbstractButton).click()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
     def _wait_until_ready(self) -> None:

@@ -276,6 +276,7 @@ def _save(race: _Race, verdict: Verdict, described: EngineDescribed, path: Path)
             cwd=_HOME,
             env={**os.environ, "PYTHONUTF8": "1"},
             check=False,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StudioError(
