@@ -40,11 +40,12 @@ def race_seconds(request: RunWorkload) -> float:
 def frame_file(folder: Path, pictures: list[NDArray[np.uint8]]) -> Path:
     """Write a file of frames as an engine does."""
     height, width, _ = pictures[0].shape
-    path = Path(tempfile.mkstemp(dir=folder, suffix=".frames")[1])
     header = header_of(width, height)
     assert len(header) == HEADER_BYTES
-    path.write_bytes(header + b"".join(picture.tobytes() for picture in pictures))
-    return path
+    # Closed at once: Windows removes no open file.
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".frames", delete=False) as file:
+        file.write(header + b"".join(picture.tobytes() for picture in pictures))
+    return Path(file.name)
 
 
 def pictures_of(count: int = FRAMES) -> list[NDArray[np.uint8]]:
