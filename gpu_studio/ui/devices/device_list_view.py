@@ -85,8 +85,9 @@ class DeviceListView(QListView):
         rows = range(self._devices.rowCount())
         self.setFixedHeight(max(sum(self.sizeHintForRow(row) for row in rows), 1))
 
-    def _tell(self, current: QModelIndex) -> None:
-        if current.isValid() and not self._is_following:
+    def _tell(self, current: QModelIndex, previous: QModelIndex) -> None:
+        # Qt makes the first row current if the list gets the focus before it follows a device.
+        if current.isValid() and previous.isValid() and not self._is_following:
             self.device_selected.emit(current.data(DEVICE_ROLE).identity)
 
 

@@ -6,11 +6,21 @@ import subprocess
 import sys
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLineEdit, QListView, QPushButton, QTableView, QWidget
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QFocusEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QLineEdit,
+    QListView,
+    QPushButton,
+    QTableView,
+    QWidget,
+)
 
 from gpu_studio.core.devices.finding import Finding, worst_first
 from gpu_studio.core.protocol import DescribeEngine
+from gpu_studio.model.devices.device_list import DeviceList
+from gpu_studio.ui.devices.device_list_view import DeviceListView
 from gpu_studio.ui.theme import COLOURS
 from tests.driving.devices import found, show_reading, start
 from tests.driving.window import find, numbers, sees, text
@@ -36,6 +46,22 @@ def test_the_first_look_says_that_it_looks(qtbot, tab):
     assert text(tab, "devices.verdict.sentence").startswith("Looking")
     assert not find(tab, "devices.copy", QPushButton).isEnabled()
     assert not sees(tab, "devices.details")
+
+
+def test_a_focus_before_the_list_follows_a_device_chooses_none(qtbot, theme):
+    devices = DeviceList()
+    view, chosen = DeviceListView(devices, theme), []
+    qtbot.addWidget(view)
+    view.device_selected.connect(chosen.append)
+    cpu, card = gt_1030().devices
+    devices.show((cpu, card), None)
+    QApplication.sendEvent(view, QFocusEvent(QEvent.Type.FocusIn))
+    assert view.currentIndex().row() == 0  # Qt's choice, and nobody's
+    view.follow(card.identity)
+    assert view.currentIndex().row() == 1
+    assert chosen == []
+    view.setCurrentIndex(devices.index(0))
+    assert chosen == [cpu.identity]
 
 
 @pytest.mark.parametrize("inventory", [cpu_only()])
