@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QTableView, QToolButton, QWidget
+from PySide6.QtWidgets import QLineEdit, QTableView, QToolButton, QWidget
 
 from gpu_studio.model.benchmark.results_table import Column
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.share_bars import ShareBars
 from gpu_studio.ui.trust_chip import TrustChip
-from tests.driving.window import click, column, find, plain, text, wait_until, write
+from tests.driving.window import click, column, find, move_mouse, plain, text, wait_until, write
 
 if TYPE_CHECKING:
     from gpu_studio.core.protocol import RunWorkload
@@ -106,12 +105,7 @@ def hover_row(tab: QWidget, row: int) -> None:
     view = find(tab, "benchmark.results", QTableView)
     view.scrollTo(view.model().index(row, 0))
     place = view.visualRect(view.model().index(row, Column.SIZE)).center()
-    viewport, none = view.viewport(), Qt.MouseButton.NoButton
-    at, on_screen = QPointF(place), QPointF(viewport.mapToGlobal(place))
-    move = QMouseEvent(
-        QEvent.Type.MouseMove, at, on_screen, none, none, Qt.KeyboardModifier.NoModifier
-    )
-    QApplication.sendEvent(viewport, move)
+    move_mouse(view.viewport(), place)
 
 
 def requests_of(tab: BenchmarkTab) -> list[RunWorkload]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import (
     QDeadlineTimer,
+    QEvent,
     QEventLoop,
     QItemSelectionModel,
     QMimeData,
@@ -21,7 +22,7 @@ from PySide6.QtCore import (
     QTimer,
     QUrl,
 )
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -167,6 +168,16 @@ def click(root: QWidget, name: str) -> None:
     is_box = isinstance(button, QCheckBox | QRadioButton)
     place = QPoint(8, button.height() // 2) if is_box else button.rect().center()
     QTest.mouseClick(button, Qt.MouseButton.LeftButton, pos=place)
+
+
+def move_mouse(widget: QWidget, place: QPoint) -> None:
+    """Move the mouse onto a place of a widget, whatever lies over it on the screen."""
+    none = Qt.MouseButton.NoButton
+    at, on_screen = QPointF(place), QPointF(widget.mapToGlobal(place))
+    move = QMouseEvent(
+        QEvent.Type.MouseMove, at, on_screen, none, none, Qt.KeyboardModifier.NoModifier
+    )
+    QApplication.sendEvent(widget, move)
 
 
 def bring_into_sight(widget: QWidget) -> None:

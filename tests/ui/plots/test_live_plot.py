@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QGraphicsTextItem, QToolTip
 
 from gpu_studio.ui.plots.live_plot import Curve, Level, LivePlot, Marker
+from tests.driving.window import move_mouse
 from tests.ui.plots.drawn import drawn, spiky
 
 
@@ -246,7 +246,7 @@ def test_the_mouse_reads_the_value_of_each_curve(qtbot, shown):
     qtbot.waitUntil(lambda: box.width() > 100)
     place = plot.plot.mapFromScene(box.mapViewToScene(QPointF(2.0, -4.0)))
     with qtbot.waitSignal(plot.pointed) as pointed:
-        QTest.mouseMove(plot.plot.viewport(), place)
+        move_mouse(plot.plot.viewport(), place)
     assert pointed.args[0] == pytest.approx(2.0, abs=0.1)
     read = QToolTip.text()
     assert all(said in read for said in ("sample 2", "CPU: 2.00", "GT &lt;1030&gt;: 2.00"))
