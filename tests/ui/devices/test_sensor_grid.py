@@ -10,7 +10,7 @@ from gpu_studio.core.devices.sensor_history import SensorTrack
 from gpu_studio.ui.devices.sensor_grid import SensorCard, SensorGrid
 from gpu_studio.ui.parts import letters
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.window import click, find, sees
+from tests.driving.window import click, find, move_mouse, sees
 from tests.fakes.pc import gt_1030, reading
 
 
@@ -58,8 +58,8 @@ def hover(grid, time_s):
     live = grid.findChild(LivePlot, "devices.sensor.temperature.plot")
     place = live.plot.plotItem.vb.mapViewToScene(QPointF(time_s, 40.0))
     viewport = live.plot.viewport()
-    QTest.mouseMove(viewport, live.plot.mapFromScene(place) + QPoint(1, 0))
-    QTest.mouseMove(viewport, live.plot.mapFromScene(place))
+    move_mouse(viewport, live.plot.mapFromScene(place) + QPoint(1, 0))
+    move_mouse(viewport, live.plot.mapFromScene(place))
 
 
 def test_the_mouse_reads_all_sensors_at_one_time(qtbot, grid):
