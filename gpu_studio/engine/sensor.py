@@ -37,7 +37,6 @@ class CardState(msgspec.Struct, frozen=True, kw_only=True):
     memory_bus_width_bits: int | None = None
     pcie_generation: int | None = None
     pcie_width: int | None = None
-    power_w: float | None = None
 
 
 class Sensor(Protocol):
@@ -45,6 +44,9 @@ class Sensor(Protocol):
 
     def read(self, uuid: str) -> CardState | None:
         """Return a card's present state; None if unknown. Never raises."""
+
+    def power_w(self, uuid: str) -> float | None:
+        """Return the power that a card takes now; None if unknown. Never raises."""
 
     def engine_bytes(self, uuid: str) -> int | None:
         """Return this process's memory on a card, including its CUDA context.
@@ -152,9 +154,13 @@ class CardWatch:
     Args:
         sensor: reads the card; None if there is no sensor.
         uuid: the card's UUID; None if it has none.
+        reads_power: whether to ask for the power as well. Some drivers hang in that call, so only
+            a run that tells its energy asks.
     """
 
-    def __init__(self, sensor: Sensor | None, uuid: str | None) -> None:
+    def __init__(
+        self, sensor: Sensor | None, uuid: str | None, *, reads_power: bool = False
+    ) -> None:
         self._sensor = sensor
         self._uuid = uuid
         self.state: CardState | None = None
@@ -162,6 +168,7 @@ class CardWatch:
         self.power_capped: bool | None = None
         self.other_processes: bool | None = None
         self.clocks_mhz: list[float] = []
+        self._reads_power = reads_power
         self._powers_w: list[float] = []
 
     @property
@@ -188,14 +195,19 @@ class CardWatch:
         self.state = _with_faster_link(state, self.state)
         if state.sm_clock_mhz is not None:
             self.clocks_mhz.append(state.sm_clock_mhz)
-        if state.power_w is not None:
-            self._powers_w.append(state.power_w)
+        self._read_power()
         reasons = state.clock_event_reasons
         slow = is_throttled(reasons, state.sm_clock_mhz, state.sm_clock_base_mhz)
         self.throttled = _seen(self.throttled, slow)
         self.power_capped = _seen(self.power_capped, is_power_capped(reasons))
         if state.other_processes is not None:
             self.other_processes = bool(self.other_processes) or state.other_processes
+
+    def _read_power(self) -> None:
+        if self._reads_power and self._sensor and self._uuid:
+            power_w = self._sensor.power_w(self._uuid)
+            if power_w is not None:
+                self._powers_w.append(power_w)
 
     def _read(self) -> CardState | None:
         return self._sensor.read(self._uuid) if self._sensor and self._uuid else None

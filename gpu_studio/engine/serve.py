@@ -208,6 +208,10 @@ class NvmlSensor:
         """Return a card's present state; None if unknown."""
         return self._asked(uuid, _state_of)
 
+    def power_w(self, uuid: str) -> float | None:
+        """Return the power that a card takes now, in watts."""
+        return self._asked(uuid, _power_of)
+
     def engine_bytes(self, uuid: str) -> int | None:
         """Return this process's memory on a card; None if unknown."""
         return self._asked(uuid, _own_bytes)
@@ -228,13 +232,17 @@ class NvmlSensor:
         return None
 
 
+def _power_of(card: NvmlCard) -> float | None:
+    milliwatts = card.number("nvmlDeviceGetPowerUsage")
+    return None if milliwatts is None else milliwatts / 1000
+
+
 def _state_of(card: NvmlCard) -> CardState:
     from gpu_studio.hardware.cards import has_other_processes, read_clock_event_reasons
     from gpu_studio.hardware.nvml import CLOCK_MEMORY, CLOCK_SM
 
     most_mhz = card.number("nvmlDeviceGetMaxClockInfo", CLOCK_SM)
     base_mhz = card.number("nvmlDeviceGetDefaultApplicationsClock", CLOCK_SM)
-    milliwatts = card.number("nvmlDeviceGetPowerUsage")
     if base_mhz is None or most_mhz is None or base_mhz >= most_mhz:
         base_mhz = None  # data center cards report their highest boost here
     return CardState(
@@ -247,7 +255,6 @@ def _state_of(card: NvmlCard) -> CardState:
         memory_bus_width_bits=card.number("nvmlDeviceGetMemoryBusWidth"),
         pcie_generation=card.number("nvmlDeviceGetCurrPcieLinkGeneration"),
         pcie_width=card.number("nvmlDeviceGetCurrPcieLinkWidth"),
-        power_w=None if milliwatts is None else milliwatts / 1000,
     )
 
 

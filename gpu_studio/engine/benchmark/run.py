@@ -299,7 +299,7 @@ class WorkloadRun:
     def _watch(self, case: Case) -> Watch:
         if not case.is_on_card:
             return CpuWatch()
-        return CardWatch(self._sensor, uuid_of(case.device))
+        return CardWatch(self._sensor, uuid_of(case.device), reads_power=self._traits is not None)
 
     def _card_state(self, case: Case) -> CardState | None:
         """Return the driver's readings of a case's card; None on the CPU or if unknown."""
