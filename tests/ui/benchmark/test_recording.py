@@ -115,7 +115,7 @@ def test_wherever_its_numbers_show_they_are_called_recorded(
     click(replaying, "benchmark.view.live")
     live = find(replaying, "benchmark.plot", LivePlot)
     assert [live._curves[key].label for key in live.curve_keys] == legend
-    assert len(drawn(replaying, "benchmark.plot", "cuda:0")[1]) == 40
+    qtbot.waitUntil(lambda: len(drawn(replaying, "benchmark.plot", "cuda:0")[1]) == 40)
     assert LABEL in text(replaying, "benchmark.plot.caption")
     click(replaying, "benchmark.view.explanation")
     assert "recorded" in text(replaying, "benchmark.plot.caption")
