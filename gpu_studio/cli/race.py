@@ -17,7 +17,7 @@ from gpu_studio.cli.screen import Progress, TerminalTable, note, now, say, say_b
 from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.race_messages import Showing
+from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, Showing
 from gpu_studio.core.protocol import FrameReady, FramesOpened, encode
 from gpu_studio.core.race.contestant import (
     Contestant,
@@ -88,6 +88,11 @@ def run_race(
         described = describe(engine, interrupt)
         progress.clear()
         contestants = _contestants(request, picture, described)
+        if len(contestants) > MOST_CONTESTANTS:
+            raise WrongUseError(
+                f"A race has at most {MOST_CONTESTANTS} contestants, and these options make "
+                f"{len(contestants)}: leave some out."
+            )
         Recorder(log_path, as_json=as_json, path=None).begin(
             described, {picture.name}, {one.device for one in contestants}
         )

@@ -16,7 +16,7 @@ from gpu_studio.cli import main as cli
 from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.race_messages import RaceOutcome
+from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
 from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunWorkload
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
 from tests.fakes.descriptions import described, described_with_cuda
@@ -167,6 +167,15 @@ def test_wrong_use_is_one_line(arguments, type_in, engines):
     assert (status, output) == (2, "")
     assert errors.startswith("gpu-studio: ")
     assert errors.count("\n") == 1
+    assert not asked(engines)
+
+
+def test_more_contestants_than_a_race_can_have_are_wrong_use(type_in, engines):
+    threads = ",".join(str(number) for number in range(1, MOST_CONTESTANTS + 2))
+    status, output, errors = type_in("learn", "--device", "cpu", "--threads", threads)
+    assert (status, output) == (2, "")
+    assert str(MOST_CONTESTANTS) in errors
+    assert str(MOST_CONTESTANTS + 1) in errors
     assert not asked(engines)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.race.contestant import contestant_name
 from gpu_studio.core.race.shared_race import (
@@ -58,7 +60,7 @@ def picture_order(
     shared = SharedRace(
         race=verdict.finished,
         runs=tuple(
-            SharedRun(name=_clipped(name), points=_points(track), result=run.result)
+            _shared_run(name, run, track)
             for name, run, track in zip(names, runs, tracks, strict=True)
         ),
         made_at=made_at[:40],
@@ -73,6 +75,14 @@ def picture_order(
     ends = [one.seconds for one in verdict.finished.contestants if one.reached]
     first_s = min(ends, default=float("inf"))
     return PictureOrder(shared=shared, pictures=tuple(_picture(track, first_s) for track in tracks))
+
+
+def _shared_run(name: str, run: Run, track: RaceTrack) -> SharedRun:
+    points, result = _points(track), run.result
+    if points and result is not None:
+        # The points say the same in few: with the curves, a race of many would be too large.
+        result = msgspec.structs.replace(result, curves={})
+    return SharedRun(name=_clipped(name), points=points, result=result)
 
 
 def _points(track: RaceTrack) -> tuple[RacePoint, ...]:

@@ -19,7 +19,8 @@ from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads t
     Count,
     Seconds,
 )
-from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.messages.race_messages import (
+    MOST_CONTESTANTS,
     Fraction,
     RaceFinished,
 )
@@ -30,7 +31,6 @@ CHUNK = "gpu-studio-race"
 """The keyword of the text chunk; Qt reads no keyword with a space."""
 LARGEST_BYTES = 1 << 20
 MOST_POINTS = 200
-_MOST_CONTESTANTS = 16
 _LARGEST_SIDE = 512
 
 Name = Annotated[str, Meta(max_length=200)]
@@ -48,7 +48,7 @@ class RacePoint(msgspec.Struct, frozen=True, array_like=True):
 class SharedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A contestant: its name on the picture, and its way to the finish line, oldest first.
 
-    ``result`` is null if the run did not finish.
+    ``result`` is null if the run did not finish. It has no curves if there are ``points``.
     """
 
     name: Name
@@ -65,7 +65,7 @@ class SharedRace(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: int = SCHEMA
     race: RaceFinished
-    runs: Annotated[tuple[SharedRun, ...], Meta(max_length=_MOST_CONTESTANTS)]
+    runs: Annotated[tuple[SharedRun, ...], Meta(max_length=MOST_CONTESTANTS)]
     made_at: Annotated[str, Meta(max_length=40)]
     cpu_name: Name = ""
     card_name: Name = ""
