@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QHelpEvent
+from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QApplication,
     QFrame,
     QHeaderView,
     QLabel,
@@ -20,9 +21,10 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.model.tool_tip import plain_tip
+from gpu_studio.ui.theme import HERO_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtCore import QAbstractItemModel
     from PySide6.QtGui import QShowEvent
@@ -74,6 +76,21 @@ class Text(QLabel):
     def set_role(self, role: Role) -> None:
         """Change the role."""
         set_property(self, "role", role)
+
+    def fit_role(self, roles: Sequence[Role], room: int) -> None:
+        """Take the first of some hero roles in which the text is at most ``room`` pixels wide.
+
+        The last role is taken if the text is too wide in all of them.
+        """
+        fitting = (role for role in roles if self._width_in(role) <= room)
+        self.set_role(next(fitting, roles[-1]))
+
+    def _width_in(self, role: Role) -> int:
+        size, weight = HERO_SIZES[role]
+        font = QFont(QApplication.font())
+        font.setPointSizeF(font.pointSizeF() * size)
+        font.setWeight(QFont.Weight(weight))
+        return QFontMetrics(font).horizontalAdvance(self.text())
 
     def set_tone(self, tone: Literal["", "good", "amber", "failure", "quiet"]) -> None:
         """Color the text in any role; the words must say the same."""

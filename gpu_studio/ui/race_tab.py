@@ -6,7 +6,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.model.race import race_words
@@ -22,7 +21,7 @@ from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
 from gpu_studio.ui.race.race_picture import PictureChip, image_of
 from gpu_studio.ui.race.size_lever import SizeLever, SizeMark
 from gpu_studio.ui.saving import save_as
-from gpu_studio.ui.theme import HERO_SIZES, side_role
+from gpu_studio.ui.theme import side_role
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
@@ -278,16 +277,7 @@ class RaceTab(QWidget):
                 lane.set_dense(is_low)
         roles = _LARGE_HEADLINES if is_large else _HEADLINES[is_low:]
         room = self._sentence.width() * (2 if is_large else 1)
-        text = self._sentence.text()
-        fitting = (role for role in roles if self._width_in(role, text) <= room)
-        self._sentence.set_role(next(fitting, roles[-1]))
-
-    def _width_in(self, role: Role, text: str) -> int:
-        size, weight = HERO_SIZES[role]
-        font = QFont(self.font())
-        font.setPointSizeF(font.pointSizeF() * size)
-        font.setWeight(QFont.Weight(weight))
-        return QFontMetrics(font).horizontalAdvance(text)
+        self._sentence.fit_role(roles, room)
 
     # ── acting ───────────────────────────────────────────────────────────────────────────────
 

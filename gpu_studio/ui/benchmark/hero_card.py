@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QHBoxLayout
 
 from gpu_studio.model.tool_tip import rich_tip
 from gpu_studio.ui.parts import GAP, Card, Role, Text
 from gpu_studio.ui.result_bars import ResultBar, ResultBars
-from gpu_studio.ui.theme import HERO_SIZES, device_role
+from gpu_studio.ui.theme import device_role
 from gpu_studio.ui.trust_chip import TrustChip
 
 if TYPE_CHECKING:
@@ -121,12 +120,4 @@ class HeroCard(Card):
         room = self.width() - margins.left() - margins.right()
         if not self._chip.isHidden():
             room -= self._chip.sizeHint().width() + GAP
-        fitting = (role for role in roles if self._width_in(role, text) <= room)
-        self._headline.set_role(next(fitting, roles[-1]))
-
-    def _width_in(self, role: Role, text: str) -> int:
-        size, weight = HERO_SIZES[role]
-        font = QFont(self.font())
-        font.setPointSizeF(font.pointSizeF() * size)
-        font.setWeight(QFont.Weight(weight))
-        return QFontMetrics(font).horizontalAdvance(text)
+        self._headline.fit_role(roles, room)
