@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gpu_studio.cli.race import RaceRequest
 
 _MOST_THREADS = 4096
-_PICTURES = ("learn", "paint", "grow")
 
 
 def add_command(commands: Commands) -> None:
@@ -72,11 +71,12 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
 
 def _request(options: argparse.Namespace) -> RaceRequest:
     from gpu_studio.cli.race import RaceRequest
-    from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S
+    from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
 
-    if options.picture not in _PICTURES:
+    names = [picture.name for picture in PICTURES]
+    if options.picture not in names:
         named = f"“{options.picture[:20]}” is not a picture" if options.picture else "Name one"
-        raise WrongUseError(f"{named}: choose {', '.join(_PICTURES)}.")
+        raise WrongUseError(f"{named}: choose {', '.join(names)}.")
     try:
         sizes = parse_sizes(options.size) if options.size is not None else [None]
         dtypes = parse_dtypes(options.dtype) if options.dtype is not None else ["float32"]
