@@ -128,15 +128,15 @@ class RaceTiming:
                 self._stop.wait(self._request.rest_s)
             line_at_s = time.perf_counter()
 
-    def outcome(self, energy_j: float | None) -> RaceOutcome:
-        """Return how far the drawing came."""
+    def outcome(self, power_w: float | None) -> RaceOutcome:
+        """Return how far the drawing came, and the energy if the card's mean power is known."""
         return RaceOutcome(
             reached=self._has_reached,
             steps=self._steps,
             seconds=self._elapsed_s,
             measure=self._measure,
             progress=self._progress,
-            energy_j=energy_j,
+            energy_j=None if power_w is None else power_w * self._elapsed_s,
         )
 
     def curves(self) -> dict[str, tuple[float, ...]]:

@@ -237,9 +237,7 @@ class WorkloadRun:
             lambda: read_memory(case.device) if case.is_on_card else None,
         )
         self._check_stop()
-        power_w = found.watch.power_w
-        seconds = race.outcome(None).seconds
-        found.outcome = race.outcome(None if power_w is None else power_w * seconds)
+        found.outcome = race.outcome(found.watch.power_w)
         found.curves = race.curves()
 
     def _time(self, stopwatch: Stopwatch, call: Call, case: Case) -> Iterator[Event]:
