@@ -9,13 +9,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.parts import card_parts_s
 from gpu_studio.engine.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     import torch
     from numpy.typing import NDArray
 
@@ -79,3 +82,21 @@ class Drawing(Call):
         parts = card_parts_s(self._case.device, (), self.result)
         # Nothing is copied in a step.
         return {name: part_s for name, part_s in parts.items() if not name.startswith("copy")}
+
+
+def gradient(
+    stops: Sequence[tuple[int, int, int]], shares: NDArray[np.float64]
+) -> NDArray[np.uint8]:
+    """Return the colors at some shares of the way through evenly spaced stops.
+
+    Args:
+        stops: red, green and blue, each from 0 to 255.
+        shares: from 0 (the first stop) to 1 (the last one), shape (n,).
+
+    Returns:
+        The colors, shape (n, 3).
+    """
+    place = shares * (len(stops) - 1)
+    channels = np.array(stops).T
+    colors = [np.interp(place, np.arange(len(stops)), channel) for channel in channels]
+    return np.stack(colors, axis=1).astype(np.uint8)

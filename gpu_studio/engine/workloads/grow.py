@@ -15,7 +15,7 @@ import torch
 from gpu_studio.core.race.frame_file import LARGEST_SIDE
 from gpu_studio.core.race.pictures import GROW
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.drawing import Drawing, Picture
+from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import wait_lines
 
@@ -177,15 +177,11 @@ def _around(substance: torch.Tensor) -> torch.Tensor:
 _BRIGHTEST = 0.4
 
 
-def _palette() -> NDArray[np.uint8]:
-    """Return the color of each level, shape (256, 3): dark green to light."""
-    stops = np.array([[10, 26, 34], [0, 96, 92], [0, 158, 115], [240, 228, 66], [255, 255, 240]])
-    place = np.linspace(0, len(stops) - 1, 256)
-    colors = [np.interp(place, np.arange(len(stops)), stops[:, channel]) for channel in range(3)]
-    return np.stack(colors, axis=1).astype(np.uint8)
-
-
-_PALETTE = _palette()
+# The color of each level: dark green to light.
+_PALETTE = gradient(
+    ((10, 26, 34), (0, 96, 92), (0, 158, 115), (240, 228, 66), (255, 255, 240)),
+    np.linspace(0, 1, 256),
+)
 
 _SNIPPET = """\
 import time

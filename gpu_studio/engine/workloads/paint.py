@@ -14,7 +14,7 @@ import torch
 
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.drawing import Drawing, Picture
+from gpu_studio.engine.workloads.drawing import Drawing, Picture, gradient
 from gpu_studio.engine.workloads.proof import Verification
 from gpu_studio.engine.workloads.workload import wait_lines
 
@@ -142,15 +142,18 @@ class PaintDrawing(Drawing):
             counts += real_2 + imaginary_2 <= 4
             imaginary = 2 * real * imaginary + down
             real = real_2 - imaginary_2 + across
-        self._canvas[row * side : (row + 1) * side, column * side : (column + 1) * side] = counts
+        self._part(tile)[:] = counts
 
     def tile(self, tile: int) -> NDArray[np.uint8]:
         """Return the counts of a painted tile."""
+        counts: NDArray[np.uint8] = self._part(tile).cpu().numpy()
+        return counts
+
+    def _part(self, tile: int) -> torch.Tensor:
+        """Return the part of the canvas that a tile covers."""
         side = self._case.size
         column, row = divmod(tile, self._per_side)
-        part = self._canvas[row * side : (row + 1) * side, column * side : (column + 1) * side]
-        counts: NDArray[np.uint8] = part.cpu().numpy()
-        return counts
+        return self._canvas[row * side : (row + 1) * side, column * side : (column + 1) * side]
 
     def _proof(self) -> torch.Tensor:
         return self._canvas[:1]
@@ -178,12 +181,9 @@ def reference_tile(side: int, view: int, tile: int) -> NDArray[np.uint8]:
 
 def _palette() -> NDArray[np.uint8]:
     """Return the color of each count, shape (256, 3): dark blue to white, the set black."""
-    share = np.linspace(0, 1, ITERATIONS)[:, None] ** 0.6
-    stops = np.array([[8, 18, 48], [24, 96, 160], [86, 180, 233], [255, 240, 200], [255, 255, 255]])
-    place = share[:, 0] * (len(stops) - 1)
-    colors = [np.interp(place, np.arange(len(stops)), stops[:, channel]) for channel in range(3)]
+    stops = (8, 18, 48), (24, 96, 160), (86, 180, 233), (255, 240, 200), (255, 255, 255)
     palette = np.zeros((256, 3), np.uint8)
-    palette[:ITERATIONS] = np.stack(colors, axis=1)
+    palette[:ITERATIONS] = gradient(stops, np.linspace(0, 1, ITERATIONS) ** 0.6)
     return palette
 
 
