@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.race.frame_file import LARGEST_SIDE
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LARGEST_SIDE = 512
 _HEADER = re.compile(rb"P6\n([0-9]{1,4}) ([0-9]{1,4})\n255\n")
 _LARGEST_BYTES = LARGEST_SIDE * LARGEST_SIDE * 3 + 64
 

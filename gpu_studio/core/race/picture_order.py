@@ -9,6 +9,8 @@ import msgspec
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.race.contestant import contestant_name
 from gpu_studio.core.race.shared_race import (
+    LONGEST_TEXT,
+    MOST_DOUBTS,
     PictureOrder,
     RacePoint,
     SharedPicture,
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import WorkloadDescription
     from gpu_studio.core.race.race_track import RaceTrack
     from gpu_studio.core.race.verdict import Verdict
-
-_LONGEST_TEXT = 200
-_MOST_DOUBTS = 50
 
 
 def picture_order(
@@ -68,7 +67,7 @@ def picture_order(
         card_name=_clipped(short_name(cards[0])) if cards else "",
         torch_version=_clipped(torch_version),
         tone="amber" if verdict.doubts else "good",
-        doubts=tuple(map(_clipped, verdict.doubts[:_MOST_DOUBTS])),
+        doubts=tuple(map(_clipped, verdict.doubts[:MOST_DOUBTS])),
         measure_title=traits.measure_title,
         unit=traits.unit,
     )
@@ -102,4 +101,4 @@ def _picture(track: RaceTrack, elapsed_s: float) -> SharedPicture | None:
 
 
 def _clipped(text: str) -> str:
-    return text[:_LONGEST_TEXT]
+    return text[:LONGEST_TEXT]

@@ -25,15 +25,17 @@ from gpu_studio.core.messages.race_messages import (
     RaceFinished,
 )
 from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001  # for msgspec
+from gpu_studio.core.race.frame_file import LARGEST_SIDE
 
 SCHEMA = 1
 CHUNK = "gpu-studio-race"
 """The keyword of the text chunk; Qt reads no keyword with a space."""
 LARGEST_BYTES = 1 << 20
 MOST_POINTS = 200
-_LARGEST_SIDE = 512
+MOST_DOUBTS = 50
+LONGEST_TEXT = 200
 
-Name = Annotated[str, Meta(max_length=200)]
+Name = Annotated[str, Meta(max_length=LONGEST_TEXT)]
 
 
 class RacePoint(msgspec.Struct, frozen=True, array_like=True):
@@ -71,7 +73,7 @@ class SharedRace(msgspec.Struct, frozen=True, kw_only=True):
     card_name: Name = ""
     torch_version: Name = ""
     tone: Annotated[str, Meta(pattern=r"\A(good|amber)\Z")] = "good"
-    doubts: Annotated[tuple[Name, ...], Meta(max_length=50)] = ()
+    doubts: Annotated[tuple[Name, ...], Meta(max_length=MOST_DOUBTS)] = ()
     measure_title: Name = ""
     unit: Annotated[str, Meta(max_length=20)] = ""
 
@@ -79,8 +81,8 @@ class SharedRace(msgspec.Struct, frozen=True, kw_only=True):
 class SharedPicture(msgspec.Struct, frozen=True, kw_only=True):
     """The picture of a contestant at the moment the first one finished: rows of RGB bytes."""
 
-    width: Annotated[int, Meta(ge=1, le=_LARGEST_SIDE)]
-    height: Annotated[int, Meta(ge=1, le=_LARGEST_SIDE)]
+    width: Annotated[int, Meta(ge=1, le=LARGEST_SIDE)]
+    height: Annotated[int, Meta(ge=1, le=LARGEST_SIDE)]
     rgb: bytes
 
 

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.race.frame_file import LARGEST_SIDE
 from gpu_studio.core.race.mountain_lake import mountain_lake
-from gpu_studio.core.race.photo_file import LARGEST_SIDE, photo_id, read_photo
+from gpu_studio.core.race.photo_file import photo_id, read_photo
 from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
 from gpu_studio.engine.workloads.drawing import Drawing, Picture

@@ -12,7 +12,8 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QImageReader, QPainter
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.race.photo_file import LARGEST_SIDE, Photo
+from gpu_studio.core.race.frame_file import LARGEST_SIDE
+from gpu_studio.core.race.photo_file import Photo
 from gpu_studio.core.race.shared_race import CHUNK, SharedRace, decode_shared
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
 
