@@ -92,7 +92,7 @@ class Run:
         self.has_begun = False
         self.opened: FramesOpened | None = None
         """The file of the frames, if the run draws a picture."""
-        self.frames: list[FrameReady] = []
+        self.last_frame: FrameReady | None = None
         self._summary: Summary | None = None
         self._interval_s: tuple[float, float] | None = None
 
@@ -183,7 +183,7 @@ class Run:
             case FramesOpened():
                 self.opened = event
             case FrameReady():
-                self.frames.append(event)
+                self.last_frame = event
             case RunFinished():
                 self.state, self.result = RunState.FINISHED, event
             case RunStopped():

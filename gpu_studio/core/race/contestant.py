@@ -89,7 +89,7 @@ def contestant_result(run: Run) -> ContestantResult:
     race = request.race or RaceParameters()
     outcome = result.outcome if result is not None else None
     if result is None or outcome is None:
-        last = run.frames[-1] if run.frames else None
+        last = run.last_frame
         return ContestantResult(
             device=request.device,
             threads=race.threads,
