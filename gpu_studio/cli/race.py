@@ -58,6 +58,7 @@ class RaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[str, ...] | None = None
     threads: tuple[int, ...] | None = None
     dtypes: tuple[str, ...] = ("float32",)
+    own_kernel: bool = False
     budget_s: float
 
 
@@ -88,6 +89,8 @@ def run_race(
         described = describe(engine, interrupt)
         progress.clear()
         contestants = _contestants(request, picture, described)
+        if request.own_kernel:
+            contestants += _with_own_kernel(contestants, described)
         if len(contestants) > MOST_CONTESTANTS:
             raise WrongUseError(
                 f"A race has at most {MOST_CONTESTANTS} contestants, and these options make "
@@ -142,6 +145,19 @@ def _contestants(
         for threads in ((request.threads or (None,)) if device == "cpu" else (None,))
         for dtype in request.dtypes
     ]
+
+
+def _with_own_kernel(
+    contestants: Sequence[Contestant], described: EngineDescribed
+) -> list[Contestant]:
+    """Return each card's contestants again, with the custom kernel."""
+    cards = [one for one in contestants if one.device != "cpu"]
+    if not cards:
+        reason = described.cuda_reason or "Name a card with --device."
+        raise StudioError(
+            FailureKind.NO_SUCH_DEVICE, f"The custom CUDA kernel needs a card. {reason}"
+        )
+    return [msgspec.structs.replace(one, own_kernel=True) for one in cards]
 
 
 class _Race:

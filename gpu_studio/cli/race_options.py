@@ -44,6 +44,10 @@ def add_command(commands: Commands) -> None:
     )  # fmt: skip
     race.add_argument("--dtype", metavar="T[,T…]", help="float32, float16, …; each is a contestant")
     race.add_argument(
+        "--own-kernel", action="store_true",
+        help="let each card also paint with a custom CUDA kernel (only paint)",
+    )  # fmt: skip
+    race.add_argument(
         "--budget-s", metavar="S", help="the longest time of a contestant in seconds (default: 15)"
     )
     race.add_argument(
@@ -77,6 +81,12 @@ def _request(options: argparse.Namespace) -> RaceRequest:
     if options.picture not in names:
         named = f"“{options.picture[:20]}” is not a picture" if options.picture else "Name one"
         raise WrongUseError(f"{named}: choose {', '.join(names)}.")
+    kernels = [picture.name for picture in PICTURES if picture.race and picture.race.own_kernel]
+    if options.own_kernel and options.picture not in kernels:
+        raise WrongUseError(
+            f"{options.picture} has no custom CUDA kernel: choose {', '.join(kernels)}, or leave "
+            "--own-kernel out."
+        )
     try:
         sizes = parse_sizes(options.size) if options.size is not None else [None]
         dtypes = parse_dtypes(options.dtype) if options.dtype is not None else ["float32"]
@@ -91,6 +101,7 @@ def _request(options: argparse.Namespace) -> RaceRequest:
         devices=parse_devices(options.device),
         threads=_parse_threads(options.threads),
         dtypes=tuple(dtypes),
+        own_kernel=options.own_kernel,
         budget_s=budget_s,
     )
 

@@ -98,6 +98,26 @@ def test_every_number_of_threads_and_every_dtype_is_a_contestant(type_in, engine
     assert {(one.size, one.budget_s) for one in asked(engines)} == {(32, 3.0)}
 
 
+def test_a_card_paints_again_with_its_own_kernel(type_in, engines):
+    assert type_in("paint", "--own-kernel")[0] == 0
+    raced = [(one.device, one.race.own_kernel) for one in asked(engines)]
+    assert raced == [("cpu", False), ("cuda:0", False), ("cuda:0", True)]
+
+
+def test_json_says_who_painted_with_the_own_kernel(type_in):
+    _, output, _ = type_in("paint", "--own-kernel", "--json")
+    last = json.loads(output.splitlines()[-1])
+    assert [one["own_kernel"] for one in last["contestants"]] == [False, False, True]
+
+
+def test_without_a_card_the_own_kernel_is_refused(type_in, engines):
+    engines.scripts[DescribeEngine] = [described(pictures=PICTURES, cpu_threads=4)]
+    status, output, errors = type_in("paint", "--own-kernel")
+    assert (status, output) == (1, "")
+    assert "card" in errors
+    assert not asked(engines)
+
+
 def test_the_last_line_of_json_is_the_verdict(type_in):
     status, output, errors = type_in("learn", "--size", "64", "--json")
     assert (status, errors) == (0, "")
@@ -158,7 +178,7 @@ def test_a_contestant_that_failed_fails_the_race(type_in, engines):
     [(), ("sing",), ("learn", "--threads", "0"), ("learn", "--threads", "two"),
      ("learn", "--threads", "2", "--device", "cuda:0"), ("learn", "--dtype", "float64"),
      ("learn", "--size", "16,32"), ("learn", "--size", "x"), ("learn", "--budget-s", "0"),
-     ("learn", "--device", ","), ("learn", "--save", "race.jpg"),
+     ("grow", "--own-kernel"), ("learn", "--device", ","), ("learn", "--save", "race.jpg"),
      ("learn", "--save", "no/such/folder/race.png")],
     ids=" ".join,
 )  # fmt: skip

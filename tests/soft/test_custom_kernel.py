@@ -148,3 +148,63 @@ def test_the_snippet_runs_as_it_stands(dtype: str, soft_pc: MakePc, child: MakeC
     first, second = pc.use_of(one.pid).cards
     assert second.launches >= 11
     assert first.launches == 0
+
+
+PAINTING = """
+from gpu_studio.core.messages.race_messages import RaceParameters
+from gpu_studio.engine.workloads.paint import Paint, PaintDrawing
+from gpu_studio.engine.workloads.paint_kernel import source_for as paint_source_for
+def painting(address, size=64, dtype="float32"):
+    race = RaceParameters(own_kernel=True)
+    return make_case(Paint.description, torch.device(address), size, dtype, race=race)
+"""
+
+
+def test_the_painting_kernel_compiles_for_every_card_that_the_compiler_knows(
+    soft_pc: MakePc, child: MakeChild
+) -> None:
+    one = child(soft_pc(RTX_3060))
+    one.run(PRELUDE + PAINTING)
+    found = one.run(
+        """
+        compiler = Nvrtc()
+        [compiler.compile(paint_source_for(dtype), known).image[:4].hex()
+         for dtype in Paint.description.dtypes for known in compiler.capabilities()]
+        """
+    )
+    assert set(found) == {b"\x7fELF".hex()}
+
+
+def test_a_painted_tile_is_one_launch_on_its_card(soft_pc: MakePc, child: MakeChild) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    one = child(pc, CUDA_DEVICE_ORDER="PCI_BUS_ID")
+    one.run(PRELUDE + PAINTING)
+    one.run("call = PaintDrawing(painting('cuda:1')); torch.cuda.synchronize(1)")
+    before = pc.use_of(one.pid).cards[1].launches
+    one.run("[call() for _ in range(5)]; torch.cuda.synchronize(1); call.close()")
+    first, second = pc.use_of(one.pid).cards
+    assert second.launches == before + 5
+    assert first.launches == 0
+
+
+@pytest.mark.cuda13  # on soft cards the older PyTorch does not load the compiler by itself
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_snippet_of_a_painting_runs_as_it_stands(
+    dtype: str, soft_pc: MakePc, child: MakeChild
+) -> None:
+    pc = soft_pc(GTX_1650, RTX_3060)
+    one = child(pc, CUDA_DEVICE_ORDER="PCI_BUS_ID")
+    one.run(PRELUDE + PAINTING)
+    printed = one.run(
+        f"""
+        import contextlib, io
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(Paint().snippet(painting("cuda:1", 100, "{dtype}")), {{}})
+        out.getvalue()
+        """
+    )
+    assert "tiles a second" in printed
+    first, second = pc.use_of(one.pid).cards
+    assert second.launches >= 37  # 6 × 6 tiles, and the first one twice
+    assert first.launches == 0

@@ -49,6 +49,10 @@ def compare(
     reasons = [*_other_work(result, other), *_other_way(result, other)]
     if not across_devices and _kind(result) != _kind(other):
         reasons.append(f"it ran on {_kind(other)}, not on {_kind(result)}")
+    if not across_devices and _has_own_kernel(result) != _has_own_kernel(other):
+        words = ("a custom CUDA kernel", "PyTorch's kernels")
+        its, own = words if _has_own_kernel(other) else words[::-1]
+        reasons.append(f"it was drawn by {its}, not by {own}")
     return Comparability(tuple(reasons), tuple(_notes(result, other)))
 
 
@@ -72,6 +76,10 @@ def _other_work(result: RunFinished, other: RunFinished) -> Iterator[str]:
 def _drawn(result: RunFinished) -> tuple[object, ...] | None:
     """Return what a run of a race drew; None for any other run."""
     return (result.race.photo, result.race.seeds) if result.race is not None else None
+
+
+def _has_own_kernel(result: RunFinished) -> bool:
+    return result.race is not None and result.race.own_kernel
 
 
 def _quoted(value: str | None) -> str:
@@ -118,6 +126,8 @@ def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
         yield "its PyTorch version is unknown"
     if other.device_name != result.device_name:
         yield f"another device, {other.device_name}"
+    if _has_own_kernel(other) and not _has_own_kernel(result):
+        yield "a custom CUDA kernel"
     if result.device == other.device == "cpu" and other.cpu_threads != result.cpu_threads:
         yield f"{other.cpu_threads or 'an unknown number of'} CPU threads"
     if other.verified is False:

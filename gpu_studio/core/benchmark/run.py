@@ -225,6 +225,7 @@ def mode_words(run: Run) -> str:
     words += ["cold cache"] if request.cache == "cold" else []
     words += ["with copies"] if request.transfers else []
     words += ["sustained"] if request.sustained else []
+    words += ["custom CUDA kernel"] if request.race and request.race.own_kernel else []
     return ", ".join(words)
 
 

@@ -26,11 +26,13 @@ class RaceParameters(msgspec.Struct, frozen=True, kw_only=True):
     ``threads`` are the CPU threads that PyTorch uses; None leaves its default, one per core.
     ``photo`` identifies the picture to learn: the SHA-256 of its pixels, or empty for the picture
     of this program. ``seeds`` are the points where the picture to grow begins, as shares of its
-    width and height from the top left; empty for the default.
+    width and height from the top left; empty for the default. With ``own_kernel``, a custom CUDA
+    kernel draws instead of PyTorch's kernels (`RaceTraits.own_kernel`); only on cards.
     """
 
     threads: PositiveCount | None = None
     photo: str = ""
+    own_kernel: bool = False
     seeds: Annotated[tuple[tuple[Fraction, Fraction], ...], Meta(max_length=MOST_SEEDS)] = ()
 
 
@@ -52,6 +54,7 @@ class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
     ``memory bandwidth``. The finish line is ``finish`` in ``unit`` (30 dB), reached at or above.
     ``measure_title`` names that quantity (``sharpness``), ``step_title`` the steps in the plural
     (``tiles``), ``deed`` what a contestant has done at the finish line (``learned the picture``).
+    ``own_kernel``: a card can also draw it with a custom CUDA kernel.
     """
 
     limit: str
@@ -61,6 +64,7 @@ class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
     step_title: str
     deed: str
     default_size: int
+    own_kernel: bool = False
 
 
 class FramesOpened(Message, frozen=True, kw_only=True):
@@ -110,7 +114,7 @@ class ContestantResult(msgspec.Struct, frozen=True, kw_only=True):
     """A contestant at the end of a race.
 
     ``threads`` is null on a card. ``step_median_s`` and ``verified`` are null if the run was
-    stopped or failed; ``failure`` then says why.
+    stopped or failed; ``failure`` then says why. ``own_kernel``: a custom CUDA kernel drew.
     """
 
     device: str
@@ -125,6 +129,7 @@ class ContestantResult(msgspec.Struct, frozen=True, kw_only=True):
     energy_j: Amount | None = None
     failure: str = ""
     recording: str | None = None
+    own_kernel: bool = False
 
 
 class RaceFinished(Message, frozen=True, kw_only=True):

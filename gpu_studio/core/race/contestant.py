@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 
 
 class Contestant(msgspec.Struct, frozen=True, kw_only=True):
-    """A device with its precision; ``threads`` is None for a card, and for all CPU threads."""
+    """A device with its precision; ``threads`` is None for a card, and for all CPU threads.
+
+    With ``own_kernel``, the card draws with a custom CUDA kernel, if the picture has one
+    (`RaceTraits.own_kernel`).
+    """
 
     device: str
     threads: int | None = None
     dtype: str = "float32"
+    own_kernel: bool = False
 
 
 def usual_contestants(cards: Sequence[str], cpu_threads: int) -> tuple[Contestant, ...]:
@@ -74,7 +79,12 @@ def race_requests(
             device=contestant.device,
             size=size,
             dtype=contestant.dtype,
-            race=RaceParameters(threads=contestant.threads, photo=photo, seeds=seeds),
+            race=RaceParameters(
+                threads=contestant.threads,
+                photo=photo,
+                seeds=seeds,
+                own_kernel=contestant.own_kernel,
+            ),
             budget_s=budget_s,
             showing=showing,
             rest_s=rest_s,
@@ -102,6 +112,7 @@ def contestant_result(run: Run) -> ContestantResult:
             device_name=run.device_name,
             failure=_failure_of(run),
             recording=run.recording,
+            own_kernel=race.own_kernel,
         )
     return ContestantResult(
         device=request.device,
@@ -115,6 +126,7 @@ def contestant_result(run: Run) -> ContestantResult:
         device_name=result.device_name,
         energy_j=outcome.energy_j,
         recording=result.recording,
+        own_kernel=race.own_kernel,
     )
 
 
@@ -128,6 +140,8 @@ def contestant_name(run: Run, others: Sequence[Run] = ()) -> str:
     if request.device != "cpu":
         name = result.device_name if result else run.device_name
         text = f"{owner} {short_name(name) if name else request.device}"
+        if request.race is not None and request.race.own_kernel:
+            text += " with a custom CUDA kernel"
     else:
         text = _threads_words(run, owner)
     if any(other.request.dtype != request.dtype for other in others):

@@ -59,6 +59,7 @@ PAINT = WorkloadDescription(
         step_title="tiles",
         deed="painted the pictures",
         default_size=128,
+        own_kernel=True,
     ),
 )
 GROW = WorkloadDescription(

@@ -143,6 +143,7 @@ class CustomKernel(Workload):
             device=case.address,
             dtype=case.dtype_name,
             threads=case.options["threads"],
+            name=NAME,
         )
 
 

@@ -73,7 +73,7 @@ def source_for(dtype: str) -> str:
 
 
 # The functions are those of "NVRTC" and the "CUDA Driver API" of NVIDIA's documentation.
-SNIPPET = """\
+COMPILING = """\
 import ctypes
 import sys
 import time
@@ -81,19 +81,18 @@ import torch
 
 source = r'''
 {source}'''
-size, device, dtype = {size}, "{device}", torch.{dtype}
+device, dtype = "{device}", torch.{dtype}
 windows, cuda = sys.platform == "win32", torch.version.cuda.split(".")[0]
 nvrtc = ctypes.CDLL(f"nvrtc64_{{cuda}}0_0.dll" if windows else f"libnvrtc.so.{{cuda}}")
 driver = ctypes.CDLL("nvcuda.dll" if windows else "libcuda.so.1")
 torch.cuda.set_device(device)
-a, b, c = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(3))
-y = torch.empty_like(a)
+torch.cuda.synchronize()  # creates the context
 
 # Compile the source for this card ...
 program, length = ctypes.c_void_p(), ctypes.c_size_t()
 major, minor = torch.cuda.get_device_capability()
 options = (ctypes.c_char_p * 1)(f"--gpu-architecture=sm_{{major}}{{minor}}".encode())
-nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"my_kernel.cu", 0, None, None)
+nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"{name}.cu", 0, None, None)
 if nvrtc.nvrtcCompileProgram(program, 1, options):
     nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(length))
     log = ctypes.create_string_buffer(length.value)
@@ -106,7 +105,16 @@ nvrtc.nvrtcGetCUBIN(program, code)
 # ... load it, and launch it with a thread for each element.
 module, function = ctypes.c_void_p(), ctypes.c_void_p()
 assert driver.cuModuleLoadData(ctypes.byref(module), code) == 0
-assert driver.cuModuleGetFunction(ctypes.byref(function), module, b"my_kernel") == 0
+assert driver.cuModuleGetFunction(ctypes.byref(function), module, b"{name}") == 0
+"""
+"""The first lines of a script with a kernel of its own: compile it and load it."""
+
+SNIPPET = (
+    COMPILING
+    + """\
+size = {size}
+a, b, c = (torch.rand(size, size, device=device, dtype=dtype) for _ in range(3))
+y = torch.empty_like(a)
 values = [ctypes.c_void_p(x.data_ptr()) for x in (a, b, c, y)] + [ctypes.c_longlong(y.numel())]
 addresses = (ctypes.c_void_p * 5)(*map(ctypes.addressof, values))
 stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
@@ -125,3 +133,4 @@ for _ in range(10):
 torch.cuda.synchronize()
 print(f"{{(time.perf_counter() - start) / 10:.6f}} s a call")
 """
+)

@@ -81,7 +81,12 @@ def ghost_side(result: RunFinished, name: str, origin: str, track: RaceTrack) ->
     # Whatever this PC claims of it says that it comes from elsewhere.
     labeled = msgspec.structs.replace(result, recording=result.recording or origin)
     finished = run_of(KeptRun(kept_at="", budget_s=DEFAULT_BUDGET_S, result=labeled))
-    threads = result.race.threads if result.race is not None else None
-    contestant = Contestant(device=result.device, threads=threads, dtype=result.dtype)
+    race = result.race
+    contestant = Contestant(
+        device=result.device,
+        threads=race.threads if race is not None else None,
+        dtype=result.dtype,
+        own_kernel=race is not None and race.own_kernel,
+    )
     entry = RaceEntry(contestant, f"{name}, {origin}")
     return RaceSide(entry, finished, track, origin=origin)

@@ -115,3 +115,13 @@ def test_races_of_one_picture_are_comparable_and_of_two_are_not() -> None:
     with_all = msgspec.structs.replace(mine, threads=None)
     assert compare(result(race=mine), result(race=with_all)).is_comparable
     assert not compare(result(race=mine), result(race=other)).is_comparable
+
+
+def test_a_custom_kernel_races_pytorch_but_is_no_progress_of_the_same_card() -> None:
+    plain = result("cuda:0", race=RaceParameters())
+    own = result("cuda:0", race=RaceParameters(own_kernel=True))
+    raced = compare(plain, own)
+    assert raced.is_comparable
+    assert "custom CUDA kernel" in raced.sentence
+    assert not compare(plain, own, across_devices=False).is_comparable
+    assert compare(own, own, across_devices=False).is_comparable

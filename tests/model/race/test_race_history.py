@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History
-from gpu_studio.model.race.race_history import RaceHistory
-from tests.fakes.race_answers import race_seconds
+from gpu_studio.core.protocol import RunFinished
+from gpu_studio.core.race.contestant import Contestant, race_requests
+from gpu_studio.core.race.pictures import PAINT
+from gpu_studio.core.race.race_track import RaceTrack
+from gpu_studio.model.race.race_history import RaceHistory, _name_of
+from gpu_studio.model.race.sharing import ghost_side
+from tests.fakes.race_answers import race_run, race_seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,3 +111,16 @@ def test_a_folder_that_cannot_be_written_is_told(
 
     assert told.args[0]
     kept.close()
+
+
+def test_a_ghost_of_the_custom_kernel_is_another_contestant_than_its_card(
+    tmp_path: Path,
+) -> None:
+    contestants = [Contestant(device="cuda:0", own_kernel=own) for own in (False, True)]
+    plain, own = (
+        next(event for event in race_run(request, tmp_path) if isinstance(event, RunFinished))
+        for request in race_requests(PAINT, 64, contestants, 5.0)
+    )
+    sides = [ghost_side(one, _name_of(one), "today", RaceTrack()) for one in (plain, own)]
+    assert sides[0].entry.label != sides[1].entry.label
+    assert [side.entry.contestant.own_kernel for side in sides] == [False, True]
