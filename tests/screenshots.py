@@ -5,8 +5,9 @@ window with the real engine and sensors of this PC. Every number was measured wh
 
 ``python -m tests.screenshots DIR --every-page [--font "DejaVu Sans"] [--only Memory]`` shows how
 the window looks: every page while the engine starts, before its first result, while its work runs,
-with a result, with a finding above it, after wrong results and after an error; light and dark, in
-five sizes, in each font that is named; and a contact sheet of each page. The engine and the sensors
+with a result, with a finding above it, after wrong results and after an error, and each race while
+the first and the second contestant run; light and dark, in five sizes, in each font that is named;
+and a contact sheet of each page. The engine and the sensors
 are scripts: every number is invented, and no such picture is for the README.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,11 +74,15 @@ from tests.driving.window import (
 )
 from tests.fakes import scripted_engine
 from tests.fakes.pc import SteadySensors, reading, two_cards
+from tests.fakes.race_answers import race_run
+from tests.fakes.race_pictures import drawn_pictures
 from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Engines, Pause, Script, ScriptedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
+
+    from gpu_studio.model.race.race import Race
 
 LONGEST_WAIT_S = 120.0
 # Logical pixels, and device pixels for each of them: 1920 × 1080 at scale 2, 1.5 and 1, and others.
@@ -245,6 +251,8 @@ class EveryPage:
             wait_until(lambda: self._studio.sensors.newest is not None)
             self._take_state("2-empty")
             self._take_running()
+            if any(page.tab == "Race" for page in self._pages):
+                self._take_races()
             use_everything(self._window)
             self._take_state("4-result")
             self._studio.headlines.tell("Something was found.", "This is what you can do about it.")
@@ -270,13 +278,51 @@ class EveryPage:
             wait_until(lambda: any(engine.paused.is_set() for engine in self._engines.made))
             self._take_state("3-running", tabs)
             self._engines.scripts[kind] = whole
-            for engine in self._engines.made:
-                if engine.paused.is_set():
-                    engine.go()
+            self._go_on()
             go(self._window, page_called(page))
             wait_until(find(self._window, button, QPushButton).isEnabled)
         go(self._window, page_called("LIVE"))
         click(self._window, "benchmark.clear")
+
+    def _go_on(self) -> None:
+        """End the pause of each engine; experiments have engines of their own."""
+        wait_until(lambda: any(engine.paused.is_set() for engine in self._engines.made))
+        for engine in self._engines.made:
+            if engine.paused.is_set():
+                engine.go()
+
+    def _take_races(self) -> None:
+        """Take each race: before, while either contestant runs, at its end, and failed."""
+        usual = self._engines.scripts[RunWorkload]
+        with tempfile.TemporaryDirectory() as folder:
+            racing = Racing(Path(folder))
+            self._engines.scripts[RunWorkload] = racing
+            go(self._window, page_called("Race"))
+            race = self._window.findChild(RaceTab).race
+            for picture in ("learn", "paint", "grow"):
+                drawn_pictures(picture)  # now: the window waits for an engine only so long
+                click(self._window, f"race.picture.{picture}")
+                self._take_state(f"2-{picture}-start", ("Race",))
+                racing.fails = False
+                self._run_race(race, f"3-{picture}")
+                self._take_state(f"4-{picture}-result", ("Race",))
+                racing.fails = True
+                self._run_race(race)
+                self._take_state(f"7-{picture}-failed", ("Race",))
+            click(self._window, "race.picture.learn")
+        self._engines.scripts[RunWorkload] = usual
+
+    def _run_race(self, race: Race, state: str = "") -> None:
+        """Run a race that pauses twice; take it there under the name of a state, if it has one."""
+        go(self._window, page_called("Race"))
+        click(self._window, "race.run")
+        for number, turn in enumerate(("first", "second")):
+            frames = Racing.pauses[number] + 1
+            wait_until(lambda n=number, count=frames: len(race.sides[n].track) == count)
+            if state:
+                self._take_state(f"{state}-{turn}", ("Race",))
+            self._go_on()
+        wait_until(lambda: race.verdict is not None and not race.state.is_busy)
 
     def _take_failed(self) -> None:
         """Take the benchmark after wrong results, then every page after an error."""
@@ -352,6 +398,36 @@ class EveryPage:
         path = self._folder / f"{self._font}-{page}.png"
         sheet.save(str(path))
         sys.stderr.write(f"{path}\n")
+
+
+class Racing:
+    """A script that pauses in each contestant's run; ``fails`` loses the second one's card there.
+
+    Args:
+        folder: gets the frames.
+    """
+
+    pauses = (3, 5)
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._runs = 0
+        self.fails = False
+
+    def __call__(self, _engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
+        number = self._runs % 2
+        self._runs += 1
+        for event in race_run(
+            request,
+            self._folder,
+            pause_after=self.pauses[number],
+            pictures=drawn_pictures(request.workload),
+        ):
+            yield event
+            if isinstance(event, Pause) and number and self.fails:
+                failure = Failure(FailureKind.CUDA_ERROR, "The card dropped off the bus.")
+                yield RunFailed(run_id=request.run_id, failure=failure)
+                return
 
 
 def held(script: Script) -> Script:

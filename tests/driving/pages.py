@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +34,8 @@ from tests.fakes.switching_answers import pitfall_finished
 from tests.ui.switcher import answers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from PySide6.QtWidgets import QWidget
 
     from gpu_studio.core.protocol import Event
@@ -68,12 +73,15 @@ def scripts_of_all_pages() -> dict[type, Any]:
     from gpu_studio.engine.devices.description import describe_engine
 
     said = describe_engine()
+    # The frames are read while the engine already answers the next request.
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     words = {"workloads": said.workloads, "models": said.models, "pitfalls": said.pitfalls}
     return {
         DescribeEngine: [described_with_cuda(device_count=2, **words)],
         UseDevice: answers.use,
         RunPitfall: _fall,
-        RunWorkload: _time_it,
+        RunWorkload: partial(_time_it, folder),
         InspectFile: answers.inspect,
         PlaceModel: answers.place_model,
         PlaceTensors: answers.place_tensors,
@@ -86,10 +94,9 @@ def scripts_of_all_pages() -> dict[type, Any]:
     }
 
 
-def _time_it(engine: Any, request: RunWorkload) -> Any:
+def _time_it(folder: Path, engine: Any, request: RunWorkload) -> Iterator[Any]:
     if request.race is not None:
-        with tempfile.TemporaryDirectory() as folder:
-            yield from race_run(request, Path(folder))
+        yield from race_run(request, folder)
         return
     options = {"feed": "", **request.options}
     yield from answers.time_it(engine, msgspec.structs.replace(request, options=options))

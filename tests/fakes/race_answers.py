@@ -13,16 +13,18 @@ from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, Rac
 from gpu_studio.core.protocol import Event, RunPhaseChanged, RunWorkload
 from gpu_studio.core.race.frame_file import HEADER_BYTES, header_of
 from gpu_studio.core.race.mountain_lake import mountain_lake
+from gpu_studio.core.race.pictures import PICTURES
 from tests.fakes.run_answers import batch, finished, samples_of, started
 from tests.fakes.scripted_engine import Pause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
 FRAMES = 9
 _SIDE = 64
+_FINISHES = {one.name: one.race.finish for one in PICTURES if one.race is not None}
 
 
 def race_seconds(request: RunWorkload) -> float:
@@ -37,7 +39,7 @@ def race_seconds(request: RunWorkload) -> float:
     return work_s * (2 if threads == 1 else 1)
 
 
-def frame_file(folder: Path, pictures: list[NDArray[np.uint8]]) -> Path:
+def frame_file(folder: Path, pictures: Sequence[NDArray[np.uint8]]) -> Path:
     """Write a file of frames as an engine does."""
     height, width, _ = pictures[0].shape
     header = header_of(width, height)
@@ -57,7 +59,12 @@ def pictures_of(count: int = FRAMES) -> list[NDArray[np.uint8]]:
 
 
 def race_run(
-    request: RunWorkload, folder: Path, *, pause_after: int | None = None, **changes: Any
+    request: RunWorkload,
+    folder: Path,
+    *,
+    pause_after: int | None = None,
+    pictures: Sequence[NDArray[np.uint8]] | None = None,
+    **changes: Any,
 ) -> Iterator[Event | Pause]:
     """Yield a whole run of a race.
 
@@ -65,13 +72,16 @@ def race_run(
         request: with ``race``.
         folder: gets the file of the frames.
         pause_after: the number of the frame after which the engine waits.
+        pictures: of the frames; by default a picture that becomes sharper.
         changes: of the result.
     """
     seconds = race_seconds(request)
-    finish = 30.0
+    finish = _FINISHES.get(request.workload, 30.0)
     yield started(request, race=request.race)
-    path = frame_file(folder, pictures_of())
-    yield FramesOpened(run_id=request.run_id, path=str(path), width=_SIDE, height=_SIDE)
+    shown = pictures if pictures is not None else pictures_of()
+    path = frame_file(folder, shown)
+    height, width, _ = shown[0].shape
+    yield FramesOpened(run_id=request.run_id, path=str(path), width=width, height=height)
     for phase in ("set-up", "warm-up", "timing"):
         yield RunPhaseChanged(run_id=request.run_id, phase=phase)
     for number in range(FRAMES):
