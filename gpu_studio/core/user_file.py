@@ -1,4 +1,4 @@
-"""Opens a file that the user names: only ordinary files, and only up to a maximum size.
+"""Opens a file that the user names: only an ordinary one, and for reading up to a maximum size.
 
 A pipe waits forever for a writer. A device may never end (``/dev/zero``) or may act when it is
 opened (a watchdog). And a file may grow while it is read.
@@ -6,9 +6,10 @@ opened (a watchdog). And a file may grow while it is read.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from gpu_studio.core.units import format_bytes
 
@@ -78,6 +79,28 @@ def read_user_file(
         except OSError as error:
             raise UnusableFileError(f"it cannot be read ({error.strerror or error})") from error
     raise UnusableFileError("reading it was stopped")
+
+
+def create_user_file(path: Path) -> TextIO:
+    """Open an ordinary file for writing UTF-8, new or emptied; never wait for another program.
+
+    Line endings are written as they are.
+
+    Raises:
+        UnusableFileError: the path names something that is not an ordinary file.
+        OSError: the file cannot be made or written.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        _require_ordinary(os.stat(path))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        _require_ordinary(os.fstat(descriptor))
+        return os.fdopen(descriptor, "w", encoding="utf-8", newline="")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def _require_ordinary(status: os.stat_result) -> None:

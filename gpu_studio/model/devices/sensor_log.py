@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from gpu_studio.core.user_file import UnusableFileError, create_user_file
 from gpu_studio.model.sensors import LOG
 from gpu_studio.model.worker import Worker
 
@@ -114,7 +115,7 @@ class SensorLog(QObject):
 def _written(path: Path, lines: queue.SimpleQueue[str | None]) -> Iterator[str]:
     """Write the queued readings; yield ``""`` for each reading, and a sentence for an error."""
     try:
-        with path.open("w", encoding="utf-8", newline="") as file:
+        with create_user_file(path) as file:
             file.write(lines.get() or "")
             for text in iter(lines.get, None):
                 file.write(text)
@@ -122,3 +123,5 @@ def _written(path: Path, lines: queue.SimpleQueue[str | None]) -> Iterator[str]:
                 yield ""
     except OSError as error:
         yield f"{error.strerror or 'the file cannot be written'}."
+    except UnusableFileError as error:
+        yield f"{error}."

@@ -51,6 +51,15 @@ def test_a_folder_that_cannot_be_written_is_said_once_and_ends_the_log(qtbot, lo
     assert log.sentence.startswith(f"The log ended: {reason}. 0 readings written")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes in folders")
+def test_a_pipe_is_refused_without_waiting_for_a_reader(qtbot, log, tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    log.start(tmp_path / "pipe.csv")
+    qtbot.waitUntil(lambda: not log.is_running)
+    assert log.has_failed
+    assert "not an ordinary file" in log.sentence
+
+
 def test_closing_writes_what_was_taken(qtbot, log, ready_studio, sensor_source, tmp_path):
     path = tmp_path / "sensors.csv"
     log.start(path)
