@@ -18,7 +18,8 @@ from gpu_studio.cli.status import DONE, FAILED, INTERRUPTED, WrongUseError
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, Showing
-from gpu_studio.core.protocol import FrameReady, FramesOpened, encode
+from gpu_studio.core.messages.run_messages import MOST_AT_ONCE
+from gpu_studio.core.protocol import FrameReady, FramesOpened, RunAtOnce, RunsEnded, encode
 from gpu_studio.core.race.contestant import (
     Contestant,
     contestant_name,
@@ -40,7 +41,13 @@ if TYPE_CHECKING:
     from gpu_studio.cli.answers import Interrupt
     from gpu_studio.core.benchmark.history import History
     from gpu_studio.core.engine import Engine
-    from gpu_studio.core.protocol import EngineDescribed, Event, WorkloadDescription
+    from gpu_studio.core.protocol import (
+        EngineDescribed,
+        Event,
+        Request,
+        RunWorkload,
+        WorkloadDescription,
+    )
     from gpu_studio.core.race.verdict import Verdict
 
 _COLUMNS = (
@@ -59,6 +66,7 @@ class RaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[int, ...] | None = None
     dtypes: tuple[str, ...] = ("float32",)
     own_kernel: bool = False
+    together: bool = False
     budget_s: float
 
 
@@ -91,11 +99,7 @@ def run_race(
         contestants = _contestants(request, picture, described)
         if request.own_kernel:
             contestants += _with_own_kernel(contestants, described)
-        if len(contestants) > MOST_CONTESTANTS:
-            raise WrongUseError(
-                f"A race has at most {MOST_CONTESTANTS} contestants, and these options make "
-                f"{len(contestants)}: leave some out."
-            )
+        _check_count(len(contestants), together=request.together)
         Recorder(log_path, as_json=as_json, path=None).begin(
             described, {picture.name}, {one.device for one in contestants}
         )
@@ -109,6 +113,19 @@ def run_race(
     if interrupt.is_asked:
         return INTERRUPTED
     return FAILED if any(run.state is RunState.FAILED for run in race.runs) else DONE
+
+
+def _check_count(count: int, *, together: bool) -> None:
+    """Raise `WrongUseError` for more contestants than a race can have."""
+    most = MOST_AT_ONCE if together else MOST_CONTESTANTS
+    if count > most:
+        at_once = " that run at the same time" if together else ""
+        raise WrongUseError(
+            f"A race has at most {most} contestants{at_once}, and these options make {count}: "
+            "leave some out."
+        )
+    if together and count < 2:
+        raise WrongUseError("A single contestant has nothing to run together with: name two.")
 
 
 def _contestants(
@@ -161,7 +178,7 @@ def _with_own_kernel(
 
 
 class _Race:
-    """The runs of a race, one after the other.
+    """The runs of a race.
 
     Args:
         engine: makes the runs.
@@ -187,7 +204,7 @@ class _Race:
         self.tracks: list[RaceTrack] = []
 
     def run(self, request: RaceRequest, contestants: Sequence[Contestant], *, shows: bool) -> None:
-        """Let the contestants run in turn.
+        """Let the contestants run: in turn, or together for show.
 
         Args:
             request: size and time budget.
@@ -201,18 +218,32 @@ class _Race:
             contestants,
             request.budget_s,
             showing=Showing() if shows else None,
+            at_once=request.together,
         )
+        if request.together:
+            self._ask(RunAtOnce(runs=tuple(requests)), requests)
+            return
         for one in requests:
             if self._interrupt.is_asked:
                 return
-            run, track = Run(one), RaceTrack()
+            self._ask(one, [one])
+
+    def _ask(self, request: Request, requests: Sequence[RunWorkload]) -> None:
+        """Ask the engine for runs, and follow them to their end."""
+        runs = [Run(one) for one in requests]
+        for run in runs:
             run.size_text = self.picture.size_text
             self.runs.append(run)
-            self.tracks.append(track)
-            for event in answers(self._engine, one, self._interrupt):
-                run.apply(event)
-                self._take(event, run, track)
-            self._progress.clear()
+            self.tracks.append(RaceTrack())
+        for event in answers(self._engine, request, self._interrupt):
+            for run, track in zip(self.runs, self.tracks, strict=True):
+                if run.apply(event):
+                    self._take(event, run, track)
+            # The file of the frames goes with the engine, so its name is of no use to a reader.
+            if self._as_json and not isinstance(event, (FramesOpened, FrameReady, RunsEnded)):
+                say_bytes(encode(event))
+        self._progress.clear()
+        for run in runs:
             if run.failure is not None:
                 note(f"{contestant_name(run)}: {run.failure.message}")
 
@@ -222,11 +253,8 @@ class _Race:
             track.add(
                 RaceFrame(event.elapsed_s, event.steps, event.measure, event.progress, picture)
             )
-        # The file of the frames goes with the engine, so its name is of no use to a reader.
-        elif self._as_json and not isinstance(event, (FramesOpened, FrameReady)):
-            say_bytes(encode(event))
         self._progress.show(
-            f"{len(self.runs)}  {contestant_name(run)}: {run.phase or 'starting'} "
+            f"{self.runs.index(run) + 1}  {contestant_name(run)}: {run.phase or 'starting'} "
             f"{format_percent(run.progress)}"
         )
 
@@ -264,7 +292,7 @@ def _conclude(
 
 def _keep(runs: Sequence[Run], kept: History | None) -> None:
     for run in runs:
-        if run.result is None or kept is None:
+        if run.result is None or kept is None or run.is_for_show:
             continue
         try:
             kept.keep(run, now())

@@ -48,6 +48,10 @@ def add_command(commands: Commands) -> None:
         help="let each card also paint with a custom CUDA kernel (only paint)",
     )  # fmt: skip
     race.add_argument(
+        "--together", action="store_true",
+        help="let all run at the same time, for show: they disturb each other, so no verdict",
+    )  # fmt: skip
+    race.add_argument(
         "--budget-s", metavar="S", help="the longest time of a contestant in seconds (default: 15)"
     )
     race.add_argument(
@@ -102,6 +106,7 @@ def _request(options: argparse.Namespace) -> RaceRequest:
         threads=_parse_threads(options.threads),
         dtypes=tuple(dtypes),
         own_kernel=options.own_kernel,
+        together=options.together,
         budget_s=budget_s,
     )
 

@@ -48,9 +48,11 @@ from gpu_studio.core.messages.placement_messages import (
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceFinished
 from gpu_studio.core.messages.run_messages import (
     NaiveTime,
+    RunAtOnce,
     RunFailed,
     RunFinished,
     RunPhaseChanged,
+    RunsEnded,
     RunStarted,
     RunStopped,
     RunWorkload,
@@ -94,6 +96,7 @@ __all__ = [
     "RecordingHeader",
     "Request",
     "RequestFailed",
+    "RunAtOnce",
     "RunFailed",
     "RunFinished",
     "RunMemoryExperiment",
@@ -102,6 +105,7 @@ __all__ = [
     "RunStarted",
     "RunStopped",
     "RunWorkload",
+    "RunsEnded",
     "SamplesMeasured",
     "SegmentsRead",
     "StageBegan",
@@ -137,6 +141,7 @@ class Stop(Message, frozen=True, kw_only=True):
 Request = (
     DescribeEngine
     | RunWorkload
+    | RunAtOnce
     | UseDevice
     | InspectFile
     | PlaceTensors
@@ -215,6 +220,7 @@ Event = (
     | RunFinished
     | RunStopped
     | RunFailed
+    | RunsEnded
     | DeviceUsed
     | FileInspected
     | PlaceRow
@@ -237,6 +243,7 @@ _ALWAYS_LAST = (
     RunFinished,
     RunStopped,
     RunFailed,
+    RunsEnded,
     DeviceUsed,
     FileInspected,
     PlaceFinished,
@@ -256,6 +263,8 @@ def is_last(event: Event, request: Request) -> bool:
         return isinstance(request, ReadMemory)
     if isinstance(event, SegmentsRead):
         return isinstance(request, ReadSegments)
+    if isinstance(request, RunAtOnce) and isinstance(event, (RunFinished, RunStopped, RunFailed)):
+        return is_end(event)
     return isinstance(event, _ALWAYS_LAST)
 
 

@@ -6,6 +6,7 @@ Both engines use this: the child process, and the engine inside the window's pro
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +24,7 @@ from gpu_studio.core.protocol import (
     ReadSegments,
     Request,
     RequestFailed,
+    RunAtOnce,
     RunFailed,
     RunMemoryExperiment,
     RunPitfall,
@@ -31,9 +33,9 @@ from gpu_studio.core.protocol import (
 )
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterator
 
+    from gpu_studio.engine.benchmark.at_once import StartLine
     from gpu_studio.engine.benchmark.frames import FrameFiles
     from gpu_studio.engine.sensor import Sensor
     from gpu_studio.engine.switcher.placement import Placement
@@ -68,7 +70,9 @@ class Dispatcher:
         self._cpu_name = cpu_name
         self._are_cards_asleep = are_cards_asleep
         self._placement: Placement | None = None
-        self._frames: FrameFiles | None = None
+        self._frames: list[FrameFiles] = []
+        self._is_closed = False
+        self._making_files = threading.Lock()
 
     def load(self) -> None:
         """Import PyTorch now. If that fails, every request reports it."""
@@ -77,8 +81,10 @@ class Dispatcher:
 
     def close(self) -> None:
         """Remove the files of this engine. Thread safe; call it when no more runs follow."""
-        if self._frames is not None:
-            self._frames.close()
+        with self._making_files:
+            self._is_closed = True
+            for files in self._frames:
+                files.close()
 
     def run(self, request: Request, stop: threading.Event) -> Iterator[Event]:
         """Yield the events of a request; a failure is its last event, never an exception.
@@ -87,8 +93,13 @@ class Dispatcher:
             request: the request.
             stop: set by any thread to end the request between two calls.
         """
+        yield from self._guarded(request, self._answer(request, stop))
+
+    @staticmethod
+    def _guarded(request: Request, events: Iterator[Event]) -> Iterator[Event]:
+        """Yield the events of a request, and its failure as an event."""
         try:
-            for event in self._answer(request, stop):
+            for event in events:
                 yield _with_whole_snippet(event)
             return
         except Exception as error:
@@ -108,16 +119,9 @@ class Dispatcher:
 
                 yield describe_engine(not request.wakes_cards and self._are_cards_asleep())
             case RunWorkload():
-                from gpu_studio.engine.benchmark.run import WorkloadRun
-
-                yield from WorkloadRun(
-                    request,
-                    stop,
-                    sensor=self._sensor,
-                    in_window_process=self._in_window_process,
-                    cpu_name=self._cpu_name,
-                    frames=self._frame_files(),
-                ).events()
+                yield from self._run_one(request, stop, self._frame_files(0))
+            case RunAtOnce():
+                yield from self._run_at_once(request, stop)
             case UseDevice():
                 from gpu_studio.engine.switcher.placement import use_device
 
@@ -146,12 +150,47 @@ class Dispatcher:
                 message = "Stop has no answer."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
 
-    def _frame_files(self) -> FrameFiles:
+    def _run_one(
+        self,
+        request: RunWorkload,
+        stop: threading.Event,
+        frames: FrameFiles,
+        line: StartLine | None = None,
+    ) -> Iterator[Event]:
+        from gpu_studio.engine.benchmark.run import WorkloadRun
+
+        yield from WorkloadRun(
+            request,
+            stop,
+            sensor=self._sensor,
+            in_window_process=self._in_window_process,
+            cpu_name=self._cpu_name,
+            frames=frames,
+            before_timing=line.wait if line is not None else None,
+        ).events()
+
+    def _run_at_once(self, request: RunAtOnce, stop: threading.Event) -> Iterator[Event]:
+        from gpu_studio.engine.benchmark.at_once import RunsAtOnce, shown_at_once
+
+        requests = shown_at_once(request)
+        lanes = {run.run_id: lane for lane, run in enumerate(requests)}
+
+        def make(run: RunWorkload, line: StartLine) -> Iterator[Event]:
+            frames = self._frame_files(lanes[run.run_id])
+            return self._guarded(run, self._run_one(run, stop, frames, line))
+
+        yield from RunsAtOnce(requests, make, stop).events()
+
+    def _frame_files(self, lane: int) -> FrameFiles:
+        """Return the files of the frames of runs one after the other; runs at once have several."""
         from gpu_studio.engine.benchmark.frames import FrameFiles
 
-        if self._frames is None:
-            self._frames = FrameFiles()
-        return self._frames
+        with self._making_files:
+            while len(self._frames) <= lane:
+                self._frames.append(FrameFiles())
+                if self._is_closed:
+                    self._frames[-1].close()
+            return self._frames[lane]
 
     def _place(self, request: PlaceModel) -> Iterator[Event]:
         from gpu_studio.engine.switcher.placement import Placement

@@ -17,7 +17,15 @@ from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.recording import decode_recording
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
-from gpu_studio.core.protocol import DescribeEngine, RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import MOST_AT_ONCE
+from gpu_studio.core.protocol import (
+    DescribeEngine,
+    EngineEnded,
+    RunAtOnce,
+    RunFailed,
+    RunsEnded,
+    RunWorkload,
+)
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.run_answers import batch, finished, samples_of, started
@@ -116,6 +124,53 @@ def test_without_a_card_the_own_kernel_is_refused(type_in, engines):
     assert (status, output) == (1, "")
     assert "card" in errors
     assert not asked(engines)
+
+
+def raced_together(engine, request):
+    """Answer with the events of all runs mixed."""
+    told = [list(raced(engine, one)) for one in request.runs]
+    yield from (event for step in zip(*told, strict=True) for event in step)
+    yield RunsEnded()
+
+
+def test_together_is_one_request_and_no_verdict(type_in, engines, tmp_path):
+    engines.scripts[RunAtOnce] = raced_together
+    status, output, _ = type_in("learn", "--together", "--json")
+    assert status == 0
+    assert not asked(engines)
+    (request,) = (one for one in engines.requests if isinstance(one, RunAtOnce))
+    assert [one.device for one in request.runs] == ["cpu", "cuda:0"]
+    last = json.loads(output.splitlines()[-1])
+    assert (last["at_once"], last["leader"], last["ratio"]) == (True, None, None)
+    assert all(one["reached"] for one in last["contestants"])
+    assert not History(tmp_path / "history").contents().entries
+
+
+def test_the_json_of_a_race_together_is_a_recording(type_in, engines):
+    engines.scripts[RunAtOnce] = raced_together
+    _, output, _ = type_in("learn", "--together", "--json")
+    runs = decode_recording(output.encode(), "race.jsonl").runs
+    assert [run.request.device for run in runs] == ["cpu", "cuda:0"]
+    assert all(run.result is not None and run.request.race.at_once for run in runs)
+
+
+def test_an_engine_that_ends_leaves_every_contestant_without_a_finish(type_in, engines):
+    def ended(_engine, request):
+        yield from (started(one, race=one.race) for one in request.runs)
+        yield EngineEnded(exit_code=-9)
+
+    engines.scripts[RunAtOnce] = ended
+    status, output, _ = type_in("learn", "--together", "--json")
+    assert status == 1
+    last = json.loads(output.splitlines()[-1])
+    assert all(one["failure"] for one in last["contestants"])
+
+
+@pytest.mark.parametrize("threads", ["1", ",".join(map(str, range(1, MOST_AT_ONCE + 2)))])
+def test_one_alone_and_too_many_do_not_run_together(threads, type_in, engines):
+    status, *_ = type_in("learn", "--together", "--device", "cpu", "--threads", threads)
+    assert status == 2
+    assert [type(one) for one in engines.requests] == [DescribeEngine]
 
 
 def test_the_last_line_of_json_is_the_verdict(type_in):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.run import Run
@@ -14,6 +15,7 @@ from gpu_studio.core.messages.race_messages import RaceParameters, Showing
 from gpu_studio.core.protocol import (
     FrameReady,
     FramesOpened,
+    RunAtOnce,
     RunFailed,
     RunFinished,
     RunStarted,
@@ -22,7 +24,7 @@ from gpu_studio.core.protocol import (
 )
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.frame_file import read_frame
-from gpu_studio.core.race.pictures import LEARN, PAINT, PICTURES
+from gpu_studio.core.race.pictures import GROW, LEARN, PAINT, PICTURES
 from gpu_studio.core.race.verdict import judge
 from tests.engine.answers import only
 from tests.softcards.catalogue import GTX_1650
@@ -113,6 +115,32 @@ def test_a_card_that_is_lost_in_the_middle_leaves_its_frames(
     assert isinstance(events[-1], RunFailed)
     assert events[-1].failure.kind is FailureKind.CUDA_ERROR
     assert only(FrameReady, events)
+
+
+def test_a_card_that_is_lost_leaves_the_contestant_beside_it(
+    soft_pc: MakePc, engine: StartEngine
+) -> None:
+    """The lost card ends the engine, but not before the CPU is at its own end.
+
+    PyTorch's backward pass asks CUDA even on the CPU: a picture that learns is lost with the card.
+    """
+    pc = soft_pc(GTX_1650)
+    one = engine(pc)
+    contestants = [Contestant(device="cpu", threads=1), Contestant(device="cuda:0")]
+    cpu, card = race_requests(GROW, 64, contestants, 3600.0, at_once=True)
+    request = RunAtOnce(runs=(msgspec.structs.replace(cpu, calls=400), card))
+
+    def break_the_card(event: Event) -> None:
+        if isinstance(event, SamplesMeasured) and event.run_id == card.run_id:
+            pc.clear_faults()
+            pc.fault("launch", 719, sticky=True)
+
+    events = one.ask(request, break_the_card)
+    (result,) = only(RunFinished, events)
+    assert result.run_id == cpu.run_id
+    assert result.verified
+    assert isinstance(events[-1], RunFailed)
+    assert (events[-1].run_id, events[-1].failure.fatal) == (card.run_id, True)
 
 
 def test_a_size_that_does_not_fit_is_refused_before_it_is_allocated(

@@ -246,6 +246,7 @@ _MOST_RUNS = 1000
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 _RUN_EVENTS = (RunPhaseChanged, SamplesMeasured, RunFinished, RunStopped, RunFailed)
 _ENDS = (RunFinished, RunStopped, RunFailed)
+_RunEvent = RunPhaseChanged | SamplesMeasured | RunFinished | RunStopped | RunFailed
 # An older start does not say whether its run is sustained, and has not all workload options.
 _TOLD_BY_RESULTS = ("options", "sustained")
 _CUT_OFF = Failure(FailureKind.NOT_RECORDED, "The recording ends in the middle of this run.")
@@ -286,12 +287,12 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunsOfEvents:
-    """Groups the events by run; an engine makes one run after another."""
+    """Groups the events by run; an engine makes one run after another, or several for show."""
 
     def __init__(self) -> None:
         self._events: list[list[Event]] = []
+        self._open: dict[str, list[Event]] = {}
         self.results: list[RunFinished] = []
-        self._is_open = False
 
     @property
     def has_begun(self) -> bool:
@@ -305,29 +306,25 @@ class RunsOfEvents:
             StudioError: the event belongs to another run, or is invalid.
         """
         if isinstance(event, RunStarted):
-            self.end()
             self._begin(event)
         elif isinstance(event, (EngineEnded, RequestFailed)):
-            if self._is_open:
-                self._close(RunFailed(run_id=self._started.run_id, failure=_failure_of(event)))
+            self._end_all(_failure_of(event))
         elif isinstance(event, _RUN_EVENTS):
-            if not self._is_open or event.run_id != self._started.run_id:
+            if event.run_id not in self._open:
                 raise refused(f"its line {number} belongs to a run that did not begin")
-            self._take(event)
+            self._take(event, self._open[event.run_id])
 
     def end(self) -> bool:
-        """End an unfinished run; return whether there was one."""
-        was_open = self._is_open
-        if was_open:
-            self._close(RunFailed(run_id=self._started.run_id, failure=_CUT_OFF))
-        return was_open
+        """End the unfinished runs; return whether there were any."""
+        were_open = bool(self._open)
+        self._end_all(_CUT_OFF)
+        return were_open
 
     def runs(self) -> Iterator[RecordedRun]:
         """Yield the runs; unfinished runs get their device's name from the others."""
         names = {result.device: result.device_name for result in self.results}
         for events in self._events:
-            started = events[0]
-            assert isinstance(started, RunStarted)
+            started = _start_of(events)
             name = started.device_name or names.get(started.device, "")
             yield RecordedRun(
                 request=_request_of(started, events[-1]),
@@ -335,53 +332,61 @@ class RunsOfEvents:
                 events=(msgspec.structs.replace(started, device_name=name), *events[1:]),
             )
 
-    @property
-    def _started(self) -> RunStarted:
-        started = self._events[-1][0]
-        assert isinstance(started, RunStarted)
-        return started
-
     def _begin(self, event: RunStarted) -> None:
         if len(self._events) == _MOST_RUNS:
             raise refused(f"it has more than {_MOST_RUNS} runs")
-        self._events.append([_checked_start(event)])
-        self._is_open = True
+        if not all(_is_at_once(_start_of(events)) for events in self._open.values()) or (
+            event.run_id in self._open or not _is_at_once(event)
+        ):
+            self._end_all(_CUT_OFF)
+        self._open[event.run_id] = [_checked_start(event)]
+        self._events.append(self._open[event.run_id])
 
-    def _take(self, event: Event) -> None:
-        events = self._events[-1]
+    def _take(self, event: _RunEvent, events: list[Event]) -> None:
         match event:
             case SamplesMeasured():
                 _check_batch(event, events[-1])
             case RunFinished():
-                event = self._checked_end(event)
+                event = _checked_end(event, events)
                 self.results.append(event)
             case RunFailed():
                 event = RunFailed(run_id=event.run_id, failure=_failure_of(event))
             case RunPhaseChanged():
                 event = msgspec.structs.replace(event, phase=clean_name(event.phase))
+        events.append(event)
         if isinstance(event, _ENDS):
-            self._close(event)
-        else:
-            events.append(event)
+            del self._open[event.run_id]
 
-    def _close(self, event: Event) -> None:
-        self._events[-1].append(event)
-        self._is_open = False
+    def _end_all(self, failure: Failure) -> None:
+        for run_id, events in self._open.items():
+            events.append(RunFailed(run_id=run_id, failure=failure))
+        self._open.clear()
 
-    def _checked_end(self, event: RunFinished) -> RunFinished:
-        """Return a result after checking that it matches the run's own samples."""
-        import numpy as np
 
-        result, started = check_result(event), self._started
-        told = {name: getattr(result, name) for name in _TOLD_BY_RESULTS}
-        if result.parameters != {**started.parameters, **told}:
-            raise refused("it has a result that belongs to another run")
-        if not result.device_name:
-            raise refused("it has a result without its device")
-        batches = (e.samples_s for e in self._events[-1] if isinstance(e, SamplesMeasured))
-        values = [sample_s for batch in batches for sample_s in batch]
-        check_samples(result, np.array(values, "<f8").tobytes())
-        return result
+def _start_of(events: Sequence[Event]) -> RunStarted:
+    started = events[0]
+    assert isinstance(started, RunStarted)
+    return started
+
+
+def _is_at_once(started: RunStarted) -> bool:
+    return started.race is not None and started.race.at_once
+
+
+def _checked_end(event: RunFinished, events: Sequence[Event]) -> RunFinished:
+    """Return a result after checking that it matches the run's own samples."""
+    import numpy as np
+
+    result, started = check_result(event), _start_of(events)
+    told = {name: getattr(result, name) for name in _TOLD_BY_RESULTS}
+    if result.parameters != {**started.parameters, **told}:
+        raise refused("it has a result that belongs to another run")
+    if not result.device_name:
+        raise refused("it has a result without its device")
+    batches = (e.samples_s for e in events if isinstance(e, SamplesMeasured))
+    values = [sample_s for batch in batches for sample_s in batch]
+    check_samples(result, np.array(values, "<f8").tobytes())
+    return result
 
 
 def _checked_start(event: RunStarted) -> RunStarted:

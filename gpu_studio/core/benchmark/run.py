@@ -102,6 +102,11 @@ class Run:
         return format_size(self.request.size, self.size_text)
 
     @property
+    def is_for_show(self) -> bool:
+        """Whether another contestant ran at the same time; no verdict is based on such a run."""
+        return self.request.race is not None and self.request.race.at_once
+
+    @property
     def progress(self) -> float:
         """The share of the time budget, or of the requested calls, that is done; 0 to 1."""
         if self.state.is_over:

@@ -24,6 +24,7 @@ from gpu_studio.core.messages.race_messages import (  # noqa: TC001  # msgspec r
     Showing,
 )
 
+MOST_AT_ONCE = 8
 # How to write a size unless a workload says otherwise: `WorkloadDescription.size_text`.
 SQUARE = "{size} × {size}"
 
@@ -71,6 +72,19 @@ class RunWorkload(RunParameters, Message, frozen=True, kw_only=True):
     naive: bool = False
     rest_s: float = 0.0
     showing: Showing | None = None
+
+
+class RunAtOnce(Message, frozen=True, kw_only=True):
+    """Make the runs of a race at the same time, for show: they disturb each other.
+
+    The answer mixes the events of all runs. Each run ends by itself, and `RunsEnded` comes last.
+    """
+
+    runs: tuple[RunWorkload, ...]
+
+
+class RunsEnded(Message, frozen=True, kw_only=True):
+    """The end of `RunAtOnce`, after the end of each run."""
 
 
 class WorkloadOption(msgspec.Struct, frozen=True, kw_only=True):

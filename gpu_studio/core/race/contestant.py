@@ -58,6 +58,7 @@ def race_requests(
     showing: Showing | None = None,
     rest_s: float = 0.0,
     first_number: int = 1,
+    at_once: bool = False,
 ) -> list[RunWorkload]:
     """Return the runs of a race: the contestants in turn, each alone on the PC.
 
@@ -71,6 +72,7 @@ def race_requests(
         showing: how the runs show their pictures; None shows none.
         rest_s: the pause after each frame, so that the window draws while nothing is timed.
         first_number: the number of the first run's id.
+        at_once: whether they are for `RunAtOnce`, for show.
     """
     return [
         RunWorkload(
@@ -84,6 +86,7 @@ def race_requests(
                 photo=photo,
                 seeds=seeds,
                 own_kernel=contestant.own_kernel,
+                at_once=at_once,
             ),
             budget_s=budget_s,
             showing=showing,

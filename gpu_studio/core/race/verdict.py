@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # From this share of a step on, the launches set its time and not the computing.
 _LAUNCH_DECIDES = 0.5
+_FOR_SHOW = "For show, no verdict: contestants that run at the same time take time from each other."
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,8 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
         runs: one for each contestant, over or not; recorded runs count like others.
     """
     contestants = tuple(map(contestant_result, runs))
+    if any(run.is_for_show for run in runs):
+        return _without_verdict(picture, runs, contestants)
     order = _order(runs, contestants)
     leader, ratio, undecided, sentence = None, None, False, ""
     if len(order) > 1:
@@ -72,10 +75,32 @@ def judge(picture: WorkloadDescription, runs: Sequence[Run]) -> Verdict:
         undecided=undecided,
         sentence=" ".join([sentence, *_missing(runs, contestants)]).strip(),
     )
-    # An unfinished contestant leaves nothing to explain or to trust.
+    return Verdict(finished=finished, reason=reason_of(picture, runs), doubts=_doubts(runs))
+
+
+def _without_verdict(
+    picture: WorkloadDescription, runs: Sequence[Run], contestants: tuple[ContestantResult, ...]
+) -> Verdict:
+    """Return the end of a race for show: its contestants ran at the same time."""
+    words = _Words(picture, runs, contestants)
+    ends = [words.alone(index) for index in _order(runs, contestants)]
+    finished = RaceFinished(
+        picture=picture.name,
+        size=runs[0].request.size,
+        contestants=contestants,
+        leader=None,
+        ratio=None,
+        undecided=True,
+        sentence=" ".join([_FOR_SHOW, *ends, *_missing(runs, contestants)]),
+        at_once=True,
+    )
+    return Verdict(finished=finished, reason="", doubts=_doubts(runs))
+
+
+def _doubts(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return the doubts about all results; an unfinished contestant leaves nothing to trust."""
     results = [run.result for run in runs if run.result is not None]
-    doubts = tuple(dict.fromkeys(doubt for each in results for doubt in stamp_of(each).doubts))
-    return Verdict(finished=finished, reason=reason_of(picture, runs), doubts=doubts)
+    return tuple(dict.fromkeys(doubt for each in results for doubt in stamp_of(each).doubts))
 
 
 def reason_of(picture: WorkloadDescription, runs: Sequence[Run]) -> str:

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark import sustained
+from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.protocol import (
     Event,
@@ -85,6 +86,8 @@ class WorkloadRun:
         in_window_process: whether the window shares this process.
         cpu_name: the name of this PC's CPU.
         frames: makes the file of a race's frames; None shows none.
+        before_timing: called when everything is warm, and returns when the timing may begin; None
+            begins at once.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class WorkloadRun:
         in_window_process: bool = False,
         cpu_name: str = "CPU",
         frames: FrameFiles | None = None,
+        before_timing: Callable[[], None] | None = None,
     ) -> None:
         self._request = request
         self._stop = stop
@@ -103,6 +107,7 @@ class WorkloadRun:
         self._in_window_process = in_window_process
         self._cpu_name = cpu_name
         self._frames = frames
+        self._before_timing = before_timing
         self._found = Findings()
         self._traits: RaceTraits | None = None
 
@@ -131,7 +136,7 @@ class WorkloadRun:
         prove_kernels(case.device)
         refuse_too_large(workload, case)
         refuse_long_kernel(workload, case, self._card_state(case))
-        found.measured = measure_cpu(case, workload.work(case), workload.computes_in(case))
+        found.measured = self._cpu_ceilings(workload, case)
         self._check_stop()
         with cpu_threads(request.race.threads if request.race else None):
             yield from self._checked_and_timed(workload, case, started_s)
@@ -192,6 +197,8 @@ class WorkloadRun:
             if self._request.calls is not None:
                 found.calls_per_sample = whole_batches(found.calls_per_sample, self._request.calls)
         found.warm_up_s = time.perf_counter() - warming_s
+        if self._before_timing is not None:
+            self._before_timing()
         self._check_stop()
 
         yield self._phase("timing", call_s)
@@ -210,6 +217,9 @@ class WorkloadRun:
         found.curves = found.curves or call.curves()
         found.sentences = call.findings()
         found.doubts = call.doubts()
+        if self._is_at_once:
+            doubt = "another contestant ran at the same time and took time from it"
+            found.doubts = {**found.doubts, "for show": doubt}
         if self._request.sustained:
             reason = sustained.unsteadiness(found.samples_s, watch.clocks_mhz)
             found.doubts = {**found.doubts, **({"not steady": reason} if reason else {})}
@@ -293,6 +303,17 @@ class WorkloadRun:
             return spent_s >= (sustained.sustained_budget_s(budget_s) if is_long else budget_s)
         samples = len(self._found.samples_s) + unsent
         return samples * self._found.calls_per_sample >= self._request.calls
+
+    @property
+    def _is_at_once(self) -> bool:
+        race = self._request.race
+        return race is not None and race.at_once
+
+    def _cpu_ceilings(self, workload: Workload, case: Case) -> MeasuredCeilings | None:
+        """Return the CPU's ceilings; none beside other runs: later runs would get too low ones."""
+        if self._is_at_once and not case.is_on_card:
+            return MeasuredCeilings()
+        return measure_cpu(case, workload.work(case), workload.computes_in(case))
 
     def _watch(self, case: Case) -> Watch:
         if not case.is_on_card:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.run import Run
@@ -164,3 +165,36 @@ def test_the_last_line_has_the_fields_of_the_terminal():
         "device", "threads", "dtype", "steps", "seconds", "step_median_s", "reached", "verified",
     } <= set(line["contestants"][0])  # fmt: skip
     assert [one["threads"] for one in line["contestants"]] == [4, None]
+
+
+def for_show(contestant, step_s, **changes):
+    """Return a run that is over, beside which another contestant ran."""
+    run = over(contestant, step_s, **changes)
+    race = msgspec.structs.replace(run.request.race, at_once=True)
+    run.request = msgspec.structs.replace(run.request, race=race)
+    return run
+
+
+def test_contestants_at_once_get_no_verdict_however_clear():
+    verdict = judge(LEARN, [for_show(ONE, 0.05), for_show(CPU, 0.001)])
+    finished = verdict.finished
+    assert (finished.leader, finished.ratio, finished.undecided) == (None, None, True)
+    assert finished.at_once
+    assert "no verdict" in finished.sentence
+    assert "faster" not in finished.sentence
+    assert verdict.reason == ""
+
+
+def test_contestants_at_once_are_told_with_their_times_fastest_first():
+    stopped = Run(for_show(CARD, 0.001).request)
+    stopped.apply(RunStopped(run_id=stopped.request.run_id))
+    sentence = judge(LEARN, [for_show(ONE, 0.05), for_show(CPU, 0.001), stopped]).finished.sentence
+    assert sentence == (
+        "For show, no verdict: contestants that run at the same time take time from each other. "
+        "All 4 CPU threads learned the picture in 200\u202fms. One CPU thread learned the picture "
+        "in 10.0\u202fs. Your cuda:0 was stopped."
+    )
+
+
+def test_a_race_in_turn_says_so():
+    assert judge(LEARN, [over(ONE, 0.05), over(CPU, 0.001)]).finished.at_once is False
