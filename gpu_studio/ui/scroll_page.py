@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, QTimer
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QVBoxLayout, QWidget
 
 from gpu_studio.ui.parts import GAP, own_viewport
 
@@ -39,13 +39,19 @@ class VerticalScroll(QScrollArea):
 
 
 class TabScroll(QScrollArea):
-    """Holds a tab: scrolls if the window is smaller than the tab's least size."""
+    """Holds a tab: scrolls if the window is smaller than the tab's least size.
+
+    A tab with wrapped text is as wide with a scroll bar as without: a line that comes or goes would
+    otherwise lay out the whole page a second time, at another width.
+    """
 
     def __init__(self, tab: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         own_viewport(self)
+        self._bar = QScrollBar()  # made here for the same reason as the viewport
+        self.setVerticalScrollBar(self._bar)
         tab.setProperty("page", True)
         self.setWidget(tab)
 
@@ -68,15 +74,14 @@ class TabScroll(QScrollArea):
         tab = self.widget()
         if tab is None:
             return
-        room = self.viewport().size()
-        width = max(room.width(), tab.minimumSizeHint().width())
-        # A layout's own minimum assumes a narrow column for wrapped text: use this width instead.
+        room, least = self.viewport().size(), tab.minimumSizeHint()
+        width, height = max(room.width(), least.width()), least.height()
         layout = tab.layout()
         if layout is not None and layout.hasHeightForWidth():
-            least = layout.totalMinimumHeightForWidth(width)
-        else:
-            least = tab.minimumSizeHint().height()
-        tab.resize(width, max(room.height(), least))
+            width = max(self.width() - self._bar.sizeHint().width(), least.width())
+            # A layout's own minimum assumes a narrow column for wrapped text: use this width.
+            height = layout.totalMinimumHeightForWidth(width)
+        tab.resize(width, max(room.height(), height))
 
 
 class PageStack(QWidget):
