@@ -77,7 +77,7 @@ class RaceTab(QWidget):
         self.race.photo.draw()
         self._history.refresh()
         self.window().installEventFilter(self)
-        self._fit()
+        self._show_all()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Choose the type in which the sentence fits."""
@@ -122,15 +122,15 @@ class RaceTab(QWidget):
 
     def _connect(self) -> None:
         race = self.race
-        race.choices_changed.connect(self._show_all)
-        race.race_changed.connect(self._show_all)
-        race.moment_changed.connect(self._show_moment)
-        race.photo.changed.connect(self._show_all)
+        race.choices_changed.connect(self._update)
+        race.race_changed.connect(self._update)
+        race.moment_changed.connect(self._update_moment)
+        race.photo.changed.connect(self._update)
         race.photo.race_opened.connect(self._open_race)
         race.photo.told.connect(self._tell_failure)
-        self._history.changed.connect(self._contestants.show_race)
+        self._history.changed.connect(self._update)
         self._history.told.connect(self._tell_failure)
-        self._studio.session.state_changed.connect(self._show_all)
+        self._studio.session.state_changed.connect(self._update)
         self._studio.race_wanted.connect(race.start)
         self._studio.picture_dropped.connect(self._take_picture)
         self._head.save_wanted.connect(self._save)
@@ -140,6 +140,16 @@ class RaceTab(QWidget):
             lane.picture.pointed.connect(self._seed)
 
     # ── showing ──────────────────────────────────────────────────────────────────────────────
+
+    def _update(self) -> None:
+        """Show everything if visible; otherwise `showEvent` does it."""
+        if self.isVisible():
+            self._show_all()
+
+    def _update_moment(self) -> None:
+        """Show the race's clock if visible; otherwise `showEvent` does it."""
+        if self.isVisible():
+            self._show_moment()
 
     def _show_all(self) -> None:
         """Show the choices, the words and the moment."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -18,6 +18,8 @@ from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.race.meeting_line import MeetingLine
 from gpu_studio.ui.race.progress_line import ProgressLine
+from gpu_studio.ui.race.race_contestants import RaceContestants
+from gpu_studio.ui.race.race_head import RaceHead
 from gpu_studio.ui.race.race_picture import RacePicture
 from gpu_studio.ui.theme import COLOURS
 from gpu_studio.ui.trust_chip import TrustChip
@@ -100,6 +102,32 @@ def test_a_race_shows_the_ghost_beside_the_live_side(
 
     assert find(tab, "race.trust", TrustChip).tone == "amber"
     assert text(tab, "race.right.steps") == "400", "the frames so far stay"
+
+
+def test_behind_another_tab_it_does_no_work_and_is_right_again_in_front(
+    qtbot: QtBot, tab: RaceTab, ready_studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every change of the engine's state would otherwise cost the page in front a turn."""
+    shown: list[str] = []
+    for part in (RaceHead, RaceContestants):
+
+        def show_and_note(
+            self: Any, _show: Any = part.show_race, _name: str = part.__name__
+        ) -> None:
+            shown.append(_name)
+            _show(self)
+
+        monkeypatch.setattr(part, "show_race", show_and_note)
+    tab.hide()
+    tab.race.choose_picture("grow")
+    tab.race.start()
+    wait_until(lambda: not tab.race.state.is_busy)
+    ready_studio.session.state_changed.emit(ready_studio.session.state)
+    assert not shown
+    tab.show()
+    assert set(shown) == {"RaceHead", "RaceContestants"}
+    assert numbers(text(tab, "race.sentence"))
+    assert sees(tab, "race.save")
 
 
 def test_a_side_that_never_ran_no_longer_waits_for_its_turn(tab: RaceTab, engines: Engines) -> None:
