@@ -130,7 +130,6 @@ class BenchmarkHead(QWidget):
         for view in (View.SIZES, View.EXPLANATION):
             self._buttons[view].setEnabled(bool(runs))
         self._show_verdict()
-        self.show_hero()
 
     def show_devices(self, devices: Sequence[str]) -> None:
         """Show these devices' empty bars before the first run."""

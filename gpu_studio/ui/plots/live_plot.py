@@ -139,8 +139,11 @@ class LivePlot(QFrame):
         """Show horizontal lines with their names; they replace the ones before."""
         wanted = list(levels)
         if wanted != self._levels:
-            self._levels = wanted
-            self._draw_levels()
+            before, self._levels = self._levels, wanted
+            if [level.look for level in wanted] == [level.look for level in before]:
+                self._move_levels()
+            else:
+                self._draw_levels()
 
     def set_x_label(self, label: str) -> None:
         """Set the label of the x axis."""
@@ -343,17 +346,22 @@ class LivePlot(QFrame):
     def _draw_levels(self) -> None:
         if self.plot is None:
             return
-        from gpu_studio.ui.plots.plot_canvas import level_item, level_places
+        from gpu_studio.ui.plots.plot_canvas import level_item
 
         for item in self._level_items:
             self.plot.removeItem(item)
-        places = level_places([level.y for level in self._levels])
-        self._level_items = [
-            level_item(level, place, self._theme, logarithmic=self._style.logarithmic_y)
-            for level, place in zip(self._levels, places, strict=True)
-        ]
+        self._level_items = [level_item(level, self._theme) for level in self._levels]
         for item in self._level_items:
             self.plot.addItem(item, ignoreBounds=True)
+        self._move_levels()
+
+    def _move_levels(self) -> None:
+        """Move the lines and rename them: a median so far changes at all news of a run."""
+        from gpu_studio.ui.plots.plot_canvas import level_places, move_level
+
+        places = level_places([level.y for level in self._levels])
+        for item, level, place in zip(self._level_items, self._levels, places, strict=False):
+            move_level(item, level, place, logarithmic=self._style.logarithmic_y)
 
 
 def decades_of(lowest: float, highest: float) -> tuple[float, float]:

@@ -65,6 +65,11 @@ class Level(NamedTuple):
     role: str
     dashed: bool = True
 
+    @property
+    def look(self) -> tuple[str, bool]:
+        """What a line keeps when it moves."""
+        return self.role, self.dashed
+
 
 class LevelPlace(NamedTuple):
     """The place of a level's name: a share of the width, and above or below the line."""
@@ -90,23 +95,28 @@ def level_places(ys: Sequence[float]) -> list[LevelPlace]:
     return places
 
 
-def level_item(level: Level, place: LevelPlace, theme: Theme, *, logarithmic: bool) -> Any:
-    """Return a level's line with its name."""
+def level_item(level: Level, theme: Theme) -> Any:
+    """Return a level's line with its name; `move_level` gives them their place."""
     import pyqtgraph as pg
 
     colour = QColor(theme.colour(ink(level.role)))
     style = Qt.PenStyle.DashLine if level.dashed else Qt.PenStyle.SolidLine
     ground = QColor(theme.colour("card"))
     ground.setAlpha(200)
-    anchor = (place.across, 1.0 if place.is_above else 0.0)
     return pg.InfiniteLine(
-        math.log10(level.y) if logarithmic else level.y, angle=0,
-        pen=pg.mkPen(colour, style=style), label=level.label,
-        labelOpts={
-            "position": place.across, "color": colour, "movable": False, "fill": ground,
-            "anchors": [anchor, anchor],
-        },
+        angle=0, pen=pg.mkPen(colour, style=style), label=level.label,
+        labelOpts={"color": colour, "movable": False, "fill": ground},
     )  # fmt: skip
+
+
+def move_level(item: Any, level: Level, place: LevelPlace, *, logarithmic: bool) -> None:
+    """Put a level's line at its value, and its name, which may be a new one, at its place."""
+    anchor = (place.across, 1.0 if place.is_above else 0.0)
+    item.label.anchors = [anchor, anchor]
+    item.label.orthoPos = place.across
+    item.label.setFormat(level.label)
+    item.setPos(math.log10(level.y) if logarithmic else level.y)
+    item.label.updatePosition()
 
 
 def make_canvas(style: AxesStyle, parent: QWidget) -> pg.PlotWidget:

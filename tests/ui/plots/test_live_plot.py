@@ -216,6 +216,20 @@ def test_names_of_levels_do_not_cover_each_other(qtbot, shown, ys):
     assert len(places) == len(ys)
 
 
+def test_a_level_that_moves_keeps_its_line(qtbot, shown):
+    """A median so far moves many times in a run; each new line would cost the loop a turn."""
+    plot = shown(logarithmic_y=True, legend=0)
+    plot.set_levels([Level(1e-3, "A", "gpu0"), Level(1e-2, "B", "cpu")])
+    lines = list(plot._level_items)
+    plot.set_levels([Level(1e-1, "A so far", "gpu0"), Level(1e-2, "B", "cpu")])
+    assert plot._level_items == lines
+    assert [line.value() for line in lines] == pytest.approx([-1, -2])
+    assert [line.label.toPlainText() for line in lines] == ["A so far", "B"]
+    qtbot.waitUntil(lambda: label_places(plot)[0].top() < label_places(plot)[1].top())
+    plot.set_levels([Level(1e-2, "B", "cpu")])
+    assert [line.label.toPlainText() for line in plot._level_items] == ["B"]
+
+
 def test_names_of_marks_keep_their_rows_in_a_low_plot(qtbot, shown):
     plot = shown(logarithmic=True, legend=0)
     plot.resize(500, 170)
