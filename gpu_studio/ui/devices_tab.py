@@ -65,16 +65,19 @@ class DevicesTab(QWidget):
         self._lay_out()
         self._hero.list.device_selected.connect(self._select)
         # One inventory changes many parts. Each part updates once, in its own turn of the event
-        # loop, so that the window stays responsive while the engine starts.
-        self._soon = self._at_leisure(self._update)
-        self._sensors_soon = self._at_leisure(self._update_sensors)
-        self._comparison.changed.connect(self._soon.start)
-        self._model.selection_changed.connect(self._soon.start)
-        self._model.selection_changed.connect(self._sensors_soon.start)
-        self._model.facts_changed.connect(self._soon.start)
-        self._model.readings_changed.connect(self._sensors_soon.start)
-        self._sensors.readings_wanted.connect(self._sensors_soon.start)
-        self._model.runs.marks_changed.connect(self._sensors_soon.start)
+        # loop, so that the window stays responsive while the engine starts. Two timers that wait
+        # would both end in the same turn.
+        self._due: list[Callable[[], None]] = []
+        self._turns = QTimer(self)
+        self._turns.setInterval(0)
+        self._turns.timeout.connect(self._take_turn)
+        self._comparison.changed.connect(self._update_soon)
+        self._model.selection_changed.connect(self._update_soon)
+        self._model.selection_changed.connect(self._update_sensors_soon)
+        self._model.facts_changed.connect(self._update_soon)
+        self._model.readings_changed.connect(self._update_sensors_soon)
+        self._sensors.readings_wanted.connect(self._update_sensors_soon)
+        self._model.runs.marks_changed.connect(self._update_sensors_soon)
         self._model.runs.effect_told.connect(self._effect.setText)
         self._model.runs.effect_told.connect(self._effect.show)
         self._update()
@@ -82,7 +85,7 @@ class DevicesTab(QWidget):
     @property
     def is_up_to_date(self) -> bool:
         """Whether every change is shown."""
-        return not (self._soon.isActive() or self._sensors_soon.isActive())
+        return not self._due
 
     def showEvent(self, event: QShowEvent) -> None:
         """Show the current facts, and keep asking while visible."""
@@ -124,11 +127,25 @@ class DevicesTab(QWidget):
         self._update()
         self._update_sensors()
 
-    def _at_leisure(self, slot: Callable[[], None]) -> QTimer:
-        timer = QTimer(self)
-        timer.setSingleShot(True)
-        timer.timeout.connect(slot)
-        return timer
+    def _update_soon(self) -> None:
+        self._add_due(self._update)
+
+    def _update_sensors_soon(self) -> None:
+        self._add_due(self._update_sensors)
+
+    def _add_due(self, update: Callable[[], None]) -> None:
+        if not self.isVisible():
+            return  # `showEvent` shows it
+        # The facts come first: a list without its selected device would choose its first one.
+        parts = (self._update, self._update_sensors)
+        self._due = [part for part in parts if part == update or part in self._due]
+        self._turns.start()
+
+    def _take_turn(self) -> None:
+        update = self._due.pop(0)
+        if not self._due:
+            self._turns.stop()
+        update()
 
     def _update(self) -> None:
         device = self._model.device
