@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_history import RaceHistory
 from gpu_studio.model.race.race_photo import RacePhoto
 from gpu_studio.model.race.sharing import ghost_of, order_of
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
-from gpu_studio.ui.race.meeting_line import MeetingLine
+from gpu_studio.ui.race.meeting_picture import MeetingPicture, Painted
+from gpu_studio.ui.race.picture_chip import PictureChip
 from gpu_studio.ui.race.race_contestants import RaceContestants
 from gpu_studio.ui.race.race_head import RaceHead
 from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
-from gpu_studio.ui.race.race_picture import PictureChip, image_of
+from gpu_studio.ui.race.race_picture import image_of
 from gpu_studio.ui.race.size_lever import SizeLever, SizeMark
 from gpu_studio.ui.saving import save_as
 from gpu_studio.ui.theme import side_role
@@ -58,7 +60,8 @@ class RaceTab(QWidget):
         self._outcome.hide()
         self._contestants = RaceContestants(self.race, self._history)
         self._lanes = tuple(RaceLane(theme, name=f"race.{side}") for side in ("left", "right"))
-        self._meeting = MeetingLine(theme, name="race.meeting")
+        self._meeting = MeetingPicture(theme, name="race.meeting")
+        self._meeting.hide()
         self._size_title = Text("", "value", name="race.size.title")
         self._lever = SizeLever(theme, name="race.size")
         self._blank: dict[str, QImage] = {}
@@ -106,12 +109,12 @@ class RaceTab(QWidget):
         below.addWidget(self._reason, 1)
         below.addWidget(self._contestants)
         column.addWidget(self._outcome)
-        lanes = QHBoxLayout()
-        lanes.setSpacing(GAP)
-        column.addLayout(lanes, 1)
-        for lane in self._lanes:
-            lanes.addWidget(lane, 1)
-        column.addWidget(self._meeting)
+        self._line = QHBoxLayout()
+        self._line.setSpacing(GAP)
+        column.addLayout(self._line, 1)
+        left, right = self._lanes
+        for widget in (left, self._meeting, right):
+            self._line.addWidget(widget, 1)
         size = Card()
         column.addWidget(size)
         level = QHBoxLayout()
@@ -222,15 +225,29 @@ class RaceTab(QWidget):
         self._show_meeting()
 
     def _show_meeting(self) -> None:
-        """Show both sides' tiles on one line: how far each paints from its own end."""
+        """Let both sides paint one picture: how far each paints from its own end."""
         race = self.race
         traits = race.raced.race
-        self._meeting.setVisible(race.raced.name == "paint" and traits is not None)
-        if traits is None:
+        is_shared = race.raced.name == PAINT.name and traits is not None
+        if self._meeting.isHidden() is is_shared:
+            self._meeting.setVisible(is_shared)
+            for place, lane in zip((0, 2), self._lanes, strict=True):
+                lane.set_alone(is_shared)
+                self._line.setStretch(place, 0 if is_shared else 1)
+        if traits is None or not is_shared:
             return
-        frames = [side.at(race.clock_s) for side in race.sides] or [None, None]
-        left, right = (frame.steps if frame is not None else 0 for frame in frames)
-        self._meeting.show_steps(left, right, self._roles, traits.step_title)
+        # Until one side ends: only as long do both paint.
+        ends = [side.end_s for side in race.sides if side.is_over]
+        until_s = min([race.clock_s, *ends])
+        frames = [side.at(until_s) for side in race.sides] or [None, None]
+        shown = [one for one in frames if one is not None and one.picture is not None]
+        newest = max(shown, key=lambda frame: frame.progress, default=None)
+        image = image_of(newest.picture) if newest and newest.picture is not None else None
+        left, right = (
+            Painted(frame.steps, frame.progress, role) if frame is not None else Painted(role=role)
+            for frame, role in zip(frames, self._roles, strict=True)
+        )
+        self._meeting.show_sides(image, left, right, traits.step_title)
 
     def _show_side(self, lane: RaceLane, side: RaceSide | None, role: str) -> None:
         race, traits = self.race, self.race.raced.race
@@ -280,7 +297,8 @@ class RaceTab(QWidget):
             for lane in self._lanes:
                 lane.set_large(is_large)
             self._reason.set_role("headline" if is_large else "muted")
-        is_low = self.height() < _LOW
+        place = self.parentWidget()  # smaller than the tab if that scrolls
+        is_low = min(self.height(), place.height() if place else self.height()) < _LOW
         if is_low is not self._is_low:
             self._is_low = is_low
             for lane in self._lanes:

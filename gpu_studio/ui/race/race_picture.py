@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QMouseEvent, QPainter, QPainterPath
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPainterPath
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from gpu_studio.ui.icons import icon
+from gpu_studio.ui.race.picture_chip import ChipPainter, PictureChip
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,25 +19,11 @@ if TYPE_CHECKING:
     from gpu_studio.ui.theme import Theme
 
 # In lines of the widget's font.
-_INSET, _PADDING, _HIGH, _SIGN, _GAP = 0.6, 0.75, 1.75, 1.0, 0.4
+_INSET, _GAP = 0.6, 0.4
 _LEAST = (12.0, 7.0)
 _USUAL = (30.0, 18.0)
 _RADIUS = 7.0
 _DIMMED = 0.35  # the opacity of a picture that is only to come
-
-
-class PictureChip(NamedTuple):
-    """A few words on the picture.
-
-    Attributes:
-        text: the words; without any, there is no chip.
-        role: the color of the swatch or the icon.
-        sign: the icon's name; without one, a swatch.
-    """
-
-    text: str = ""
-    role: str = "muted"
-    sign: str = ""
 
 
 def image_of(picture: NDArray[np.uint8]) -> QImage:
@@ -62,7 +48,7 @@ class RacePicture(QWidget):
         self.setObjectName(name)
         self._theme = theme
         self._image: QImage | None = None
-        self._is_dimmed = False
+        self._is_dimmed = self._is_bare = False
         self._name_chip = self._state_chip = PictureChip()
         self._seeds: tuple[tuple[float, float], ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -74,14 +60,28 @@ class RacePicture(QWidget):
         return self._image
 
     @property
+    def shape(self) -> QSize:
+        """The size of the shown picture in its own pixels; a square before there is one."""
+        return self._image.size() if self._image else QSize(1, 1)
+
+    @property
     def chips(self) -> tuple[PictureChip, PictureChip]:
         """The name at the left and the state at the right."""
         return self._name_chip, self._state_chip
 
     def show_picture(self, image: QImage | None, *, is_dimmed: bool = False) -> None:
         """Show a picture; a dimmed one is only to come."""
+        shape = self.shape
         self._image, self._is_dimmed = image, is_dimmed
+        if self.shape != shape:
+            self.updateGeometry()
         self.update()
+
+    def set_bare(self, is_bare: bool) -> None:
+        """Leave the chips to another widget."""
+        if is_bare is not self._is_bare:
+            self._is_bare = is_bare
+            self.update()
 
     def show_chips(self, name: PictureChip, state: PictureChip) -> None:
         """Show the contestant's name and its state."""
@@ -119,7 +119,7 @@ class RacePicture(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         ground = QPainterPath()
-        ground.addRoundedRect(QRectF(self.rect()), _RADIUS, _RADIUS)
+        ground.addRoundedRect(QRectF(self._place()), _RADIUS, _RADIUS)
         painter.fillPath(ground, QColor(self._theme.colour("track")))
         painter.setClipPath(ground)
         if self._image is not None:
@@ -127,7 +127,9 @@ class RacePicture(QWidget):
             painter.drawImage(self._place(), self._image)
             painter.setOpacity(1.0)
         self._paint_seeds(painter)
-        self._paint_chips(painter)
+        painter.setClipping(False)
+        if not self._is_bare:
+            self._paint_chips(painter)
 
     def _paint_seeds(self, painter: QPainter) -> None:
         place, radius = QRectF(self._place()), self._lines(0.3)
@@ -139,64 +141,19 @@ class RacePicture(QWidget):
 
     def _paint_chips(self, painter: QPainter) -> None:
         inset, gap = self._lines(_INSET), self._lines(_GAP)
-        name_width = min(self._chip_width(self._name_chip), self.width() - 2 * inset)
-        state_width = self._chip_width(self._state_chip)
+        room = self.width() - 2 * inset
+        chips = ChipPainter(self._theme, self.font())
+        name, state = (chips.size_of(chip, room) for chip in self.chips)
         top = inset
-        if name_width + state_width + gap > self.width() - 2 * inset:
-            # One below the other, and the state only as wide as the picture.
-            top += self._lines(_HIGH) + gap / 2
-            state_width = min(state_width, self.width() - 2 * inset)
-        right = self.width() - inset - state_width
-        high = self._lines(_HIGH)
-        self._paint_chip(painter, self._name_chip, QRectF(inset, inset, name_width, high))
-        self._paint_chip(painter, self._state_chip, QRectF(right, top, state_width, high))
-
-    def _paint_chip(self, painter: QPainter, chip: PictureChip, place: QRectF) -> None:
-        if not chip.text:
-            return
-        outline = QPainterPath()
-        outline.addRoundedRect(place, place.height() / 2, place.height() / 2)
-        painter.fillPath(outline, QColor(self._theme.colour("card")))
-        side = self._lines(_SIGN)
-        left = place.left() + self._lines(_PADDING)
-        sign = QRectF(left, place.center().y() - side / 2, side, side)
-        if chip.sign:
-            icon(chip.sign, self._theme, chip.role).paint(painter, sign.toRect())
-        else:
-            swatch = QPainterPath()
-            inset = side / 10
-            square = sign.adjusted(inset, inset, -inset, -inset)
-            swatch.addRoundedRect(square, side / 5, side / 5)
-            painter.fillPath(swatch, QColor(self._theme.colour(chip.role)))
-        painter.setFont(self._chip_font())
-        is_ink = chip.sign and chip.role == "good"
-        painter.setPen(QColor(self._theme.colour(chip.role if is_ink else "text")))
-        words = QRectF(place)
-        words.setLeft(sign.right() + self._lines(_GAP))
-        words.setRight(place.right() - self._lines(_PADDING) + 1)
-        text = QFontMetricsF(self._chip_font()).elidedText(
-            chip.text, Qt.TextElideMode.ElideRight, words.width() + 1
-        )
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
-
-    def _chip_width(self, chip: PictureChip) -> float:
-        if not chip.text:
-            return 0.0
-        words = QFontMetricsF(self._chip_font()).horizontalAdvance(chip.text)
-        return words + self._lines(_SIGN + _GAP + 2 * _PADDING) + 1
-
-    def _chip_font(self) -> QFont:
-        font = QFont(self.font())
-        font.setWeight(QFont.Weight.DemiBold)
-        return font
+        if name.width() + state.width() + gap > room:
+            top += name.height() + gap / 2  # one below the other
+        left = self.width() - inset - state.width()
+        chips.paint(painter, self._name_chip, QRectF(QPointF(inset, inset), name), "card")
+        chips.paint(painter, self._state_chip, QRectF(QPointF(left, top), state), "card")
 
     def _place(self) -> QRect:
         """Return where the picture is painted."""
-        if self._image is None or self._image.isNull():
-            side = min(self.width(), self.height())
-            size = QSize(side, side)
-        else:
-            size = self._image.size().scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        size = self.shape.scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
         left = (self.width() - size.width()) // 2
         return QRect(QPoint(left, (self.height() - size.height()) // 2), size)
 

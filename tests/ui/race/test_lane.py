@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
 
 from gpu_studio.ui.parts import Text
+from gpu_studio.ui.race.picture_chip import ChipPainter, PictureChip
 from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
 from gpu_studio.ui.theme import COLOURS
-from tests.driving.window import find, sees, text
+from tests.driving.window import find, sees, text, wait_until
 
 FIGURES = LaneFigures("7.0\u202fs", "400", "steps", "15.0\u202fdB", "sharpness", 0.5)
 
@@ -48,3 +52,49 @@ def test_a_reached_measure_is_green_and_as_large_as_before(lane, is_large):
         for y in range(measure.height())
     }
     assert COLOURS["good"][0] in seen or COLOURS["good"][1] in seen
+
+
+def shape(width, height):
+    image = QImage(width, height, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.red)
+    return image
+
+
+def test_the_figures_stand_where_they_leave_the_picture_more_room(lane):
+    lane.resize(1000, 330)
+    lane.picture.show_picture(shape(64, 64))
+    wait_until(lambda: lane.picture.width() < lane.width() / 2)
+    beside = lane.picture.size()
+    assert abs(beside.width() - beside.height()) <= 1, "nothing is empty beside a square"
+    clock = find(lane, "lane.clock", Text)
+    assert clock.mapTo(lane, QPoint()).x() > lane.picture.geometry().right()
+
+    lane.picture.show_picture(shape(640, 64))
+    wait_until(lambda: clock.mapTo(lane, QPoint()).y() > lane.picture.geometry().bottom())
+    assert lane.picture.width() > 0.95 * lane.width()
+
+
+def test_a_click_beside_the_picture_points_nowhere(lane):
+    picture = lane.picture
+    picture.show_picture(shape(128, 32))
+    wait_until(lambda: picture.width() > 0.95 * lane.width())
+    seen = []
+    picture.pointed.connect(lambda x, y: seen.append((x, y)))
+    QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=QPoint(9, 1))
+    QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=picture.rect().center())
+    assert seen == [pytest.approx((0.5, 0.5), abs=0.02)]
+
+
+def test_a_side_without_a_picture_is_narrow_and_its_state_is_not_cut(lane, theme):
+    name, state = PictureChip("GT 1030", "gpu0"), PictureChip("Ghost of 14:02, finishes at 26.0 s")
+    lane.show_contestant(name, state)
+    whole = lane.minimumSizeHint().width()
+    before = lane.sizeHint().width()
+    lane.set_alone(True)
+    lane.layout().activate()
+    assert lane.sizeHint().width() < before
+    assert lane.minimumSizeHint().width() <= whole
+    chips = ChipPainter(theme, lane.font())
+    one, two = (chips.size_of(state, room) for room in (1000, 200))
+    assert two.height() > one.height(), "a long state takes a second line and is not cut"
+    assert two.width() < one.width()

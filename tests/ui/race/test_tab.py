@@ -16,7 +16,7 @@ from gpu_studio.core.race.shared_race import CHUNK, decode_shared
 from gpu_studio.model.race import race as race_module
 from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.main_window import MainWindow
-from gpu_studio.ui.race.meeting_line import MeetingLine
+from gpu_studio.ui.race.meeting_picture import MeetingPicture
 from gpu_studio.ui.race.progress_line import ProgressLine
 from gpu_studio.ui.race.race_contestants import RaceContestants
 from gpu_studio.ui.race.race_head import RaceHead
@@ -38,8 +38,10 @@ from tests.driving.window import (
 )
 from tests.fakes.pc import two_cards
 from tests.fakes.race_answers import race_run
+from tests.fakes.scripted_engine import Pause
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pytestqt.qtbot import QtBot
@@ -193,7 +195,7 @@ def test_a_picture_has_its_own_question(tab: RaceTab, engines: Engines) -> None:
 
     assert text(tab, "race.left.step_title") == "tiles"
     assert not sees(tab, "race.open")
-    assert find(tab, "race.meeting", MeetingLine).share is None
+    assert find(tab, "race.meeting", MeetingPicture).share is None
     run(tab)
     assert {one.workload for one in requests_of(engines)} == {"paint"}
 
@@ -203,14 +205,54 @@ def test_two_colors_meet_where_the_ratio_is(tab: RaceTab) -> None:
     click(tab, "race.picture.paint")
     run(tab)
 
-    line = find(tab, "race.meeting", MeetingLine)
-    assert line.share == pytest.approx(1 / 3), "one thread paints half as many tiles"
-    image = line.grab().toImage()
+    shown = find(tab, "race.meeting", MeetingPicture)
+    assert shown.share == pytest.approx(1 / 3), "one thread paints half as many tiles"
+    assert not sees(tab, "race.left.picture")
+    image = shown.grab().toImage()
     middle = image.height() // 2
     third = image.width() // 3
-    left, right = (image.pixelColor(third + step, middle) for step in (-9, 9))
-    assert left == QColor(COLOURS["cpu"][0])
-    assert right == QColor(COLOURS["other"][0])
+    left, right = (image.pixelColor(third + step, middle).hslHue() for step in (-9, 9))
+    assert left == pytest.approx(QColor(COLOURS["cpu"][0]).hslHue(), abs=3)
+    assert right == pytest.approx(QColor(COLOURS["other"][0]).hslHue(), abs=3)
+
+
+def test_before_both_colors_meet_the_middle_is_empty(
+    tab: RaceTab, engines: Engines, tmp_path: Path
+) -> None:
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(
+        request, tmp_path, pause_after=4 if request.run_id == "race-2" else None
+    )
+    click(tab, "race.picture.paint")
+    click(tab, "race.run")
+    wait_until(lambda: text(tab, "race.right.steps") == "400")
+
+    shown = find(tab, "race.meeting", MeetingPicture)
+    assert shown.share is None
+    assert shown.ends == (0.25, 0.5)
+    engines.latest.go()
+    wait_over(tab)
+    click(tab, "race.replay")
+    wait_until(lambda: tab.race.clock_s > tab.race.first_finish_s)
+    assert shown.share == pytest.approx(1 / 3), "the slower one gains nothing after the end"
+
+
+def test_a_side_that_failed_meets_no_other(tab: RaceTab, engines: Engines, tmp_path: Path) -> None:
+    def answer(_engine: object, request: RunWorkload) -> Iterator[object]:
+        for event in race_run(request, tmp_path, pause_after=4):
+            if not isinstance(event, Pause):
+                yield event
+            elif request.run_id == "race-2":
+                failure = Failure(FailureKind.CUDA_ERROR, "The card dropped off the bus.")
+                yield RunFailed(run_id=request.run_id, failure=failure)
+                return
+
+    engines.scripts[RunWorkload] = answer
+    click(tab, "race.picture.paint")
+    run(tab)
+
+    shown = find(tab, "race.meeting", MeetingPicture)
+    assert shown.share is None
+    assert shown.ends == (0.25, 0.5), "at the time at which the second one failed"
 
 
 def test_the_mouse_sets_where_a_pattern_begins(tab: RaceTab, engines: Engines) -> None:
@@ -218,7 +260,6 @@ def test_the_mouse_sets_where_a_pattern_begins(tab: RaceTab, engines: Engines) -
     picture = find(tab, "race.left.picture", RacePicture)
 
     QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=picture.rect().center())
-    QTest.mouseClick(picture, Qt.MouseButton.LeftButton, pos=QPoint(1, 1))  # beside the picture
     run(tab)
 
     (seed,) = requests_of(engines)[0].race.seeds
