@@ -23,7 +23,7 @@ ARROWS = {
     "override_guard": set(),
     "hardware": {"core", "child_process", "child_streams"},
     "engine": {"core", "child_process", "child_streams", "family_folder"},
-    "model": {"core"},
+    "model": {"core", "family_folder"},
     "ui": {"core", "model"},
     "app": {
         "core",

@@ -51,6 +51,8 @@ class RaceHistory(QObject):
         folder = studio.data_folder
         self._history = History(folder / FOLDER_NAME if folder is not None else None)
         self._entries: tuple[HistoryEntry, ...] = ()
+        self._question: tuple[object, ...] = ()
+        self._ghosts: list[RaceSide] = []
         self._kept: set[str] = set()
         self._waiting: list[KeptRun] = []
         self._task: Task | None = None
@@ -61,6 +63,13 @@ class RaceHistory(QObject):
     @property
     def ghosts(self) -> list[RaceSide]:
         """The earlier runs of the chosen picture and size, newest first, one of each contestant."""
+        race = self._race
+        question = race.picture.name, race.size, race.photo.identity, race.seeds
+        if question != self._question:
+            self._question, self._ghosts = question, self._ghosts_of_this_race()
+        return self._ghosts
+
+    def _ghosts_of_this_race(self) -> list[RaceSide]:
         sides: dict[str, RaceSide] = {}
         for entry in self._entries:
             result = entry.header.result
@@ -121,7 +130,7 @@ class RaceHistory(QObject):
 
     def _show(self, listed: tuple[HistoryList, str]) -> None:
         contents, trouble = listed
-        self._entries = contents.entries
+        self._entries, self._question = contents.entries, ()
         if trouble:
             self.told.emit(trouble)
         self.changed.emit()

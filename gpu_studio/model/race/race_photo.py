@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QSaveFile, QTemporaryDir, Signal
+from PySide6.QtCore import QObject, QSaveFile, Signal
 
 from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
+from gpu_studio.family_folder import FamilyFolder
 from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _FILE_NAME = "race-photo.ppm"  # one, so that no number of photos fills the disk
 class RacePhoto(QObject):
     """Opens a picture file in a thread and keeps it for the races of this session.
 
-    The engine reads it from a file in the data folder, or in a temporary one.
+    The engine reads it from a file in a temporary folder of this window, which goes with it.
 
     Signals:
         changed(): another picture is to be learned, or it can be shown now.
@@ -35,7 +36,7 @@ class RacePhoto(QObject):
         told(str): why a file cannot be opened.
 
     Args:
-        studio: has the data folder.
+        studio: says when the window closes.
         reader: returns the photo or the race in a file; called in a thread.
         parent: owns it.
     """
@@ -46,11 +47,12 @@ class RacePhoto(QObject):
 
     def __init__(self, studio: Studio, reader: PhotoReader, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._folder, self._reader = studio.data_folder, reader
-        self._temporary: QTemporaryDir | None = None
+        self._reader = reader
+        self._folder: FamilyFolder | None = None
         self._own: Photo | None = None
         self._photo: Photo | None = None
         self._is_own = True
+        self._identity = ""
         self._path = Path()
         self._task: Task | None = None
         self._drawing: Task | None = None
@@ -75,7 +77,7 @@ class RacePhoto(QObject):
     @property
     def identity(self) -> str:
         """The photo's identity in a request; empty for the picture of this program."""
-        return "" if self._is_own or self._photo is None else photo_id(self._photo.pixels)
+        return "" if self._is_own else self._identity
 
     @property
     def path(self) -> Path:
@@ -120,6 +122,8 @@ class RacePhoto(QObject):
         for task in (self._task, self._drawing):
             if task is not None:
                 task.wait()
+        if self._folder is not None:
+            self._folder.close()
 
     def _show_own(self, photo: Photo) -> None:
         self._own = photo
@@ -134,16 +138,17 @@ class RacePhoto(QObject):
             self.told.emit(f"{opened.name} cannot be learned: its copy cannot be saved.")
             return
         self._photo, self._path, self._is_own = opened, path, False
+        self._identity = photo_id(opened.pixels)
         self.changed.emit()
 
     def _place(self) -> Path | None:
-        if self._folder is not None:
-            return self._folder / _FILE_NAME
-        if self._temporary is None:
-            self._temporary = QTemporaryDir()
-        if not self._temporary.isValid():
-            return None
-        return Path(self._temporary.path()) / _FILE_NAME
+        """Return the path of this window's photo; None if there is no place for it."""
+        if self._folder is None:
+            try:
+                self._folder = FamilyFolder()
+            except OSError:
+                return None
+        return self._folder.path / _FILE_NAME
 
     def _refuse(self, failure: Failure) -> None:
         self.told.emit(failure.message)
@@ -163,10 +168,6 @@ def _drawn() -> Photo:
 
 
 def _written(path: Path, content: bytes) -> bool:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
     file = QSaveFile(str(path))
     opened = file.open(QSaveFile.OpenModeFlag.WriteOnly)
     return opened and file.write(content) == len(content) and file.commit()

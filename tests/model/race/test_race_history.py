@@ -11,7 +11,8 @@ from gpu_studio.core.protocol import RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.core.race.race_track import RaceTrack
-from gpu_studio.model.race.race_history import RaceHistory, _name_of
+from gpu_studio.model.race import race_history
+from gpu_studio.model.race.race_history import RaceHistory, _name_of, track_of
 from gpu_studio.model.race.sharing import ghost_side
 from tests.fakes.race_answers import race_run, race_seconds
 
@@ -97,6 +98,35 @@ def test_another_size_or_picture_has_other_ghosts(
     assert kept.ghosts == []
     race.choose_picture("learn")
     assert len(kept.ghosts) == 2
+    kept.close()
+
+
+def test_the_ghosts_are_made_once_for_each_question(
+    qtbot: QtBot, race: Race, ready_studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[RunFinished] = []
+
+    def counted(result: RunFinished) -> RaceTrack:
+        made.append(result)
+        return track_of(result)
+
+    monkeypatch.setattr(race_history, "track_of", counted)
+    kept = RaceHistory(ready_studio, race, race)
+    with qtbot.waitSignal(kept.changed):
+        run(qtbot, race)
+
+    first = kept.ghosts
+    assert len(first) == len(made) == 2
+    assert kept.ghosts is first
+    race.choose_size(32)
+    assert kept.ghosts == []
+    race.choose_size(96)
+    assert len(kept.ghosts) == 2
+    assert len(made) == 4
+    with qtbot.waitSignal(kept.changed):
+        kept.refresh()
+    assert len(kept.ghosts) == 2
+    assert len(made) == 6, "other files may lie there now"
     kept.close()
 
 
