@@ -23,11 +23,16 @@ from gpu_studio.hardware.cpu import cpu_name
 from gpu_studio.hardware.surroundings import are_cards_simulated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.protocol import EngineDescribed, RecordingHeader
+    from gpu_studio.core.protocol import (
+        EngineDescribed,
+        FrameReady,
+        FramesOpened,
+        RecordingHeader,
+    )
 
 
 class Recorder:
@@ -63,8 +68,16 @@ class Recorder:
         if self._as_json:
             say_bytes(encode_all([self._header, described_for_others(described, workloads)]))
 
-    def save(self, runs: Sequence[Run]) -> None:
+    def save(
+        self,
+        runs: Sequence[Run],
+        frames: Mapping[str, Sequence[FramesOpened | FrameReady]] | None = None,
+    ) -> None:
         """Write the file, if there is to be one.
+
+        Args:
+            runs: the runs.
+            frames: the frames to keep, as for `recording_of`.
 
         Raises:
             StudioError: the file cannot be written.
@@ -75,7 +88,8 @@ class Recorder:
             note("No run started, so there is nothing to record.")
             return
         try:
-            write_atomically(self._path, recording_of(self._header, self._described, runs))
+            content = recording_of(self._header, self._described, runs, frames)
+            write_atomically(self._path, content)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise StudioError(

@@ -28,6 +28,7 @@ from gpu_studio.core.race.contestant import (
     usual_contestants,
 )
 from gpu_studio.core.race.frame_file import read_frame
+from gpu_studio.core.race.kept_frames import kept_frames
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
@@ -77,6 +78,8 @@ def run_race(
     as_json: bool,
     kept: History | None = None,
     save_to: Path | None = None,
+    record_to: Path | None = None,
+    records_frames: bool = False,
 ) -> int:
     """Run a race; return the exit status.
 
@@ -86,6 +89,8 @@ def run_race(
         as_json: print every event, and the verdict as the last one.
         kept: the history that keeps finished runs; None keeps none.
         save_to: the PNG file for the result; None saves none.
+        record_to: a file for all events, which can be replayed; None writes none.
+        records_frames: whether that file also keeps frames.
 
     Raises:
         WrongUseError: the picture does not support these options.
@@ -100,13 +105,13 @@ def run_race(
         if request.own_kernel:
             contestants += _with_own_kernel(contestants, described)
         _check_count(len(contestants), together=request.together)
-        Recorder(log_path, as_json=as_json, path=None).begin(
-            described, {picture.name}, {one.device for one in contestants}
-        )
+        recorder = Recorder(log_path, as_json=as_json, path=record_to)
+        recorder.begin(described, {picture.name}, {one.device for one in contestants})
         race = _Race(engine, interrupt, progress, picture, as_json=as_json)
-        race.run(request, contestants, shows=save_to is not None)
+        race.run(request, contestants, shows=save_to is not None or records_frames)
     verdict = judge(picture, race.runs)
     _keep(race.runs, kept)
+    recorder.save(race.runs, kept_frames(race.runs, race.tracks) if records_frames else None)
     if save_to is not None:
         _save(race, verdict, described, save_to)
     _conclude(picture, race.runs, verdict, as_json=as_json)

@@ -57,6 +57,12 @@ def add_command(commands: Commands) -> None:
     race.add_argument(
         "--save", metavar="FILE", help="save the result as a picture: a PNG that can be raced again"
     )
+    race.add_argument(
+        "--record", metavar="FILE", help="record every event to FILE; any PC can replay it"
+    )
+    race.add_argument(
+        "--record-frames", action="store_true", help="keep the pictures in the recording, too"
+    )
     race.add_argument("--json", action="store_true", help="print JSON, one event per line")
     race.add_argument("--no-history", action="store_true", help="do not keep the results")
     race.set_defaults(run=_run)
@@ -73,8 +79,17 @@ def _run(options: argparse.Namespace, log_path: Path) -> int:
         save_to = check_place(Path(options.save))
         if save_to.suffix.lower() != ".png":
             raise WrongUseError(f"“{save_to.name[:40]}” is not a picture: use the extension .png.")
-    kept = None if options.no_history else history()
-    return run_race(request, log_path, as_json=options.json, kept=kept, save_to=save_to)
+    if options.record_frames and options.record is None:
+        raise WrongUseError("--record-frames needs a recording: add --record FILE.")
+    return run_race(
+        request,
+        log_path,
+        as_json=options.json,
+        kept=None if options.no_history else history(),
+        save_to=save_to,
+        record_to=check_place(Path(options.record)) if options.record else None,
+        records_frames=options.record_frames,
+    )
 
 
 def _request(options: argparse.Namespace) -> RaceRequest:

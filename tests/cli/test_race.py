@@ -14,7 +14,7 @@ import pytest
 from gpu_studio.cli import answers, bench_lists
 from gpu_studio.cli import main as cli
 from gpu_studio.core.benchmark.history import History
-from gpu_studio.core.benchmark.recording import decode_recording
+from gpu_studio.core.benchmark.recording import decode_recording, read_recording
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.race_messages import MOST_CONTESTANTS, RaceOutcome
 from gpu_studio.core.messages.run_messages import MOST_AT_ONCE
@@ -26,8 +26,10 @@ from gpu_studio.core.protocol import (
     RunsEnded,
     RunWorkload,
 )
+from gpu_studio.core.race.kept_frames import track_of_recorded
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
 from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.race_answers import FRAMES, pictures_of, race_run
 from tests.fakes.run_answers import batch, finished, samples_of, started
 from tests.fakes.scripted_engine import Engines
 
@@ -198,6 +200,33 @@ def test_the_json_is_a_recording(type_in):
     assert [one.name for one in recording.described.pictures] == ["learn"]
 
 
+@pytest.fixture
+def shown(engines, tmp_path):
+    """An engine that shows frames if it is asked to."""
+    engines.scripts[RunWorkload] = lambda _engine, request: race_run(request, tmp_path)
+    return engines
+
+
+def test_a_recorded_race_leaves_its_frames_out(type_in, shown, tmp_path):
+    path = tmp_path / "race.jsonl"
+    assert type_in("learn", "--size", "64", "--record", str(path))[0] == 0
+    recording = read_recording(path)
+    assert [run.request.device for run in recording.runs] == ["cpu", "cuda:0"]
+    assert all(run.result is not None for run in recording.runs)
+    assert [track_of_recorded(run).frames for run in recording.runs] == [(), ()]
+    assert not any(one.showing for one in asked(shown))
+
+
+def test_a_recorded_race_keeps_its_frames_on_request(type_in, shown, tmp_path):
+    path = tmp_path / "race.jsonl"
+    assert type_in("learn", "--size", "64", "--record", str(path), "--record-frames")[0] == 0
+    tracks = [track_of_recorded(run) for run in read_recording(path).runs]
+    assert [len(track) for track in tracks] == [FRAMES, FRAMES]
+    for track in tracks:
+        for frame, picture in zip(track.frames, pictures_of(), strict=True):
+            assert (frame.picture == picture).all()
+
+
 def test_finished_runs_land_in_the_history(type_in, tmp_path):
     type_in("paint")
     entries = History(tmp_path / "history").contents().entries
@@ -233,7 +262,9 @@ def test_a_contestant_that_failed_fails_the_race(type_in, engines):
     [(), ("sing",), ("learn", "--threads", "0"), ("learn", "--threads", "two"),
      ("learn", "--threads", "2", "--device", "cuda:0"), ("learn", "--dtype", "float64"),
      ("learn", "--size", "16,32"), ("learn", "--size", "x"), ("learn", "--budget-s", "0"),
-     ("grow", "--own-kernel"), ("learn", "--device", ","), ("learn", "--save", "race.jpg"),
+     ("grow", "--own-kernel"), ("learn", "--record-frames"),
+     ("learn", "--record", "no/such/folder/race.jsonl"),
+     ("learn", "--device", ","), ("learn", "--save", "race.jpg"),
      ("learn", "--save", "no/such/folder/race.png")],
     ids=" ".join,
 )  # fmt: skip

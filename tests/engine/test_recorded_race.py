@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,9 +12,13 @@ import pytest
 from gpu_studio.core.benchmark.kept_run import decode_kept, encode_kept, kept_of, run_of
 from gpu_studio.core.benchmark.recording import decode_recording, recording_of
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.protocol import FrameReady, RunFinished
+from gpu_studio.core.messages.race_messages import Showing
+from gpu_studio.core.protocol import FrameReady, FramesOpened, RunFinished
 from gpu_studio.core.race.contestant import Contestant, race_requests
+from gpu_studio.core.race.frame_file import read_frame
+from gpu_studio.core.race.kept_frames import kept_frames, track_of_recorded
 from gpu_studio.core.race.pictures import LEARN
+from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.engine.devices.description import describe_engine
 from gpu_studio.engine.dispatcher import Dispatcher
@@ -30,6 +35,23 @@ CONTESTANTS = (
 
 
 @pytest.fixture(scope="module")
+def shown() -> Iterator[tuple[Run, RaceTrack]]:
+    """A run with its frames, copied from the engine's file."""
+    dispatcher, track = Dispatcher(), RaceTrack()
+    (request,) = race_requests(LEARN, 16, CONTESTANTS[:1], 60.0, showing=Showing())
+    run = Run(msgspec.structs.replace(request, calls=4))
+    for event in dispatcher.run(run.request, threading.Event()):
+        run.apply(event)
+        if isinstance(event, FrameReady):
+            picture = read_frame(Path(run.opened.path), event.number)
+            track.add(
+                RaceFrame(event.elapsed_s, event.steps, event.measure, event.progress, picture)
+            )
+    yield run, track
+    dispatcher.close()
+
+
+@pytest.fixture(scope="module")
 def runs() -> Iterator[list[Run]]:
     """Two contestants that take four steps each."""
     dispatcher, made = Dispatcher(), []
@@ -42,9 +64,9 @@ def runs() -> Iterator[list[Run]]:
     dispatcher.close()
 
 
-def recorded(runs: list[Run]):
+def recorded(runs: list[Run], frames=None):
     header = recording_header(title="a race", device_name="Test", recorded_at="2026-11-22")
-    return decode_recording(recording_of(header, describe_engine(), runs), "race.jsonl")
+    return decode_recording(recording_of(header, describe_engine(), runs, frames), "race.jsonl")
 
 
 def test_every_contestant_gets_its_own_run_again(runs: list[Run]):
@@ -76,3 +98,42 @@ def test_a_contestant_is_kept_with_its_way(runs: list[Run]):
     assert again.request.race == runs[0].request.race
     assert again.result.outcome == runs[0].result.outcome
     assert again.result.curves["sharpness"] == runs[0].result.curves["sharpness"]
+
+
+def test_a_race_that_kept_its_frames_is_replayed_with_its_pictures(shown: tuple[Run, RaceTrack]):
+    run, track = shown
+    recording = recorded([run], kept_frames([run], [track]))
+    engine = RecordedEngine(recording, speed=float("inf"))
+    events = list(engine.run(run.request))
+    (opened,) = (event for event in events if isinstance(event, FramesOpened))
+    ready = [event for event in events if isinstance(event, FrameReady)]
+    assert [one.elapsed_s for one in ready] == [one.elapsed_s for one in track.frames]
+    for one, frame in zip(ready, track.frames, strict=True):
+        assert (read_frame(Path(opened.path), one.number) == frame.picture).all()
+        assert one.picture is None
+    assert isinstance(events[-1], RunFinished)
+    engine.close()
+    assert not Path(opened.path).parent.exists()
+
+
+def test_frames_are_replayed_only_for_one_who_looks(shown: tuple[Run, RaceTrack]):
+    run, track = shown
+    engine = RecordedEngine(recorded([run], kept_frames([run], [track])), speed=float("inf"))
+    blind = msgspec.structs.replace(run.request, showing=None)
+    assert not any(isinstance(e, (FramesOpened, FrameReady)) for e in engine.run(blind))
+
+
+def test_a_recorded_run_has_its_track_again(shown: tuple[Run, RaceTrack]):
+    run, track = shown
+    (again,) = recorded([run], kept_frames([run], [track])).runs
+    frames = track_of_recorded(again).frames
+    assert [one[:4] for one in frames] == [one[:4] for one in track.frames]
+    assert all(
+        (one.picture == other.picture).all()
+        for one, other in zip(frames, track.frames, strict=True)
+    )
+
+
+def test_the_frames_are_left_out_unless_they_are_asked_for(shown: tuple[Run, RaceTrack]):
+    (again,) = recorded([shown[0]]).runs
+    assert track_of_recorded(again).frames == ()

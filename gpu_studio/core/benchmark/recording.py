@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import platform
 import re
+from collections import deque
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
@@ -31,10 +32,13 @@ from gpu_studio.core.engine_end import describe_exit
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.message import LARGEST_COUNT, LONGEST_S
 from gpu_studio.core.messages.run_messages import SQUARE
+from gpu_studio.core.packed_frame import unpack_frame
 from gpu_studio.core.protocol import (
     EngineDescribed,
     EngineEnded,
     Event,
+    FrameReady,
+    FramesOpened,
     RecordingHeader,
     RequestFailed,
     RunFailed,
@@ -51,7 +55,7 @@ from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.core.units import format_duration, format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
@@ -244,9 +248,20 @@ def _event(line: bytes, number: int) -> Event | None:
 
 _MOST_RUNS = 1000
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
-_RUN_EVENTS = (RunPhaseChanged, SamplesMeasured, RunFinished, RunStopped, RunFailed)
+_MOST_FRAMES = 2000
+_RUN_EVENTS = (
+    RunPhaseChanged, SamplesMeasured, FramesOpened, FrameReady, RunFinished, RunStopped, RunFailed,
+)  # fmt: skip
 _ENDS = (RunFinished, RunStopped, RunFailed)
-_RunEvent = RunPhaseChanged | SamplesMeasured | RunFinished | RunStopped | RunFailed
+_RunEvent = (
+    RunPhaseChanged
+    | SamplesMeasured
+    | FramesOpened
+    | FrameReady
+    | RunFinished
+    | RunStopped
+    | RunFailed
+)
 # An older start does not say whether its run is sustained, and has not all workload options.
 _TOLD_BY_RESULTS = ("options", "sustained")
 _CUT_OFF = Failure(FailureKind.NOT_RECORDED, "The recording ends in the middle of this run.")
@@ -292,6 +307,7 @@ class RunsOfEvents:
     def __init__(self) -> None:
         self._events: list[list[Event]] = []
         self._open: dict[str, list[Event]] = {}
+        self._frames = 0
         self.results: list[RunFinished] = []
 
     @property
@@ -345,7 +361,16 @@ class RunsOfEvents:
     def _take(self, event: _RunEvent, events: list[Event]) -> None:
         match event:
             case SamplesMeasured():
-                _check_batch(event, events[-1])
+                _check_batch(event, events)
+            case FramesOpened():
+                event = _checked_opening(event, events)
+            case FrameReady(picture=None):
+                return  # of an engine at work; its file is gone
+            case FrameReady():
+                self._frames += 1
+                if self._frames > _MOST_FRAMES:
+                    raise refused(f"it has more than {_MOST_FRAMES} frames")
+                _check_frame(event, events)
             case RunFinished():
                 event = _checked_end(event, events)
                 self.results.append(event)
@@ -408,8 +433,29 @@ def _checked_description(described: EngineDescribed, ran: Collection[str]) -> En
     return check_texts(shown)
 
 
-def _check_batch(event: SamplesMeasured, before: Event) -> None:
-    since_s = before.spent_s if isinstance(before, SamplesMeasured) else 0.0
+def _checked_opening(event: FramesOpened, events: Sequence[Event]) -> FramesOpened:
+    """Return a run's announcement of frames without the path of another PC's file."""
+    if any(isinstance(one, FramesOpened) for one in events):
+        raise refused("it has a run with two sizes of frames")
+    return msgspec.structs.replace(event, path="")
+
+
+def _check_frame(event: FrameReady, events: Sequence[Event]) -> None:
+    opened = next((one for one in events if isinstance(one, FramesOpened)), None)
+    before = next((one for one in reversed(events) if isinstance(one, FrameReady)), None)
+    if before is not None and event.elapsed_s < before.elapsed_s:
+        raise refused("its frames are out of order")
+    if (
+        opened is None
+        or event.picture is None
+        or unpack_frame(event.picture, opened.width, opened.height) is None
+    ):
+        raise refused("it has a damaged frame")
+
+
+def _check_batch(event: SamplesMeasured, events: Sequence[Event]) -> None:
+    before = next((one for one in reversed(events) if isinstance(one, SamplesMeasured)), None)
+    since_s = before.spent_s if before is not None else 0.0
     is_counted = 1 <= event.calls_per_sample <= LARGEST_COUNT
     if not since_s <= event.spent_s <= LONGEST_S or not is_counted:
         raise refused("its samples are out of order")
@@ -497,11 +543,24 @@ def described_for_others(described: EngineDescribed, workloads: Collection[str])
     )
 
 
-def recording_of(header: RecordingHeader, described: EngineDescribed, runs: Sequence[Run]) -> bytes:
-    """Return the contents of a recording of runs; only runs of this PC are included."""
+def recording_of(
+    header: RecordingHeader,
+    described: EngineDescribed,
+    runs: Sequence[Run],
+    frames: Mapping[str, Sequence[FramesOpened | FrameReady]] | None = None,
+) -> bytes:
+    """Return the contents of a recording of runs; only runs of this PC are included.
+
+    Args:
+        header: the first line.
+        described: the engine that made the runs.
+        runs: the runs.
+        frames: the frames to keep, by the run's id (`core.race.kept_frames`); None leaves all out.
+    """
+    kept = frames or {}
     ours = [run for run in runs if is_recordable(run)]
     shown = described_for_others(described, {run.request.workload for run in ours})
-    return encode_all([header, shown, *(event for run in ours for event in _events_of(run))])
+    return encode_all([header, shown, *(event for run in ours for event in _events_of(run, kept))])
 
 
 def is_recordable(run: Run) -> bool:
@@ -509,8 +568,11 @@ def is_recordable(run: Run) -> bool:
     return run.recording is None and run.has_begun
 
 
-def _events_of(run: Run) -> Iterator[Event]:
+def _events_of(
+    run: Run, kept: Mapping[str, Sequence[FramesOpened | FrameReady]]
+) -> Iterator[Event]:
     request, result = run.request, run.result
+    frames = deque(kept.get(request.run_id, ()))
     yield RunStarted(
         run_id=request.run_id,
         **(result or request).parameters,
@@ -524,6 +586,7 @@ def _events_of(run: Run) -> Iterator[Event]:
         )
     samples_s, begin = run.series.values.tolist(), 0
     for batch in run.batches:
+        yield from _frames_before(batch.spent_s, frames)
         yield SamplesMeasured(
             run_id=request.run_id,
             samples_s=tuple(samples_s[begin : batch.end]),
@@ -531,6 +594,7 @@ def _events_of(run: Run) -> Iterator[Event]:
             spent_s=batch.spent_s,
         )
         begin = batch.end
+    yield from frames
     if result is not None:
         yield result
     elif run.failure is not None:
@@ -539,6 +603,14 @@ def _events_of(run: Run) -> Iterator[Event]:
         yield RunFailed(run_id=request.run_id, failure=failure)
     else:
         yield RunStopped(run_id=request.run_id, samples=begin)
+
+
+def _frames_before(
+    spent_s: float, frames: deque[FramesOpened | FrameReady]
+) -> Iterator[FramesOpened | FrameReady]:
+    """Take the frames from before a moment: a replay shows them when they were shown first."""
+    while frames and (isinstance(frames[0], FramesOpened) or frames[0].elapsed_s < spent_s):
+        yield frames.popleft()
 
 
 _MOST_SIZES = 6

@@ -16,6 +16,7 @@ from gpu_studio.core.messages.message import Amount, Count, Message, PositiveCou
 
 MOST_SEEDS = 64
 MOST_CONTESTANTS = 64
+LARGEST_FRAME_SIDE = 512
 
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 
@@ -73,13 +74,14 @@ class RaceTraits(msgspec.Struct, frozen=True, kw_only=True):
 class FramesOpened(Message, frozen=True, kw_only=True):
     """The file of a run's frames exists; `core.race.frame_file` has its layout.
 
-    The engine removes it when the run's engine ends, so copy the frames that you keep.
+    The engine removes it when the run's engine ends, so copy the frames that you keep. In a
+    recording, ``path`` is empty.
     """
 
     run_id: str
     path: str
-    width: PositiveCount
-    height: PositiveCount
+    width: Annotated[int, Meta(ge=1, le=LARGEST_FRAME_SIDE)]
+    height: Annotated[int, Meta(ge=1, le=LARGEST_FRAME_SIDE)]
 
 
 class FrameReady(Message, frozen=True, kw_only=True):
@@ -87,7 +89,8 @@ class FrameReady(Message, frozen=True, kw_only=True):
 
     ``number`` counts from 0, the picture before the first step. ``elapsed_s`` is the time of the
     race's own clock: it stands while a frame is copied. ``measure`` is in the unit of the finish
-    line, ``progress`` the share of the way to it.
+    line, ``progress`` the share of the way to it. ``picture`` is set in recordings that keep the
+    frames: the frame itself (`core.packed_frame`).
     """
 
     run_id: str
@@ -96,6 +99,7 @@ class FrameReady(Message, frozen=True, kw_only=True):
     steps: Count
     measure: Amount
     progress: Fraction
+    picture: bytes | None = None
 
 
 class RaceOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from gpu_studio.core.messages.race_messages import LARGEST_FRAME_SIDE
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SCHEMA = 1
-LARGEST_SIDE = 512
+LARGEST_SIDE = LARGEST_FRAME_SIDE
 HEADER_BYTES = 64
 CHANNELS = 3
 LARGEST_FILE_BYTES = 64 << 20

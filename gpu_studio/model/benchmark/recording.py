@@ -15,11 +15,12 @@ from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.failure import Failure
+    from gpu_studio.core.protocol import FrameReady, FramesOpened
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
 
@@ -149,13 +150,19 @@ class RecordingPlayer(QObject):
             self.changed.emit()
 
 
-def recording_from(studio: Studio, runs: Sequence[Run], recorded_at: str) -> bytes:
+def recording_from(
+    studio: Studio,
+    runs: Sequence[Run],
+    recorded_at: str,
+    frames: Mapping[str, Sequence[FramesOpened | FrameReady]] | None = None,
+) -> bytes:
     """Return the runs of this window as the contents of a recording.
 
     Args:
         studio: its engine and devices are named in the file.
         runs: replayed runs and runs that never began are left out.
         recorded_at: now, in ISO 8601.
+        frames: the frames to keep (`core.race.kept_frames`); None leaves all out.
 
     Raises:
         StudioError: there are no runs to record.
@@ -191,4 +198,4 @@ def recording_from(studio: Studio, runs: Sequence[Run], recorded_at: str) -> byt
         is_simulated=studio.cards_are_simulated and bool(cards),
     )
     header = header_of(pc, described, recorded_at, f"GPU Studio {program_version()}")
-    return recording_of(header, described, ours)
+    return recording_of(header, described, ours, frames)

@@ -1,0 +1,100 @@
+"""The frames inside a recording: read within bounds, and never from the path that a file names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from gpu_studio.core.benchmark import recording as recording_module
+from gpu_studio.core.benchmark.recording import RecordedRun, decode_recording
+from gpu_studio.core.failure import StudioError
+from gpu_studio.core.packed_frame import pack_frame
+from gpu_studio.core.protocol import FrameReady, FramesOpened, RunWorkload, encode, encode_all
+from tests.fakes.recording_header import recording_header
+from tests.fakes.run_answers import run_events
+
+if TYPE_CHECKING:
+    from gpu_studio.core.protocol import Message
+
+REQUEST = RunWorkload(
+    run_id="run-1", workload="matmul", device="cuda:0", size=64, dtype="float32", budget_s=2.0
+)
+BEGIN, *REST = run_events(REQUEST)
+OPENED = FramesOpened(run_id="run-1", path="", width=2, height=3)
+PACKED = pack_frame(np.zeros((3, 2, 3), np.uint8))
+
+
+def ready(**changes: Any) -> FrameReady:
+    plain = FrameReady(
+        run_id="run-1", number=0, elapsed_s=0.0, steps=0, measure=0.0, progress=0.0, picture=PACKED
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+def read(*frames: Message) -> RecordedRun:
+    (run,) = decode_recording(
+        encode_all([recording_header(), BEGIN, *frames, *REST]), "theirs.jsonl"
+    ).runs
+    return run
+
+
+def frames_of(run: RecordedRun) -> list[object]:
+    return [event for event in run.events if isinstance(event, (FramesOpened, FrameReady))]
+
+
+def test_frames_are_read_in_their_order() -> None:
+    frames = [OPENED, ready(), ready(number=1, elapsed_s=0.5), ready(number=2, elapsed_s=0.5)]
+    run = read(*frames)
+    assert frames_of(run) == frames
+    assert run.result is not None
+
+
+def test_the_path_of_another_pc_is_forgotten() -> None:
+    opened, _ = frames_of(read(msgspec.structs.replace(OPENED, path="/etc/passwd"), ready()))
+    assert opened == OPENED
+
+
+def test_a_frame_without_its_picture_is_left_out() -> None:
+    assert frames_of(read(OPENED, ready(picture=None))) == [OPENED]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [ready()],
+        [OPENED, ready(picture=PACKED[:-2])],
+        [OPENED, ready(picture=b"")],
+        [OPENED, ready(picture=pack_frame(np.zeros((3, 3, 3), np.uint8)))],
+        [OPENED, OPENED],
+        [OPENED, ready(elapsed_s=1.0), ready(elapsed_s=0.5)],
+        [msgspec.structs.replace(OPENED, width=513)],
+        [msgspec.structs.replace(OPENED, height=0)],
+        [OPENED, ready(progress=1.5)],
+        [OPENED, ready(run_id="run-2")],
+    ],
+    ids=["no size", "cut", "empty", "another size", "two sizes", "out of order", "too large",
+         "no height", "beyond the line", "another run"],
+)  # fmt: skip
+def test_anything_else_is_refused_in_a_sentence(frames: list[Message]) -> None:
+    with pytest.raises(StudioError) as caught:
+        read(*frames)
+    assert str(caught.value).endswith(".")
+
+
+def test_a_picture_that_is_no_base64_is_refused() -> None:
+    line = encode(ready()).replace(b'"picture":"', b'"picture":"!')
+    content = encode_all([recording_header(), BEGIN, OPENED]) + line + encode_all(REST)
+    with pytest.raises(StudioError):
+        decode_recording(content, "theirs.jsonl")
+
+
+def test_there_are_never_more_frames_than_can_be_read_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recording_module, "_MOST_FRAMES", 3)
+    assert len(frames_of(read(OPENED, *[ready()] * 3))) == 4
+    with pytest.raises(StudioError, match="more than 3 frames"):
+        read(OPENED, *[ready()] * 4)
