@@ -32,14 +32,21 @@ def cpu_only_build(facts: PcFacts) -> Iterator[Finding]:
     evidence = f"torch {engine.torch_version}; driver {facts.driver.version or 'unknown'}"
     if choice is not None and choice.tag == CPU_TAG:
         # No build would support the card, so switching builds does not help; the choice says why.
-        needs_driver = any(facts.has_any_build(card) for card in cards)
-        older = "" if needs_driver else _older_builds(facts, cards[0])
-        yield Finding(
-            code="driver_too_old" if needs_driver else "no_code_for_card",
-            sentence=f"PyTorch cannot use your {names}: {continued(choice.sentence)}{older}",
-            evidence=evidence,
-            action=driver_page(facts.system) if needs_driver else "",
-        )
+        why = continued(choice.sentence)
+        if any(facts.has_any_build(card) for card in cards):
+            yield Finding(
+                code="driver_too_old",
+                sentence=f"PyTorch cannot use your {names}: {why}",
+                evidence=evidence,
+                action=driver_page(facts.system),
+            )
+        else:
+            older = _older_builds(facts, cards[0])
+            yield Finding(
+                code="no_code_for_card",
+                sentence=f"PyTorch cannot use your {names}: no current build helps.{older}",
+                evidence=f"{why.rstrip('.')}; {evidence}",
+            )
         return
     build = f" The {choice.tag} build can use it." if choice else ""
     yield Finding(
@@ -60,20 +67,19 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
         choice = facts.choice([card])
         other = choice if choice and choice.tag != CPU_TAG else None
         is_jetson = capability_of(card) in _JETSON
+        why = ""  # for Details: the sentence is one line
         sentence = f"This PyTorch has no code for your {label_of(card)}"
         lost = facts.served_less(other.tag) if other else []
         if is_jetson:
             sentence += ": NVIDIA itself publishes PyTorch for each Jetson (not tested by us)."
         elif other and lost:
-            sentence += (
-                f". The {other.tag} build has code for it, but none for your {listed(lost)}: "
-                "install it in a separate environment."
-            )
+            sentence += f": install the {other.tag} build in a separate environment."
+            why = f"the {other.tag} build has none for your {listed(lost)}; "
         elif other:
             sentence += f": install the {other.tag} build."
         elif choice:
-            sentence += f", and no other build helps: {continued(choice.sentence)}"
-            sentence += _older_builds(facts, card)
+            sentence += f", and no other build helps.{_older_builds(facts, card)}"
+            why = f"{continued(choice.sentence).rstrip('.')}; "
         else:
             sentence += "."
         arch_list = " ".join(engine.arch_list) or "unknown; the published build's list is used"
@@ -82,7 +88,7 @@ def no_code_for_card(facts: PcFacts) -> Iterator[Finding]:
         yield Finding(
             code="no_code_for_card",
             sentence=sentence,
-            evidence=f"torch {engine.torch_version} has code for: {arch_list}; the card is "
+            evidence=f"{why}torch {engine.torch_version} has code for: {arch_list}; the card is "
             f"{label_of(card)}; driver {facts.driver.version}{tried}",
             action=_JETSON_PAGE if is_jetson else other.pip_command if other else "",
             build_tag=other.tag if other and not lost and not is_jetson else "",

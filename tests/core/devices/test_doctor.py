@@ -18,6 +18,20 @@ def test_the_doctor_says_what_the_sources_say(situation: Situation) -> None:
     assert situation.words in told[0].sentence, situation.source
 
 
+@pytest.mark.parametrize(
+    "situation",
+    [one for one in SITUATIONS if one.codes[0] == "no_code_for_card"],
+    ids=lambda situation: situation.title,
+)
+def test_a_card_without_code_is_told_in_one_line(situation: Situation) -> None:
+    """The reasons are behind Details: a banner of three lines pushed the page down."""
+    told, *_ = find(
+        inventory_of(situation), engine_of(situation), system=situation.system, machine="x86_64"
+    )
+    assert len(told.sentence) <= 140
+    assert told.evidence
+
+
 def test_the_table_is_as_wide_as_promised() -> None:
     assert len(SITUATIONS) >= 60
     assert len({situation.title for situation in SITUATIONS}) == len(SITUATIONS)

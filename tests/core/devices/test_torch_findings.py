@@ -90,7 +90,8 @@ def test_a_build_for_one_card_that_another_needs_is_not_taken_from_it():
         ENGINE, torch_version="2.13.0+cu130", cuda_build="13.0", arch_list=("sm_75", "sm_120")
     )
     finding = one("no_code_for_card", examined(pc(GT_1030, newest), cu130))
-    assert "none for your RTX 5090" in finding.sentence
+    assert "none for your RTX 5090" in finding.evidence
+    assert "separate environment" in finding.sentence
     assert "+cu126" in finding.action
 
 
