@@ -37,6 +37,20 @@ def test_the_curves_are_allocated_and_reserved_and_have_a_table(tab, studio, qtb
     assert table.model().index(0, 1).data().startswith("100")
 
 
+def test_the_legend_covers_no_reading(tab, studio, qtbot):
+    """The newest readings are at the right edge, where a legend inside the plot lies."""
+    start(tab, studio)
+    plot = find(tab, "memory.plot", LivePlot)
+    qtbot.waitUntil(lambda: plot.plot is not None and len(plot.plot.plotItem.legend.items) == 2)
+    item = plot.plot.plotItem
+
+    def is_above():
+        labels = [label.mapRectToScene(label.rect()) for _, label in item.legend.items]
+        return all(one.center().y() < item.vb.sceneBoundingRect().top() for one in labels)
+
+    qtbot.waitUntil(is_above)
+
+
 def test_the_table_is_filled_at_its_own_pace_and_not_at_each_reading(tab, studio):
     # An experiment brings 60 readings a second; each filling measures 200 rows.
     start(tab, studio)
