@@ -233,10 +233,14 @@ class PitfallPage(QWidget):
         self._failure_card.setVisible(bool(tried.failure))
         self._show_next()
         self._change.show_tried(tried)
-        self._broken.show_outcome(tried.broken, tried.broken_snippet, tried.device)
-        self._fixed.show_outcome(
-            tried.fixed, tried.fixed_snippet, tried.device, has_paid=tried.has_paid
+        is_earlier = bool(tried.failure)
+        self._broken.show_outcome(
+            tried.broken, tried.broken_snippet, tried.device, is_earlier=is_earlier
         )
+        self._fixed.show_outcome(
+            tried.fixed, tried.fixed_snippet, tried.device,
+            has_paid=tried.has_paid, is_earlier=is_earlier,
+        )  # fmt: skip
         self._arrange()
 
     def _show_new(self) -> None:
@@ -303,8 +307,8 @@ class ChangeCard(Card):
         self.hide()
 
     def show_tried(self, tried: Tried) -> None:
-        """Show the figures of both parts, or of the one that has run."""
-        figures = _figures(tried)
+        """Show the figures of both parts, or of the one that has run; none beside a failure."""
+        figures = _figures(tried) if not tried.failure else []
         for before, now in figures:
             self._show_pair(before, now)
         shown = {known.name for pair in figures for known in pair if known is not None}
@@ -384,13 +388,15 @@ class OutcomeCard(Card):
         device: str,
         *,
         has_paid: bool = True,
+        is_earlier: bool = False,
     ) -> None:
-        """Show the outcome; None hides the card."""
+        """Show the outcome; None hides the card. An earlier run's beside a failure has no color."""
         self.setVisible(outcome is not None)
         if outcome is None:
             return
         where = "a stand-in" if outcome.stand_in else device
-        self._title.setText(f"{_TITLES[self._part]}, on {where}")
+        earlier = " (earlier run)" if is_earlier else ""
+        self._title.setText(f"{_TITLES[self._part]}, on {where}{earlier}")
         self._sentence.setText(outcome.sentence)
         self._error.setText(outcome.error)
         self._error.setVisible(bool(outcome.error))
@@ -398,7 +404,12 @@ class OutcomeCard(Card):
         self._stand_in.setVisible(bool(outcome.stand_in))
         is_broken = self._part == "broken"
         is_good = not is_broken and has_paid
-        self.set_tone("failure" if is_broken and outcome.error else "good" if is_good else "amber")
+        if is_earlier:
+            self.set_tone("")
+        elif is_broken and outcome.error:
+            self.set_tone("failure")
+        else:
+            self.set_tone("good" if is_good else "amber")
         self._show_figures(outcome)
         self._show_curves(outcome)
         self._code.setPlainText(snippet.rstrip())

@@ -128,6 +128,32 @@ def test_a_failure_that_is_not_the_point_is_told_as_one(lab, engines, qtbot):
     assert find(lab, "switcher.lab.break").isEnabled()
 
 
+def test_an_earlier_result_beside_an_error_is_marked_and_not_green(lab, engines, qtbot):
+    def measure(_engine, request):
+        value_s = {"broken": 0.002, "fixed": 0.001}[request.part]
+        figure = Figure(name="call_s", title="A call", value=value_s, unit="s", aim="less")
+        shown = outcome(request.part, figures=(figure,))
+        return [pitfall_finished(request, **{request.part: shown})]
+
+    engines.scripts[RunPitfall] = measure
+    for name in ("break", "fix"):
+        click(lab, f"switcher.lab.{name}")
+        qtbot.waitUntil(find(lab, f"switcher.lab.{name}").isEnabled)
+    cards = [find(lab, f"switcher.lab.{part}_card") for part in ("broken", "fixed")]
+    titles = [text(lab, f"switcher.lab.{part}.title") for part in ("broken", "fixed")]
+    assert [card.property("tone") for card in cards] == ["amber", "good"]
+    assert find(lab, "switcher.lab.change_card").isVisible()
+    failure = Failure(FailureKind.NO_KERNEL, "This PyTorch has no code for the GT 1030.")
+    engines.scripts[RunPitfall] = [PitfallFailed(name="mixed_devices", failure=failure)]
+    click(lab, "switcher.lab.fix")
+    qtbot.waitUntil(find(lab, "switcher.lab.failure_card").isVisible)
+    assert [card.property("tone") for card in cards] == ["", ""]
+    for part, title in zip(("broken", "fixed"), titles, strict=True):
+        assert text(lab, f"switcher.lab.{part}.title").startswith(title)
+        assert "earlier" in text(lab, f"switcher.lab.{part}.title")
+    assert find(lab, "switcher.lab.change_card").isHidden()
+
+
 @pytest.mark.usefixtures("impatient")
 def test_while_one_runs_it_can_be_stopped_and_no_other_begins(lab, engines, studio, qtbot):
     engines.scripts[RunPitfall] = [Pause(deaf=True)]
