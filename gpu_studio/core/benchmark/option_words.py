@@ -19,6 +19,8 @@ _NAMES = {
     "threads": "threads per block:",
     "way": "",
 }
+# Values whose identifier, read as words, is unclear or longer than what people say.
+_VALUES = {"whole_set": "whole data set", "pinned_non_blocking": "pinned without waiting"}
 _ROWS_BY_COLUMNS = re.compile(r"(\d+)x(\d+)")
 
 
@@ -27,7 +29,7 @@ def value_words(value: str) -> str:
     shape = _ROWS_BY_COLUMNS.fullmatch(value)
     if shape is not None:
         return f"{int(shape[1]):,} × {int(shape[2]):,}"
-    return value.replace("_", " ")
+    return _VALUES.get(value, value.replace("_", " "))
 
 
 def option_words(options: Mapping[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QWidget
 
 from gpu_studio.core.benchmark.comparison import compare_ways, findings_of, label_of
+from gpu_studio.core.benchmark.option_words import value_words
 from gpu_studio.core.benchmark.run import RunState, parts_beside_median
 from gpu_studio.core.units import format_bytes, format_duration, format_size
 from gpu_studio.model.text_rows import TextRows
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.run import Run
+    from gpu_studio.core.messages.run_messages import WorkloadOption
     from gpu_studio.core.protocol import RunFinished, WorkloadDescription
     from gpu_studio.model.benchmark.comparison_model import ComparisonModel
     from gpu_studio.model.studio import Studio
@@ -45,6 +47,7 @@ class ComparisonCard(Card):
         sentence: the subject of the page.
         checked: the option values that are checked at first; by default, all values of the first
             option and the default of every other.
+        is_primary: whether its Run is the page's primary button, which Ctrl+Return presses.
     """
 
     def __init__(
@@ -54,13 +57,15 @@ class ComparisonCard(Card):
         model: ComparisonModel,
         sentence: str,
         checked: Mapping[str, Sequence[str]] | None = None,
+        *,
+        is_primary: bool = True,
         parent: QWidget | None = None,
     ) -> None:
         self._name = f"switcher.{model.workload}"
         super().__init__(parent, name=self._name)
         self.column.setSpacing(9)
         self._settings, self._theme, self.model = studio.settings, theme, model
-        self._first_checked = checked or {}
+        self._first_checked, self._is_primary = checked or {}, is_primary
         self._boxes: dict[str, dict[str, QCheckBox]] = {}
         self._described: WorkloadDescription | None = None
         self._title = Text(role="value", name=f"{self._name}.title")
@@ -89,9 +94,10 @@ class ComparisonCard(Card):
             box.setObjectName(f"{self._name}.{name}")
             box.setAccessibleName(spoken)
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)  # they come later
-        self._run = button("Run", self._start, name=f"{self._name}.run", primary=True)
+        self._run = button("Run", self._start, name=f"{self._name}.run")
         self._stop = button("Stop", self.model.stop, name=f"{self._name}.stop")
-        runs(self._run)
+        self._run.setProperty("primary", self._is_primary)
+        runs(self._run, self._is_primary)
         stops(self._stop)
         self._progress = Text(role="muted", name=f"{self._name}.progress")
         self.column.addWidget(
@@ -155,14 +161,16 @@ class ComparisonCard(Card):
         self._boxes = {}
         for place, option in enumerate(workload.options):
             title = Text(option.title, "muted")
-            title.setToolTip(option.sentence)
+            sentence = _sentence_of(option)
+            title.setToolTip(sentence)
             self._choices.addWidget(title, place, 0)
             boxes: dict[str, QCheckBox] = {}
             for number, value in enumerate(option.values):
-                box = QCheckBox(value)
+                words = value_words(value)
+                box = QCheckBox(words[:1].upper() + words[1:])
                 box.setObjectName(f"{self._name}.{option.name}.{value}")
-                box.setAccessibleName(f"{option.title}: {value}")
-                box.setToolTip(option.sentence)
+                box.setAccessibleName(f"{option.title}: {words}")
+                box.setToolTip(sentence)
                 # The first option is the subject of the page: all its values at once.
                 first = self._first_checked.get(option.name)
                 box.setChecked(place == 0 or number == 0 if first is None else value in first)
@@ -258,6 +266,16 @@ class ComparisonCard(Card):
         if self._plot is not None:
             self._plot.setVisible(bool(curves))
             self._plot.show_curves(curves)
+
+
+def _sentence_of(option: WorkloadOption) -> str:
+    """Return an option's sentence with its values in words; the terminal needs the identifiers."""
+    sentence = option.sentence
+    for value in sorted(option.values, key=len, reverse=True):
+        if "_" in value:
+            words = value_words(value)
+            sentence = sentence.replace(f"{value}:", f"{words[:1].upper()}{words[1:]}:")
+    return sentence
 
 
 def _cells(label: str, run: Run) -> tuple[str, ...]:

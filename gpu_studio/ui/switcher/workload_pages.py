@@ -70,8 +70,10 @@ def _page(
 ) -> QWidget:
     page = PageColumn(title)
     page.column.addWidget(Text(title, "title"))
-    for workload, sentence in parts:
+    for place, (workload, sentence) in enumerate(parts):
         model = ComparisonModel(studio, workload, tab, page)
-        page.column.addWidget(ComparisonCard(studio, theme, model, sentence, checked))
+        page.column.addWidget(
+            ComparisonCard(studio, theme, model, sentence, checked, is_primary=place == 0)
+        )
     page.column.addStretch(1)
     return page

@@ -9,6 +9,8 @@ from gpu_studio.core.benchmark.option_words import option_words, value_words
     ("value", "words"),
     [
         ("batch_by_batch", "batch by batch"),
+        ("whole_set", "whole data set"),
+        ("pinned_non_blocking", "pinned without waiting"),
         ("10000x100", "10,000 × 100"),
         ("float16", "float16"),
         ("x", "x"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from PySide6.QtWidgets import (
     QApplication,
@@ -12,6 +13,7 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.messages.run_messages import WorkloadOption
 from gpu_studio.core.protocol import (
     DescribeEngine,
     RequestFailed,
@@ -114,12 +116,34 @@ def test_mixed_precision_and_the_same_bits_are_on_one_page(tab, engines, studio,
     assert find(tab, "switcher.train_step.results").isHidden()
 
 
+def test_a_page_of_two_workloads_has_one_primary_button(tab):
+    tab.show_page("AMP and reproducibility")
+    buttons = [find(tab, f"switcher.{name}.run") for name in ("train_step", "conv2d")]
+    assert [made.property("primary") for made in buttons] == [True, False]
+
+
 def test_a_run_that_fails_says_so_in_the_sentence(feeding, engines, studio, qtbot):
     failure = Failure(FailureKind.TOO_LARGE, "That does not fit.")
     engines.scripts[RunWorkload] = [RequestFailed(failure=failure)]
     click(feeding, "switcher.dataloader.run")
     free(qtbot, studio)
     assert text(feeding, "switcher.dataloader.verdict") == failure.message
+
+
+def test_a_way_is_named_and_not_called_by_its_identifier(feeding, engines, studio, qtbot):
+    way = WorkloadOption(
+        name="way", title="Transfer method", values=("pinned", "pinned_non_blocking"),
+        sentence="pinned: a card can read it. pinned_non_blocking: the same, without waiting.",
+    )  # fmt: skip
+    loading = msgspec.structs.replace(WORKLOADS[0], options=(way,))
+    engines.scripts[DescribeEngine] = [described_with_cuda(workloads=(loading,))]
+    studio.session.restart(studio.session.environment)
+    name = "switcher.dataloader.way.pinned_non_blocking"
+    qtbot.waitUntil(lambda: feeding.findChild(QCheckBox, name) is not None)
+    box = find(feeding, name, QCheckBox)
+    for words in (box.text(), box.accessibleName(), box.toolTip()):
+        assert "_" not in words
+        assert "waiting" in words
 
 
 def test_an_engine_without_the_workload_says_so(engines, studio, theme, qtbot):
