@@ -140,7 +140,8 @@ class MainWindow(QMainWindow):
         self._code.setVisible(studio.settings.choices.code_drawer)
         self._code.opened_or_closed.connect(self._keep_code_drawer)
         self.statusBar().addPermanentWidget(StatusLine(studio))
-        self.statusBar().addPermanentWidget(EffectLine(studio), 1)
+        self._effect = EffectLine(studio)
+        self.statusBar().addPermanentWidget(self._effect, 1)
         self.statusBar().setSizeGripEnabled(False)
         fill_menus(self, studio, self.tabs, self._code.action, log_path)
         studio.headlines.log_wanted.connect(self.show_diagnostics)
@@ -266,6 +267,7 @@ class MainWindow(QMainWindow):
         """
         title = self.tabs.tabText(index)
         self._studio.snippets.turn_to(title)
+        self._effect.setVisible(title != DEVICES)  # that page says it beside the sensors
         self._show_headline(self._studio.headlines.headline)
 
     def _show_race(self) -> None:

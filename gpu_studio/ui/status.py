@@ -62,7 +62,7 @@ class StatusLine(Text):
 
 
 class EffectLine(ElidedText):
-    """Shows the sensors' change during the last run, on every tab."""
+    """Shows the sensors' change during the last run."""
 
     def __init__(self, studio: Studio) -> None:
         super().__init__("", "muted", name="status.effect")
