@@ -64,11 +64,11 @@ class Standing(msgspec.Struct, frozen=True):
 
     @property
     def wrong_text(self) -> str:
-        """The sizes with wrong results: ``Wrong results at 512 × 512``; empty if all are right."""
+        """The sizes with wrong results: ``At 512 × 512``; empty if all are right."""
         if not self.wrong:
             return ""
         texts = {one.size: format_size(one.size, one.size_text) for one in self.wrong}
-        return f"Wrong results at {sizes_text([texts[size] for size in sorted(texts)])}"
+        return f"At {sizes_text([texts[size] for size in sorted(texts)])}"
 
     @property
     def doubt(self) -> str:

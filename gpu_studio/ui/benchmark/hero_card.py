@@ -88,7 +88,7 @@ class HeroCard(Card):
     def show_verdict(self, whole: str, brief: str, *, is_doubted: bool) -> None:
         """Show the sentences about all sizes; in a low window, the first with the rest in a tip."""
         is_cut = brief != whole
-        self._verdict.setText(f"{brief} …" if is_cut else whole)
+        self._verdict.setText(brief)
         self._verdict.setToolTip(rich_tip([whole]) if is_cut else "")
         self._verdict.setAccessibleName(whole)
         self._verdict.set_tone("amber" if is_doubted else "")

@@ -55,7 +55,7 @@ def test_cpu_and_card_draw_every_sample_and_a_wrong_card_ends_amber(
     assert "wrong" not in of_cpu
     assert of_card.startswith("▲ wrong result")
     assert person.text("benchmark.hero.headline") == "Wrong results"
-    assert "at 256" in person.property_of("benchmark.trust", "accessibleName")
+    assert "At 256" in person.property_of("benchmark.trust", "accessibleName")
     assert person.property_of("benchmark.trust", "tone") == "failure"
     assert pc.use_of(person.engine.pid).cards[0].launches > 14 * samples[1]
 
