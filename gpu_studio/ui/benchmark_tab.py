@@ -67,6 +67,7 @@ class BenchmarkTab(QWidget):
         self._history = BenchmarkHistory(studio, self.benchmark, self)
         self._experiment = PublishedExperiment(studio, self.benchmark, self)
         self._player = RecordingPlayer(studio, self.benchmark, self)
+        self._comparison = QuickComparison(studio, self)
         self._panel = BenchmarkRunPanel(studio, self.benchmark, theme, self)
         self._plots = BenchmarkPlots(self.benchmark, studio.sensors, theme, self)
         self._results = BenchmarkResults(self.benchmark, studio.sensors, theme, self)
@@ -241,7 +242,7 @@ class BenchmarkTab(QWidget):
         self.benchmark.start(self._choices.run_plan)
 
     def _compare(self) -> None:
-        plan = QuickComparison(self._studio, self).plan
+        plan = self._comparison.plan
         if plan.devices and not self.benchmark.state.is_busy:
             self._plan_begun()
             self.benchmark.start(plan)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton, QTabBar, QTabWi
 
 from gpu_studio.app import build_window
 from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.model.benchmark.quick_comparison import QuickComparison
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.race_tab import RaceTab
 from tests.driving.race import gray, wait_over
@@ -61,6 +62,7 @@ def test_one_click_compares_the_cpu_and_the_cards_and_shows_the_result(
 ):
     window = make_window(inventory, described_with_cuda(device_count=cards))
     assert "GPU" in find(window, "devices.compare", QPushButton).text()
+    listening = len(window.findChildren(QuickComparison))
     click(window, "devices.compare")
     tabs = find(window, "tabs", QTabWidget)
     assert tabs.tabText(tabs.currentIndex()) == "Benchmark"
@@ -74,6 +76,8 @@ def test_one_click_compares_the_cpu_and_the_cards_and_shows_the_result(
     assert len({one.size for one in asked}) == 3
     assert sum(one.budget_s for one in asked if one.device == "cpu") < 10
     assert len(column(window, "benchmark.results", "Device")) == len(asked)
+    # Each would listen to the engine for as long as the window lives.
+    assert len(window.findChildren(QuickComparison)) == listening
 
 
 def test_the_comparison_leaves_your_own_choices_as_they_are(make_window, engines, qtbot):
