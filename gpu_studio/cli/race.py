@@ -31,7 +31,7 @@ from gpu_studio.core.race.frame_file import read_frame
 from gpu_studio.core.race.kept_frames import kept_frames
 from gpu_studio.core.race.picture_order import picture_order
 from gpu_studio.core.race.pictures import PICTURES
-from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
+from gpu_studio.core.race.race_track import MOST_BYTES, RaceFrame, RaceTrack
 from gpu_studio.core.race.verdict import judge
 from gpu_studio.core.units import format_count, format_duration, format_percent, format_size
 from gpu_studio.hardware.cpu import cpu_name
@@ -51,9 +51,10 @@ if TYPE_CHECKING:
     )
     from gpu_studio.core.race.verdict import Verdict
 
-_COLUMNS = (
-    ("contestant", 34), ("steps", -9), ("time", -8), ("per step", -8), ("finish line", 20),
-)  # fmt: skip
+_COLUMNS = (("steps", -9), ("time", -8), ("per step", -8), ("finish line", 20))
+_LEAST_NAME = 34
+# Of all contestants together: many of them keep fewer frames each.
+_MOST_FRAME_BYTES = 256 << 20
 _CARD_PAINTER = "gpu_studio.ui.race.share_card"
 _LONGEST_PAINTING_S = 60.0
 
@@ -207,6 +208,7 @@ class _Race:
         self.picture = picture
         self.runs: list[Run] = []
         self.tracks: list[RaceTrack] = []
+        self._most_bytes = MOST_BYTES
 
     def run(self, request: RaceRequest, contestants: Sequence[Contestant], *, shows: bool) -> None:
         """Let the contestants run: in turn, or together for show.
@@ -225,6 +227,7 @@ class _Race:
             showing=Showing() if shows else None,
             at_once=request.together,
         )
+        self._most_bytes = min(MOST_BYTES, _MOST_FRAME_BYTES // len(requests))
         if request.together:
             self._ask(RunAtOnce(runs=tuple(requests)), requests)
             return
@@ -239,7 +242,7 @@ class _Race:
         for run in runs:
             run.size_text = self.picture.size_text
             self.runs.append(run)
-            self.tracks.append(RaceTrack())
+            self.tracks.append(RaceTrack(most_bytes=self._most_bytes))
         for event in answers(self._engine, request, self._interrupt):
             for run, track in zip(self.runs, self.tracks, strict=True):
                 if run.apply(event):
@@ -273,9 +276,10 @@ def _conclude(
     traits = picture.race
     assert traits is not None
     say(f"{picture.title}, {format_size(verdict.finished.size, picture.size_text)}")
-    table = TerminalTable(_COLUMNS)
+    names = [contestant_name(run, runs) for run in runs]
+    table = TerminalTable((("contestant", max(_LEAST_NAME, *map(len, names))), *_COLUMNS))
     say(table.heading)
-    for run in runs:
+    for name, run in zip(names, runs, strict=True):
         one = contestant_result(run)
         outcome = run.result.outcome if run.result else None
         line = f"{traits.finish:g} {traits.unit}"
@@ -284,7 +288,7 @@ def _conclude(
         median = "–" if one.step_median_s is None else format_duration(one.step_median_s)
         say(
             table.row(
-                [contestant_name(run, runs), format_count(one.steps), format_duration(one.seconds),
+                [name, format_count(one.steps), format_duration(one.seconds),
                  median, line]
             )
         )  # fmt: skip

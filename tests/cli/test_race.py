@@ -13,6 +13,7 @@ import pytest
 
 from gpu_studio.cli import answers, bench_lists
 from gpu_studio.cli import main as cli
+from gpu_studio.cli import race as race_module
 from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.recording import decode_recording, read_recording
 from gpu_studio.core.failure import Failure, FailureKind
@@ -225,6 +226,24 @@ def test_a_recorded_race_keeps_its_frames_on_request(type_in, shown, tmp_path):
     for track in tracks:
         for frame, picture in zip(track.frames, pictures_of(), strict=True):
             assert (frame.picture == picture).all()
+
+
+def test_many_contestants_share_the_memory_for_frames(type_in, shown, tmp_path, monkeypatch):
+    path = tmp_path / "race.jsonl"
+    monkeypatch.setattr(race_module, "_MOST_FRAME_BYTES", 2 * 4 * pictures_of()[0].nbytes)
+    assert type_in("learn", "--record", str(path), "--record-frames")[0] == 0
+    for run in read_recording(path).runs:
+        frames = track_of_recorded(run).frames
+        assert 2 <= len(frames) <= 4
+        assert (frames[0].progress, frames[-1].progress) == (0.0, 1.0)
+
+
+def test_the_columns_are_as_wide_as_the_longest_name(type_in):
+    _, output, _ = type_in("paint", "--own-kernel")
+    _, heading, *contestants = output.splitlines()[:5]
+    assert len(contestants) == 3
+    end = heading.index("steps") + len("steps")
+    assert all(row[end - 1].isdigit() and row[end] == " " for row in contestants)
 
 
 def test_finished_runs_land_in_the_history(type_in, tmp_path):

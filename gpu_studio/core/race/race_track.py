@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Of one contestant. A long race with large frames keeps every second frame, then every fourth.
+# Of one contestant.
 MOST_BYTES = 96 << 20
 
 
@@ -32,9 +32,15 @@ class RaceFrame(NamedTuple):
 
 
 class RaceTrack:
-    """The frames of a run, oldest first. It keeps copies, because the engine's file may go."""
+    """The frames of a run, oldest first. It keeps copies, because the engine's file may go.
 
-    def __init__(self, frames: tuple[RaceFrame, ...] = ()) -> None:
+    Args:
+        frames: those so far.
+        most_bytes: of all pictures; beyond, it keeps every second frame, then every fourth.
+    """
+
+    def __init__(self, frames: tuple[RaceFrame, ...] = (), *, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
         self._frames = list(frames)
         self._bytes = sum(_size_of(frame) for frame in frames)
         self._every = 1
@@ -63,7 +69,7 @@ class RaceTrack:
         self._frames.append(frame)
         self._bytes += _size_of(frame)
         self._offered += 1
-        if self._bytes > MOST_BYTES and len(self._frames) > 2:
+        if self._bytes > self._most_bytes and len(self._frames) > 2:
             self._thin()
 
     def at(self, elapsed_s: float) -> RaceFrame | None:

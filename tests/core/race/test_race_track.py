@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpu_studio.core.race import race_track
 from gpu_studio.core.race.race_track import RaceFrame, RaceTrack
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def frame(number: int) -> RaceFrame:
@@ -33,11 +28,8 @@ def test_a_track_without_frames_shows_nothing() -> None:
     assert track.last is None
 
 
-def test_a_long_race_keeps_fewer_frames_over_its_whole_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(race_track, "MOST_BYTES", 12 * 10)
-    track = RaceTrack()
+def test_a_long_race_keeps_fewer_frames_over_its_whole_time() -> None:
+    track = RaceTrack(most_bytes=12 * 10)
 
     for number in range(100):
         track.add(frame(number))
