@@ -113,7 +113,10 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def compare(reference: RunFinished, device: RunFinished) -> Comparison | None:
-    """Return the comparison of two results of the same work; None if one of them has no time."""
+    """Return the comparison of two results of the same work.
+
+    None if one of them has no time, or a time that is only for show.
+    """
     if not (_has_time(reference) and _has_time(device)):
         return None
     doubts = [timing_doubts(result) for result in (reference, device)]
@@ -143,7 +146,8 @@ def next_steps(comparisons: Iterable[Comparison]) -> str:
 
 
 def _has_time(result: RunFinished) -> bool:
-    return result.median_s > 0 and result.ci95_s[0] > 0
+    is_for_show = result.race is not None and result.race.at_once
+    return result.median_s > 0 and result.ci95_s[0] > 0 and not is_for_show
 
 
 # ── several ways to do the same work ─────────────────────────────────────────────────────────────

@@ -3,9 +3,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.comparison import compare_ways, findings_of, label_of
+from gpu_studio.core.benchmark.comparison import compare, compare_ways, findings_of, label_of
 from gpu_studio.core.benchmark.trust import stamp_of
 from gpu_studio.core.messages.pitfall_messages import Figure
+from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from gpu_studio.core.switcher.pitfall_words import format_figure
 from tests.fakes.descriptions import elementwise
@@ -104,3 +105,13 @@ def test_findings_are_told_once_with_whom_they_are_about():
 def test_a_figure_has_its_unit(value, unit, text):
     figure = Figure(name="x", title="X", value=value, unit=unit)
     assert plain(format_figure(figure)) == text
+
+
+def test_a_race_for_show_is_no_comparison():
+    alone, beside = (
+        result(median_s, race=RaceParameters(at_once=at_once))
+        for median_s, at_once in ((0.02, False), (0.01, True))
+    )
+    assert compare(alone, alone) is not None
+    assert compare(alone, beside) is None
+    assert compare(beside, alone) is None
