@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.model.race import race_words
@@ -64,6 +64,9 @@ class RaceTab(QWidget):
         self._meeting.hide()
         self._size_title = Text("", "value", name="race.size.title")
         self._lever = SizeLever(theme, name="race.size")
+        self._at_once = QCheckBox("For show: both at once, no verdict")
+        self._at_once.setObjectName("race.at_once")
+        self._at_once.setToolTip("They take time from each other, so this race has no winner.")
         self._blank: dict[str, QImage] = {}
         self._is_large = self._is_low = False
         self._words_soon = QTimer(self)
@@ -122,6 +125,7 @@ class RaceTab(QWidget):
         size.column.addLayout(level)
         level.addWidget(self._size_title)
         level.addWidget(self._lever, 1)
+        level.addWidget(self._at_once)
 
     def _connect(self) -> None:
         race = self.race
@@ -139,6 +143,7 @@ class RaceTab(QWidget):
         self._head.save_wanted.connect(self._save)
         self._head.full_screen_wanted.connect(self._switch_full_screen)
         self._lever.valueChanged.connect(self._move_lever)
+        self._at_once.clicked.connect(race.choose_at_once)
         for lane in self._lanes:
             lane.picture.pointed.connect(self._seed)
 
@@ -161,6 +166,8 @@ class RaceTab(QWidget):
         self._show_words()
         self._show_trust()
         self._show_sizes()
+        self._at_once.setChecked(self.race.is_at_once)
+        self._at_once.setEnabled(not self.race.state.is_busy and self.race.ghost is None)
         self._show_moment()
 
     def _show_words(self) -> None:
@@ -179,6 +186,8 @@ class RaceTab(QWidget):
         doubts = verdict.doubts
         if any(one.failure for one in verdict.finished.contestants):
             self._chip.show_trust("amber", "Not finished", doubts)
+        elif verdict.finished.at_once:
+            self._chip.show_trust("amber", "For show", doubts)
         elif doubts or verdict.finished.undecided:
             first = doubts[0] if doubts else "No winner"
             self._chip.show_trust("amber", first[:1].upper() + first[1:], doubts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import msgspec
 import numpy as np
 
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceOutcome
-from gpu_studio.core.protocol import Event, RunPhaseChanged, RunWorkload
+from gpu_studio.core.protocol import Event, RunAtOnce, RunPhaseChanged, RunsEnded, RunWorkload
 from gpu_studio.core.race.frame_file import HEADER_BYTES, header_of
 from gpu_studio.core.race.mountain_lake import mountain_lake
 from gpu_studio.core.race.pictures import PICTURES
@@ -115,3 +116,11 @@ def race_run(
         curves=curves,
     )  # fmt: skip
     yield msgspec.structs.replace(plain, **changes)
+
+
+def runs_at_once(request: RunAtOnce, folder: Path) -> Iterator[Event | Pause]:
+    """Yield the events of several runs in turns, as an engine does that makes them at once."""
+    runs = [race_run(one, folder) for one in request.runs]
+    for events in itertools.zip_longest(*runs):
+        yield from (event for event in events if event is not None)
+    yield RunsEnded()

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.messages.race_messages import MOST_SEEDS, Showing
+from gpu_studio.core.protocol import RunAtOnce
 from gpu_studio.core.race.contestant import race_requests
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, PICTURES
 from gpu_studio.core.race.verdict import judge
@@ -20,7 +21,7 @@ from gpu_studio.model.snippets import RACE
 
 if TYPE_CHECKING:
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.protocol import Event
+    from gpu_studio.core.protocol import Event, RunWorkload
     from gpu_studio.core.race.contestant import Contestant
     from gpu_studio.core.race.verdict import Verdict
     from gpu_studio.model.engine_session import Reply
@@ -84,6 +85,7 @@ class Race(QObject):
         self._seeds: tuple[tuple[float, float], ...] = ()
         self._chosen: tuple[Contestant, Contestant] | None = None
         self._ghost: RaceSide | None = None
+        self._wants_both = False
         self._photo_identity = photo.identity
         self._sides: tuple[RaceSide, ...] = ()
         self._raced: WorkloadDescription = PICTURES[0]
@@ -150,6 +152,11 @@ class Race(QObject):
         return self._ghost
 
     @property
+    def is_at_once(self) -> bool:
+        """Whether both contestants of the next race run at the same time, for show."""
+        return self._wants_both and self._ghost is None
+
+    @property
     def can_run(self) -> bool:
         """Whether a race can start: one does not run, and the engine is known."""
         return not self._state.is_busy and self._studio.session.description is not None
@@ -183,6 +190,12 @@ class Race(QObject):
         chosen[side] = contestant
         self._chosen = (chosen[0], chosen[1])
         if not self._state.is_busy:
+            self._show_nothing()
+
+    def choose_at_once(self, is_at_once: bool) -> None:
+        """Let both contestants run at the same time, for show, or in turn; not against a ghost."""
+        if is_at_once is not self._wants_both and not self._state.is_busy:
+            self._wants_both = is_at_once
             self._show_nothing()
 
     def add_seed(self, x: float, y: float) -> None:
@@ -239,8 +252,13 @@ class Race(QObject):
 
     @property
     def first_finish_s(self) -> float:
-        """The time at which the first side reached the finish line, or else the last time."""
+        """The time at which the first side reached the finish line, or else the last time.
+
+        For show it is always the last time: neither side is shown as the first.
+        """
         ends = [side.end_s for side in self._sides if side.is_reached]
+        if any(side.run.is_for_show for side in self._sides):
+            return max(side.end_s for side in self._sides)
         return min(ends) if ends else max((side.end_s for side in self._sides), default=0.0)
 
     @property
@@ -256,7 +274,9 @@ class Race(QObject):
             shown = [side.entry.label for side in self._sides]
             return race_words.result(self._verdict, shown, words)
         names = [entry.label for entry in self.chosen]
-        return race_words.invitation(self.picture, names, DEFAULT_BUDGET_S)
+        return race_words.invitation(
+            self.picture, names, DEFAULT_BUDGET_S, is_at_once=self.is_at_once
+        )
 
     @property
     def leaders(self) -> dict[int, str]:
@@ -299,6 +319,7 @@ class Race(QObject):
             showing=Showing(photo_path=path),
             rest_s=REST_S,
             first_number=self._next_number,
+            at_once=self.is_at_once,
         )
         self._next_number += len(requests)
         fresh = [RaceSide(entry, Run(one)) for entry, one in zip(chosen, requests, strict=True)]
@@ -307,7 +328,10 @@ class Race(QObject):
         self._sides = tuple(fresh)
         self._clock_s, self._verdict = 0.0, None
         self._state = RaceState.RUNNING
-        self._run_next()
+        if self.is_at_once:
+            self._submit(RunAtOnce(runs=tuple(requests)))
+        else:
+            self._run_next()
         self.race_changed.emit()
         self.moment_changed.emit()
 
@@ -337,7 +361,10 @@ class Race(QObject):
     def _run_next(self) -> None:
         side = next(one for one in self._sides if not one.is_over)
         self._clock_s = 0.0
-        self._reply = self._studio.session.submit(side.run.request)
+        self._submit(side.run.request)
+
+    def _submit(self, request: RunWorkload | RunAtOnce) -> None:
+        self._reply = self._studio.session.submit(request)
         self._reply.event_received.connect(self._receive)
         self._reply.finished.connect(self._end_of_side)
 
@@ -346,12 +373,14 @@ class Race(QObject):
         return next((side for side in self._sides if not side.is_over), None)
 
     def _receive(self, event: Event) -> None:
-        live = self._live
-        if live is None:
-            return
+        for live in self._sides:
+            if not live.is_over and (live is self._live or live.run.is_for_show):
+                self._receive_for(live, event)
+
+    def _receive_for(self, live: RaceSide, event: Event) -> None:
         phase = live.run.phase, live.run.state
         if live.take(event):
-            self._clock_s = live.end_s
+            self._clock_s = max(self._clock_s, live.end_s) if live.run.is_for_show else live.end_s
             self.moment_changed.emit()
         if (live.run.phase, live.run.state) != phase:
             if live.run.snippet:
@@ -374,7 +403,8 @@ class Race(QObject):
         self._state = RaceState.IDLE
         self._verdict = judge(self._raced, [side.run for side in self._sides])
         leader = self._verdict.finished.leader
-        if all(side.run.state is RunState.FINISHED for side in self._sides):
+        is_known = all(side.run.state is RunState.FINISHED for side in self._sides)
+        if is_known and not self._verdict.finished.at_once:
             known = self._leaders.setdefault(self._question_of_race(), {})
             size = self._verdict.finished.size
             known[size] = self._sides[leader].entry.label if leader is not None else ""

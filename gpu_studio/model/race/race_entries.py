@@ -45,6 +45,9 @@ def race_entries(
             entries.append(RaceEntry(contestant, f"{label}{suffix}"))
         for address, label in _cards(inventory, engine):
             entries.append(RaceEntry(Contestant(device=address, dtype=dtype), f"{label}{suffix}"))
+            if picture.race is not None and picture.race.own_kernel:
+                own = Contestant(device=address, dtype=dtype, own_kernel=True)
+                entries.append(RaceEntry(own, f"{label}, custom CUDA kernel{suffix}"))
     return tuple(entries)
 
 

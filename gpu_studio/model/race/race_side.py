@@ -60,9 +60,9 @@ class RaceSide:
         return max(shown_s, result.outcome.seconds)
 
     def take(self, event: Event) -> bool:
-        """Follow an event of the run; return whether it brought a frame."""
-        self.run.apply(event)
-        if not isinstance(event, FrameReady):
+        """Follow an event; return whether it brought a frame of this run."""
+        is_own = self.run.apply(event)
+        if not is_own or not isinstance(event, FrameReady):
             return False
         self.track.add(self._frame_of(event))
         if not self.began_at:

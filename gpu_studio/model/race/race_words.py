@@ -28,6 +28,8 @@ _PHASES = {
     "warm-up": "Warming up",
     "timing": "Running",
 }
+_FOR_SHOW = "Both at the same time, for show"
+_NO_VERDICT = "They take time from each other, so this race has no winner."
 # Set-up, verification and warm-up come to each budget.
 _PREPARING_S = 8
 
@@ -47,8 +49,12 @@ class SideWords(NamedTuple):
     sign: str = "clock"
 
 
-def invitation(picture: WorkloadDescription, names: Sequence[str], budget_s: float) -> Told:
+def invitation(
+    picture: WorkloadDescription, names: Sequence[str], budget_s: float, *, is_at_once: bool
+) -> Told:
     """Return the question of a race that has not begun, and how it runs."""
+    if is_at_once:
+        return Told(_FOR_SHOW, f"{' beside '.join(names)}. {_NO_VERDICT}")
     longest_s = round(len(names) * (budget_s + _PREPARING_S))
     return Told(
         _QUESTIONS.get(picture.name, picture.title),
@@ -62,6 +68,8 @@ def progress(picture: WorkloadDescription, sides: Sequence[RaceSide]) -> Told:
     live = next((side for side in sides if not side.is_over), None)
     traits = picture.race
     assert traits is not None
+    if any(side.run.is_for_show for side in sides):
+        return Told(_FOR_SHOW, _NO_VERDICT)
     goal = f"The first side at {measure_text(traits.finish, traits)} wins."
     if live is None:
         return Told("", goal)

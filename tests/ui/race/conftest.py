@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpu_studio.core.protocol import DescribeEngine, RunWorkload
+from gpu_studio.core.protocol import DescribeEngine, RunAtOnce, RunWorkload
 from gpu_studio.ui.race_tab import RaceTab
 from tests.fakes.descriptions import described, described_with_cuda
-from tests.fakes.race_answers import race_run
+from tests.fakes.race_answers import race_run, runs_at_once
 from tests.fakes.scripted_engine import Engines
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def engines(inventory: Any, tmp_path: Path) -> Engines:
         {
             DescribeEngine: [description],
             RunWorkload: lambda _engine, request: race_run(request, tmp_path),
+            RunAtOnce: lambda _engine, request: runs_at_once(request, tmp_path),
         }
     )
 

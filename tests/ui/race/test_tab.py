@@ -8,12 +8,13 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QPushButton
 
 from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.protocol import RunFailed, RunWorkload
+from gpu_studio.core.protocol import FrameReady, RunAtOnce, RunFailed, RunWorkload
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
 from gpu_studio.model.race import race as race_module
+from gpu_studio.model.race.sharing import ghost_of
 from gpu_studio.ui.file_drop import FileDrop
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.race.meeting_picture import MeetingPicture
@@ -31,13 +32,14 @@ from tests.driving.window import (
     find,
     numbers,
     open_tab,
+    plain,
     property_of,
     sees,
     text,
     wait_until,
 )
 from tests.fakes.pc import two_cards
-from tests.fakes.race_answers import race_run
+from tests.fakes.race_answers import race_run, runs_at_once
 from tests.fakes.scripted_engine import Pause
 
 if TYPE_CHECKING:
@@ -188,6 +190,70 @@ def test_other_contestants_can_be_chosen(tab: RaceTab, engines: Engines) -> None
 
     asked = [(one.device, one.dtype) for one in requests_of(engines)]
     assert asked == [("cuda:1", "float32"), ("cuda:0", "float16")]
+
+
+def test_both_at_once_are_for_show_and_neither_leads(
+    tab: RaceTab, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "race.png"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    box = find(tab, "race.at_once", QCheckBox)
+    box.click()
+    assert tab.race.is_at_once
+    run(tab)
+
+    assert not requests_of(engines)
+    (asked,) = [request for request in engines.requests if isinstance(request, RunAtOnce)]
+    assert [one.race.threads for one in asked.runs] == [1, None]
+    assert all(one.race.at_once for one in asked.runs)
+    ended = tab.race.verdict.finished
+    assert (ended.leader, ended.ratio, ended.at_once) == (None, None, True)
+    assert text(tab, "race.sentence") == plain(ended.sentence)
+    assert find(tab, "race.trust", TrustChip).tone == "amber"
+    assert tab.race.leaders == {}
+    assert [text(tab, f"race.{side}.steps") for side in ("left", "right")] == ["800", "800"]
+    click(tab, "race.save")
+    shared = decode_shared(QImage(str(path)).text(CHUNK))
+    assert shared.race.at_once
+    assert ghost_of(shared) is None, "its times are those of two that disturbed each other"
+
+    box.click()
+    run(tab)
+    assert len(requests_of(engines)) == 2
+    assert tab.race.verdict.finished.leader == 1
+
+
+def test_both_run_live_at_the_same_time(tab: RaceTab, engines: Engines, tmp_path: Path) -> None:
+    def answer(_engine: object, request: RunAtOnce) -> Iterator[object]:
+        for event in runs_at_once(request, tmp_path):
+            yield event
+            if isinstance(event, FrameReady) and (event.run_id, event.number) == ("race-2", 4):
+                yield Pause()
+
+    engines.scripts[RunAtOnce] = answer
+    find(tab, "race.at_once", QCheckBox).click()
+    click(tab, "race.run")
+    wait_until(lambda: text(tab, "race.right.steps") == "400")
+
+    assert text(tab, "race.left.steps") == "400"
+    assert chips(tab, "left")[1] == chips(tab, "right")[1] == "Live"
+    assert not find(tab, "race.at_once", QCheckBox).isEnabled()
+    engines.latest.go()
+    wait_over(tab)
+
+
+@with_cards
+def test_a_card_with_the_custom_kernel_paints_and_does_nothing_else(
+    tab: RaceTab, engines: Engines
+) -> None:
+    right = find(tab, "race.contestants.right", QComboBox)
+    assert not any("kernel" in right.itemText(n) for n in range(right.count()))
+    click(tab, "race.picture.paint")
+    choose(tab, "race.contestants.right", "GT 1030, custom CUDA kernel")
+    run(tab)
+
+    assert [one.race.own_kernel for one in requests_of(engines)] == [False, True]
+    assert "custom CUDA kernel" in chips(tab, "right")[0]
 
 
 def test_a_picture_has_its_own_question(tab: RaceTab, engines: Engines) -> None:
