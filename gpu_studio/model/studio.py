@@ -47,7 +47,7 @@ class Studio(QObject):
         comparison_wanted(): the user wants to compare the CPU and the cards.
         installation_wanted(str): the user wants to install this build of PyTorch.
         race_wanted(): the user wants to see the CPU and the GPU work.
-        picture_dropped(Path): the user dropped a picture on the window.
+        picture_dropped(Path): the user dropped a picture or a recording on the window.
         page_wanted(str, str): the user wants to see a tab, and a page of it if one is named.
         closing(): the program is ending: receivers finish their writing.
     """

@@ -89,8 +89,9 @@ _TABS = (
     ("Memory", "memory", _memory),
 )
 # What a person drags here is a picture; the race's page says if it cannot be opened.
-_PICTURE_ENDINGS = (
+_ENDINGS_FOR_RACE = (
     ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".ico", ".svg",
+    ".jsonl",
 )  # fmt: skip
 _TITLES = tuple(title for title, _, _ in _TABS)
 
@@ -147,7 +148,7 @@ class MainWindow(QMainWindow):
         studio.headlines.log_wanted.connect(self.show_diagnostics)
         studio.comparison_wanted.connect(self._show_comparison)
         studio.race_wanted.connect(self._show_race)
-        FileDrop(self, *_PICTURE_ENDINGS).dropped.connect(self._take_picture)
+        FileDrop(self, *_ENDINGS_FOR_RACE).dropped.connect(self._take_picture)
         studio.page_wanted.connect(self._show_page)
         studio.installation_wanted.connect(self._show_installation)
         if bad_end is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
 
+from gpu_studio.core.failure import StudioError
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race import Race
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QImage, QResizeEvent, QShowEvent
 
+    from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.race.photo_file import Photo
     from gpu_studio.core.race.shared_race import SharedRace
     from gpu_studio.model.race.race_side import RaceSide
@@ -123,9 +125,11 @@ class RaceTab(QWidget):
         level = QHBoxLayout()
         level.setSpacing(2 * GAP)
         size.column.addLayout(level)
-        level.addWidget(self._size_title)
+        words = QVBoxLayout()
+        level.addLayout(words)
+        words.addWidget(self._size_title)
+        words.addWidget(self._at_once)
         level.addWidget(self._lever, 1)
-        level.addWidget(self._at_once)
 
     def _connect(self) -> None:
         race = self.race
@@ -134,6 +138,7 @@ class RaceTab(QWidget):
         race.moment_changed.connect(self._update_moment)
         race.photo.changed.connect(self._update)
         race.photo.race_opened.connect(self._open_race)
+        race.photo.recording_opened.connect(self._open_recording)
         race.photo.told.connect(self._tell_failure)
         self._history.changed.connect(self._update)
         self._history.told.connect(self._tell_failure)
@@ -265,7 +270,7 @@ class RaceTab(QWidget):
         if frame is not None and frame.picture is not None:
             lane.picture.show_picture(image_of(frame.picture))
         else:
-            lane.picture.show_picture(self._preview(), is_dimmed=True)
+            lane.picture.show_picture(self._preview(side), is_dimmed=True)
         lane.picture.show_seeds(race.seeds if race.picture.name == "grow" and not side else ())
         clock_s = min(race.clock_s, side.end_s) if side is not None else 0.0
         figures = LaneFigures(
@@ -279,12 +284,14 @@ class RaceTab(QWidget):
         )
         lane.show_figures(figures, role)
 
-    def _preview(self) -> QImage | None:
-        """Return the picture that is to be learned."""
-        photo = self.race.photo.picture
+    def _preview(self, side: RaceSide | None) -> QImage | None:
+        """Return the picture that is to be learned; None if a ghost learned another one."""
+        photo, key = self.race.photo.picture, self.race.photo.identity
         if self.race.picture.name != "learn" or photo is None:
             return None
-        key = self.race.photo.identity
+        learned = side.run.request.race if side is not None else None
+        if learned is not None and learned.photo != key:
+            return None
         if key not in self._blank:
             self._blank = {key: image_of(photo.pixels)}
         return self._blank[key]
@@ -340,6 +347,22 @@ class RaceTab(QWidget):
         self.race.race_against(ghost, shared.race.picture, shared.race.size)
         self._tell(f"Ghost: {ghost.entry.label}. Run race lets your side run beside it.")
 
+    def _open_recording(self, recording: Recording) -> None:
+        from gpu_studio.model.race.recorded_race import recorded_sides
+
+        sides = recorded_sides(recording)
+        if not sides:
+            self._tell_failure(
+                "This recording has no race. To replay its runs, drop it on the Benchmark tab."
+            )
+        elif len(sides) == 2:
+            self.race.show_recorded((sides[0], sides[1]))
+            self._tell(f"Recording: {recording.label}.")
+        else:
+            request = sides[0].run.request
+            self.race.race_against(sides[0], request.workload, request.size)
+            self._tell(f"Ghost: {sides[0].entry.label}. Run race lets your side run beside it.")
+
     def _save(self) -> None:
         from gpu_studio.ui.race.share_card import png_of_card
 
@@ -369,7 +392,17 @@ class RaceTab(QWidget):
         self._outcome.set_role("failure")
 
 
-def _opened(path: Path) -> Photo | SharedRace:
+def _opened(path: Path) -> Photo | SharedRace | Recording:
+    """Return what a file holds; called in a thread."""
+    from gpu_studio.model.benchmark.recording import RECORDING_ENDING
+
+    if path.suffix.lower() == RECORDING_ENDING:
+        from gpu_studio.core.benchmark.recording import read_recording
+
+        try:
+            return read_recording(path)
+        except StudioError as error:
+            raise StudioError(error.kind, f"{path.name}: {error}") from error
     from gpu_studio.ui.race.photo import open_photo
 
     return open_photo(path)

@@ -218,6 +218,27 @@ class Race(QObject):
         self._ghost = ghost
         self._show_nothing()
 
+    def show_recorded(self, sides: tuple[RaceSide, RaceSide]) -> None:
+        """Show a recorded race at its end; the next race is against its fastest contestant.
+
+        Args:
+            sides: both over, with results of the same picture and size.
+        """
+        request = sides[0].run.request
+        named = [one for one in self.pictures if one.name == request.workload]
+        if self._state.is_busy or not named:
+            return
+        self._settling.stop()
+        self._replay.stop()
+        self._picture_name, self._raced = request.workload, named[0]
+        self._sizes[request.workload] = request.size
+        self._sides = sides
+        self._verdict = judge(self._raced, [side.run for side in sides])
+        is_for_show = self._verdict.finished.at_once
+        self._ghost = None if is_for_show else min(sides, key=lambda side: side.end_s)
+        self._clock_s = self.first_finish_s
+        self._tell_all()
+
     # ── the race ─────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -413,9 +434,7 @@ class Race(QObject):
             self._runs_again = False
             self.start()
             return
-        self.choices_changed.emit()
-        self.race_changed.emit()
-        self.moment_changed.emit()
+        self._tell_all()
 
     def _run_again(self) -> None:
         """Run at the size at which the lever came to rest."""
@@ -442,6 +461,9 @@ class Race(QObject):
         self._settling.stop()
         self._replay.stop()
         self._sides, self._verdict, self._clock_s = (), None, 0.0
+        self._tell_all()
+
+    def _tell_all(self) -> None:
         self.choices_changed.emit()
         self.race_changed.emit()
         self.moment_changed.emit()

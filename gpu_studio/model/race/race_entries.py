@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.race.contestant import Contestant, usual_contestants
 from gpu_studio.model.benchmark.benchmark_devices import device_choices
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.messages.run_messages import WorkloadDescription
-    from gpu_studio.core.protocol import EngineDescribed
+    from gpu_studio.core.protocol import EngineDescribed, RunFinished
 
 
 class RaceEntry(NamedTuple):
@@ -82,3 +83,14 @@ def _cards(
     for choice in device_choices(inventory, engine):
         if choice.address is not None and choice.address != "cpu":
             yield choice.address, choice.label
+
+
+def name_of(result: RunFinished) -> str:
+    """Return a contestant's name as in the lists."""
+    name = short_name(result.device_name)
+    if result.device == "cpu":
+        count = result.cpu_threads or 0
+        name = f"CPU, {count} {'thread' if count == 1 else 'threads'}"
+    if result.race is not None and result.race.own_kernel:
+        name += ", custom CUDA kernel"
+    return name if result.dtype == "float32" else f"{name}, {result.dtype}"

@@ -10,8 +10,8 @@ from PySide6.QtCore import QObject, Signal
 
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History, shown_moment
 from gpu_studio.core.benchmark.kept_run import kept_of
-from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import StudioError
+from gpu_studio.model.race.race_entries import name_of
 from gpu_studio.model.race.sharing import ghost_side
 from gpu_studio.model.task import Task
 
@@ -75,7 +75,7 @@ class RaceHistory(QObject):
             result = entry.header.result
             if self._is_of_this_race(result) and len(sides) < _MOST_SHOWN:
                 day = shown_moment(entry.header.kept_at)[:10]
-                side = ghost_side(result, _name_of(result), f"run of {day}", track_of(result))
+                side = ghost_side(result, name_of(result), f"run of {day}", track_of(result))
                 sides.setdefault(side.entry.label, side)
         return list(sides.values())
 
@@ -184,14 +184,3 @@ def _keep(history: History, waiting: list[KeptRun]) -> str:
             _log.warning("%s", error)
             trouble = str(error)
     return trouble
-
-
-def _name_of(result: RunFinished) -> str:
-    """Return a contestant's name as in the lists."""
-    name = short_name(result.device_name)
-    if result.device == "cpu":
-        count = result.cpu_threads or 0
-        name = f"CPU, {count} {'thread' if count == 1 else 'threads'}"
-    if result.race is not None and result.race.own_kernel:
-        name += ", custom CUDA kernel"
-    return name if result.dtype == "float32" else f"{name}, {result.dtype}"

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QSaveFile, Signal
 
 from gpu_studio.core.race.photo_file import Photo, encode_photo, photo_id
+from gpu_studio.core.race.shared_race import SharedRace
 from gpu_studio.family_folder import FamilyFolder
 from gpu_studio.model.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.failure import Failure
-    from gpu_studio.core.race.shared_race import SharedRace
     from gpu_studio.model.studio import Studio
 
-    PhotoReader = Callable[[Path], "Photo | SharedRace"]
+    PhotoReader = Callable[[Path], "Photo | SharedRace | Recording"]
 
 OWN_NAME = "Mountain lake"
 _OWN_SIDE = 256
@@ -33,16 +34,18 @@ class RacePhoto(QObject):
     Signals:
         changed(): another picture is to be learned, or it can be shown now.
         race_opened(SharedRace): the opened file was a saved race.
+        recording_opened(Recording): the opened file was a recording.
         told(str): why a file cannot be opened.
 
     Args:
         studio: says when the window closes.
-        reader: returns the photo or the race in a file; called in a thread.
+        reader: returns the photo, the race or the recording in a file; called in a thread.
         parent: owns it.
     """
 
     changed = Signal()
     race_opened = Signal(object)
+    recording_opened = Signal(object)
     told = Signal(str)
 
     def __init__(self, studio: Studio, reader: PhotoReader, parent: QObject | None = None) -> None:
@@ -129,9 +132,12 @@ class RacePhoto(QObject):
         self._own = photo
         self.changed.emit()
 
-    def _take(self, opened: Photo | SharedRace) -> None:
-        if not isinstance(opened, Photo):
+    def _take(self, opened: Photo | SharedRace | Recording) -> None:
+        if isinstance(opened, SharedRace):
             self.race_opened.emit(opened)
+            return
+        if not isinstance(opened, Photo):
+            self.recording_opened.emit(opened)
             return
         path = self._place()
         if path is None or not _written(path, encode_photo(opened.pixels)):

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from gpu_studio.model.race.race import Race
     from gpu_studio.ui.theme import Theme
 
-_PICTURES = "Pictures (*.png *.jpg *.jpeg *.webp *.bmp *.gif *.tif *.tiff);;All files (*)"
+_PICTURES = (
+    "Pictures and recordings (*.png *.jpg *.jpeg *.webp *.bmp *.gif *.tif *.tiff *.jsonl);;"
+    "All files (*)"
+)
 _MOST_LETTERS = 10
 _AGAIN, _END_AGAIN = "Watch again", "Stop watching"
 
@@ -65,7 +68,7 @@ class RaceHead(FlowRow):
         self._photo.activated.connect(race.photo.choose)
         self._open = button(
             "Open picture…", self._choose_file, name="race.open",
-            tip="Learn a photo of yours, or race against a saved race",
+            tip="Learn a photo of yours, or open a saved or recorded race",
         )  # fmt: skip
         self._clear = button(
             "Clear points", race.clear_seeds, name="race.seeds.clear",

@@ -12,7 +12,8 @@ from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import PAINT
 from gpu_studio.core.race.race_track import RaceTrack
 from gpu_studio.model.race import race_history
-from gpu_studio.model.race.race_history import RaceHistory, _name_of, track_of
+from gpu_studio.model.race.race_entries import name_of
+from gpu_studio.model.race.race_history import RaceHistory, track_of
 from gpu_studio.model.race.sharing import ghost_side
 from tests.fakes.race_answers import race_run, race_seconds
 
@@ -151,6 +152,6 @@ def test_a_ghost_of_the_custom_kernel_is_another_contestant_than_its_card(
         next(event for event in race_run(request, tmp_path) if isinstance(event, RunFinished))
         for request in race_requests(PAINT, 64, contestants, 5.0)
     )
-    sides = [ghost_side(one, _name_of(one), "today", RaceTrack()) for one in (plain, own)]
+    sides = [ghost_side(one, name_of(one), "today", RaceTrack()) for one in (plain, own)]
     assert sides[0].entry.label != sides[1].entry.label
     assert [side.entry.contestant.own_kernel for side in sides] == [False, True]

@@ -10,8 +10,12 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QPushButton
 
+from gpu_studio.core.benchmark.recording import recording_of
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.protocol import FrameReady, RunAtOnce, RunFailed, RunWorkload
+from gpu_studio.core.race.contestant import Contestant, race_requests
+from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.core.race.shared_race import CHUNK, decode_shared
 from gpu_studio.model.race import race as race_module
 from gpu_studio.model.race.sharing import ghost_of
@@ -38,8 +42,11 @@ from tests.driving.window import (
     text,
     wait_until,
 )
+from tests.fakes.descriptions import described
 from tests.fakes.pc import two_cards
 from tests.fakes.race_answers import race_run, runs_at_once
+from tests.fakes.recording_header import recording_header
+from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Pause
 
 if TYPE_CHECKING:
@@ -180,6 +187,69 @@ def test_a_picture_dropped_on_the_window_is_learned(
     wait_until(lambda: sees(window, "race.photo"))
     wait_until(lambda: find(window, "race.photo", QComboBox).currentText() == "me.png")
     window.close()
+
+
+def recorded(path: Path) -> Path:
+    """Write a recording of a race on another PC."""
+    contestants = [Contestant(device="cpu", threads=threads) for threads in (1, None)]
+    runs = []
+    for request in race_requests(LEARN, 96, contestants, 5.0):
+        runs.append(Run(request))
+        for event in race_run(request, path.parent):
+            runs[-1].apply(event)
+    header = recording_header(title="a race", device_name="Other CPU")
+    path.write_bytes(recording_of(header, described(), runs))
+    return path
+
+
+def test_a_recording_of_a_race_dropped_on_the_window_opens_as_one(
+    qtbot: QtBot, studio: Studio, theme: Theme, tmp_path: Path, engines: Engines
+) -> None:
+    path = recorded(tmp_path / "race.jsonl")
+    window = MainWindow(studio, theme)
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitExposed(window)
+    studio.start()
+    wait_until(lambda: studio.session.is_free and studio.sensors.inventory is not None)
+    open_tab(window, "Memory")
+
+    assert drop(window, path)
+
+    wait_until(lambda: sees(window, "race.sentence") and "2.0" in text(window, "race.sentence"))
+    for side, at_s in (("left", "24.0"), ("right", "")):
+        name, state = chips(window, side)
+        assert "recorded 2026-01-02" in name
+        assert "recorded 2026-01-02" in state
+        assert at_s in state
+    assert find(window, "race.trust", TrustChip).tone == "amber"
+    assert "a race" in text(window, "race.outcome")
+    assert requests_of(engines) == []
+
+    click(window, "race.run")  # against the fastest of the recording
+    wait_until(lambda: sees(window, "race.save"))
+    assert len(requests_of(engines)) == 1
+    assert "recorded 2026-01-02" in chips(window, "left")[0]
+    assert "recorded" not in chips(window, "right")[0]
+    window.close()
+
+
+def test_a_recording_without_a_race_says_where_it_belongs(tab: RaceTab, tmp_path: Path) -> None:
+    request = RunWorkload(run_id="a", workload="matmul", device="cpu", size=64, dtype="float32")
+    plain_run = Run(request)
+    for event in run_events(request):
+        plain_run.apply(event)
+    path = tmp_path / "matmul.jsonl"
+    path.write_bytes(recording_of(recording_header(), described(), [plain_run]))
+    tab.race.photo.open_file(path)
+    wait_until(lambda: text(tab, "race.outcome"))
+
+    assert "Benchmark" in text(tab, "race.outcome")
+    assert property_of(tab, "race.outcome", "role") == "failure"
+    (tmp_path / "bad.jsonl").write_text("{")
+    tab.race.photo.open_file(tmp_path / "bad.jsonl")
+    wait_until(lambda: "bad.jsonl" in text(tab, "race.outcome"))
+    assert tab.race.sides == ()
 
 
 @with_cards
