@@ -14,6 +14,7 @@ from gpu_studio.model.race import race_words
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.race.race_history import RaceHistory
 from gpu_studio.model.race.race_photo import RacePhoto
+from gpu_studio.model.race.race_recording import RaceRecording
 from gpu_studio.model.race.sharing import ghost_of, order_of
 from gpu_studio.ui.parts import GAP, MARGIN, Card, Role, Text
 from gpu_studio.ui.race.meeting_picture import MeetingPicture, Painted
@@ -54,6 +55,7 @@ class RaceTab(QWidget):
         self._studio = studio
         self.race = Race(studio, RacePhoto(studio, _opened, self), self)
         self._history = RaceHistory(studio, self.race, self)
+        self._recording = RaceRecording(studio, self.race, self)
         self._head = RaceHead(self.race, theme)
         self._sentence = Text("", "hero_words", name="race.sentence", wraps=True)
         self._chip = TrustChip(theme, name="race.trust")
@@ -146,6 +148,9 @@ class RaceTab(QWidget):
         self._studio.race_wanted.connect(race.start)
         self._studio.picture_dropped.connect(self._take_picture)
         self._head.save_wanted.connect(self._save)
+        self._head.recording_wanted.connect(self._record)
+        self._recording.made.connect(self._save_recording)
+        self._recording.told.connect(self._tell_failure)
         self._head.full_screen_wanted.connect(self._switch_full_screen)
         self._lever.valueChanged.connect(self._move_lever)
         self._at_once.clicked.connect(race.choose_at_once)
@@ -366,13 +371,19 @@ class RaceTab(QWidget):
     def _save(self) -> None:
         from gpu_studio.ui.race.share_card import png_of_card
 
-        now = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
-        order = order_of(self.race, self._studio, now)
-        if order is None:
-            return
-        outcome = save_as(
-            self.window(), "Save picture", "race.png", "PNG picture (*.png)", png_of_card(order)
-        )
+        order = order_of(self.race, self._studio, _now())
+        if order is not None:
+            kind = "PNG picture (*.png)"
+            self._save_as("Save picture", "race.png", kind, png_of_card(order))
+
+    def _record(self, keeps_pictures: bool) -> None:
+        self._recording.make(_now(), keeps_pictures=keeps_pictures)
+
+    def _save_recording(self, contents: bytes) -> None:
+        self._save_as("Save recording", "race.jsonl", "Recording (*.jsonl)", contents)
+
+    def _save_as(self, title: str, name: str, kind: str, contents: bytes) -> None:
+        outcome = save_as(self.window(), title, name, kind, contents)
         if outcome.has_failed:
             self._tell_failure(outcome.text)
         else:
@@ -390,6 +401,10 @@ class RaceTab(QWidget):
     def _tell_failure(self, text: str) -> None:
         self._tell(text)
         self._outcome.set_role("failure")
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
 def _opened(path: Path) -> Photo | SharedRace | Recording:

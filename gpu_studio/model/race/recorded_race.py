@@ -34,14 +34,19 @@ def recorded_sides(recording: Recording) -> tuple[RaceSide, ...]:
     if len(shown) > 2:
         by_time = sorted(shown, key=lambda one: _seconds_of(one[1]))
         shown = [one for one in shown if one in (by_time[0], by_time[-1])]
-    return tuple(_side(recording, result) for _, result in shown)
+    return tuple(_side(recording, run, result) for run, result in shown)
 
 
-def _side(recording: Recording, result: RunFinished) -> RaceSide:
+def _side(recording: Recording, run: RecordedRun, result: RunFinished) -> RaceSide:
+    from gpu_studio.core.race.kept_frames import track_of_recorded
+
+    pictures = track_of_recorded(run)
     day = shown_moment(recording.header.recorded_at)[:10]
     labeled = msgspec.structs.replace(result, recording=recording.label)
     origin = f"recorded {day}" if day else "recorded"
-    return ghost_side(labeled, name_of(result), origin, track_of(result))
+    return ghost_side(
+        labeled, name_of(result), origin, pictures if len(pictures) else track_of(result)
+    )
 
 
 def _is_of_race(result: RunFinished | None) -> bool:

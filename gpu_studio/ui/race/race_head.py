@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
     QFileDialog,
     QHBoxLayout,
+    QMenu,
     QPushButton,
     QSizePolicy,
     QWidget,
@@ -42,10 +44,12 @@ class RaceHead(FlowRow):
 
     Signals:
         save_wanted(): the user wants the race as a picture.
+        recording_wanted(bool): the user wants it as a recording; whether with its pictures.
         full_screen_wanted(): the user wants the whole screen, or the window back.
     """
 
     save_wanted = Signal()
+    recording_wanted = Signal(bool)
     full_screen_wanted = Signal()
 
     def __init__(self, race: Race, theme: Theme, parent: QWidget | None = None) -> None:
@@ -76,6 +80,10 @@ class RaceHead(FlowRow):
         )  # fmt: skip
         self._replay = self._action(_AGAIN, race.replay, "race.replay", "refresh")
         self._save = self._action("Save picture", self.save_wanted.emit, "race.save", "export")
+        self._record = QPushButton("Record")
+        self._record.setObjectName("race.record")
+        self._record.setIcon(icon("file", theme))
+        self._fill_recording()
         self._full = self._action(
             "Full screen", self.full_screen_wanted.emit, "race.full_screen", "full_screen"
         )
@@ -86,7 +94,7 @@ class RaceHead(FlowRow):
         stops(self.stop)
         for widget in (
             self._pictures, self._photo, self._open, self._clear, gap, self._replay, self._save,
-            self._full, self.stop, self.run,
+            self._record, self._full, self.stop, self.run,
         ):  # fmt: skip
             self.add(widget)
         self.show_race()
@@ -116,6 +124,8 @@ class RaceHead(FlowRow):
         self._replay.setVisible(is_over)
         self._save.setVisible(is_over)
         self._save.setEnabled(race.verdict is not None)
+        self._record.setVisible(is_over)
+        self._record.setEnabled(race.verdict is not None)
         self.run.setVisible(not busy)
         self.run.setEnabled(race.can_run and not race.problem)
         self.stop.setVisible(busy)
@@ -132,9 +142,13 @@ class RaceHead(FlowRow):
         names = {
             self._replay: _END_AGAIN if self._race.is_replaying else _AGAIN,
             self._save: "Save picture",
+            self._record: "Record",
             self._full: "Full screen",
         }
-        tips = {self._full: "Full screen, with large type for a class room (F11)"}
+        tips = {
+            self._full: "Full screen, with large type for a class room (F11)",
+            self._record: "Save a recording of this race to watch again, also on another PC",
+        }
         for made, name in names.items():
             made.setText(name)
             made.setAccessibleName(name)
@@ -142,6 +156,19 @@ class RaceHead(FlowRow):
         if self.sizeHint().width() > self.width():
             for made in names:
                 made.setText("")
+
+    def _fill_recording(self) -> None:
+        menu = QMenu(self)
+        menu.setObjectName("race.record.menu")
+        keeps = QAction("&Keep the pictures", menu)
+        keeps.setObjectName("race.record.pictures")
+        keeps.setCheckable(True)
+        save = QAction("Save &recording…", menu)
+        save.setObjectName("race.record.save")
+        save.triggered.connect(lambda: self.recording_wanted.emit(keeps.isChecked()))
+        menu.addAction(keeps)
+        menu.addAction(save)
+        self._record.setMenu(menu)
 
     def _fill_pictures(self) -> None:
         line = QHBoxLayout(self._pictures)

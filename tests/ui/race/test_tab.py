@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtGui import QAction, QColor, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QPushButton
 
@@ -232,6 +232,32 @@ def test_a_recording_of_a_race_dropped_on_the_window_opens_as_one(
     assert "recorded 2026-01-02" in chips(window, "left")[0]
     assert "recorded" not in chips(window, "right")[0]
     window.close()
+
+
+@pytest.mark.parametrize("keeps_pictures", [False, True])
+def test_a_race_is_recorded_with_or_without_its_pictures_and_opens_again(
+    tab: RaceTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeps_pictures: bool
+) -> None:
+    path = tmp_path / "mine.jsonl"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    assert not sees(tab, "race.record")
+    run(tab)
+    assert sees(tab, "race.record")
+    keeps, save = (find(tab, f"race.record.{name}", QAction) for name in ("pictures", "save"))
+    keeps.setChecked(keeps_pictures)
+    save.trigger()
+    wait_until(lambda: str(path) in text(tab, "race.outcome"))
+
+    before = tab.race.sides
+    tab.race.photo.open_file(path)
+    wait_until(lambda: tab.race.sides not in ((), before))
+    for mine, again in zip(before, tab.race.sides, strict=True):
+        assert again.end_s == mine.end_s
+        shown, seen = (side.at(side.end_s).picture for side in (again, mine))
+        assert (shown == seen).all() if keeps_pictures else shown is None
+    # A recording has its file already.
+    save.trigger()
+    wait_until(lambda: property_of(tab, "race.outcome", "role") == "failure")
 
 
 def test_a_recording_without_a_race_says_where_it_belongs(tab: RaceTab, tmp_path: Path) -> None:

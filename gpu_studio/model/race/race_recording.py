@@ -1,0 +1,80 @@
+"""Records the race that is over, with its pictures or without, for a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from gpu_studio.model.benchmark.recording import recording_from
+from gpu_studio.model.task import Task
+
+if TYPE_CHECKING:
+    from gpu_studio.core.failure import Failure
+    from gpu_studio.model.race.race import Race
+    from gpu_studio.model.studio import Studio
+
+
+class RaceRecording(QObject):
+    """Makes one recording at a time, in a thread: packing the pictures takes up to seconds.
+
+    Signals:
+        changed(): a recording is being made, or no longer.
+        made(bytes): the contents of the file.
+        told(str): why there is no recording.
+    """
+
+    changed = Signal()
+    made = Signal(object)
+    told = Signal(str)
+
+    def __init__(self, studio: Studio, race: Race, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._studio, self._race = studio, race
+        self._task: Task | None = None
+        self._is_closed = False
+        studio.closing.connect(self.close)
+
+    @property
+    def is_making(self) -> bool:
+        """Whether a recording is being made."""
+        return self._task is not None
+
+    def make(self, recorded_at: str, *, keeps_pictures: bool) -> None:
+        """Record the runs of this PC; does nothing before the race is over.
+
+        Args:
+            recorded_at: the present time in ISO 8601.
+            keeps_pictures: whether the recording also shows the pictures.
+        """
+        if self._task is not None or self._is_closed or self._race.verdict is None:
+            return
+        sides = [side for side in self._race.sides if side.run.recording is None]
+        runs, tracks = [side.run for side in sides], [side.track for side in sides]
+        studio = self._studio
+
+        def contents() -> bytes:
+            from gpu_studio.core.race.kept_frames import kept_frames
+
+            frames = kept_frames(runs, tracks) if keeps_pictures else None
+            return recording_from(studio, runs, recorded_at, frames)
+
+        self._task = Task(contents, self)
+        self._task.succeeded.connect(self.made)
+        self._task.failed.connect(self._fail)
+        self._task.finished.connect(self._finish)
+        self._task.start()
+        self.changed.emit()
+
+    def close(self) -> None:
+        """Wait for the thread: it must not outlive the window."""
+        self._is_closed = True
+        if self._task is not None:
+            self._task.wait()
+
+    def _fail(self, failure: Failure) -> None:
+        self.told.emit(failure.message)
+
+    def _finish(self) -> None:
+        self._task = None
+        self.changed.emit()
