@@ -65,7 +65,9 @@ _OF_NUMPY = re.compile(
 )
 _PLAIN = re.compile(
     r"builtins\.(frozenset|x?range|slice)|collections\.(defaultdict|deque)|argparse\.Namespace"
-    r"|datetime\.\w+|decimal\.Decimal|fractions\.Fraction|uuid\.UUID|pathlib\.\w*Path"
+    r"|datetime\.\w+|decimal\.Decimal|fractions\.Fraction|uuid\.UUID"
+    # Python 3.13 alone names its module of paths.
+    r"|pathlib\.(_local\.)?\w*Path"
 )
 
 

@@ -101,7 +101,7 @@ def test_what_pytorchs_safe_reader_makes_beside_the_tensors_is_left_out(value: A
         (np.int64(3), "number.item()"),
         (frozenset({1}), "a value of the type builtins.frozenset beside its tensors"),
         (datetime(2026, 1, 1), "a value of the type datetime.datetime"),
-        (PurePosixPath("/x"), "a value of the type pathlib.PurePosixPath"),
+        (PurePosixPath("/x"), f"a value of the type {PurePosixPath.__module__}.PurePosixPath"),
         (Namespace(lr=0.1), "a value of the type argparse.Namespace"),
         (defaultdict(list), "a value of the type collections.defaultdict"),
     ],
@@ -124,18 +124,29 @@ def test_what_does_no_harm_is_refused_without_calling_it_code(
 )
 def test_neighbours_of_harmless_names_are_code(name: str, tmp_path: Path):
     module, function = name.split(" ")
-    path = tmp_path / "evil.pt"
+    path = file_that_names(module, function, tmp_path)
+    assert f"has code in it: opening it would call {module}.{function}" in refusal(path)
+
+
+@pytest.mark.parametrize("module", ["pathlib", "pathlib._local"])
+def test_a_path_is_no_code_whichever_python_saved_it(module: str, tmp_path: Path):
+    said = refusal(file_that_names(module, "PurePosixPath", tmp_path))
+    assert f"a value of the type {module}.PurePosixPath" in said
+    assert "code" not in said
+
+
+def file_that_names(module: str, name: str, folder: Path) -> Path:
+    """Write a file that is loaded by calling a name of a module."""
+    path = folder / "naming.pt"
     stream = io.BytesIO(saved({"w": torch.ones(1), "beside": {1}}))
     with zipfile.ZipFile(stream) as old, zipfile.ZipFile(path, "w") as new:
         for record in old.namelist():
             content = old.read(record)
             if record.endswith("data.pkl"):
                 assert b"c__builtin__\nset\n" in content
-                content = content.replace(
-                    b"c__builtin__\nset\n", f"c{module}\n{function}\n".encode()
-                )
+                content = content.replace(b"c__builtin__\nset\n", f"c{module}\n{name}\n".encode())
             new.writestr(record, content)
-    assert f"has code in it: opening it would call {module}.{function}" in refusal(path)
+    return path
 
 
 def test_a_value_that_half_cannot_hold_is_told(tmp_path: Path):
