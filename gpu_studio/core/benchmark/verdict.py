@@ -235,7 +235,12 @@ def _work_words(
     cold = ["cold cache"] if result.cache == "cold" else []
     lasting = ["sustained"] if result.sustained else []
     title = titles.get(result.workload, result.workload)
-    return ", ".join([title, result.dtype, *chosen, *cold, *lasting])
+    return ", ".join([title, result.dtype, *chosen, *cold, *lasting, *_kernel_words(result)])
+
+
+def _kernel_words(result: RunFinished) -> list[str]:
+    has_own_kernel = result.race is not None and result.race.own_kernel
+    return ["custom CUDA kernel"] if has_own_kernel else []
 
 
 def _compared(results: Sequence[RunFinished], device: str, work: str) -> Iterable[str]:
@@ -348,7 +353,7 @@ def _alone(results: Sequence[RunFinished], titles: Mapping[str, str], *, is_wron
     title = titles.get(latest.workload, latest.workload)
     text = (
         f"{latest.device_name}: {format_duration(latest.median_s)} per call ({title}, "
-        f"{size}, {latest.dtype})."
+        f"{', '.join([size, latest.dtype, *_kernel_words(latest)])})."
     )
     if latest.recording:
         return f"{_RECORDED}{text.removesuffix('.')}{_label(latest)}."
