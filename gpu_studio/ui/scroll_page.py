@@ -11,6 +11,7 @@ from gpu_studio.ui.parts import GAP, own_viewport
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
+    from PySide6.QtWidgets import QTableView
 
 _SCROLL_BAR_GAP = 6
 
@@ -156,6 +157,20 @@ def bring_into_view(widget: QWidget) -> None:
 
     # The first turn lays the page out, the second one the tab around it.
     QTimer.singleShot(0, widget, lambda: QTimer.singleShot(0, widget, scroll))
+
+
+def keep_row_in_view(view: QTableView, row: int) -> None:
+    """Scroll the tab to a row of a table that is shown in full, as the arrow keys move."""
+    place = view.parentWidget()
+    while place is not None and not isinstance(place, QScrollArea):
+        place = place.parentWidget()
+    inside = place.widget() if place is not None else None
+    if place is None or inside is None:
+        return
+    height = view.rowHeight(row)
+    middle = QPoint(0, view.rowViewportPosition(row) + height // 2)
+    y = view.viewport().mapTo(inside, middle).y()
+    place.ensureVisible(place.horizontalScrollBar().value(), y, 0, height)
 
 
 class ScrollPage(VerticalScroll):

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
 
 
-# The newest runs, read at once: as many as a user may look through.
-_PAGE = 300
+# The newest runs: as many as the page shows in full. Each request for more doubles their number.
+_PAGE = 20
 _MOST_REFUSED = 10
 # If the window closes during a read, the file is not needed anymore.
 _LONGEST_READ_MS = 1000
@@ -123,8 +123,8 @@ class BenchmarkHistory(QObject):
         )
 
     def show_more(self) -> None:
-        """Read older runs as well."""
-        self._most += _PAGE
+        """Read older runs as well, as many as are shown."""
+        self._most *= 2
         self.refresh()
 
     def rename(self, key: str, name: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QFileDialog, QLineEdit
+from PySide6.QtWidgets import QFileDialog, QHeaderView, QLineEdit
 
 from gpu_studio.core.benchmark.history import shown_moment
 from gpu_studio.core.benchmark.option_words import option_words
@@ -23,10 +23,10 @@ from gpu_studio.ui.parts import (
     Card,
     Text,
     button,
-    height_of_rows,
+    show_whole_rows,
     table,
 )
-from gpu_studio.ui.scroll_page import PageColumn
+from gpu_studio.ui.scroll_page import PageColumn, keep_row_in_view
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -47,7 +47,6 @@ _WHEN_COLUMN = _HEAD.index("When")
 # Hidden in this order in a narrow window if every run has the same value. The time of the selected
 # run is below the table as well.
 _SPARE_COLUMNS = (_HEAD.index("Precision"), _HEAD.index("Workload"), _WHEN_COLUMN)
-_LEAST_ROWS = 6
 _NO_NAME = "–"
 
 
@@ -67,6 +66,8 @@ class HistoryPage(PageColumn):
         self.setObjectName("benchmark.history")
         self._history, self._benchmark, self._theme = history, benchmark, theme
         self._deletes: str | None = None
+        self._texts: list[tuple[str, ...]] = []
+        self._widths: list[int] = []
         self._make_kept()
         self.recording = RecordingCard(player, history, theme)
         self.column.addWidget(self.recording)
@@ -103,7 +104,10 @@ class HistoryPage(PageColumn):
         self._table = table(
             self._rows, name="benchmark.history.table", accessible_name="Kept runs, newest first"
         )
-        self._table.setMinimumHeight(height_of_rows(self._table, _LEAST_ROWS))
+        # The header would ask for each cell at each change of the page, through Python.
+        header = self._table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        self._table.horizontalScrollBar().rangeChanged.connect(self._fit_rows)
         self._table.activated.connect(self._race)
         self._table.selectionModel().selectionChanged.connect(self._selection_changed)
         self._empty = Text(
@@ -169,9 +173,14 @@ class HistoryPage(PageColumn):
     def _show_contents(self) -> None:
         entries = self._history.entries
         key = self.selected.key if self.selected else None
-        self._rows.set_rows([self._cells(entry) for entry in entries])
+        texts = [self._cells(entry) for entry in entries]
+        if texts != self._texts:
+            self._texts = texts
+            self._rows.set_rows(texts)
+            self._measure_columns()
         self._table.setVisible(bool(entries))
         self._fit_columns()
+        self._fit_rows()
         unread_count = self._history.unread_count
         self._more.setText(f"Show more ({unread_count:,} older)")
         self._more.setAccessibleName(self._more.text())
@@ -193,27 +202,37 @@ class HistoryPage(PageColumn):
         super().resizeEvent(event)
         self._fit_columns()
 
+    def _fit_rows(self) -> None:
+        """Make the table as high as its rows: the tab scrolls."""
+        show_whole_rows(self._table)
+
+    def _measure_columns(self) -> None:
+        """Make each column as wide as its longest text; only these cells are asked for."""
+        advance = self._table.fontMetrics().horizontalAdvance
+        header = self._table.horizontalHeader()
+        self._widths = []
+        for column, texts in enumerate(zip(*self._texts, strict=True)):
+            advances = list(map(advance, texts))
+            longest = self._rows.index(advances.index(max(advances)), column)
+            content = self._table.sizeHintForIndex(longest).width() + 1
+            self._widths.append(max(content, header.sectionSizeHint(column)))
+            self._table.setColumnWidth(column, self._widths[-1])
+
     def _fit_columns(self) -> None:
         """Show the columns in which runs differ, and the others if there is space."""
-        values = [
-            set(column) for column in zip(*map(self._cells, self._history.entries), strict=True)
-        ]
-        if not values:
+        if not self._texts:
             return
-        header = self._table.horizontalHeader()
-        needed = 0
-        for column, found in enumerate(values):
-            is_hidden = column in _RARE_COLUMNS and found <= {"", _NO_NAME}
-            self._table.setColumnHidden(column, is_hidden)
-            if not is_hidden:
-                content = self._table.sizeHintForColumn(column)
-                needed += max(content, header.sectionSizeHint(column))
-        needed += header.defaultSectionSize() - content  # the last one is never narrower
+        values = [set(column) for column in zip(*self._texts, strict=True)]
+        hidden = {column for column in _RARE_COLUMNS if values[column] <= {"", _NO_NAME}}
+        needed = sum(width for column, width in enumerate(self._widths) if column not in hidden)
         for column in _SPARE_COLUMNS:
             is_said_elsewhere = column == _WHEN_COLUMN or len(values[column]) == 1
             if needed > self._table.viewport().width() and is_said_elsewhere:
-                needed -= header.sectionSize(column)
-                self._table.setColumnHidden(column, True)
+                needed -= self._widths[column]
+                hidden.add(column)
+        for column in range(len(_HEAD)):
+            if self._table.isColumnHidden(column) != (column in hidden):
+                self._table.setColumnHidden(column, column in hidden)
 
     def _cells(self, entry: HistoryEntry) -> tuple[str, ...]:
         result = entry.header.result
@@ -242,6 +261,8 @@ class HistoryPage(PageColumn):
             self._name.setText(entry.header.name if entry else "")
         self._details.setVisible(entry is not None)
         if entry is not None:
+            if self._table.hasFocus():
+                keep_row_in_view(self._table, self._history.entries.index(entry))
             found = self._history.comparability(entry, self._latest())
             self._details.setText("\n".join(filter(None, [_sentence(entry), found.sentence])))
         self._ghost_changed()

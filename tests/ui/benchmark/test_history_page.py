@@ -6,19 +6,24 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
+    QApplication,
     QComboBox,
     QFileDialog,
     QLabel,
     QLineEdit,
     QPushButton,
+    QScrollArea,
     QTableView,
     QWidget,
 )
 
+from gpu_studio.core.benchmark.history import FOLDER_NAME, History
 from gpu_studio.core.protocol import RunWorkload
 from gpu_studio.model.benchmark import benchmark_history
 from gpu_studio.model.benchmark.benchmark_history import BenchmarkHistory
+from gpu_studio.model.text_rows import TextRows
 from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.core.benchmark.kept_runs import kept_run
 from tests.driving.benchmark import drawn_keys, run, select_row, type_sizes, wait_over, wait_samples
 from tests.driving.window import click, drawn, find, numbers, text
 from tests.ui.benchmark.answers import hold
@@ -63,6 +68,45 @@ def test_older_runs_come_when_they_are_asked_for(
     click(ready, "benchmark.history.more")
     qtbot.waitUntil(lambda: len(history_rows(ready)) == 3)
     assert more.isHidden()
+
+
+def test_a_long_history_asks_only_for_what_is_in_sight_and_scrolls_with_the_page(
+    qtbot: QtBot, ready: BenchmarkTab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each column was as wide as all its cells: 100,000 questions held the window for a second."""
+    kept = History(tmp_path / FOLDER_NAME)
+    for minute in range(50):
+        kept.add(kept_run(f"2026-01-01T00:{minute:02}:00+00:00"))
+    history = ready.findChild(BenchmarkHistory)
+    monkeypatch.setattr(history, "_folder", tmp_path)
+    monkeypatch.setattr(history, "_opened", None)
+    asked: list[int] = []
+
+    def text_and_note(rows: TextRows, row: int, column: int) -> str:
+        asked.append(row)
+        return rows._rows[row][column]
+
+    monkeypatch.setattr(TextRows, "text", text_and_note)
+    ready.resize(1000, 540)
+    click(ready, "benchmark.view.history")
+    table = find(ready, "benchmark.history.table", QTableView)
+    rows = table.model()
+    qtbot.waitUntil(lambda: rows.rowCount() > 0)
+    QApplication.processEvents()
+    assert rows.rowCount() == 20
+    assert numbers(find(ready, "benchmark.history.more", QPushButton).text()) == ["30"]
+    longest = {asked.count(row) for row in range(rows.rowCount() - 5, rows.rowCount())}
+    assert max(longest) <= rows.columnCount()
+    assert table.verticalScrollBar().maximum() == 0
+    assert table.viewport().height() >= 20 * table.rowHeight(0)
+    # The page follows the arrow keys to the last row.
+    table.setFocus()
+    table.selectRow(rows.rowCount() - 1)
+    page = find(ready, "benchmark.page", QScrollArea)
+    last = table.visualRect(rows.index(rows.rowCount() - 1, 0)).center()
+    qtbot.waitUntil(
+        lambda: page.viewport().rect().contains(table.viewport().mapTo(page.viewport(), last))
+    )
 
 
 def test_the_history_lists_names_and_deletes_after_asking(

@@ -108,12 +108,12 @@ def test_many_bad_files_are_told_in_few_lines(
 ) -> None:
     folder = folder_of(ready_studio)
     folder.mkdir(parents=True)
-    for number in range(30):
+    for number in range(15):
         (folder / f"bad-{number}.json").write_text("{}")
     history.refresh()
     qtbot.waitUntil(lambda: bool(history.refused))
     assert len(history.refused) == 11
-    assert history.refused[-1].startswith("20 more files")
+    assert history.refused[-1].startswith("5 more files")
 
 
 def test_closing_reads_nothing_more(
