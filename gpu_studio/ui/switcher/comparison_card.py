@@ -167,7 +167,7 @@ class ComparisonCard(Card):
             boxes: dict[str, QCheckBox] = {}
             for number, value in enumerate(option.values):
                 words = value_words(value)
-                box = QCheckBox(words[:1].upper() + words[1:])
+                box = QCheckBox(words)
                 box.setObjectName(f"{self._name}.{option.name}.{value}")
                 box.setAccessibleName(f"{option.title}: {words}")
                 box.setToolTip(sentence)
@@ -273,8 +273,7 @@ def _sentence_of(option: WorkloadOption) -> str:
     sentence = option.sentence
     for value in sorted(option.values, key=len, reverse=True):
         if "_" in value:
-            words = value_words(value)
-            sentence = sentence.replace(f"{value}:", f"{words[:1].upper()}{words[1:]}:")
+            sentence = sentence.replace(f"{value}:", f"{value_words(value)}:")
     return sentence
 
 
