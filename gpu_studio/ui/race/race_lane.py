@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QPainter
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from gpu_studio.ui.parts import GAP, Card, Text
@@ -23,6 +23,7 @@ _NO_CHIP = PictureChip()
 _COLUMN = 13  # the least width of the figures beside a picture, in lines of the font
 _LONGEST_CLOCK = "000.0\u202fs"
 _SPACING = 4
+_LARGE_CHIPS = 1.4  # times the font
 
 
 class LaneFigures(NamedTuple):
@@ -163,7 +164,7 @@ class _Body(QWidget):
         return self._picture.shape.scaled(place.size(), Qt.AspectRatioMode.KeepAspectRatio)
 
 
-class _Chips(QWidget):
+class Chips(QWidget):
     """The name and the state of a contestant, one below the other."""
 
     def __init__(self, theme: Theme) -> None:
@@ -214,7 +215,7 @@ class _Figures(QWidget):
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
-        self.chips = _Chips(theme)
+        self.chips = Chips(theme)
         self.chips.hide()
         self._clock = Text("", "hero_words", name=f"{name}.clock")
         self._steps = Text("", "value", name=f"{name}.steps")
@@ -248,6 +249,9 @@ class _Figures(QWidget):
 
     def set_large(self, is_large: bool) -> None:
         """Use the largest type."""
+        font = QFont(self.font())
+        font.setPointSizeF(font.pointSizeF() * (_LARGE_CHIPS if is_large else 1))
+        self.chips.setFont(font)
         self._clock.set_role("hero" if is_large else "hero_words")
         for text in (self._step_title, self._goal):
             text.set_role("lead" if is_large else "muted")
@@ -270,7 +274,7 @@ class _Figures(QWidget):
         """Return the width beside a picture, the same at all times of a race."""
         self._clock.ensurePolished()
         clock = QFontMetrics(self._clock.font()).horizontalAdvance(_LONGEST_CLOCK)
-        return max(_COLUMN * self.fontMetrics().height(), clock + 1) + 2 * GAP
+        return max(_COLUMN * self.chips.fontMetrics().height(), clock + 1) + 2 * GAP
 
     def width_below(self) -> int:
         """Return the least width of the line below a picture."""

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 
 from gpu_studio.ui.parts import Text
 from gpu_studio.ui.race.picture_chip import ChipPainter, PictureChip
-from gpu_studio.ui.race.race_lane import LaneFigures, RaceLane
+from gpu_studio.ui.race.race_lane import Chips, LaneFigures, RaceLane
 from gpu_studio.ui.theme import COLOURS
 from tests.driving.window import find, sees, text, wait_until
 
@@ -98,3 +98,17 @@ def test_a_side_without_a_picture_is_narrow_and_its_state_is_not_cut(lane, theme
     one, two = (chips.size_of(state, room) for room in (1000, 200))
     assert two.height() > one.height(), "a long state takes a second line and is not cut"
     assert two.width() < one.width()
+
+
+def test_large_type_is_for_the_names_too(lane):
+    lane.show_contestant(PictureChip("GT 1030", "gpu0"), PictureChip("Finished"))
+    lane.set_alone(True)
+    high, wide = lane.sizeHint().height(), lane.sizeHint().width()
+    chips = lane.findChild(Chips)
+    before = chips.heightForWidth(wide)
+    lane.set_large(True)
+    assert chips.heightForWidth(wide) > 1.2 * before
+    assert lane.sizeHint().height() > high
+    assert lane.sizeHint().width() > wide, "a longer name still fits into its column"
+    lane.set_large(False)
+    assert chips.heightForWidth(wide) == before
