@@ -60,7 +60,7 @@ class RaceRecording(QObject):
             return recording_from(studio, runs, recorded_at, frames)
 
         self._task = Task(contents, self)
-        self._task.succeeded.connect(self.made)
+        self._task.succeeded.connect(self._take)
         self._task.failed.connect(self._fail)
         self._task.finished.connect(self._finish)
         self._task.start()
@@ -71,6 +71,10 @@ class RaceRecording(QObject):
         self._is_closed = True
         if self._task is not None:
             self._task.wait()
+
+    def _take(self, contents: bytes) -> None:
+        if not self._is_closed:  # a closed window asks for no file
+            self.made.emit(contents)
 
     def _fail(self, failure: Failure) -> None:
         self.told.emit(failure.message)
