@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 64 << 20
 _FAMILY = "GPU_STUDIO_FAMILY"
+_LAUNCHER = "__PYVENV_LAUNCHER__"  # Python reads it at its start, and takes it away
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 _LONGEST_KILL_S = 0.2  # what runs after it is inside a driver, and is left behind
 _LONGEST_SWEEP_S = 0.5
@@ -54,6 +55,27 @@ def interpreter(executable: str = "", system: str = sys.platform) -> str:
         return executable
     beside = Path(executable).with_name("python.exe")
     return str(beside) if beside.exists() else executable
+
+
+def direct_start(
+    executable: str = "", base: str = "", system: str = sys.platform
+) -> tuple[str, dict[str, str]]:
+    """Return the program that is Python for a child, and the environment that it needs.
+
+    On Windows, the ``python.exe`` of an environment only starts the real one. On a busy PC it has
+    started it before it is in the job of its family, and what the real one starts would stay
+    behind. So the real one is started, as `multiprocessing` does, and told its environment.
+
+    Args:
+        executable: an interpreter; empty means this process's.
+        base: the interpreter from which its environment was made; empty means this process's.
+        system: a value of `sys.platform`.
+    """
+    python = interpreter(executable, system)
+    real = interpreter(base or getattr(sys, "_base_executable", ""), system)
+    if system != "win32" or os.path.normcase(real) == os.path.normcase(python):
+        return python, {}
+    return real, {_LAUNCHER: python}
 
 
 class _Family:
@@ -231,13 +253,19 @@ class ChildProcess:
         with contextlib.suppress(OSError):  # removed meanwhile, or in use: the child works as well
             log = open(log_path, "ab") if log_path else None  # noqa: SIM115
         program = [str(module)] if isinstance(module, Path) else ["-m", module]
+        python, launched = direct_start()
         try:
             self._process = subprocess.Popen(
-                [interpreter(), *program, *arguments],
+                [python, *program, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, **self._family.environment(), **(environment or {})},
+                env={
+                    **os.environ,
+                    **launched,
+                    **self._family.environment(),
+                    **(environment or {}),
+                },
                 cwd=_HOME_OF_THE_PACKAGE,
                 start_new_session=self._family.is_outermost,
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from gpu_studio import child_process
-from gpu_studio.child_process import ChildProcess, interpreter
+from gpu_studio.child_process import ChildProcess, direct_start, interpreter
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 from tests.patience import PATIENCE_S, until
@@ -39,6 +39,26 @@ def test_any_other_interpreter_is_taken_as_it_is(windowed: Path):
     assert interpreter() == sys.executable
     windowed.with_name("python.exe").unlink()
     assert interpreter(str(windowed), "win32") == str(windowed)
+
+
+def test_the_python_of_an_environment_is_started_without_its_launcher(windowed: Path):
+    own = str(windowed.with_name("Scripts") / "python.exe")
+    real = str(windowed.with_name("python.exe"))
+    # The base of a window without a console has none either.
+    assert direct_start(own, str(windowed), "win32") == (real, {"__PYVENV_LAUNCHER__": own})
+    assert direct_start(real, real, "win32") == (real, {})
+    assert direct_start(own, real, "linux") == (own, {})
+
+
+def test_no_process_stands_between_a_child_and_its_parent():
+    child = ChildProcess("tests.engine.child_with_family", ["stays"])
+    try:
+        told = json.loads(next(child.lines()))
+        assert child.pid == told["own"]
+        assert told["environment"] == sys.prefix
+    finally:
+        child.kill()
+        child.end(PATIENCE_S)
 
 
 def gone(pid: int) -> bool:

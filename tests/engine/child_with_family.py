@@ -6,6 +6,7 @@ Run as ``python -m tests.engine.child_with_family``; it says in one line which, 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,8 +23,13 @@ def main() -> None:
         for has_left in (False, True)
     ]
     folder = tempfile.mkdtemp(prefix="torchelastic_")
-    pipe.write(json.dumps({"pids": [one.pid for one in others], "folder": folder}).encode())
-    pipe.write(b"\n")
+    told = {
+        "own": os.getpid(),
+        "environment": sys.prefix,
+        "pids": [one.pid for one in others],
+        "folder": folder,
+    }
+    pipe.write(json.dumps(told).encode() + b"\n")
     pipe.flush()
     lines.read()
     if "stays" in sys.argv:
