@@ -16,9 +16,20 @@ if TYPE_CHECKING:
 
     from gpu_studio.model.studio import Studio
     from gpu_studio.ui.memory_tab import MemoryTab
+    from gpu_studio.ui.plots.live_plot import LivePlot
 
 
 MIB = 1 << 20
+
+
+def names_above(plot: LivePlot) -> set[str]:
+    """Return the curves whose names stand above the plot, where they cover no reading."""
+    if plot.plot is None:
+        return set()
+    item = plot.plot.plotItem
+    top = item.vb.sceneBoundingRect().top()
+    labels = [label for _, label in item.legend.items]
+    return {one.text for one in labels if one.mapRectToScene(one.rect()).center().y() < top}
 
 
 def start(tab: MemoryTab, studio: Studio, page: int = CURVES) -> None:

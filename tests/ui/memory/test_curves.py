@@ -13,7 +13,7 @@ from gpu_studio.core.protocol import (
 from gpu_studio.model.memory.memory_history import Mark
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.plots.live_plot import LivePlot
-from tests.driving.memory import MIB, start
+from tests.driving.memory import MIB, names_above, start
 from tests.driving.window import click, find, numbers, text
 from tests.fakes.memory_answers import (
     cache_emptied,
@@ -41,14 +41,7 @@ def test_the_legend_covers_no_reading(tab, studio, qtbot):
     """The newest readings are at the right edge, where a legend inside the plot lies."""
     start(tab, studio)
     plot = find(tab, "memory.plot", LivePlot)
-    qtbot.waitUntil(lambda: plot.plot is not None and len(plot.plot.plotItem.legend.items) == 2)
-    item = plot.plot.plotItem
-
-    def is_above():
-        labels = [label.mapRectToScene(label.rect()) for _, label in item.legend.items]
-        return all(one.center().y() < item.vb.sceneBoundingRect().top() for one in labels)
-
-    qtbot.waitUntil(is_above)
+    qtbot.waitUntil(lambda: names_above(plot) == {"allocated", "reserved"})
 
 
 def test_the_table_is_filled_at_its_own_pace_and_not_at_each_reading(tab, studio):

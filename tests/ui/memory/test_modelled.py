@@ -13,6 +13,8 @@ from gpu_studio.ui.memory import oom_panel
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.memory_tab import LAB_PAGE, SEGMENTS, MemoryTab
+from gpu_studio.ui.plots.live_plot import LivePlot
+from tests.driving.memory import names_above
 from tests.driving.window import click, find, numbers, text
 
 
@@ -56,6 +58,12 @@ def test_each_preset_ends_in_its_named_outcome(tab, qtbot, preset, ends_in):
     assert text(tab, "memory.oom.conf").endswith("MODELED")
     tank = tab.model.tank
     assert sum(part.size_bytes for part in tank.parts) == tank.total_bytes == 1996 << 20
+
+
+def test_the_legend_covers_no_reading(tab, qtbot):
+    run(qtbot, tab, "gt1030")
+    plot = find(tab, "memory.oom.plot", LivePlot)
+    qtbot.waitUntil(lambda: names_above(plot) == {"allocated", "reserved"})
 
 
 def test_a_page_has_one_tank(tab, qtbot):
