@@ -78,7 +78,7 @@ class MeetingPicture(QWidget):
         self._image, self._sides = image, (left, right)
         self.setToolTip(
             f"The left side has painted {left.steps} {title}, the right side {right.steps} in the "
-            "same time. Their colors meet at the ratio of their speeds."
+            "same time. Their colors meet at the ratio of these numbers."
         )
         self.setAccessibleDescription(f"{left.steps} and {right.steps} {title}")
         self.update()
