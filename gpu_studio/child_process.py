@@ -62,9 +62,10 @@ def direct_start(
 ) -> tuple[str, dict[str, str]]:
     """Return the program that is Python for a child, and the environment that it needs.
 
-    On Windows, the ``python.exe`` of an environment only starts the real one. On a busy PC it has
-    started it before it is in the job of its family, and what the real one starts would stay
-    behind. So the real one is started, as `multiprocessing` does, and told its environment.
+    On Windows, the ``python.exe`` of an environment only starts the real one. If it is killed at
+    that moment, the real one stays behind. On a busy PC it has started the real one before it is in
+    the job of its family, and what the real one starts stays behind. So the real one is started
+    here, as `multiprocessing` does, and told its environment.
 
     Args:
         executable: an interpreter; empty means this process's.

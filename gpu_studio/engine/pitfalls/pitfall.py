@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from gpu_studio.child_process import interpreter
+from gpu_studio.child_process import direct_start
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.statistics import quantile
@@ -113,14 +113,15 @@ class Bench:
         ):
             path = Path(folder) / "pitfall.py"
             path.write_text(script, encoding="utf-8")
+            python, launched = direct_start()
             process = subprocess.Popen(
-                [interpreter(), fresh_process.__file__, str(path)],
+                [python, fresh_process.__file__, str(path)],
                 stdin=lifeline,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 encoding="utf-8",
                 errors="replace",
-                env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+                env={**os.environ, **launched, "PYTHONIOENCODING": "utf-8"},
                 creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
             )
             try:
