@@ -32,8 +32,7 @@ def test_each_number_keeps_its_unit_in_a_low_window(lane):
     assert [text(lane, f"lane.{name}") for name in ("steps", "step_title")] == ["400", "steps"]
     count, title = (find(lane, f"lane.{name}", Text) for name in ("steps", "step_title"))
     assert sees(lane, "lane.step_title")
-    lane.layout().activate()
-    assert title.geometry().left() > count.geometry().right(), "on one line"
+    wait_until(lambda: title.geometry().left() > count.geometry().right())  # on one line
     assert not sees(lane, "lane.goal")
 
 
