@@ -160,6 +160,7 @@ if sys.platform == "win32":
     # JobObjectExtendedLimitInformation and JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE of winnt.h.
     _EXTENDED_LIMITS = 9
     _KILL_ON_CLOSE = 0x2000
+    _SAME_ACCESS = 2  # DUPLICATE_SAME_ACCESS
 
     class _BasicLimits(ctypes.Structure):
         _fields_ = (
@@ -199,6 +200,11 @@ if sys.platform == "win32":
             )  # fmt: skip
             kernel.AssignProcessToJobObject.argtypes = (wintypes.HANDLE, wintypes.HANDLE)
             kernel.TerminateJobObject.argtypes = (wintypes.HANDLE, wintypes.UINT)
+            kernel.GetCurrentProcess.restype = wintypes.HANDLE
+            kernel.DuplicateHandle.argtypes = (
+                wintypes.HANDLE, wintypes.HANDLE, wintypes.HANDLE,
+                ctypes.POINTER(wintypes.HANDLE), wintypes.DWORD, wintypes.BOOL, wintypes.DWORD,
+            )  # fmt: skip
             kernel.CloseHandle.argtypes = (wintypes.HANDLE,)
             self._kernel = kernel
             self._lock = threading.Lock()
@@ -211,10 +217,18 @@ if sys.platform == "win32":
                 )
 
         def take(self, process: subprocess.Popen[bytes]) -> None:
-            """Put a process into the job; its descendants belong to it as well."""
+            """Put a process into the job; its descendants belong to it as well.
+
+            The process holds the job as well: if this one is killed, it sees its standard input
+            end, removes its files and ends, and only then the job ends what it has started.
+            """
             if self._handle:
                 handle = int(process._handle)  # type: ignore[attr-defined]
                 self._kernel.AssignProcessToJobObject(self._handle, handle)
+                self._kernel.DuplicateHandle(
+                    self._kernel.GetCurrentProcess(), self._handle, handle,
+                    ctypes.byref(wintypes.HANDLE()), 0, False, _SAME_ACCESS,
+                )  # fmt: skip
 
         def end(self) -> None:
             """End all processes of the job."""

@@ -190,6 +190,7 @@ def test_close_from_another_thread_ends_a_running_answer(make_engine):
 
 def test_a_child_that_cannot_be_started_is_a_sentence(make_engine, monkeypatch):
     engine = make_engine()
-    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    for name in ("executable", "_base_executable"):  # on Windows, the latter is started
+        monkeypatch.setattr(f"sys.{name}", "/nowhere/python")
     (failed,) = engine.run(DescribeEngine())
     assert "could not start" in failed.failure.message
