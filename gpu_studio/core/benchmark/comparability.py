@@ -49,9 +49,9 @@ def compare(
     reasons = [*_other_work(result, other), *_other_way(result, other)]
     if not across_devices and _kind(result) != _kind(other):
         reasons.append(f"it ran on {_kind(other)}, not on {_kind(result)}")
-    if not across_devices and _has_own_kernel(result) != _has_own_kernel(other):
+    if not across_devices and result.has_own_kernel != other.has_own_kernel:
         words = ("a custom CUDA kernel", "PyTorch's kernels")
-        its, own = words if _has_own_kernel(other) else words[::-1]
+        its, own = words if other.has_own_kernel else words[::-1]
         reasons.append(f"it was drawn by {its}, not by {own}")
     return Comparability(tuple(reasons), tuple(_notes(result, other)))
 
@@ -78,10 +78,6 @@ def _drawn(result: RunFinished) -> tuple[object, ...] | None:
     return (result.race.photo, result.race.seeds) if result.race is not None else None
 
 
-def _has_own_kernel(result: RunFinished) -> bool:
-    return result.race is not None and result.race.own_kernel
-
-
 def _quoted(value: str | None) -> str:
     return "unknown" if value is None else f"“{value_words(value)}”"
 
@@ -95,7 +91,7 @@ def _other_way(result: RunFinished, other: RunFinished) -> Iterator[str]:
         words = ("with", "without") if other.transfers else ("without", "with")
         yield f"it was measured {words[0]} copies, not {words[1]}"
     yield from _other_arithmetic(result, other)
-    if any(one.race is not None and one.race.at_once for one in (result, other)):
+    if result.is_for_show or other.is_for_show:
         yield "another contestant ran at the same time"
     if other.sustained != result.sustained:
         kinds = ("a sustained run", "a short one")
@@ -128,7 +124,7 @@ def _notes(result: RunFinished, other: RunFinished) -> Iterator[str]:
         yield "its PyTorch version is unknown"
     if other.device_name != result.device_name:
         yield f"another device, {other.device_name}"
-    if _has_own_kernel(other) and not _has_own_kernel(result):
+    if other.has_own_kernel and not result.has_own_kernel:
         yield "a custom CUDA kernel"
     if result.device == other.device == "cpu" and other.cpu_threads != result.cpu_threads:
         yield f"{other.cpu_threads or 'an unknown number of'} CPU threads"

@@ -146,8 +146,7 @@ def next_steps(comparisons: Iterable[Comparison]) -> str:
 
 
 def _has_time(result: RunFinished) -> bool:
-    is_for_show = result.race is not None and result.race.at_once
-    return result.median_s > 0 and result.ci95_s[0] > 0 and not is_for_show
+    return result.median_s > 0 and result.ci95_s[0] > 0 and not result.is_for_show
 
 
 # ── several ways to do the same work ─────────────────────────────────────────────────────────────

@@ -351,8 +351,8 @@ class RunsOfEvents:
     def _begin(self, event: RunStarted) -> None:
         if len(self._events) == _MOST_RUNS:
             raise refused(f"it has more than {_MOST_RUNS} runs")
-        if not all(_is_at_once(_start_of(events)) for events in self._open.values()) or (
-            event.run_id in self._open or not _is_at_once(event)
+        if not all(_start_of(events).is_for_show for events in self._open.values()) or (
+            event.run_id in self._open or not event.is_for_show
         ):
             self._end_all(_CUT_OFF)
         self._open[event.run_id] = [_checked_start(event)]
@@ -392,10 +392,6 @@ def _start_of(events: Sequence[Event]) -> RunStarted:
     started = events[0]
     assert isinstance(started, RunStarted)
     return started
-
-
-def _is_at_once(started: RunStarted) -> bool:
-    return started.race is not None and started.race.at_once
 
 
 def _checked_end(event: RunFinished, events: Sequence[Event]) -> RunFinished:

@@ -104,7 +104,7 @@ class Run:
     @property
     def is_for_show(self) -> bool:
         """Whether another contestant ran at the same time; no verdict is based on such a run."""
-        return self.request.race is not None and self.request.race.at_once
+        return self.request.is_for_show
 
     @property
     def progress(self) -> float:
@@ -230,7 +230,7 @@ def mode_words(run: Run) -> str:
     words += ["cold cache"] if request.cache == "cold" else []
     words += ["with copies"] if request.transfers else []
     words += ["sustained"] if request.sustained else []
-    words += ["custom CUDA kernel"] if request.race and request.race.own_kernel else []
+    words += ["custom CUDA kernel"] if request.has_own_kernel else []
     return ", ".join(words)
 
 

@@ -239,8 +239,7 @@ def _work_words(
 
 
 def _kernel_words(result: RunFinished) -> list[str]:
-    has_own_kernel = result.race is not None and result.race.own_kernel
-    return ["custom CUDA kernel"] if has_own_kernel else []
+    return ["custom CUDA kernel"] if result.has_own_kernel else []
 
 
 def _compared(results: Sequence[RunFinished], device: str, work: str) -> Iterable[str]:

@@ -143,7 +143,7 @@ def contestant_name(run: Run, others: Sequence[Run] = ()) -> str:
     if request.device != "cpu":
         name = result.device_name if result else run.device_name
         text = f"{owner} {short_name(name) if name else request.device}"
-        if request.race is not None and request.race.own_kernel:
+        if request.has_own_kernel:
             text += " with a custom CUDA kernel"
     else:
         text = _threads_words(run, owner)

@@ -217,7 +217,7 @@ class WorkloadRun:
         found.curves = found.curves or call.curves()
         found.sentences = call.findings()
         found.doubts = call.doubts()
-        if self._is_at_once:
+        if self._request.is_for_show:
             doubt = "another contestant ran at the same time and took time from it"
             found.doubts = {**found.doubts, "for show": doubt}
         if self._request.sustained:
@@ -304,14 +304,9 @@ class WorkloadRun:
         samples = len(self._found.samples_s) + unsent
         return samples * self._found.calls_per_sample >= self._request.calls
 
-    @property
-    def _is_at_once(self) -> bool:
-        race = self._request.race
-        return race is not None and race.at_once
-
     def _cpu_ceilings(self, workload: Workload, case: Case) -> MeasuredCeilings | None:
         """Return the CPU's ceilings; none beside other runs: later runs would get too low ones."""
-        if self._is_at_once and not case.is_on_card:
+        if self._request.is_for_show and not case.is_on_card:
             return MeasuredCeilings()
         return measure_cpu(case, workload.work(case), workload.computes_in(case))
 

@@ -91,6 +91,6 @@ def name_of(result: RunFinished) -> str:
     if result.device == "cpu":
         count = result.cpu_threads or 0
         name = f"CPU, {count} {'thread' if count == 1 else 'threads'}"
-    if result.race is not None and result.race.own_kernel:
+    if result.has_own_kernel:
         name += ", custom CUDA kernel"
     return name if result.dtype == "float32" else f"{name}, {result.dtype}"
