@@ -249,9 +249,6 @@ def _event(line: bytes, number: int) -> Event | None:
 _MOST_RUNS = 1000
 _DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 _MOST_FRAMES = 2000
-_RUN_EVENTS = (
-    RunPhaseChanged, SamplesMeasured, FramesOpened, FrameReady, RunFinished, RunStopped, RunFailed,
-)  # fmt: skip
 _ENDS = (RunFinished, RunStopped, RunFailed)
 _RunEvent = (
     RunPhaseChanged
@@ -325,7 +322,7 @@ class RunsOfEvents:
             self._begin(event)
         elif isinstance(event, (EngineEnded, RequestFailed)):
             self._end_all(_failure_of(event))
-        elif isinstance(event, _RUN_EVENTS):
+        elif isinstance(event, _RunEvent):
             if event.run_id not in self._open:
                 raise refused(f"its line {number} belongs to a run that did not begin")
             self._take(event, self._open[event.run_id])
