@@ -258,9 +258,7 @@ class _Race:
     def _take(self, event: Event, run: Run, track: RaceTrack) -> None:
         if isinstance(event, FrameReady) and run.opened is not None:
             picture = read_frame(Path(run.opened.path), event.number)
-            track.add(
-                RaceFrame(event.elapsed_s, event.steps, event.measure, event.progress, picture)
-            )
+            track.add(RaceFrame.of(event, picture))
         self._progress.show(
             f"{self.runs.index(run) + 1}  {contestant_name(run)}: {run.phase or 'starting'} "
             f"{format_percent(run.progress)}"

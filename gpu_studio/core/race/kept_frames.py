@@ -56,9 +56,7 @@ def track_of_recorded(run: RecordedRun) -> RaceTrack:
             opened = event
         elif isinstance(event, FrameReady) and opened is not None and event.picture is not None:
             picture = unpack_frame(event.picture, opened.width, opened.height)
-            frames.append(
-                RaceFrame(event.elapsed_s, event.steps, event.measure, event.progress, picture)
-            )
+            frames.append(RaceFrame.of(event, picture))
     return RaceTrack(tuple(frames))
 
 

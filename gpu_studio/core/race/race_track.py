@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from gpu_studio.core.messages.race_messages import FrameReady
+
 # Of one contestant.
 MOST_BYTES = 96 << 20
 
@@ -29,6 +31,11 @@ class RaceFrame(NamedTuple):
     measure: float
     progress: float
     picture: NDArray[np.uint8] | None = None
+
+    @classmethod
+    def of(cls, ready: FrameReady, picture: NDArray[np.uint8] | None) -> RaceFrame:
+        """Return the moment that an engine or a recording tells, with its picture."""
+        return cls(ready.elapsed_s, ready.steps, ready.measure, ready.progress, picture)
 
 
 class RaceTrack:

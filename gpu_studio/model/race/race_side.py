@@ -79,4 +79,4 @@ class RaceSide:
 
         opened = self.run.opened
         picture = read_frame(Path(opened.path), ready.number) if opened is not None else None
-        return RaceFrame(ready.elapsed_s, ready.steps, ready.measure, ready.progress, picture)
+        return RaceFrame.of(ready, picture)
