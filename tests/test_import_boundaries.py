@@ -124,6 +124,7 @@ ROOMS = {
         "memory": {"messages", "devices"},
         "switcher": {"messages", "devices"},
         "race": {"messages", "devices", "benchmark"},
+        "check": {"messages", "devices"},
     },
     "engine": {
         "memory": set(),

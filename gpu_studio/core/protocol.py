@@ -12,6 +12,17 @@ import msgspec
 
 from gpu_studio.core.devices.torch_facts import TorchCard  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.failure import Failure  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.messages.check_messages import (
+    CheckFindingMade,
+    CheckFinished,
+    CheckProgressed,
+    CheckRoundFinished,
+    CheckStageBegan,
+    CheckStageFinished,
+    CheckStarted,
+    CheckVitalsRead,
+    RunCheck,
+)
 from gpu_studio.core.messages.memory_messages import (
     AllocationPlan,
     CacheEmptied,
@@ -66,6 +77,14 @@ if TYPE_CHECKING:
 __all__ = [
     "AllocationPlan",
     "CacheEmptied",
+    "CheckFindingMade",
+    "CheckFinished",
+    "CheckProgressed",
+    "CheckRoundFinished",
+    "CheckStageBegan",
+    "CheckStageFinished",
+    "CheckStarted",
+    "CheckVitalsRead",
     "DescribeEngine",
     "DeviceUsed",
     "EmptyCache",
@@ -97,6 +116,7 @@ __all__ = [
     "Request",
     "RequestFailed",
     "RunAtOnce",
+    "RunCheck",
     "RunFailed",
     "RunFinished",
     "RunMemoryExperiment",
@@ -151,6 +171,7 @@ Request = (
     | ReadSegments
     | EmptyCache
     | RunMemoryExperiment
+    | RunCheck
     | Stop
 )
 
@@ -234,6 +255,13 @@ Event = (
     | StageBegan
     | CacheEmptied
     | OomFinished
+    | CheckStarted
+    | CheckStageBegan
+    | CheckProgressed
+    | CheckVitalsRead
+    | CheckFindingMade
+    | CheckStageFinished
+    | CheckRoundFinished
     | RequestFailed
     | EngineEnded
 )
@@ -252,6 +280,7 @@ _ALWAYS_LAST = (
     PitfallFailed,
     CacheEmptied,
     OomFinished,
+    CheckRoundFinished,
     RequestFailed,
     EngineEnded,
 )

@@ -1,0 +1,113 @@
+"""The record of a check: its result as JSON, to keep, to save as a picture, and to open again.
+
+It has nothing that identifies you, your PC, or this copy of the card, unless you ask for it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gpu_studio.core.failure import FailureKind, StudioError, first_line
+from gpu_studio.core.messages.check_messages import (
+    MOST_FINDINGS,
+    STAGE_NAMES,
+    CheckedDevice,
+    CheckFinding,
+    CheckVerdict,
+    MemoryCoverage,
+    PlantKind,
+    StageOutcome,
+    Text,
+)
+from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
+    Amount,
+    Count,
+    PositiveCount,
+    Seconds,
+)
+
+SCHEMA = 1
+LARGEST_RECORD_BYTES = 1 << 20
+_MOST_INTERRUPTIONS = 1000
+
+
+class Interruption(msgspec.Struct, frozen=True, kw_only=True):
+    """A check that ended without its program's consent, found at the next start.
+
+    ``after_s`` is the time since the start of the check, up to a minute too short.
+    ``is_restart``: the PC itself started again in between; otherwise only the program ended.
+    """
+
+    after_s: Seconds
+    is_restart: bool
+
+
+class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole check.
+
+    ``started_at`` is ISO 8601, ``minutes`` the chosen length, ``seconds`` the time really spent.
+    ``highest_temperature_c`` and ``lowest_clock_mhz`` are those of the load stage and later, None
+    if the card reports none. ``uuid`` and ``serial`` are only there if you asked for them.
+    """
+
+    schema: int = SCHEMA
+    device: CheckedDevice
+    started_at: str
+    minutes: PositiveCount
+    seconds: Seconds
+    rounds: Count
+    stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=len(STAGE_NAMES))]
+    findings: Annotated[tuple[CheckFinding, ...], Meta(max_length=MOST_FINDINGS)] = ()
+    verdict: CheckVerdict
+    sentence: Text
+    next_action: Text
+    planted: PlantKind | None = None
+    is_stopped: bool = False
+    highest_temperature_c: Amount | None = None
+    lowest_clock_mhz: Amount | None = None
+    highest_power_w: Amount | None = None
+    coverage: MemoryCoverage | None = None
+    interruptions: Annotated[tuple[Interruption, ...], Meta(max_length=_MOST_INTERRUPTIONS)] = ()
+    program: str = ""
+    uuid: str | None = None
+    serial: str | None = None
+
+    @property
+    def errors(self) -> int:
+        """The errors of all stages."""
+        return sum(stage.errors for stage in self.stages)
+
+
+class _Version(msgspec.Struct):
+    schema: int
+
+
+_encoder = msgspec.json.Encoder()
+_version_decoder = msgspec.json.Decoder(_Version)
+_decoder = msgspec.json.Decoder(CheckRecord)
+
+
+def encode_record(record: CheckRecord) -> bytes:
+    """Return a record as JSON."""
+    return _encoder.encode(record)
+
+
+def decode_record(text: bytes) -> CheckRecord:
+    """Return the record in a JSON text, which may come from a stranger.
+
+    Raises:
+        StudioError: it is not a record, or a newer program made it.
+    """
+    try:
+        if len(text) <= LARGEST_RECORD_BYTES:
+            if _version_decoder.decode(text).schema == SCHEMA:
+                return _decoder.decode(text)
+            message = "A newer version of GPU Studio made this record: update GPU Studio."
+            raise StudioError(FailureKind.FILE_REFUSED, message)
+        reason = "it is too large"
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        reason = first_line(str(error), 200)
+    raise StudioError(FailureKind.FILE_REFUSED, f"This is not the record of a check: {reason}.")

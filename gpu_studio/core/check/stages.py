@@ -1,0 +1,130 @@
+"""The stages of a check: their order, their share of the time, and what each tests, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, StageName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES = 1, 6, 480
+CHECK_MINUTES = (GLANCE_MINUTES, NORMAL_MINUTES, OVERNIGHT_MINUTES)
+ROUND_MINUTES = 30
+"""An overnight check warms the card up and cools it down again this often: weak solder joints and
+marginal clocks fail when the temperature or the clock changes."""
+LONGEST_LOAD_S = 60.0
+"""A card's temperature is steady after about this time under an even load."""
+
+
+class CheckStage(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage in words.
+
+    ``share`` is its part of a round's time. ``tests`` says what it does, ``catches`` and ``misses``
+    what it can and cannot find.
+    """
+
+    name: StageName
+    title: str
+    share: float
+    tests: str
+    catches: str
+    misses: str
+
+
+STAGES: tuple[CheckStage, ...] = (
+    CheckStage(
+        name="load",
+        title="Warm up",
+        share=0.20,
+        tests="Matrix products and element-wise work, until temperature and clock are steady.",
+        catches="Throttling by heat, power or a power brake; a clock under 75 % of the base clock; "
+        "results that change under heat; a step that takes much longer each time.",
+        misses="Faults that need a game's graphics units, and heat that builds up over hours.",
+    ),
+    CheckStage(
+        name="compute",
+        title="Compute",
+        share=0.20,
+        tests="Exact integer products, repeated float work, random indexed access and "
+        "convolutions, compared with the CPU or with the card's first result, bit for bit.",
+        catches="Wrong, stale, swapped and missing results, in each dtype that the card supports.",
+        misses="Faults in units that PyTorch does not use: graphics, video, ray tracing.",
+    ),
+    CheckStage(
+        name="layouts",
+        title="Operations and layouts",
+        share=0.05,
+        tests="Twenty operations, in place and not, on contiguous, transposed, strided and sliced "
+        "tensors, compared with the CPU.",
+        catches="An operation that PyTorch and this card compute differently in one layout.",
+        misses="The other operations of PyTorch, and sizes over a few thousand elements.",
+    ),
+    CheckStage(
+        name="memory",
+        title="Video memory",
+        share=0.35,
+        tests="Patterns in all free memory less a reserve: walking ones, addresses, random "
+        "words, and the inverse of each.",
+        catches="Bits that stick, flip or fade, words in the wrong place, and lost writes.",
+        misses="Memory that other programs hold, and errors rarer than one in this time. It "
+        "cannot tell a bad memory chip from a bad memory controller.",
+    ),
+    CheckStage(
+        name="link",
+        title="PCIe link",
+        share=0.10,
+        tests="Copies in both directions, timed and compared bit for bit; the card's own "
+        "counter of repeated packets.",
+        catches="Copies that arrive changed, a link that is far slower than it should be, "
+        "packets that had to be repeated.",
+        misses="Errors that the link corrected and the card does not count.",
+    ),
+    CheckStage(
+        name="cool",
+        title="Cool down",
+        share=0.10,
+        tests="A pause until the clocks are low, then compute and video memory once more.",
+        catches="Errors at low clocks and right after a change of the clock.",
+        misses="Errors that need a cold start: switch the PC on and check again.",
+    ),
+)  # fmt: skip
+_BY_NAME = {stage.name: stage for stage in STAGES}
+assert tuple(_BY_NAME) == STAGE_NAMES
+
+
+def stage_named(name: StageName) -> CheckStage:
+    """Return the stage with a name."""
+    return _BY_NAME[name]
+
+
+def in_order(names: Iterable[StageName]) -> tuple[StageName, ...]:
+    """Return stages in the order in which they run, each once."""
+    chosen = set(names)
+    return tuple(name for name in STAGE_NAMES if name in chosen)
+
+
+def stage_budget_s(name: StageName, round_s: float) -> float:
+    """Return the time of a stage in a round, in seconds.
+
+    The memory stage gets the time that the load stage does not need.
+    """
+    load_s = min(_BY_NAME["load"].share * round_s, LONGEST_LOAD_S)
+    if name == "load":
+        return load_s
+    spare_s = _BY_NAME["load"].share * round_s - load_s
+    own_s = _BY_NAME[name].share * round_s
+    return own_s + spare_s if name == "memory" else own_s
+
+
+def round_count(minutes: int) -> int:
+    """Return the number of rounds of a check."""
+    return max(1, minutes // ROUND_MINUTES)
+
+
+def round_s(minutes: int) -> float:
+    """Return the time of one round in seconds."""
+    return 60.0 * minutes / round_count(minutes)

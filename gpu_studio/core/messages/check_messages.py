@@ -1,0 +1,267 @@
+"""The messages between window and engine about the check of a card.
+
+A check has rounds, and `RunCheck` asks for one: a short check has one round, an overnight check
+many. The answer is a `CheckStarted`, then for each stage a `CheckStageBegan`, any number of
+`CheckProgressed`, `CheckVitalsRead` and `CheckFindingMade`, and a `CheckStageFinished`. A
+`CheckRoundFinished` is the last event. If the card ends the engine, `RequestFailed` or
+`EngineEnded` comes instead, and `core.check.check_run` turns it into the result of the stage.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+from gpu_studio.core.messages.message import (
+    Amount,
+    Bytes,
+    Count,
+    Message,
+    PositiveCount,
+    Seconds,
+)
+
+StageName = Literal["load", "compute", "layouts", "memory", "link", "cool"]
+STAGE_NAMES: tuple[StageName, ...] = get_args(StageName)
+"""In the order in which they run: heat first, so that a weak card is tested hot."""
+
+CheckVerdict = Literal["passed", "failed", "inconclusive", "partial", "skipped"]
+"""Passed: no error in all that was to be tested. Failed: at least one error. Inconclusive: no
+error, but something makes the result doubtful. Partial: no error, but not everything was tested.
+Skipped: nothing was tested. Only a stage can be skipped, never a whole check."""
+
+PlantKind = Literal["bit", "stuck", "swap", "drop", "slow", "throttle"]
+PLANT_KINDS: tuple[PlantKind, ...] = get_args(PlantKind)
+"""The faults that a check can make on purpose; `core.check.plants` describes them."""
+
+FindingKind = Literal[
+    "wrong_result",  # differs from the exact result
+    "unstable_result",  # differs from the card's own earlier result of the same work
+    "wrong_order",  # an indexed access reached the wrong place
+    "disagreement",  # PyTorch and the card disagree about an operation with one layout
+    "wrong_bits",  # the memory returned other bits than were written
+    "wrong_copy",  # a copy over the link arrived changed
+    "card_lost",  # the card or its driver ended or blocked the engine
+    "not_repeatable",  # a repetition cannot be judged: the card's results always differ
+    "blind",  # the detector does not see an error that was put there on purpose
+    "throttled",  # heat or power slows the card down
+    "low_clock",  # under 75 % of the base clock for no reason
+    "slow_sample",  # one step takes much longer, each time
+    "slow_link",  # copies are much slower than the link allows
+    "link_errors",  # the PCIe replay counter rose
+    "memory_spilled",  # "video memory" that is slow as RAM: the driver moved it there
+    "ecc_errors",  # the card itself counted memory errors
+    "narrow_link",  # fewer lanes or an older generation than the card supports
+    "could_not_run",  # a part could not run here
+]
+"""What a finding is about."""
+
+Severity = Literal["error", "doubt", "note"]
+"""An error fails its stage; a doubt makes it inconclusive; a note changes nothing."""
+
+MOST_FINDINGS = 1000
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Text = Annotated[str, Meta(max_length=1000)]
+
+
+class RunCheck(Message, frozen=True, kw_only=True):
+    """Ask for one round of a check.
+
+    ``budget_s`` is the time of a whole round with all six stages; each stage has its share of it
+    (`core.check.stages`), even if ``stages`` names only some. ``plant`` is a fault made on
+    purpose; all results of this round are then marked as planted.
+    """
+
+    check_id: str
+    device: str
+    stages: tuple[StageName, ...] = STAGE_NAMES
+    budget_s: Seconds
+    round: PositiveCount = 1
+    plant: PlantKind | None = None
+
+
+class CheckedDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """The device of a check, without anything that identifies this one copy of it.
+
+    ``silicon`` is the chip by its PCI device id (``GP108 (1d01)``), empty if unknown.
+    ``contradiction`` says where name and chip disagree, empty if they agree. ``ecc`` is a sentence
+    on the memory's own error correction. None means "not reported".
+    """
+
+    address: str
+    name: str
+    silicon: str = ""
+    contradiction: str = ""
+    vbios: str | None = None
+    driver_version: str | None = None
+    torch_version: str = ""
+    compute_capability: str | None = None
+    memory_total_bytes: Bytes | None = None
+    slowdown_c: Amount | None = None
+    base_clock_mhz: Amount | None = None
+    clock_max_mhz: Amount | None = None
+    power_limit_w: Amount | None = None
+    pcie_generation_max: Count | None = None
+    pcie_width_max: Count | None = None
+    ecc: str = ""
+
+
+class Vitals(msgspec.Struct, frozen=True, kw_only=True):
+    """One reading of a card during a check; None means "not reported by this card"."""
+
+    temperature_c: Amount | None = None
+    sm_clock_mhz: Amount | None = None
+    memory_clock_mhz: Amount | None = None
+    power_w: Amount | None = None
+    fan_percent: Amount | None = None
+    clock_event_reasons: Bytes | None = None
+    pcie_generation: Count | None = None
+    pcie_width: Count | None = None
+    pcie_replays: Bytes | None = None
+    ecc_corrected: Bytes | None = None
+    ecc_uncorrected: Bytes | None = None
+    remapped_rows: Bytes | None = None
+    has_pending_remap: bool | None = None
+
+
+class MemoryCoverage(msgspec.Struct, frozen=True, kw_only=True):
+    """How much memory a check tested, in bytes.
+
+    ``free_bytes`` were free at the start of the stage, ``reserve_bytes`` of them stay untouched,
+    and ``tested_bytes`` were written and read with every pattern.
+    """
+
+    tested_bytes: Bytes
+    free_bytes: Bytes
+    total_bytes: Bytes
+    reserve_bytes: Bytes
+    passes: Count = 0
+
+
+class WrongBits(msgspec.Struct, frozen=True, kw_only=True):
+    """The wrong bits of a memory test.
+
+    The addresses are offsets in bytes from the start of the tested memory, both ends included: a
+    program cannot see the chip's own addresses.
+    """
+
+    first_byte: Bytes
+    last_byte: Bytes
+    words: Bytes
+    zero_to_one: Bytes
+    one_to_zero: Bytes
+
+
+class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a check found.
+
+    ``count`` is the number of errors: wrong elements, wrong words, or 1. ``at_s`` is the time since
+    the start of the round. ``came_back`` says whether a repetition gave the same error; None if
+    nothing was repeated.
+    """
+
+    kind: FindingKind
+    severity: Severity
+    stage: StageName
+    sentence: Text
+    count: Bytes = 0
+    at_s: Seconds = 0.0
+    came_back: bool | None = None
+    bits: WrongBits | None = None
+
+
+class CheckStarted(Message, frozen=True, kw_only=True):
+    """A round began.
+
+    ``fingerprint`` tells this copy of the card from another one, and cannot be turned back into
+    its UUID; it stays on this PC.
+    """
+
+    check_id: str
+    round: PositiveCount
+    device: CheckedDevice
+    fingerprint: str = ""
+
+
+class CheckStageBegan(Message, frozen=True, kw_only=True):
+    """A stage began; it ends after about ``budget_s`` at the latest."""
+
+    check_id: str
+    round: PositiveCount
+    stage: StageName
+    budget_s: Seconds
+
+
+class CheckProgressed(Message, frozen=True, kw_only=True):
+    """The stage's present work.
+
+    ``doing`` says what is running now, ``tested`` what was tested so far, both in words.
+    ``errors`` are those of the stage so far. ``coverage`` comes from the memory stage.
+    """
+
+    check_id: str
+    stage: StageName
+    fraction: Fraction
+    doing: Text
+    tested: Text
+    errors: Bytes = 0
+    elapsed_s: Seconds = 0.0
+    coverage: MemoryCoverage | None = None
+
+
+class CheckVitalsRead(Message, frozen=True, kw_only=True):
+    """The card's sensors; ``elapsed_s`` is the time since the start of the round."""
+
+    check_id: str
+    elapsed_s: Seconds
+    vitals: Vitals
+
+
+class CheckFindingMade(Message, frozen=True, kw_only=True):
+    """The check found something."""
+
+    check_id: str
+    finding: CheckFinding
+
+
+class CheckStageFinished(Message, frozen=True, kw_only=True):
+    """A stage ended: at its end, or because the user stopped it."""
+
+    check_id: str
+    round: PositiveCount
+    stage: StageName
+    verdict: CheckVerdict
+    tested: Text
+    errors: Bytes
+    seconds: Seconds
+    coverage: MemoryCoverage | None = None
+
+
+class CheckRoundFinished(Message, frozen=True, kw_only=True):
+    """The last event of a round; ``is_stopped``: the user ended it early."""
+
+    check_id: str
+    round: PositiveCount
+    is_stopped: bool = False
+
+
+class StageOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One stage at the end of a check, over all rounds."""
+
+    name: StageName
+    verdict: CheckVerdict
+    tested: Text
+    errors: Bytes
+    seconds: Seconds
+
+
+class CheckFinished(Message, frozen=True, kw_only=True):
+    """The end of a check. ``planted`` is the kind of the fault made on purpose, or null."""
+
+    device: str
+    verdict: CheckVerdict
+    stages: Annotated[tuple[StageOutcome, ...], Meta(max_length=len(STAGE_NAMES))]
+    planted: PlantKind | None
+    next_action: Text

@@ -1,0 +1,167 @@
+"""What an engine says of a check, in an invented time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpu_studio.core.check.stages import stage_budget_s
+from gpu_studio.core.messages.check_messages import (
+    CheckedDevice,
+    CheckFinding,
+    CheckFindingMade,
+    CheckProgressed,
+    CheckRoundFinished,
+    CheckStageBegan,
+    CheckStageFinished,
+    CheckStarted,
+    CheckVerdict,
+    CheckVitalsRead,
+    MemoryCoverage,
+    RunCheck,
+    StageName,
+    Vitals,
+    WrongBits,
+)
+from tests.fakes.scripted_engine import Pause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpu_studio.core.protocol import Event
+
+MIB = 1 << 20
+COVERAGE = MemoryCoverage(
+    tested_bytes=1400 * MIB, free_bytes=1900 * MIB, total_bytes=1996 * MIB,
+    reserve_bytes=400 * MIB, passes=3,
+)  # fmt: skip
+GT_1030 = CheckedDevice(
+    address="cuda:0",
+    name="NVIDIA GeForce GT 1030",
+    silicon="GP108 (1d01)",
+    vbios="86.08.0C.00.1D",
+    driver_version="580.95.05",
+    torch_version="2.7.1+cu126",
+    compute_capability="6.1",
+    memory_total_bytes=1996 * MIB,
+    slowdown_c=94.0,
+    base_clock_mhz=1227.0,
+    clock_max_mhz=1911.0,
+    power_limit_w=30.0,
+    pcie_generation_max=3,
+    pcie_width_max=4,
+    ecc="This card has no ECC memory.",
+)
+THIS_CPU = CheckedDevice(
+    address="cpu",
+    name="AMD Ryzen 7 5700G",
+    torch_version="2.13.0+cpu",
+    memory_total_bytes=16 << 30,
+    ecc="The program cannot read whether this PC's RAM has ECC.",
+)
+_TESTED: dict[StageName, str] = {
+    "load": "210 products, 12 s at 63 °C",
+    "compute": "480 results, all elements",
+    "layouts": "20 operations, 4 layouts",
+    "memory": "1.37 GiB of 1.86 GiB free, 3 passes",
+    "link": "40 copies, 10.0 GiB",
+    "cool": "12 results and 256 MiB after a pause",
+}
+
+
+def check_round(
+    request: RunCheck,
+    *,
+    findings: dict[StageName, tuple[CheckFinding, ...]] | None = None,
+    pause_in: StageName | None = None,
+    stop_in: StageName | None = None,
+    end_in: StageName | None = None,
+) -> Iterator[Event | Pause]:
+    """Yield a round, 20 readings a stage.
+
+    Args:
+        request: the round.
+        findings: made in the middle of these stages.
+        pause_in: the stage in whose middle the engine waits.
+        stop_in: the stage that the user stops in its middle.
+        end_in: the stage after whose middle nothing follows, as if the engine had ended.
+    """
+    name, number, found = request.check_id, request.round, findings or {}
+    device = THIS_CPU if request.device == "cpu" else GT_1030
+    yield CheckStarted(check_id=name, round=number, device=device, fingerprint="0123456789abcdef")
+    begun_s = 0.0
+    for stage in request.stages:
+        budget_s = stage_budget_s(stage, request.budget_s)
+        yield CheckStageBegan(check_id=name, round=number, stage=stage, budget_s=budget_s)
+        errors = 0
+        for step in range(20):
+            share, now_s = step / 20, begun_s + budget_s * step / 20
+            if step == 10:
+                for finding in found.get(stage, ()):
+                    errors += finding.count * (finding.severity == "error")
+                    yield CheckFindingMade(check_id=name, finding=finding)
+                if pause_in == stage:
+                    yield Pause()
+                if end_in == stage:
+                    return
+            if device.address != "cpu":
+                yield CheckVitalsRead(check_id=name, elapsed_s=now_s, vitals=vitals_at(now_s))
+            yield CheckProgressed(
+                check_id=name, stage=stage, fraction=share, doing=f"Step {step + 1} of 20",
+                tested=f"{step} steps", errors=errors, elapsed_s=now_s,
+                coverage=COVERAGE if stage == "memory" and step else None,
+            )  # fmt: skip
+            if stop_in == stage and step == 10:
+                yield stage_finished(request, stage, "partial", errors, budget_s / 2)
+                yield CheckRoundFinished(check_id=name, round=number, is_stopped=True)
+                return
+        verdict = _verdict(found.get(stage, ()))
+        yield stage_finished(request, stage, verdict, errors, budget_s)
+        begun_s += budget_s
+    yield CheckRoundFinished(check_id=name, round=number)
+
+
+def stage_finished(
+    request: RunCheck, stage: StageName, verdict: CheckVerdict, errors: int, seconds: float
+) -> CheckStageFinished:
+    """Return the end of a stage."""
+    return CheckStageFinished(
+        check_id=request.check_id, round=request.round, stage=stage, verdict=verdict,
+        tested=_TESTED[stage], errors=errors, seconds=seconds,
+        coverage=COVERAGE if stage == "memory" else None,
+    )  # fmt: skip
+
+
+def vitals_at(elapsed_s: float) -> Vitals:
+    """Return the sensors of a card that warms up to 63 °C in a minute."""
+    warm = min(elapsed_s / 60.0, 1.0)
+    return Vitals(
+        temperature_c=38.0 + 25.0 * warm, sm_clock_mhz=1506.0 - 38.0 * warm,
+        memory_clock_mhz=3004.0, power_w=12.0 + 9.0 * warm, clock_event_reasons=0,
+        pcie_generation=3, pcie_width=4, pcie_replays=0,
+    )  # fmt: skip
+
+
+def wrong_bit(stage: StageName = "memory") -> CheckFinding:
+    """Return a finding of one wrong bit."""
+    return CheckFinding(
+        kind="wrong_bits", severity="error", stage=stage, count=1, at_s=40.0, came_back=True,
+        sentence="1 wrong bit at 512 MiB of the tested memory: 0 became 1.",
+        bits=WrongBits(
+            first_byte=512 * MIB, last_byte=512 * MIB + 7, words=1, zero_to_one=1, one_to_zero=0
+        ),
+    )  # fmt: skip
+
+
+def hot_card() -> CheckFinding:
+    """Return a doubt about heat."""
+    return CheckFinding(
+        kind="throttled", severity="doubt", stage="load", at_s=9.0,
+        sentence="The card slowed itself down for 7 s because it was hot (hardware).",
+    )  # fmt: skip
+
+
+def _verdict(findings: tuple[CheckFinding, ...]) -> CheckVerdict:
+    severities = {finding.severity for finding in findings}
+    if "error" in severities:
+        return "failed"
+    return "inconclusive" if "doubt" in severities else "passed"
